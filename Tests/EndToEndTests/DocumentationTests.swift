@@ -21,8 +21,9 @@ import Testing
         return session
     }
 
-    @Test(arguments: ["README.md", "docs/live.md"]) func `each command prints what the page shows`(page: String) throws
-    {
+    @Test(arguments: ["README.md", "docs/live.md", "docs/sql.md"]) func `each command prints what the page shows`(
+        page: String
+    ) throws {
         let folder = TemporaryFolder()
         let run = try ChildProcess(
             "\(Repository.root)/scripts/run",

@@ -4,11 +4,14 @@ public struct ViewColumn: Sendable, Equatable {
     public indirect enum Source: Sendable, Equatable {
         /// A plain value at this SQLite JSON path (`$."user"."login"`) of the object's payload.
         case value(path: String)
-        /// At this path: a reference literal (text beginning with U+0001, see `Reference`), a bare identity or null.
+        /// At this path: a value in which other objects are declared, so that it may contain reference literals.
+        case document(path: String)
+        /// At this path: a reference literal (text beginning with U+0001, see `Reference`), a bare identity, an embedded
+        /// object without an identity, or null.
         case one(path: String, model: String)
-        /// At this path: an array of reference literals and bare identities.
+        /// At this path: an array of such.
         case many(path: String, model: String)
-        /// At this path: an object whose members are reference literals and bare identities.
+        /// At this path: an object whose members are such.
         case keyed(path: String, model: String)
         /// The whole identity as text.
         case identity
@@ -18,7 +21,7 @@ public struct ViewColumn: Sendable, Equatable {
         case object([Part])
         /// A value of the object that the relation at `path` points to: a column source of `model`.
         ///
-        /// Where the related object has no identity it is embedded, and `inner` is found below `path` in the same payload.
+        /// Where that object has no identity it is embedded, and `inner` is found below `path` in the same payload.
         case derived(path: String, model: String, inner: Source)
         /// The first of these that is there: the spellings of one member.
         case first([Source])
@@ -43,35 +46,57 @@ public struct ViewColumn: Sendable, Equatable {
     public var role: Role
     /// Where its value is.
     public var source: Source
+    /// The conversion that its property declares.
+    public var conversion: TransformDeclaration?
+    /// Whether the conversion also takes values of other types (`coerce`).
+    public var coerces = false
 }
 
 extension Models {
     /// Column names that every view has; no column made here has one of them.
     public static let reservedColumns = ["upstream", "principal", "context", "json"]
 
+    /// Whether objects of this model have an identity: all others stay within the objects that show them.
+    public func hasIdentity(_ model: String) -> Bool { index(of: model).map { compiled[$0].hasIdentity } ?? false }
+
+    /// Whether the number 7 and the string "7" identify different objects of this model.
+    public func distinguishesTypes(_ model: String) -> Bool {
+        index(of: model).map { compiled[$0].distinguishesTypes } ?? false
+    }
+
     /// The SQLite JSON path of a key path; nil for what is none.
     public static func sqlitePath(of path: String) -> String? {
         KeyPathSyntax.steps(of: path)?.names.map { KeyPathSyntax.sqlitePath($0) }
     }
 
-    /// The columns of a model's view: identity first, then keys, then properties; empty for an unknown model.
+    /// The columns of a model's view: the whole identity, its members, keys, then properties; empty for an unknown model.
     ///
-    /// Of a concrete model of a cluster, those of its base as well.
+    /// Of a concrete model of a cluster, those of its base as well. A column has the name of the property that reads its value;
+    /// without one, its member names are joined by underscores. A property that no column can show has none.
     public func columns(of model: String) -> [ViewColumn] {
         guard let index = index(of: model) else { return [] }
         let declaration = clusters.effective(index)
         let sources = PropertySources(declaration.properties)
         var columns = ColumnList()
-        if compiled[index].hasIdentity, !compiled[index].hasOwnIdentity {
-            columns.add("identity", .identity, [.name("@")], .identity)
+        if compiled[index].hasIdentity {
+            columns.add(ViewColumn(name: "identity", role: .identity, source: .identity), at: [.name("@")])
         }
         for (names, role) in [(declaration.identity, ViewColumn.Role.identity), (declaration.keys, .key)] {
             for name in names {
-                let property = declaration.properties.first { $0.name == name }
                 let spellings = sources[name]
                 guard let path = steps(of: spellings[0]), let names = path.names else { continue }
                 guard let source = source(of: spellings, in: index) else { continue }
-                columns.add(property?.name ?? names.joined(separator: "_"), role, path, source)
+                let property =
+                    declaration.properties.first { $0.name == name }
+                    ?? declaration.properties.first { $0.parts.isEmpty && steps(of: $0.from) == path }
+                var column = ViewColumn(
+                    name: property?.name ?? names.joined(separator: "_"),
+                    role: role,
+                    source: source
+                )
+                // An identity is what references are compared with.
+                if role == .key { column.take(property) }
+                columns.add(column, at: path)
             }
         }
         var shown: Set<String> = []
@@ -82,11 +107,16 @@ extension Models {
                         ViewColumn.Part(name: part.name, source: $0)
                     }
                 }
-                columns.add(property.name, .property, [.name("@" + property.name)], .object(parts))
+                columns.add(
+                    ViewColumn(name: property.name, role: .property, source: .object(parts)),
+                    at: [.name("@" + property.name)]
+                )
             } else if let path = steps(of: property.from),
                 let source = source(of: sources[property.name], in: index)
             {
-                columns.add(property.name, .property, path, source)
+                var column = ViewColumn(name: property.name, role: .property, source: source)
+                column.take(property)
+                columns.add(column, at: path)
             }
         }
         return columns.columns
@@ -140,14 +170,30 @@ extension Models {
             let here = KeyPathSyntax.sqlitePath(names)
             let target = compiled[Int(relation)].objectName
             if rest.isEmpty { return related(tree.nodes[node].arity, path: here, model: target) }
-            // Arrays are not crossed by a key path.
-            guard tree.nodes[node].arity == .one else {
-                isDeclared = false
+            // Several objects are not crossed by a key path: there is never a value.
+            guard tree.nodes[node].arity == .one else { return nil }
+            guard compiled[Int(relation)].hasIdentity else {
+                // It always stands in the same payload.
+                node = compiled[Int(relation)].root
                 continue
             }
             return source(rest, in: Int(relation)).map { .derived(path: here, model: target, inner: $0) }
         }
-        return .value(path: KeyPathSyntax.sqlitePath(names))
+        return plain(path: KeyPathSyntax.sqlitePath(names), at: isDeclared ? node : nil)
+    }
+
+    /// A value that is no relation itself.
+    private func plain(path: String, at node: Int?) -> ViewColumn.Source {
+        node.map(containsRelation) ?? false ? .document(path: path) : .value(path: path)
+    }
+
+    /// Whether other objects are declared somewhere below a place.
+    private func containsRelation(_ node: Int) -> Bool {
+        let place = tree.nodes[node]
+        let below =
+            (0..<Int(place.childCount)).map { Int(tree.children[Int(place.firstChild) + $0].node) }
+            + (place.element >= 0 ? [Int(place.element)] : [])
+        return below.contains { tree.nodes[$0].relation >= 0 || containsRelation($0) }
     }
 
     /// Where a path leads within an element of an array.
@@ -159,7 +205,8 @@ extension Models {
             if node >= 0 { node = tree.child(of: node, named: name) ?? -1 }
         }
         let here = KeyPathSyntax.sqlitePath(names)
-        guard node >= 0, tree.nodes[node].relation >= 0 else { return .value(path: here) }
+        guard node >= 0 else { return .value(path: here) }
+        guard tree.nodes[node].relation >= 0 else { return plain(path: here, at: node) }
         let target = compiled[Int(tree.nodes[node].relation)].objectName
         return .one(path: here, model: target)
     }
@@ -184,13 +231,22 @@ private struct ColumnList {
     private var names = Set(Models.reservedColumns)
     private var paths: Set<[PathStep]> = []
 
-    mutating func add(_ name: String, _ role: ViewColumn.Role, _ path: [PathStep], _ source: ViewColumn.Source) {
+    mutating func add(_ column: ViewColumn, at path: [PathStep]) {
         guard paths.insert(path).inserted else { return }
-        var name = String(
-            decoding: name.utf8.map { Models.isNameByte($0) ? $0 : UInt8(ascii: "_") },
+        var column = column
+        column.name = String(
+            decoding: column.name.utf8.map { Models.isNameByte($0) ? $0 : UInt8(ascii: "_") },
             as: UTF8.self
         )
-        while !names.insert(name.lowercased()).inserted { name += "_" }
-        columns.append(ViewColumn(name: name, role: role, source: source))
+        while !names.insert(column.name.lowercased()).inserted { column.name += "_" }
+        columns.append(column)
+    }
+}
+
+extension ViewColumn {
+    /// Takes over what a property declares of its value.
+    fileprivate mutating func take(_ property: PropertyDeclaration?) {
+        guard let property, property.relation == nil else { return }
+        (conversion, coerces) = (property.transform, property.coerces)
     }
 }

@@ -1,7 +1,10 @@
 import GRDB
 import Mapping
 
-/// The SQL views for users: one for each declared model.
+/// The SQL views for users: two for each declared model that has an identity.
+///
+/// `MODEL` has a row for each object of each principal and context. `MODEL_current` has one row for each identity: the object
+/// that changed last, of whichever principal and context.
 struct Views {
     private let definitions: [(name: String, sql: String)]
 
@@ -9,15 +12,27 @@ struct Views {
         let all = models.sorted { $0.key < $1.key }.flatMap { upstream, models in
             models.declarations.map { (upstream: upstream, models: models, declaration: $0) }
         }
+        .filter { $0.models.hasIdentity($0.declaration.name) }
         let count = Dictionary(grouping: all) { $0.declaration.name.lowercased() }.mapValues(\.count)
-        var taken: Set<String> = []
-        definitions = all.compactMap { entry in
+        let named = all.map { entry in
             let model = entry.declaration.name
             let isAmbiguous = (count[model.lowercased()] ?? 0) > 1
-            let name = isAmbiguous ? "\(UpstreamKey.name(of: entry.upstream))_\(model)" : model
-            guard taken.insert(name.lowercased()).inserted else { return nil }
-            let sql = Self.definition(of: entry.declaration, named: name, upstream: entry.upstream, in: entry.models)
-            return (name, sql)
+            return (entry, name: isAmbiguous ? "\(UpstreamKey.name(of: entry.upstream))_\(model)" : model)
+        }
+        var taken: Set<String> = []
+        // A model may have the name that another one's second view would have.
+        definitions = [Scope.all, .current].flatMap { scope in
+            named.compactMap { entry, name in
+                let name = name + scope.suffix
+                guard taken.insert(name.lowercased()).inserted else { return nil }
+                let view = ViewDefinition(
+                    model: entry.declaration,
+                    upstream: entry.upstream,
+                    models: entry.models,
+                    scope: scope
+                )
+                return (name, view.sql(named: name))
+            }
         }
     }
 
@@ -32,49 +47,14 @@ struct Views {
         try Meta.views.set(digest, in: database)
     }
 
-    private static func definition(
-        of model: ModelDeclaration,
-        named name: String,
-        upstream: String,
-        in models: Models
-    ) -> String {
-        let columns = models.columns(of: model.name)
-        let identities = columns.count { $0.role == .identity }
-        var lines = [
-            "\(SQLText.literal(UpstreamKey.name(of: upstream))) AS upstream", "p.label AS principal",
-            "x.text AS context",
-        ]
-        for column in columns {
-            // The row's identity is an integer if references to it are integers, so that the two can be joined.
-            let expression =
-                column.source == .identity || column.role == .identity && identities == 1
-                ? "o.identity"
-                : ViewExpression(payload: payload("o", "v"), scope: "s.id", depth: 0).value(of: column.source)
-            lines.append("\(expression) AS \(SQLText.quoted(column.name))")
-        }
-        if model.sharesAll { lines.append("\(payload("o", "v")) AS json") }
-        return """
-            CREATE VIEW \(SQLText.quoted(name)) AS SELECT
-              \(lines.joined(separator: ",\n  "))
-            FROM _names m
-            JOIN _names u ON u.text = \(SQLText.literal(upstream))
-            JOIN _scopes s ON s.upstream = u.id
-            JOIN _collections c ON c.scope = s.id AND c.model = m.id
-            JOIN _objects o ON o.collection = c.id
-            JOIN _principals p ON p.id = s.principal
-            JOIN _names x ON x.id = s.context
-            LEFT JOIN _versions v ON v.id = o.version AND json_valid(coalesce(o.merged, v.payload))
-            WHERE m.text = \(SQLText.literal(models.objectName(of: model.name))) AND o.deleted IS NULL\(choice(of: model.name, in: models))
-            """
-    }
+    /// Which objects a view shows.
+    enum Scope {
+        /// Those of every principal and context.
+        case all
+        /// Of those with one identity, the one that changed last.
+        case current
 
-    /// The condition by which an object of a cluster belongs to this concrete model; empty if nothing decides it.
-    private static func choice(of model: String, in models: Models) -> String {
-        guard let (_, conditions) = models.choiceConditions(of: model), let own = conditions.last else { return "" }
-        let payload = payload("o", "v")
-        let others = conditions.dropLast().map { $0.map { ConditionExpression(payload: payload).text($0) } ?? "1" }
-        let wanted = own.map { ConditionExpression(payload: payload).text($0) } ?? "1"
-        return ([wanted] + others.map { "NOT \($0)" }).map { "\n  AND \($0)" }.joined()
+        var suffix: String { self == .current ? "_current" : "" }
     }
 
     /// The object's JSON; NULL if SQLite's parser does not accept it, so that no row fails a query.
@@ -83,15 +63,97 @@ struct Views {
     }
 }
 
+/// The SQL of one view.
+private struct ViewDefinition {
+    let model: ModelDeclaration
+    let upstream: String
+    let models: Models
+    let scope: Views.Scope
+
+    func sql(named name: String) -> String {
+        """
+        CREATE VIEW \(SQLText.quoted(name)) AS SELECT
+          \(columns.joined(separator: ",\n  "))
+        FROM _names m
+        JOIN _names u ON u.text = \(SQLText.literal(upstream))
+        JOIN _scopes s ON s.upstream = u.id
+        JOIN _collections c ON c.scope = s.id AND c.model = m.id
+        JOIN _objects o ON o.collection = c.id
+        JOIN _principals p ON p.id = s.principal
+        JOIN _names x ON x.id = s.context
+        LEFT JOIN _versions v ON v.id = o.version AND json_valid(coalesce(o.merged, v.payload))
+        WHERE m.text = \(SQLText.literal(models.objectName(of: model.name))) AND o.deleted IS NULL\(latest)\(choice)
+        """
+    }
+
+    private var columns: [String] {
+        let columns = models.columns(of: model.name)
+        let isSingle = columns.count { $0.role == .identity && $0.source != .identity } == 1
+        var names = Set((columns.map(\.name) + Models.reservedColumns).map { $0.lowercased() })
+        var lines = [
+            "\(SQLText.literal(UpstreamKey.name(of: upstream))) AS upstream", "p.label AS principal",
+            "x.text AS context",
+        ]
+        for column in columns {
+            // Found by the index, and equal to the references; the strict form of a string stands in quotes.
+            let isRow = column.role == .identity && isSingle && !models.distinguishesTypes(model.name)
+            let value =
+                column.source == .identity || isRow
+                ? "o.identity"
+                : ViewExpression(payload: Views.payload("o", "v"), scope: "s.id").value(of: column.source)
+            let conversion = ViewConversion(column.conversion, coerces: column.coerces)
+            if case .computed(let sql) = conversion {
+                lines.append("(SELECT \(sql) FROM (SELECT \(value) AS t)) AS \(SQLText.quoted(column.name))")
+            }
+            var name = column.name
+            if conversion != .checked {
+                name += "_raw"
+                while !names.insert(name.lowercased()).inserted { name += "_" }
+            }
+            lines.append("\(value) AS \(SQLText.quoted(name))")
+        }
+        if model.sharesAll { lines.append("\(ViewExpression.plain(Views.payload("o", "v"))) AS json") }
+        return lines
+    }
+
+    /// The condition by which a view shows each identity once; empty for one that shows all objects.
+    private var latest: String {
+        guard scope == .current else { return "" }
+        // One look-up in the index for each principal and context that has objects of the model.
+        return """
+
+              AND NOT EXISTS (
+                SELECT 1 FROM _scopes s1
+                JOIN _collections c1 ON c1.scope = s1.id AND c1.model = c.model
+                JOIN _objects o1 ON o1.collection = c1.id AND o1.identity = o.identity
+                WHERE s1.upstream = s.upstream AND o1.deleted IS NULL AND (o1.changed, o1.id) > (o.changed, o.id))
+            """
+    }
+
+    /// The condition by which an object of a cluster belongs to this concrete model; empty if nothing decides it.
+    private var choice: String {
+        guard let (_, conditions) = models.choiceConditions(of: model.name), let own = conditions.last else {
+            return ""
+        }
+        let expression = ConditionExpression(payload: Views.payload("o", "v"))
+        let others = conditions.dropLast().map { $0.map(expression.text) ?? "1" }
+        let wanted = own.map(expression.text) ?? "1"
+        return ([wanted] + others.map { "NOT \($0)" }).map { "\n  AND \($0)" }.joined()
+    }
+}
+
 /// The SQL for a column's value, given the SQL for the object's JSON and scope.
 private struct ViewExpression {
     let payload: String
     let scope: String
-    let depth: Int
+    var depth = 0
+    /// The SQLite JSON path of what paths begin at: an object that is embedded in the payload.
+    var base = "$"
 
     func value(of source: ViewColumn.Source) -> String {
         switch source {
         case .value(let path): extract(path)
+        case .document(let path): Self.plain(extract(path))
         case .one(let path, _): one(path)
         case .many(let path, _): many(path)
         case .keyed(let path, _): keyed(path)
@@ -99,23 +161,36 @@ private struct ViewExpression {
         case .identity: "NULL"
         case .elements(let path, let inner): elements(path, inner)
         case .object(let parts):
-            "json_object(\(parts.map { "\(SQLText.literal($0.name)), \(value(of: $0.source))" }.joined(separator: ", ")))"
+            "json_object(\(parts.map { "\(SQLText.literal($0.name)), \(json(of: $0.source))" }.joined(separator: ", ")))"
         case .derived(let path, let model, let source): derived(source, through: path, to: model)
         case .first(let sources): "coalesce(\(sources.map(value).joined(separator: ", ")))"
         }
     }
 
+    /// The value as a part of other JSON.
+    private func json(of source: ViewColumn.Source) -> String {
+        switch source {
+        case .many, .keyed, .elements, .object: "json(\(value(of: source)))"
+        case .document(let path), .one(let path, _):
+            "CASE WHEN \(type(path)) IN ('object', 'array') THEN json(\(value(of: source))) ELSE \(value(of: source)) END"
+        case .value, .identity, .derived, .first: value(of: source)
+        }
+    }
+
+    private func full(_ path: String) -> String { base + path.dropFirst() }
+
     private func extract(_ path: String) -> String {
-        "json_extract(\(payload), \(SQLText.literal(path)))"
+        "json_extract(\(payload), \(SQLText.literal(full(path))))"
     }
 
     private func type(_ path: String) -> String {
-        "json_type(\(payload), \(SQLText.literal(path)))"
+        "json_type(\(payload), \(SQLText.literal(full(path))))"
     }
 
     private func one(_ path: String) -> String {
         "CASE \(type(path)) WHEN 'text' THEN \(identity(in: extract(path))) "
-            + "WHEN 'integer' THEN \(extract(path)) WHEN 'real' THEN \(extract(path)) END"
+            + "WHEN 'integer' THEN \(extract(path)) WHEN 'real' THEN \(extract(path)) "
+            + "WHEN 'object' THEN \(Self.plain(extract(path))) END"
     }
 
     private func many(_ path: String) -> String {
@@ -126,15 +201,16 @@ private struct ViewExpression {
         each(path, of: "object", "json_group_object(e.key, \(Self.member(identity(in: "e.value"))))")
     }
 
-    /// An element or member that names an object.
+    /// An element or member that names an object, or is one without an identity.
     private static func member(_ identity: String) -> String {
-        "CASE e.type WHEN 'text' THEN \(identity) WHEN 'integer' THEN e.value WHEN 'real' THEN e.value END"
+        "CASE e.type WHEN 'text' THEN \(identity) WHEN 'integer' THEN e.value WHEN 'real' THEN e.value "
+            + "WHEN 'object' THEN json(\(plain("e.value"))) END"
     }
 
     /// What is made of the elements or members of a container; NULL where another value stands.
     private func each(_ path: String, of type: String, _ result: String) -> String {
         "CASE \(self.type(path)) WHEN '\(type)' THEN (SELECT \(result) "
-            + "FROM json_each(\(payload), \(SQLText.literal(path))) e) END"
+            + "FROM json_each(\(payload), \(SQLText.literal(full(path)))) e) END"
     }
 
     private func elements(_ path: String, _ inner: ViewColumn.Source) -> String {
@@ -144,18 +220,43 @@ private struct ViewExpression {
             scope: scope,
             depth: depth
         )
-        return each(path, of: "array", "json_group_array(\(element.value(of: inner)))")
+        return each(path, of: "array", "json_group_array(\(element.json(of: inner)))")
     }
 
     private func derived(_ source: ViewColumn.Source, through path: String, to model: String) -> String {
         let (o, v, c, m) = ("o\(depth)", "v\(depth)", "c\(depth)", "m\(depth)")
         let target = ViewExpression(payload: Views.payload(o, v), scope: scope, depth: depth + 1)
-        return "(SELECT \(target.value(of: source)) FROM _names \(m) "
+        let embedded = ViewExpression(payload: payload, scope: scope, depth: depth + 1, base: full(path))
+        return
+            "CASE \(type(path)) WHEN 'object' THEN \(embedded.value(of: source)) ELSE (SELECT \(target.value(of: source)) FROM _names \(m) "
             + "JOIN _collections \(c) ON \(c).scope = \(scope) AND \(c).model = \(m).id "
             + "JOIN _objects \(o) ON \(o).collection = \(c).id AND \(o).identity = \(one(path)) "
             + "LEFT JOIN _versions \(v) ON \(v).id = \(o).version "
             + "AND json_valid(coalesce(\(o).merged, \(v).payload)) "
-            + "WHERE \(m).text = \(SQLText.literal(model)))"
+            + "WHERE \(m).text = \(SQLText.literal(model))) END"
+    }
+
+    /// JSON, or any other value, with the identities of objects in the place of the references to them.
+    static func plain(_ value: String) -> String {
+        // Steps by turns up to the next reference, and over it. An integer is written without quotes.
+        let mark = #"'"\u0001'"#
+        let word = #"substr(tail, 1, instr(tail, '"') - 1)"#
+        let number = "CAST(CAST(\(word) AS INTEGER) AS TEXT) = \(word)"
+        return """
+            (SELECT CASE WHEN typeof(t) = 'text' AND instr(t, \(mark)) THEN (
+              WITH RECURSIVE parts(head, tail, within) AS (
+                SELECT '', t, 0
+                UNION ALL
+                SELECT
+                  CASE WHEN NOT within THEN head || substr(tail, 1, instr(tail, \(mark)) - 1)
+                    WHEN \(number) THEN head || \(word) ELSE head || '"' END,
+                  CASE WHEN NOT within THEN substr(tail, instr(tail, \(mark)) + instr(substr(tail, instr(tail, \(mark))), ':'))
+                    WHEN \(number) THEN substr(tail, instr(tail, '"') + 1) ELSE tail END,
+                  NOT within
+                FROM parts WHERE within OR instr(tail, \(mark)))
+              SELECT head || tail FROM parts WHERE NOT within AND NOT instr(tail, \(mark))) ELSE t END
+            FROM (SELECT \(value) AS t))
+            """
     }
 
     /// The identity in a reference literal or a plain text, as in the object's row.

@@ -23,6 +23,13 @@ struct DaemonFinder {
         return AdminClient(address: address, token: token, socket: Self.closedSocket(settings))
     }
 
+    /// The files that may be the daemon's store, the likeliest first; where one is named, that alone.
+    func stores() throws(AdminClientError) -> [String] {
+        if let store { return [store] }
+        if let named = try settings()?.store.path { return [named] }
+        return [Defaults(environment: environment).storePath, Self.serviceStore].compactMap(\.self)
+    }
+
     /// The config, mistakes in it apart: they are for those who start the daemon; nil where there is none.
     private func settings() throws(AdminClientError) -> Configuration? {
         let named = config ?? environment["LARDER_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }

@@ -21,6 +21,7 @@ struct LarderCommand: ParsableCommand {
               larder dashboard
               larder count
               larder objects User
+              larder sql 'select login, name from User_current limit 5'
               larder why User octocat
               larder clean --model User --older-than 30d
               larder explain /users/octocat
@@ -37,7 +38,8 @@ struct LarderCommand: ParsableCommand {
             """,
         version: Version.text,
         subcommands: [
-            Serve.self, Check.self, Dashboard.self, Count.self, Objects.self, Documents.self, Why.self, Clean.self,
+            Serve.self, Check.self, Dashboard.self, Count.self, Objects.self, Documents.self, SQLCommand.self, Why.self,
+            Clean.self,
             Save.self, Load.self, ModeCommand.self, Changes.self, Tail.self, Warnings.self, RouteCommand.self,
             MapCommand.self, Explain.self, KeyCommand.self,
             Record.self, RecordingCommand.self, Freeze.self, Replay.self, Run.self, Diff.self, Import.self, Export.self,

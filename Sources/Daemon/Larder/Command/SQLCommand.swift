@@ -1,0 +1,318 @@
+import ArgumentParser
+import Glibc
+import HTTPSemantics
+import Settings
+import Store
+
+/// `larder sql`: a query on the store's file.
+struct SQLCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sql",
+        abstract: "Query the stored objects with SQL.",
+        discussion: """
+            Each model is a view: a row for each object, a column for each property. Without a query the views are listed:
+
+              larder sql
+              larder sql 'select login, name from User_current order by login limit 5'
+              larder sql --csv 'select * from Issue_current' > issues.csv
+              larder sql --json 'select state, count(*) as n from Issue_current group by state' | jq
+
+            MODEL_current has each object once. MODEL has it once for each user and language that it was requested for, \
+            in the columns principal and context. A reference holds the other object's identity:
+
+              larder sql 'select i.title, u.login from Issue_current i join User_current u on u.identity = i.user'
+
+            A list of references is a JSON array, which json_each takes apart:
+
+              larder sql 'select i.title, l.name from Issue_current i, json_each(i.labels) e
+                          join Label_current l on l.identity = e.value'
+
+            A name that is a word of SQL is put into double quotes: select * from "Group". The store is only read, whether \
+            the daemon runs or not.
+            """
+    )
+
+    @Argument(
+        help: ArgumentHelp("One statement, such as a SELECT; without it the views are listed.", valueName: "query")
+    )
+    var query: String?
+
+    @Flag(help: "Print a JSON array with an object for each row; numbers stay numbers.")
+    var json = false
+
+    @Flag(help: "Print comma-separated values under a line of names.")
+    var csv = false
+
+    @Option(
+        help: ArgumentHelp(
+            "For how long the query may take, such as 30s or 5m; 0: no limit. (default: 10s)",
+            valueName: "time"
+        ),
+        transform: Duration.option
+    )
+    var timeout: Duration = .seconds(10)
+
+    @Option(
+        help: ArgumentHelp(
+            "The store's file. (default: that of the config, else as `larder serve`)",
+            valueName: "file"
+        ),
+        completion: .file()
+    )
+    var store: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The daemon's config, which says where the store is. (default: LARDER_CONFIG, else as `larder serve`)",
+            valueName: "file"
+        ),
+        completion: .file(extensions: ["yaml", "yml"])
+    )
+    var config: String?
+
+    func validate() throws {
+        try GivenText.require(["query": query])
+        try GivenText.check(["--store": store, "--config": config])
+        if json, csv { throw ValidationError("--json and --csv exclude each other") }
+    }
+
+    func run() throws {
+        let reader = try opened()
+        do throws(QueryFailure) {
+            if let query {
+                var result = QueryResult()
+                try reader.run(query, within: limit, columns: { result.columns = $0 }, row: { result.rows.append($0) })
+                show(result)
+            } else {
+                show(try reader.views(within: limit))
+            }
+        } catch {
+            Terminal.complain("larder: \(complaint(about: error, reader))")
+            throw ExitCode.failed
+        }
+    }
+
+    private var limit: Duration? { timeout == .zero ? nil : timeout }
+
+    private func opened() throws -> StoreReader {
+        let finder = DaemonFinder(store: store, config: config, environment: Environment.variables)
+        do {
+            let paths = try finder.stores()
+            guard let path = paths.first(where: { access($0, F_OK) == 0 || errno == EACCES }) else {
+                let places = paths.map(\.printable).joined(separator: " and no ")
+                throw AdminClientError(
+                    "there is no store yet: no \(places); `larder serve` makes one, --store FILE names another"
+                )
+            }
+            return try StoreReader(path: path)
+        } catch let error as AdminClientError {
+            Terminal.complain("larder: \(error.description)")
+        } catch let error as StoreError {
+            Terminal.complain("larder: \(error.description.printable)")
+        }
+        throw ExitCode.failed
+    }
+
+    /// What went wrong, and what to write instead where that is known.
+    private func complaint(about failure: QueryFailure, _ reader: StoreReader) -> String {
+        switch failure {
+        case .severalStatements:
+            return "one statement at a time: give each to a larder sql of its own"
+        case .wouldWrite:
+            return "larder sql only reads: write a SELECT; larder clean removes objects"
+        case .tookTooLong:
+            return
+                "the query took longer than \(Units.text(timeout)); narrow it (WHERE, LIMIT), or allow more with --timeout"
+        case .failed(let message):
+            return message.printable + (hint(about: message, reader).map { "; \($0)" } ?? "")
+        }
+    }
+
+    private func hint(about message: String, _ reader: StoreReader) -> String? {
+        let views = (try? reader.views(within: .seconds(2))) ?? []
+        let names = views.map(\.name)
+        if let missing = message.split(separator: "no such table: ", maxSplits: 1).last, missing.count < message.count {
+            guard let near = Suggestion.nearest(to: String(missing), among: names) else {
+                return "`larder sql` lists the views"
+            }
+            return "did you mean \(near)?"
+        }
+        if let missing = message.split(separator: "no such column: ", maxSplits: 1).last, missing.count < message.count
+        {
+            let column = missing.split(separator: ".").last.map(String.init) ?? String(missing)
+            let columns = views.filter { (query ?? "").lowercased().contains($0.name.lowercased()) }.flatMap(\.columns)
+            return Suggestion.nearest(to: column, among: Array(Set(columns)).sorted()).map { "did you mean \($0)?" }
+                ?? "`larder sql` lists the columns"
+        }
+        let word = message.split(separator: "\"").dropFirst().first.map(String.init)
+        guard message.hasSuffix("syntax error"), let word else { return nil }
+        let known = names + views.flatMap(\.columns)
+        guard known.contains(where: { $0.lowercased() == word.lowercased() }) else { return nil }
+        return "\(word) is a word of SQL; as a name write it in double quotes: \"\(word)\""
+    }
+
+    // MARK: Output
+
+    private func show(_ result: QueryResult) {
+        if json {
+            Terminal.out(json: result.json)
+        } else if csv {
+            Terminal.out(result.csv(isPrintable: isatty(1) == 1))
+        } else {
+            Terminal.out(result.table)
+        }
+    }
+
+    private func show(_ views: [StoreView]) {
+        if json || csv {
+            var result = QueryResult(columns: ["view", "column"])
+            for view in views { result.rows += view.columns.map { [.text(view.name), .text($0)] } }
+            return show(result)
+        }
+        guard !views.isEmpty else {
+            Terminal.out("there are no views: the config that the store was filled with declares no models")
+            return
+        }
+        let shown = views.filter { view in
+            view.hasRows && !views.contains { view.name == "\($0.name)_current" }
+        }
+        let width = Terminal.width ?? 80
+        var blocks = shown.map { view in
+            "\(view.name)\n" + HumanText.wrapped(view.columns.joined(separator: ", "), width: width, indent: 2)
+        }
+        let empty = views.filter { view in !view.hasRows && !views.contains { view.name == "\($0.name)_current" } }
+        if !shown.isEmpty {
+            blocks.append(
+                HumanText.wrapped(
+                    "\(shown[0].name)_current and so on have the same columns, and each object once.",
+                    width: width,
+                    indent: 0
+                )
+            )
+        }
+        if !empty.isEmpty {
+            blocks.append(
+                HumanText.wrapped("Without rows: \(empty.map(\.name).joined(separator: ", "))", width: width, indent: 0)
+            )
+        }
+        Terminal.out(blocks.joined(separator: "\n\n"))
+    }
+}
+
+/// The rows of a query, for people and programs.
+struct QueryResult {
+    var columns: [String] = []
+    var rows: [[SQLCell]] = []
+
+    /// NULL is blank; numbers stand to the right.
+    var table: String {
+        guard !rows.isEmpty else { return "no rows" }
+        let isNumber = columns.indices.map { column in
+            rows.allSatisfy { $0[column].isNumber || $0[column] == .null } && rows.contains { $0[column].isNumber }
+        }
+        var table = TextTable(
+            columns: zip(columns, isNumber).map { (title: $0.printable, alignment: $1 ? .right : .left) }
+        )
+        table.rows = rows.map { $0.map(\.text) }
+        return table.text
+    }
+
+    /// An array with an object on each line.
+    var json: String {
+        let names = distinctNames
+        let lines = rows.map { row in
+            JSONText.object(zip(names, row).map { (name: $0, value: $1.json) }).text
+        }
+        return lines.isEmpty ? "[]" : "[\(lines.joined(separator: ",\n "))]"
+    }
+
+    /// RFC 4180 with line feeds: a blank is NULL, and `""` an empty text.
+    func csv(isPrintable: Bool) -> String {
+        let names = columns.map { Self.quoted($0) }
+        let lines = rows.map { row in
+            row.map { cell in
+                guard case .text(let text) = cell else { return cell.text }
+                return text.isEmpty ? "\"\"" : Self.quoted(isPrintable ? text.printable : text)
+            }
+        }
+        return ([names] + lines).map { $0.joined(separator: ",") }.joined(separator: "\n")
+    }
+
+    private static func quoted(_ text: String) -> String {
+        guard text.utf8.contains(where: { [0x22, 0x2C, 0x0A, 0x0D].contains($0) }) else { return text }
+        return "\"\(text.replacing("\"", with: "\"\""))\""
+    }
+
+    /// The columns' names, of which JSON objects have each once.
+    private var distinctNames: [String] {
+        var used: Set<String> = []
+        return columns.map { name in
+            var (distinct, number) = (name, 1)
+            while !used.insert(distinct).inserted {
+                number += 1
+                distinct = "\(name)_\(number)"
+            }
+            return distinct
+        }
+    }
+}
+
+extension SQLCell {
+    fileprivate var isNumber: Bool {
+        switch self {
+        case .integer, .real: true
+        case .null, .text, .blob: false
+        }
+    }
+
+    fileprivate var text: String {
+        switch self {
+        case .null: ""
+        case .integer(let number): String(number)
+        case .real(let number): String(number)
+        case .text(let text): text
+        case .blob(let bytes): Self.hexadecimal(bytes)
+        }
+    }
+
+    fileprivate var json: JSONText {
+        switch self {
+        case .null: .null
+        case .integer(let number): .integer(number)
+        case .real(let number): .number(number)
+        case .text(let text): .string(text)
+        case .blob(let bytes): .string(Self.hexadecimal(bytes))
+        }
+    }
+
+    private static func hexadecimal(_ bytes: [UInt8]) -> String {
+        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+}
+
+extension HumanText {
+    /// Words on lines of at most a width.
+    static func wrapped(_ text: String, width: Int, indent: Int) -> String {
+        let margin = String(repeating: " ", count: indent)
+        var lines: [String] = []
+        for word in text.printable.split(separator: " ") {
+            if let line = lines.last, line.displayWidth + word.count + 1 <= width {
+                lines[lines.count - 1] = "\(line) \(word)"
+            } else {
+                lines.append(margin + word)
+            }
+        }
+        return lines.joined(separator: "\n")
+    }
+}
+
+extension Duration {
+    /// For options: the message then says what to write instead.
+    static func option(_ text: String) throws -> Duration {
+        do {
+            return try Units.duration(text)
+        } catch {
+            throw ValidationError("--timeout: \"\(text)\" \(error.reason)".printable)
+        }
+    }
+}

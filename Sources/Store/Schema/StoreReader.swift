@@ -1,0 +1,214 @@
+import GRDBSQLite
+import Glibc
+
+/// Reads a store's file by SQL, beside the daemon that has it open, or without one.
+///
+/// It takes no lock that the daemon would wait for, and writes nothing. While a query runs, SQLite keeps what it reads, so that
+/// the WAL grows; its time limit bounds that. Not for several threads.
+public final class StoreReader {
+    private let handle: OpaquePointer
+    private let deadline: UnsafeMutablePointer<UInt64>
+
+    /// Opens a file.
+    ///
+    /// - Throws: if there is no such file, it cannot be read, or is no store.
+    public init(path: String) throws(StoreError) {
+        guard access(path, F_OK) == 0 else { throw .cannotOpen(path: path, reason: String(cString: strerror(errno))) }
+        let path = try StorePath.resolve(path)
+        guard access(path, R_OK) == 0 else {
+            let cure =
+                errno == EACCES ? "; run this as the user that runs Larder, or see store.group in its config" : ""
+            throw .cannotOpen(path: path, reason: String(cString: strerror(errno)) + cure)
+        }
+        PageChecksums.install
+        var opened: OpaquePointer?
+        // Another program may have copied pages into it, which the next daemon gives their checksums.
+        let code = PageChecksums.believingUnsealed(at: path) {
+            sqlite3_open_v2(path, &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nil)
+        }
+        guard code == SQLITE_OK, let opened else {
+            sqlite3_close(opened)
+            throw .cannotOpen(path: path, reason: String(cString: sqlite3_errstr(code)))
+        }
+        handle = opened
+        deadline = .allocate(capacity: 1)
+        deadline.initialize(to: .max)
+        sqlite3_busy_timeout(handle, 2_000)
+        sqlite3_progress_handler(
+            handle,
+            1_000,
+            { deadline in StoreReader.now() > deadline!.load(as: UInt64.self) ? 1 : 0 },
+            deadline
+        )
+        sqlite3_exec(handle, "PRAGMA query_only = 1; PRAGMA temp_store = 2", nil, nil, nil)
+        try check(path)
+    }
+
+    deinit {
+        sqlite3_close(handle)
+        deadline.deallocate()
+    }
+
+    private func check(_ path: String) throws(StoreError) {
+        var application: SQLCell?
+        do throws(QueryFailure) {
+            try run("PRAGMA application_id", within: nil, columns: { _ in }, row: { application = $0[0] })
+        } catch .failed(let message) {
+            throw .cannotOpen(path: path, reason: message)
+        } catch {
+            throw .cannotOpen(path: path, reason: "\(error)")
+        }
+        guard application == .integer(Schema.applicationID) else {
+            throw .cannotOpen(path: path, reason: "it is not a store of Larder")
+        }
+    }
+
+    /// Runs one statement that only reads.
+    ///
+    /// - Parameters:
+    ///   - limit: for how long it may take; nil: as long as it does.
+    ///   - columns: called once, with the names of the columns.
+    ///   - row: called for each row.
+    public func run(
+        _ sql: String,
+        within limit: Duration?,
+        columns: ([String]) -> Void,
+        row: ([SQLCell]) -> Void
+    ) throws(QueryFailure) {
+        let statement = try prepare(sql)
+        defer { sqlite3_finalize(statement) }
+        let count = sqlite3_column_count(statement)
+        columns((0..<count).map { sqlite3_column_name(statement, $0).map { String(cString: $0) } ?? "" })
+        deadline.pointee = limit.map(Self.end) ?? .max
+        defer { deadline.pointee = .max }
+        while true {
+            switch sqlite3_step(statement) {
+            case SQLITE_ROW: row((0..<count).map { SQLCell(statement, column: $0) })
+            case SQLITE_DONE: return
+            case SQLITE_INTERRUPT: throw .tookTooLong
+            default: throw failure()
+            }
+        }
+    }
+
+    private func prepare(_ sql: String) throws(QueryFailure) -> OpaquePointer {
+        // SQLite would end at a zero byte, and not say so.
+        guard !sql.utf8.contains(0) else { throw .failed("the statement contains a zero byte") }
+        var (first, second): (OpaquePointer?, OpaquePointer?)
+        let (code, following) = sql.withCString { text in
+            var tail: UnsafePointer<CChar>?
+            let code = sqlite3_prepare_v2(handle, text, -1, &first, &tail)
+            guard code == SQLITE_OK else { return (code, code) }
+            return (code, sqlite3_prepare_v2(handle, tail, -1, &second, nil))
+        }
+        defer { sqlite3_finalize(second) }
+        guard code == SQLITE_OK else { throw failure() }
+        guard let first else { throw .failed("there is no statement in it") }
+        guard following == SQLITE_OK, second == nil else {
+            sqlite3_finalize(first)
+            throw .severalStatements
+        }
+        // Statements without columns, such as ATTACH and BEGIN, have nothing to show.
+        guard sqlite3_stmt_readonly(first) != 0, sqlite3_column_count(first) > 0 else {
+            sqlite3_finalize(first)
+            throw .wouldWrite
+        }
+        return first
+    }
+
+    private func failure() -> QueryFailure {
+        // The code of a damaged page is the store's own.
+        let error = StoreError(
+            code: sqlite3_extended_errcode(handle),
+            message: String(cString: sqlite3_errmsg(handle))
+        )
+        if case .sqlite(_, let message) = error { return .failed(message) }
+        return .failed(error.description)
+    }
+
+    /// The views and their columns, in the order of their names; whether a view has rows.
+    public func views(within limit: Duration?) throws(QueryFailure) -> [StoreView] {
+        var views: [StoreView] = []
+        try run(
+            "SELECT v.name, i.name FROM sqlite_schema v JOIN pragma_table_info(v.name) i WHERE v.type = 'view' "
+                + "ORDER BY v.name COLLATE NOCASE, i.cid",
+            within: limit,
+            columns: { _ in },
+            row: { cells in
+                guard case .text(let view) = cells[0], case .text(let column) = cells[1] else { return }
+                if views.last?.name != view { views.append(StoreView(name: view)) }
+                views[views.count - 1].columns.append(column)
+            }
+        )
+        for index in views.indices {
+            try run(
+                "SELECT EXISTS (SELECT 1 FROM \(SQLText.quoted(views[index].name)))",
+                within: limit,
+                columns: { _ in },
+                row: { views[index].hasRows = $0[0] == .integer(1) }
+            )
+        }
+        return views
+    }
+
+    /// When a limit that begins now ends.
+    private static func end(of limit: Duration) -> UInt64 {
+        let (seconds, attoseconds) = limit.components
+        guard seconds < 1 << 32 else { return .max }
+        return now() + UInt64(max(0, seconds)) * 1_000_000_000 + UInt64(max(0, attoseconds)) / 1_000_000_000
+    }
+
+    /// Nanoseconds of a clock that is never set.
+    private static func now() -> UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+}
+
+/// A view of a store's file.
+public struct StoreView: Sendable {
+    /// Its name, as SQL without quotes.
+    public var name: String
+    /// The names of its columns.
+    public var columns: [String] = []
+    /// Whether it shows any object.
+    public var hasRows = false
+}
+
+/// One value that a query gives, of the type that SQLite has it in.
+public enum SQLCell: Sendable, Equatable {
+    case null
+    case integer(Int64)
+    case real(Double)
+    /// Bytes that are not UTF-8 are replaced.
+    case text(String)
+    case blob([UInt8])
+
+    fileprivate init(_ statement: OpaquePointer, column: Int32) {
+        // SQLite's page on sqlite3_column_bytes: first the pointer, then the length.
+        func bytes() -> UnsafeRawBufferPointer {
+            let start = sqlite3_column_blob(statement, column)
+            return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column)))
+        }
+        switch sqlite3_column_type(statement, column) {
+        case SQLITE_INTEGER: self = .integer(sqlite3_column_int64(statement, column))
+        case SQLITE_FLOAT: self = .real(sqlite3_column_double(statement, column))
+        case SQLITE_TEXT: self = .text(String(decoding: bytes(), as: UTF8.self))
+        case SQLITE_BLOB: self = .blob([UInt8](bytes()))
+        default: self = .null
+        }
+    }
+}
+
+/// Why a query gave nothing, or not all.
+public enum QueryFailure: Error, Sendable, Equatable {
+    /// More than one statement was given.
+    case severalStatements
+    /// The statement is none that only reads.
+    case wouldWrite
+    /// It took longer than its limit.
+    case tookTooLong
+    /// SQLite's own words, or why the file cannot be read.
+    case failed(String)
+}
