@@ -54,7 +54,11 @@ public final class StoreReader {
         do throws(QueryFailure) {
             try run("PRAGMA application_id", within: nil, columns: { _ in }, row: { application = $0[0] })
         } catch .failed(let message) {
-            throw .cannotOpen(path: path, reason: message)
+            // Without the index beside it, SQLite has to make one.
+            let cure =
+                access(path + "-shm", R_OK) == 0
+                ? "" : "; \(path)-shm cannot be read: run this as the user that runs Larder"
+            throw .cannotOpen(path: path, reason: message + cure)
         } catch {
             throw .cannotOpen(path: path, reason: "\(error)")
         }
@@ -117,13 +121,10 @@ public final class StoreReader {
     }
 
     private func failure() -> QueryFailure {
-        // The code of a damaged page is the store's own.
-        let error = StoreError(
-            code: sqlite3_extended_errcode(handle),
-            message: String(cString: sqlite3_errmsg(handle))
-        )
-        if case .sqlite(_, let message) = error { return .failed(message) }
-        return .failed(error.description)
+        let message = String(cString: sqlite3_errmsg(handle))
+        // The code of a damaged page is the store's own, and SQLite has no words for it.
+        let error = StoreError(code: sqlite3_extended_errcode(handle), message: message)
+        return .failed(error.isDamage ? error.description : message)
     }
 
     /// The views and their columns, in the order of their names; whether a view has rows.
