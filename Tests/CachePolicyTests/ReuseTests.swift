@@ -22,7 +22,7 @@ import Testing
         arguments: [
             ("max-age=60", 0, "", .fresh(age: 0, timeToLive: 60)),
             ("max-age=60", 59, "", .fresh(age: 59, timeToLive: 1)),
-            ("max-age=60", 60, "", .stale(age: 60, staleness: 0, allowed: [.onError, .whileDisconnected])),
+            ("max-age=60", 60, "", .stale(age: 60, staleness: 0, allowed: [.onError])),
             ("max-age=60", -10, "", .fresh(age: 0, timeToLive: 60)),
             ("max-age=60, no-cache", 0, "", .mustValidate(age: 0, reason: .noCache, otherwise: [])),
             ("max-age=60, must-revalidate", 10, "", .fresh(age: 10, timeToLive: 50)),
@@ -33,46 +33,46 @@ import Testing
             ),
             (
                 "max-age=60, proxy-revalidate", 70, "",
-                .stale(age: 70, staleness: 10, allowed: [.onError, .whileDisconnected])
+                .stale(age: 70, staleness: 10, allowed: [.onError])
             ),
             ("max-age=60", 10, "no-cache", .mustValidate(age: 10, reason: .requestNoCache, otherwise: [])),
             (
                 "max-age=60", 10, "max-age=5",
-                .mustValidate(age: 10, reason: .requestMaxAge, otherwise: [.onError, .whileDisconnected])
+                .mustValidate(age: 10, reason: .requestMaxAge, otherwise: [.onError])
             ),
             ("max-age=60", 10, "max-age=10", .fresh(age: 10, timeToLive: 50)),
             (
                 "max-age=60", 0, "max-age=0",
-                .mustValidate(age: 0, reason: .requestMaxAge, otherwise: [.onError, .whileDisconnected])
+                .mustValidate(age: 0, reason: .requestMaxAge, otherwise: [.onError])
             ),
             (
                 "max-age=60", 1, "max-age=0",
-                .mustValidate(age: 1, reason: .requestMaxAge, otherwise: [.onError, .whileDisconnected])
+                .mustValidate(age: 1, reason: .requestMaxAge, otherwise: [.onError])
             ),
             ("max-age=60", 10, "min-fresh=50", .fresh(age: 10, timeToLive: 50)),
             (
                 "max-age=60", 10, "min-fresh=51",
-                .mustValidate(age: 10, reason: .requestMinFresh, otherwise: [.onError, .whileDisconnected])
+                .mustValidate(age: 10, reason: .requestMinFresh, otherwise: [.onError])
             ),
             (
                 "max-age=60", 70, "max-stale=10",
-                .stale(age: 70, staleness: 10, allowed: [.byRequest, .onError, .whileDisconnected])
+                .stale(age: 70, staleness: 10, allowed: [.byRequest, .onError])
             ),
             (
                 "max-age=60", 71, "max-stale=10",
-                .stale(age: 71, staleness: 11, allowed: [.onError, .whileDisconnected])
+                .stale(age: 71, staleness: 11, allowed: [.onError])
             ),
             (
                 "max-age=60", 1000, "max-stale",
-                .stale(age: 1000, staleness: 940, allowed: [.byRequest, .onError, .whileDisconnected])
+                .stale(age: 1000, staleness: 940, allowed: [.byRequest, .onError])
             ),
             (
                 "max-age=60, stale-while-revalidate=10", 70, "",
-                .stale(age: 70, staleness: 10, allowed: [.whileRevalidating, .onError, .whileDisconnected])
+                .stale(age: 70, staleness: 10, allowed: [.whileRevalidating, .onError])
             ),
             (
                 "max-age=60, stale-while-revalidate=10", 71, "",
-                .stale(age: 71, staleness: 11, allowed: [.onError, .whileDisconnected])
+                .stale(age: 71, staleness: 11, allowed: [.onError])
             ),
             (
                 "max-age=60, stale-while-revalidate=10, must-revalidate", 65, "",
@@ -80,16 +80,16 @@ import Testing
             ),
             (
                 "max-age=60, stale-if-error=10", 70, "",
-                .stale(age: 70, staleness: 10, allowed: [.onError, .whileDisconnected])
+                .stale(age: 70, staleness: 10, allowed: [.onError])
             ),
-            ("max-age=60, stale-if-error=10", 71, "", .stale(age: 71, staleness: 11, allowed: .whileDisconnected)),
+            ("max-age=60, stale-if-error=10", 71, "", .stale(age: 71, staleness: 11, allowed: [])),
             (
                 "max-age=60, stale-if-error=10", 71, "stale-if-error=20",
-                .stale(age: 71, staleness: 11, allowed: [.onError, .whileDisconnected])
+                .stale(age: 71, staleness: 11, allowed: [.onError])
             ),
             (
                 "max-age=60, stale-while-revalidate=100", 70, "max-age=100",
-                .stale(age: 70, staleness: 10, allowed: [.onError, .whileDisconnected])
+                .stale(age: 70, staleness: 10, allowed: [.onError])
             ),
             ("max-age=60", 10, "only-if-cached", .fresh(age: 10, timeToLive: 50)),
             ("no-cache=\"x\", max-age=60", 10, "", .fresh(age: 10, timeToLive: 50)),
@@ -120,11 +120,11 @@ import Testing
         route.stale = .seconds(100)
         #expect(
             reuse("max-age=60, must-revalidate", after: 160, route: route)
-                == .stale(age: 160, staleness: 100, allowed: [.whileRevalidating, .onError, .whileDisconnected])
+                == .stale(age: 160, staleness: 100, allowed: [.whileRevalidating, .onError])
         )
         #expect(
             reuse("max-age=60", after: 161, route: route)
-                == .stale(age: 161, staleness: 101, allowed: .whileDisconnected)
+                == .stale(age: 161, staleness: 101, allowed: [])
         )
         #expect(reuse("no-cache", after: 1, route: route) == .mustValidate(age: 1, reason: .noCache, otherwise: []))
     }

@@ -22,15 +22,18 @@ package struct StoreCopies: Sendable {
     /// Makes a copy; the response is its bytes.
     func save() async throws(ProblemDocument) -> AdminResponse {
         let path = proxy.cache.store.copyPaths.saving
+        let (file, code): (Int32, Int32)
         do throws(StoreError) {
-            try await proxy.save(to: path)
+            (file, code) = try await proxy.save(to: path) {
+                let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+                let code = errno
+                // Nobody but the connection needs it any more.
+                unlink(path)
+                return (file, code)
+            }
         } catch {
             throw Self.problem(error)
         }
-        let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-        let code = errno
-        // Nobody but the connection needs it any more.
-        unlink(path)
         guard file >= 0 else {
             throw ProblemDocument(500, "the copy cannot be read: \(String(cString: strerror(code)))")
         }

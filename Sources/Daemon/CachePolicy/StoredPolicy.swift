@@ -222,8 +222,6 @@ package struct StaleAllowance: OptionSet, Sendable {
     package static let whileRevalidating = StaleAllowance(rawValue: 2)
     /// When the upstream answers with an error, or not at all.
     package static let onError = StaleAllowance(rawValue: 4)
-    /// When the upstream cannot be reached, or must not be asked.
-    static let whileDisconnected = StaleAllowance(rawValue: 8)
 }
 
 extension StoredPolicy {
@@ -253,7 +251,7 @@ extension StoredPolicy {
             return .mustValidate(age: age, reason: .mustRevalidate, otherwise: [])
         }
         if request.noCache { return .mustValidate(age: age, reason: .requestNoCache, otherwise: []) }
-        let onError = allowance(staleness: max(0, -timeToLive), request)
+        let onError = allowanceOnError(staleness: max(0, -timeToLive), request)
         // An age is rounded down: no response is so young that `max-age=0`, a browser's reload, would take it.
         if request.maxAge >= 0, age > request.maxAge || request.maxAge == 0 {
             return .mustValidate(age: age, reason: .requestMaxAge, otherwise: onError)
@@ -275,9 +273,9 @@ extension StoredPolicy {
     }
 
     /// What is allowed once the upstream fails.
-    private func allowance(staleness: Int64, _ request: RequestDirectives) -> StaleAllowance {
+    private func allowanceOnError(staleness: Int64, _ request: RequestDirectives) -> StaleAllowance {
         let term = max(staleIfError, request.staleIfError)
         // Without a term the default of Larder's configuration holds: an old answer is better than an error.
-        return term < 0 || staleness <= term ? [.onError, .whileDisconnected] : .whileDisconnected
+        return term < 0 || staleness <= term ? .onError : []
     }
 }

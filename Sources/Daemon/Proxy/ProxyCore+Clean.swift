@@ -21,9 +21,11 @@ extension ProxyCore {
     }
 
     /// Copies the store into a file, with everything that has come by now.
-    package func save(to path: String) async throws(StoreError) {
+    ///
+    /// - Parameter use: what is done with the complete file before another copy may be made.
+    package func save<Value: Sendable>(to path: String, use: @Sendable () -> Value) async throws(StoreError) -> Value {
         await cache.store.flush()
-        try await cache.store.save(to: path, principalKey: principals.keyDigest)
+        return try await cache.store.save(to: path, principalKey: principals.keyDigest, use: use)
     }
 
     /// Puts the content of a copy in the place of the store's, everywhere; fetches that have begun store nothing.

@@ -11,8 +11,14 @@ extension ObjectStore {
     /// The writer copies slice by slice, and does other work in between. The copy has the content at its end. The file stands
     /// alone: it needs no WAL.
     ///
-    /// - Parameter principalKey: a digest of the key that principals are made by; `load` compares it.
-    public func save(to path: String, principalKey: [UInt8]) async throws(StoreError) {
+    /// - Parameters:
+    ///   - principalKey: a digest of the key that principals are made by; `load` compares it.
+    ///   - use: what is done with the complete file before another copy may be made.
+    public func save<Value: Sendable>(
+        to path: String,
+        principalKey: [UInt8],
+        use: @Sendable () -> Value = {}
+    ) async throws(StoreError) -> Value {
         let core = core
         let isFirst = core.copying.withLock { progress in
             defer { progress = progress ?? CopyProgress() }
@@ -33,6 +39,7 @@ extension ObjectStore {
                 }
             }
             try await blocking { try StoreCopy.complete(path, principalKey: principalKey) }
+            return use()
         } catch {
             try? await core.slice { $0.copy = nil }
             StoreCopy.remove(path)

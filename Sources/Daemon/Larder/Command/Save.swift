@@ -33,7 +33,8 @@ struct Save: ParsableCommand {
     func run() throws {
         let target = CopyFile(file)
         if let complaint = target.complaintAboutWriting(isForced: force) { throw target.failure(complaint) }
-        let part = "\(file).part"
+        // Of its own, so that two that save the same file do not write into one another.
+        let part = "\(file).\(getpid()).part"
         unlink(part)
         let descriptor = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw target.failure("it cannot be written: \(systemMessage(errno))") }
