@@ -13,12 +13,12 @@ struct ViewValueTests {
 
     private func property(
         _ name: String,
-        _ transform: TransformDeclaration? = nil,
+        _ conversion: ConversionDeclaration? = nil,
         coerces: Bool = false,
         relation: Relation? = nil,
         from: String? = nil
     ) -> PropertyDeclaration {
-        var property = PropertyDeclaration(name: name, from: from ?? name, relation: relation, transform: transform)
+        var property = PropertyDeclaration(name: name, from: from ?? name, relation: relation, conversion: conversion)
         property.coerces = coerces
         return property
     }
@@ -26,11 +26,11 @@ struct ViewValueTests {
     // MARK: Conversions
 
     /// The value of a property with a conversion, and its raw column; "-" for a column that there is not.
-    private func shown(_ json: String, _ transform: TransformDeclaration, coerces: Bool = false) async throws
+    private func shown(_ json: String, _ conversion: ConversionDeclaration, coerces: Bool = false) async throws
         -> [String]
     {
         let bench = try bench([
-            ModelDeclaration(name: "Thing", identity: ["id"], properties: [property("v", transform, coerces: coerces)])
+            ModelDeclaration(name: "Thing", identity: ["id"], properties: [property("v", conversion, coerces: coerces)])
         ])
         try await bench.receive("/things/1", #"{"id":1,"v":\#(json)}"#, BodyRule(model: "Thing", isList: false))
         let shown = ["v", "v_raw"].map { column in
@@ -69,7 +69,7 @@ struct ViewValueTests {
 
     @Test(
         arguments: [
-            (TransformDeclaration.date(.unixSeconds), false, #""93102340""#, "text '1972-12-13T13:45:40Z'"),
+            (ConversionDeclaration.date(.unixSeconds), false, #""93102340""#, "text '1972-12-13T13:45:40Z'"),
             (.date(.unixSeconds), false, "-1.25", "text '1969-12-31T23:59:58Z'"),
             (.date(.unixSeconds), false, "1e30", "null NULL"), (.date(.unixSeconds), false, #""now""#, "null NULL"),
             (.date(.unixMilliseconds), false, "93102340750", "text '1972-12-13T13:45:40Z'"),
@@ -98,34 +98,34 @@ struct ViewValueTests {
                 .chain([.named("string"), .named("date")]), false, #""2012-11-13T13:31:36Z""#,
                 "text '2012-11-13T13:31:36Z'"
             ),
-        ] as [(TransformDeclaration, Bool, String, String)]
+        ] as [(ConversionDeclaration, Bool, String, String)]
     )
     func `numbers, times, booleans and enumerations are what SQLite knows`(
-        _ transform: TransformDeclaration,
+        _ conversion: ConversionDeclaration,
         _ coerces: Bool,
         _ json: String,
         _ expected: String
     ) async throws {
-        #expect(try await shown(json, transform, coerces: coerces)[0] == expected)
+        #expect(try await shown(json, conversion, coerces: coerces)[0] == expected)
     }
 
     @Test(
         arguments: [
-            (TransformDeclaration.named("url"), #""https://a.example/""#, ["text 'https://a.example/'", "-"]),
+            (ConversionDeclaration.named("url"), #""https://a.example/""#, ["text 'https://a.example/'", "-"]),
             (.named("boolean"), "true", ["integer 1", "-"]), (.named("integer"), "7", ["integer 7", "-"]),
             (.enumeration([.init(wire: "open", mapped: "open")]), #""open""#, ["text 'open'", "-"]),
             (.arrayOf(.named("url")), #"["a:b"]"#, [#"text '["a:b"]'"#, "-"]),
             (.named("base64"), #""YQ==""#, ["-", "text 'YQ=='"]),
             (.date(.pattern("yyyy-MM-dd", zone: "UTC")), #""2024-01-02""#, ["-", "text '2024-01-02'"]),
             (.arrayOf(.named("date")), "[]", ["-", "text '[]'"]),
-        ] as [(TransformDeclaration, String, [String])]
+        ] as [(ConversionDeclaration, String, [String])]
     )
     func `what only checks has one column, and what SQL cannot do the raw one`(
-        _ transform: TransformDeclaration,
+        _ conversion: ConversionDeclaration,
         _ json: String,
         _ expected: [String]
     ) async throws {
-        #expect(try await shown(json, transform) == expected)
+        #expect(try await shown(json, conversion) == expected)
     }
 
     // MARK: References

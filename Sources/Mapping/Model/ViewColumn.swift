@@ -47,7 +47,7 @@ public struct ViewColumn: Sendable, Equatable {
     /// Where its value is.
     public var source: Source
     /// The conversion that its property declares.
-    public var conversion: TransformDeclaration?
+    public var conversion: ConversionDeclaration?
     /// Whether the conversion also takes values of other types (`coerce`).
     public var coerces = false
 }
@@ -247,6 +247,6 @@ extension ViewColumn {
     /// Takes over what a property declares of its value.
     fileprivate mutating func take(_ property: PropertyDeclaration?) {
         guard let property, property.relation == nil else { return }
-        (conversion, coerces) = (property.transform, property.coerces)
+        (conversion, coerces) = (property.conversion, property.coerces)
     }
 }

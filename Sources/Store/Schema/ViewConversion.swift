@@ -12,7 +12,7 @@ enum ViewConversion: Equatable {
     /// The raw value alone: SQLite has no function for this conversion.
     case unavailable
 
-    init(_ declaration: TransformDeclaration?, coerces: Bool) {
+    init(_ declaration: ConversionDeclaration?, coerces: Bool) {
         switch declaration {
         case nil: self = .checked
         case .named(let name): self = Self.named(name, coerces: coerces)
@@ -44,7 +44,7 @@ enum ViewConversion: Equatable {
         }
     }
 
-    private static func chain(_ links: [TransformDeclaration], coerces: Bool) -> ViewConversion {
+    private static func chain(_ links: [ConversionDeclaration], coerces: Bool) -> ViewConversion {
         let effects = links.map { ViewConversion($0, coerces: false) }.filter { $0 != .checked }
         guard let only = effects.first else { return links.count > 1 && coerces ? .unavailable : .checked }
         return effects.count == 1 && !coerces ? only : .unavailable
@@ -97,14 +97,14 @@ enum ViewConversion: Equatable {
         + "WHEN lower(t) IN ('true', 't', 'yes', 'y', 'on', '1') THEN 1 "
         + "WHEN lower(t) IN ('false', 'f', 'no', 'n', 'off', '0') THEN 0 END END"
 
-    private static func enumeration(_ cases: [TransformDeclaration.Case], _ fallback: String?) -> ViewConversion {
+    private static func enumeration(_ cases: [ConversionDeclaration.Case], _ fallback: String?) -> ViewConversion {
         guard fallback != nil || cases.contains(where: { $0.wire != $0.mapped }) else { return .checked }
         let lines = cases.map { " WHEN \(SQLText.literal($0.wire)) THEN \(SQLText.literal($0.mapped))" }
         let rest = fallback.map { " ELSE CASE WHEN t IS NOT NULL THEN \(SQLText.literal($0)) END" } ?? ""
         return .computed("CASE CAST(t AS TEXT)\(lines.joined())\(rest) END")
     }
 
-    private static func values(_ pairs: [TransformDeclaration.Pair], _ fallback: [UInt8]?) -> ViewConversion {
+    private static func values(_ pairs: [ConversionDeclaration.Pair], _ fallback: [UInt8]?) -> ViewConversion {
         // An absent value is NULL as well, and nothing is made of it.
         let lines = pairs.filter { $0.wire != Array("null".utf8) }.map {
             " WHEN \(json($0.wire)) THEN \(json($0.mapped))"
