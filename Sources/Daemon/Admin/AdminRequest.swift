@@ -114,6 +114,15 @@ enum AdminScalar: Sendable, Equatable, Decodable {
 }
 
 extension AdminRequest {
+    /// A parameter of the query that is true or false; false where it is absent.
+    func flag(_ name: String) throws(ProblemDocument) -> Bool {
+        guard let value = values(name).first else { return false }
+        guard let flag = AdminScalar.text(value).flag else {
+            throw .badRequest("\(name) must be true or false; it was \"\(value)\"")
+        }
+        return flag
+    }
+
     /// The members of the JSON object in the body, sorted by name; none when the body is empty.
     ///
     /// The media type does not matter: `curl -d` calls everything a form, and the guard keeps foreign pages out, not the
@@ -141,20 +150,24 @@ struct Paging: Sendable, Equatable {
         AdminRoute.Parameter(name: "after", sentence: "The `next` of the previous page."),
     ]
 
-    var limit = 100
+    let limit: Int
     var after: Int64?
 
     init(_ request: AdminRequest) throws(ProblemDocument) {
-        if let text = request.value("limit") {
-            guard let number = Int(text), (1...Self.maximum).contains(number) else {
-                throw .badRequest("limit must be a number from 1 to \(Self.maximum)")
-            }
-            limit = number
-        }
+        limit = try Self.limit(request)
         if let text = request.value("after") {
             guard let cursor = Int64(text) else { throw .badRequest("after must be the `next` of the previous page") }
             after = cursor
         }
+    }
+
+    /// The page's size alone, for lists whose `after` is no number.
+    static func limit(_ request: AdminRequest) throws(ProblemDocument) -> Int {
+        guard let text = request.value("limit") else { return 100 }
+        guard let number = Int(text), (1...maximum).contains(number) else {
+            throw .badRequest("limit must be a number from 1 to \(maximum)")
+        }
+        return number
     }
 }
 

@@ -22,7 +22,7 @@ struct DashboardFile: Sendable {
     private init(_ bytes: [UInt8], _ type: String) {
         (self.bytes, self.type) = (bytes, type)
         let code = Crypto.authenticationCode(key: [], message: bytes).prefix(12)
-        entityTag = "\"" + code.map { String($0, radix: 36) }.joined(separator: "-") + "\""
+        entityTag = "\"" + code.map { $0.hexadecimal(width: 2) }.joined() + "\""
     }
 
     /// The file, or 304 to a browser that has it.

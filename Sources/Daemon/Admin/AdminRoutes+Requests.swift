@@ -58,11 +58,7 @@ private struct RequestsQuestion {
             }
             after = number
         }
-        switch request.values("follow").first {
-        case nil, "false", "0": break
-        case "true", "1", "": follows = true
-        case let other?: throw .badRequest("follow is true or false; it was \"\(other)\"")
-        }
+        follows = try request.flag("follow")
         if request.fields.combined("accept")?.lowercased().contains(EventStreamText.mediaType) == true {
             follows = true
         }

@@ -19,7 +19,7 @@ package enum AdminTokenError: Error, Equatable, CustomStringConvertible {
         case .malformed(let path):
             "the admin token \(path) must contain one line of 16 to 512 characters A-Z a-z 0-9 - . _ ~ + / =: remove it, and Larder makes a new one"
         case .system(let path, let operation, let code):
-            "cannot \(operation) the admin token \(path): \(String(cString: strerror(code)))"
+            "cannot \(operation) the admin token \(path): \(systemMessage(code))"
         }
     }
 }

@@ -151,7 +151,7 @@ package actor ChangeStreams {
             // One that came while the page was read gets its members with the next.
             if stream.wantsValues, !withValues { continue }
             send(&events, to: stream)
-            if stream.reply.backlog > ChangeStream.window { rest(stream, number) }
+            if stream.reply.backlog > EventStreamClient.window { rest(stream, number) }
         }
     }
 
@@ -191,7 +191,7 @@ package actor ChangeStreams {
     /// Reads nothing more for a stream until its client has taken some of what waits.
     private func rest(_ stream: ChangeStream, _ number: Int) {
         stream.isResting = true
-        stream.reply.onDrain(below: ChangeStream.window / 2) { [weak self] in
+        stream.reply.onDrain(below: EventStreamClient.window / 2) { [weak self] in
             self?.enqueue { streams in
                 streams.streams[number]?.isResting = false
                 streams.read()
@@ -228,9 +228,6 @@ package actor ChangeStreams {
 
 /// One client's stream of changes: what it wants, how far it has come, and whether it keeps up; the admin loop only.
 final class ChangeStream {
-    /// Bytes that may wait for the client before nothing more is read for it.
-    static let window = 256 << 10
-
     let reply: Reply
     let filter: ChangeFilter
     let wantsValues: Bool
@@ -244,8 +241,7 @@ final class ChangeStream {
     var isResting = false
     /// Whether it has once received everything: from then on it has to keep up.
     var isLive = false
-    /// How much waited for the client at the last look; nil if it did not rest then.
-    var lastBacklog: Int?
+    private var client = EventStreamClient()
 
     init(_ reply: Reply, _ request: ChangeRequest, from position: Int64) {
         self.reply = reply
@@ -262,13 +258,7 @@ final class ChangeStream {
 
     /// Whether a client that is behind takes anything at all; asked from time to time.
     func makesProgress() -> Bool {
-        guard isResting else {
-            lastBacklog = nil
-            return true
-        }
-        let backlog = reply.backlog
-        defer { lastBacklog = backlog }
-        return lastBacklog.map { backlog < $0 } ?? true
+        client.makesProgress(isBehind: isResting, backlog: reply.backlog)
     }
 }
 

@@ -47,7 +47,7 @@ enum ListQuestion {
             isDescending: sort?.hasPrefix("-") == true,
             upstream: request.value("upstream"),
             principal: request.value("principal"),
-            limit: try limit(request),
+            limit: try Paging.limit(request),
             view: view.query,
             after: request.value("after")
         )
@@ -83,12 +83,5 @@ enum ListQuestion {
         let page = try await asked { () throws(StoreError) in try await context.store.list(listing) }
         if page.rows.isEmpty { try await context.checkOwnership(of: request) }
         return DocumentsResponse(documents: page.rows.map { .init($0) }, next: page.cursor)
-    }
-
-    /// The page's size alone: `after` is no number here.
-    private static func limit(_ request: AdminRequest) throws(ProblemDocument) -> Int {
-        var plain = request
-        plain.query.removeAll { $0.name == "after" }
-        return try Paging(plain).limit
     }
 }

@@ -7,7 +7,7 @@ import Synchronization
 /// All open streams of `/requests`.
 ///
 /// Lives on the admin loop. A few times a second it reads what the `RequestLog` has got, and sends it to all. Nothing waits in
-/// memory for a client that does not read: it misses what the log no longer has, and is told how much that is.
+/// memory for a client that does not read: it misses what the log no longer has, and learns how much that is.
 package actor RequestStreams {
     nonisolated let loop: EventLoop
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
@@ -15,9 +15,6 @@ package actor RequestStreams {
     private static let heartbeat: Duration = .seconds(15)
     /// How long new requests may wait for others.
     private static let pause: Duration = .milliseconds(50)
-    /// Bytes that may wait for a client.
-    private static let window = 256 << 10
-
     private let log: RequestLog
     private var streams: [Int: Stream] = [:]
     private var lastNumber = 0
@@ -25,15 +22,14 @@ package actor RequestStreams {
     private var isClosed = false
     private var heartbeatTimer: EventTimer?
     private var pauseTimer: EventTimer?
-    /// Whether the loop has been told of requests that it has not looked at yet.
+    /// Whether requests were noted that the loop has not looked at yet.
     private nonisolated let isPending = Atomic(false)
 
     private struct Stream {
         let reply: Reply
         /// The number of the last request that it has been sent.
         var position: Int64
-        /// What waited for the client at the last heartbeat, if it was too much for more.
-        var stuckAt: Int?
+        var client = EventStreamClient()
     }
 
     package init(_ log: RequestLog, loop: EventLoop) {
@@ -111,7 +107,8 @@ package actor RequestStreams {
         // Made once for all.
         let events = requests.map { (id: $0.id, bytes: RequestsResponse.Request($0).event) }
         for number in streams.keys {
-            guard var stream = streams[number], stream.position < last, stream.reply.backlog <= Self.window else {
+            guard var stream = streams[number], stream.position < last, stream.reply.backlog <= EventStreamClient.window
+            else {
                 continue
             }
             var text: [UInt8] = []
@@ -132,18 +129,13 @@ package actor RequestStreams {
         for number in streams.keys {
             guard var stream = streams[number] else { continue }
             let backlog = stream.reply.backlog
-            if backlog > Self.window {
-                // Nothing was taken since the last time: nobody reads there any more.
-                if let stuckAt = stream.stuckAt, backlog >= stuckAt {
-                    stream.reply.abort()
-                    remove(number)
-                    continue
-                }
-                stream.stuckAt = backlog
-            } else {
-                stream.stuckAt = nil
-                stream.reply.write(EventStreamText.heartbeat)
+            let isBehind = backlog > EventStreamClient.window
+            guard stream.client.makesProgress(isBehind: isBehind, backlog: backlog) else {
+                stream.reply.abort()
+                remove(number)
+                continue
             }
+            if !isBehind { stream.reply.write(EventStreamText.heartbeat) }
             streams[number] = stream
         }
         send()

@@ -2,6 +2,7 @@ import Foundation
 import HTTPSemantics
 import HTTPServer
 package import Proxy
+import Settings
 import Store
 
 /// Gives copies of the store to clients, and takes copies over that clients send.
@@ -35,7 +36,7 @@ package struct StoreCopies: Sendable {
             throw Self.problem(error)
         }
         guard file >= 0 else {
-            throw ProblemDocument(500, "the copy cannot be read: \(String(cString: strerror(code)))")
+            throw ProblemDocument(500, "the copy cannot be read: \(systemMessage(code))")
         }
         let sender = CopySender(file)
         var response = AdminResponse(fields: Fields([Field("Content-Type", Self.mediaType)]))
@@ -51,7 +52,7 @@ package struct StoreCopies: Sendable {
         guard file >= 0 else {
             throw errno == EEXIST
                 ? ProblemDocument(409, "a copy is being loaded already; try again when that is done")
-                : Self.problem(.unwritable(String(cString: strerror(errno))))
+                : Self.problem(.unwritable(systemMessage(errno)))
         }
         do throws(ProblemDocument) {
             defer { close(file) }
@@ -72,13 +73,8 @@ package struct StoreCopies: Sendable {
         while true {
             switch body.take() {
             case .bytes(let bytes):
-                var rest = bytes[...]
-                while !rest.isEmpty {
-                    let count = rest.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
-                    if count < 0, errno == EINTR { continue }
-                    guard count > 0 else { throw problem(.unwritable(String(cString: strerror(errno)))) }
-                    rest = rest.dropFirst(count)
-                }
+                let code = bytes.withUnsafeBytes { writeAll($0, to: file).code }
+                guard code == 0 else { throw problem(.unwritable(systemMessage(code))) }
             case .pending:
                 await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
                     body.onAvailable { continuation.resume() }
@@ -214,13 +210,7 @@ extension AdminRoute {
             takesFile: true,
             schema: LoadResponse.self,
             respond: { request, context throws(ProblemDocument) in
-                var isReplacing = false
-                if let value = request.query.first(where: { $0.name == "replace" })?.value {
-                    guard let flag = AdminScalar.text(value).flag else {
-                        throw .badRequest("replace must be true or false")
-                    }
-                    isReplacing = flag
-                }
+                let isReplacing = try request.flag("replace")
                 let result = try await context.storeCopies().load(request.upload, replacing: isReplacing)
                 return .json(LoadResponse(result))
             }

@@ -356,10 +356,7 @@ struct ShowingQuestion: Sendable {
 
     init(_ request: AdminRequest) throws(ProblemDocument) {
         self.request = request
-        // Its `after` has two parts here.
-        var plain = request
-        plain.query.removeAll { $0.name == "after" }
-        limit = try Paging(plain).limit
+        limit = try Paging.limit(request)
         cursor = try request.value("after").map { (text) throws(ProblemDocument) in
             let parts = text.split(separator: "-", omittingEmptySubsequences: false).map { Int64($0) }
             guard (1...2).contains(parts.count), let object = parts[0], parts.count == 1 || parts[1] != nil else {

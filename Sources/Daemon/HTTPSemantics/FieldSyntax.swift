@@ -183,3 +183,11 @@ package enum DeltaSeconds {
         return min(value, maximum)
     }
 }
+
+extension BinaryInteger {
+    /// Hexadecimal digits in lower case, with zeros in front up to a width.
+    package func hexadecimal(width: Int) -> String {
+        let digits = String(self, radix: 16)
+        return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    }
+}

@@ -118,8 +118,7 @@ extension JSONWriter {
                 continue
             }
             for unit in UTF16.encode(scalar) ?? UTF16.encodedReplacementCharacter {
-                let digits = String(unit, radix: 16)
-                bytes += ("\\u" + String(repeating: "0", count: 4 - digits.count) + digits).utf8
+                bytes += ("\\u" + unit.hexadecimal(width: 4)).utf8
             }
         }
         bytes.append(UInt8(ascii: "\""))

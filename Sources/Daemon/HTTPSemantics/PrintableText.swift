@@ -12,9 +12,8 @@ extension StringProtocol {
             case "\r": result += "\\r"
             case "\t": result += "\\t"
             case _ where !scalar.isDeceptive: result.unicodeScalars.append(scalar)
-            default:
-                let digits = String(scalar.value, radix: 16)
-                result += scalar.value < 0x100 ? "\\x" + (digits.count < 2 ? "0" : "") + digits : "\\u{\(digits)}"
+            case _ where scalar.value < 0x100: result += "\\x" + scalar.value.hexadecimal(width: 2)
+            default: result += "\\u{\(String(scalar.value, radix: 16))}"
             }
         }
         return result

@@ -1,4 +1,5 @@
 import Foundation
+import Settings
 
 /// The folder of a recording: its names, and reading and writing that no name in it can lead out of it.
 package struct RecordingFolder: Sendable {
@@ -152,20 +153,12 @@ package struct RecordingFolder: Sendable {
 
     /// Writes all bytes; gives why that failed.
     static func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> String? {
-        bytes.withUnsafeBytes { buffer in
-            var rest = buffer[...]
-            while !rest.isEmpty {
-                let count = Glibc.write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
-                if count < 0, errno == EINTR { continue }
-                guard count > 0 else { return reason(errno) }
-                rest = rest.dropFirst(count)
-            }
-            return nil
-        }
+        let code = bytes.withUnsafeBytes { Settings.writeAll($0, to: descriptor).code }
+        return code == 0 ? nil : reason(code)
     }
 
     static func reason(_ code: Int32) -> String {
-        code == ENOENT ? "there is no such file" : String(cString: strerror(code))
+        code == ENOENT ? "there is no such file" : systemMessage(code)
     }
 
     /// The ending of a body's name.

@@ -123,15 +123,4 @@ extension Recordings {
             throw RecordingError("the store", error.description)
         }
     }
-
-    /// Removes a recording that is over.
-    package func remove(_ name: String) throws(RecordingError) {
-        let place = try place(of: name)
-        guard !isRunning(name) else { throw RecordingError(name, "this recording is running; stop it first") }
-        do {
-            try FileManager.default.removeItem(atPath: place.path)
-        } catch {
-            throw RecordingError(name, "it cannot be removed: \(error.localizedDescription)")
-        }
-    }
 }

@@ -106,6 +106,17 @@ package final class Recordings: ExchangeInterceptor {
         }
     }
 
+    /// Removes a recording that is over.
+    package func remove(_ name: String) throws(RecordingError) {
+        let place = try place(of: name)
+        guard !isRunning(name) else { throw RecordingError(name, "this recording is running; stop it first") }
+        do {
+            try FileManager.default.removeItem(atPath: place.path)
+        } catch {
+            throw RecordingError(name, "it cannot be removed: \(error.localizedDescription)")
+        }
+    }
+
     /// The files of a recording, relative to its folder.
     package func files(of name: String) throws(RecordingError) -> [String] {
         let place = try place(of: name)

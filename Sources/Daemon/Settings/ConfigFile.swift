@@ -222,11 +222,6 @@ package enum ConfigBytes {
     }
 }
 
-/// The system's words for an error number.
-package func systemMessage(_ code: Int32) -> String {
-    String(cString: strerror(code))
-}
-
 /// Where things are when nobody says.
 package struct Defaults: Sendable {
     package let environment: [String: String]

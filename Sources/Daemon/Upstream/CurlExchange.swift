@@ -35,7 +35,7 @@ package struct CurlExchange {
 
         /// - Parameters:
         ///   - descriptor: open for reading, until the exchange is over.
-        ///   - sent: is told how many bytes are sent so far.
+        ///   - sent: called with the number of bytes sent so far.
         package init(descriptor: Int32, length: Int, sent: @escaping (Int) -> Void) {
             (self.descriptor, self.length, self.sent) = (descriptor, length, sent)
         }

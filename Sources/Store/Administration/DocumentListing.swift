@@ -46,16 +46,16 @@ private struct DocumentScan: Sendable {
     mutating func next(_ limit: Int, until deadline: ContinuousClock.Instant, in database: Database) throws
         -> [DocumentID]
     {
-        var scopes: Set<Int64> = []
-        try Query(
+        let scopes = try Query(
             database,
             """
             SELECT s.id FROM _scopes s
             JOIN _names u ON u.id = s.upstream AND (?1 IS NULL OR u.text = ?1)
             JOIN _principals p ON p.id = s.principal AND (?2 IS NULL OR p.label = ?2)
             """
-        ).each(SQLValue(listing.upstream), SQLValue(listing.principal)) { scopes.insert($0.integer(0)) }
+        ).all(SQLValue(listing.upstream), SQLValue(listing.principal)) { $0.integer(0) }
         var (found, looks, isStopped): ([DocumentID], Int, Bool) = ([], 0, scopes.isEmpty)
+        let wanted = Set(scopes)
         var last = position
         if !isStopped {
             try Query(
@@ -66,7 +66,7 @@ private struct DocumentScan: Sendable {
                 """
             ).eachWhile(SQLValue(listing.text), .id(position)) { row in
                 last = row.id(0)
-                if row.integer(2) != 0, scopes.contains(row.integer(1)) { found.append(last) }
+                if row.integer(2) != 0, wanted.contains(row.integer(1)) { found.append(last) }
                 looks += 1
                 isStopped = found.count >= limit || looks % Self.stride == 0 && ContinuousClock.now >= deadline
                 return !isStopped

@@ -131,7 +131,6 @@ struct ObjectScan: Sendable {
 
     /// The collections of the model, in the order of their ids.
     private func collections(in database: Database, models: [String: UpstreamModels]) throws -> [Int64] {
-        var found: [Int64] = []
         try Query(
             database,
             """
@@ -142,13 +141,12 @@ struct ObjectScan: Sendable {
             JOIN _principals p ON p.id = s.principal AND (?4 IS NULL OR p.label = ?4)
             ORDER BY c.id
             """
-        ).each(
+        ).all(
             .string(listing.model),
             SQLValue(Inventory.base(of: listing.model, models)),
             SQLValue(listing.upstream),
             SQLValue(listing.principal)
-        ) { found.append($0.integer(0)) }
-        return found
+        ) { $0.integer(0) }
     }
 
     private mutating func byIdentity(

@@ -119,7 +119,7 @@ final class StoreCopy {
             throw error
         }
         (target, self.backup) = (handle, backup)
-        pageSize = try Query(database, "PRAGMA page_size").first { $0.integer(0) } ?? 0
+        pageSize = try Query(database, "PRAGMA page_size").integer() ?? 0
     }
 
     /// Copies some pages; whether all are copied then.

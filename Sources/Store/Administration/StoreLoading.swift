@@ -37,15 +37,17 @@ extension ObjectStore {
             StoreCopy.remove(path)
             core.isLoading.store(false, ordering: .releasing)
         }
-        let present = try await count()
-        guard isReplacing || present.objects == 0 && present.documents == 0 else {
-            throw .refused(
-                "the store has \(present.objects) objects and \(present.documents) documents; "
-                    + "--replace puts the copy in their place"
-            )
+        if !isReplacing {
+            let present = try await count()
+            guard present.objects == 0, present.documents == 0 else {
+                throw .refused(
+                    "the store has \(present.objects) objects and \(present.documents) documents; "
+                        + "--replace puts the copy in their place"
+                )
+            }
         }
         let copiedKey = try await blocking { try StoreLoading.check(path, for: core) }
-        var result = try await StoreLoading.open(path, for: core, withoutPrivate: copiedKey != principalKey)
+        let dropped = try await StoreLoading.settle(path, for: core, withoutPrivate: copiedKey != principalKey)
         let owners = try await blocking { try StoreLoading.principals(in: path) }
         // From here on these ids are taken: nobody else is given one of them meanwhile.
         let (ids, last) = try await core.write(.durable) { session in
@@ -66,8 +68,7 @@ extension ObjectStore {
             }
             try StoreLoading.takeOver(copy, session, core)
         }
-        result.count = try await count()
-        return result
+        return LoadResult(count: try await count(), dropped: dropped)
     }
 }
 
@@ -96,8 +97,8 @@ enum StoreLoading {
                 guard let key else {
                     throw StoreError.refused("this is the file of a store itself, no copy; make one with larder save")
                 }
-                let pages = try Query(database, "PRAGMA page_count").first { $0.integer(0) } ?? 0
-                let size = try Query(database, "PRAGMA page_size").first { $0.integer(0) } ?? 0
+                let pages = try Query(database, "PRAGMA page_count").integer() ?? 0
+                let size = try Query(database, "PRAGMA page_size").integer() ?? 0
                 guard size == core.budget.pageSize else {
                     throw StoreError.refused(
                         "the copy has pages of \(size) bytes, the store of \(core.budget.pageSize)"
@@ -141,8 +142,10 @@ enum StoreLoading {
         }
     }
 
-    /// Opens the copy as a store of its own, which settles what was under way when it was made; leaves out private data.
-    static func open(_ path: String, for core: StoreCore, withoutPrivate: Bool) async throws(StoreError) -> LoadResult {
+    /// Opens the copy as a store of its own, which settles what was under way when it was made; leaves out private data, and
+    /// gives what that was.
+    static func settle(_ path: String, for core: StoreCore, withoutPrivate: Bool) async throws(StoreError) -> StoreCount
+    {
         var configuration = StoreConfiguration(
             path: path,
             // Nothing is evicted from it.
@@ -158,16 +161,13 @@ enum StoreLoading {
             StoreCopy.remove(aside)
             throw .refused("the copy is damaged: \(reason)")
         }
-        var result = LoadResult(
-            count: try await store.count(),
-            dropped: .init(objects: 0, documents: 0, bytes: 0, models: [:])
-        )
+        var dropped = StoreCount()
         do throws(StoreError) {
             try await SecretErasure(core: store.core).run()
             if withoutPrivate {
                 var filter = CleanFilter()
                 filter.isPrivate = true
-                result.dropped = try await store.clean(filter).removed
+                dropped = try await store.clean(filter).removed
                 // They may name what was left out.
                 try await store.core.write(.prompt) { try $0.query("DELETE FROM _warnings").run() }
             }
@@ -176,7 +176,7 @@ enum StoreLoading {
             throw error
         }
         await store.close()
-        return result
+        return dropped
     }
 
     /// The principals with data.
@@ -184,12 +184,10 @@ enum StoreLoading {
         let queue = try DatabaseQueue(path: path)
         defer { try? queue.close() }
         return try queue.read { database in
-            var found: [(PrincipalID, [UInt8])] = []
             try Query(
                 database,
                 "SELECT id, digest FROM _principals WHERE id > ? AND id IN (SELECT principal FROM _scopes)"
-            ).each(.id(PrincipalID.anonymous)) { found.append(($0.id(0), $0.bytes(1))) }
-            return found
+            ).all(.id(PrincipalID.anonymous)) { ($0.id(0), $0.bytes(1)) }
         }
     }
 
@@ -226,7 +224,7 @@ enum StoreLoading {
     private static func digest(_ database: Database, documentsAfter offset: Int64, _ hasher: KeyHasher) throws {
         let scopes = try DocumentScopes(in: database)
         let update = try Query(database, "UPDATE _documents SET id = ?, low = ?, place = ? WHERE id = ?")
-        let last = try Query(database, "SELECT max(id) FROM _documents").first { $0.integer(0) } ?? 0
+        let last = try Query(database, "SELECT max(id) FROM _documents").integer() ?? 0
         var position: Int64 = 0
         while position < last {
             var rows: [(id: Int64, scope: ScopeID, url: String)] = []

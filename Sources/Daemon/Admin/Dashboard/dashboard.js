@@ -393,12 +393,12 @@
     const node = el("figure", { class: "card chart" }, el("figcaption", {}, el("h3", {}, title), said), plot,
       el("div", { class: "axis", "aria-hidden": "true" }, el("span", {}, "an hour ago"), el("span", {}, "now")));
     let [data, pointed] = [[], null];
-    const tell = () => {
+    const describe = () => {
       const at = pointed === null ? null : data[pointed];
       said.textContent = !at ? said.dataset.summary ?? ""
         : `${pointed === 59 ? "this minute" : 59 - pointed + " min ago"}: ${plural(at.requests, "request")}, ${plural(at.hits, "hit")}, ${plural(at.errors, "error")}`;
     };
-    const point = index => { pointed = index; tell(); };
+    const point = index => { pointed = index; describe(); };
     plot.addEventListener("pointermove", event => {
       const box = picture.getBoundingClientRect();
       point(Math.min(59, Math.max(0, Math.floor(60 * (event.clientX - box.left) / box.width))));
@@ -418,7 +418,7 @@
         plot.setAttribute("aria-label", `${title} in the last hour: ${summary}`);
         plot.querySelector(".top").textContent = top;
         said.dataset.summary = summary;
-        tell();
+        describe();
         picture.replaceChildren(svg("path", { class: "grid", d: "M0 0H600M0 50H600M0 100H600" }), ...shapes);
       },
     };
@@ -723,12 +723,12 @@
   };
   const outcomeFacts = one => facts([["Gets", [pill(actions[one.action] ?? one.action, one.action.startsWith("answer") ? "good" : one.action === "refuse" ? "bad" : ""), one.status ? [" ", statusPill(one.status)] : ""]],
     ["Why", foreign(one.reason)], ["Cache-Status", one.cache_status && code(one.cache_status)]]);
-  const explanation = told => {
-    const request = told.request;
+  const explanation = explained => {
+    const request = explained.request;
     const nodes = [
       el("div", { class: "section pair" },
-        section(told.mode === "online" ? "Online, as now" : "Online", null, card(outcomeFacts(told.online))),
-        section(told.mode === "offline" ? "Offline, as now" : "Offline", null, card(outcomeFacts(told.offline)))),
+        section(explained.mode === "online" ? "Online, as now" : "Online", null, card(outcomeFacts(explained.online))),
+        section(explained.mode === "offline" ? "Offline, as now" : "Offline", null, card(outcomeFacts(explained.offline)))),
       section("The request as the cache sees it", null, card(facts([
         ["Sent", code(`${request.method} ${request.sent}`)], ["Upstream", foreign(request.upstream)], ["Cache key", code(request.key)],
         ["Route", request.route ? [code(request.route.path), request.route.model ? [" contains ", foreign(request.route.model)] : ""] : "none"],
@@ -736,8 +736,8 @@
         ["Context", request.context.length ? request.context.map((line, index) => [index ? ", " : "", code(line)]) : ""], ["View", request.view],
       ]))),
     ];
-    if (told.freshness) nodes.push(freshness(told.freshness));
-    const stored = told.variants.map(one => card(facts([
+    if (explained.freshness) nodes.push(freshness(explained.freshness));
+    const stored = explained.variants.map(one => card(facts([
       ["Status", [statusPill(one.status), " ", one.is_selected ? pill("this one", "good") : ""]],
       ["Form", [one.form, one.is_dirty ? ", newer values are known" : "", one.in_memory ? ", in memory" : ""]],
       ["Document", one.document ? el("a", { href: pageLink(["documents", String(one.document)]) }, `document ${one.document}`) : "not committed yet"],
@@ -746,23 +746,23 @@
       ["Last-Modified", one.last_modified && foreign(one.last_modified)], ["Shows", `${plural(one.objects, "object")}, ${size(one.bytes)}`],
     ])));
     nodes.push(section("Stored", null, stored.length ? el("div", { class: "pair" }, stored) : card(empty("Nothing is stored", "for this request."))));
-    if (told.unstored) nodes.push(section("The last response was not stored", null, card(facts([
-      ["Status", statusPill(told.unstored.status)], ["When", span(told.unstored.seconds_ago) + " ago"], ["Why", foreign(told.unstored.reason)],
-      ["Rule", [foreign(told.unstored.rule), ", decided by ", foreign(told.unstored.decided_by)]]]))));
-    if (told.others.length) nodes.push(section("Stored for other requests of this URL", null, ...told.others.map(one => card(facts([
+    if (explained.unstored) nodes.push(section("The last response was not stored", null, card(facts([
+      ["Status", statusPill(explained.unstored.status)], ["When", span(explained.unstored.seconds_ago) + " ago"], ["Why", foreign(explained.unstored.reason)],
+      ["Rule", [foreign(explained.unstored.rule), ", decided by ", foreign(explained.unstored.decided_by)]]]))));
+    if (explained.others.length) nodes.push(section("Stored for other requests of this URL", null, ...explained.others.map(one => card(facts([
       ["Differs", one.differences.map((line, index) => [index ? "; " : "", foreign(line)])], ["Status", statusPill(one.status)],
       ["Age", `${span(one.age)}; ${one.time_to_live >= 0 ? "fresh" : "stale"}`]])))));
-    if (told.upstream) nodes.push(section("If the upstream is asked", null, card(facts([
-      ["Conditions", told.upstream.conditions.length ? told.upstream.conditions.map((line, index) => [index ? ", " : "", code(line)]) : "none"],
-      ["After a 304", told.upstream.not_modified && foreign(told.upstream.not_modified)], ["Storing", told.upstream.storing && foreign(told.upstream.storing)],
-      ["After a failure", foreign(told.upstream.failure)]]))));
+    if (explained.upstream) nodes.push(section("If the upstream is asked", null, card(facts([
+      ["Conditions", explained.upstream.conditions.length ? explained.upstream.conditions.map((line, index) => [index ? ", " : "", code(line)]) : "none"],
+      ["After a 304", explained.upstream.not_modified && foreign(explained.upstream.not_modified)], ["Storing", explained.upstream.storing && foreign(explained.upstream.storing)],
+      ["After a failure", foreign(explained.upstream.failure)]]))));
     return nodes;
   };
-  const freshness = told => {
+  const freshness = explained => {
     const made = table("Freshness", [{ title: "Number", main: true }, { title: "Value", width: "w-m", number: true, bare: true }, { title: "Source", wraps: true, bare: true }]);
-    for (const term of told.terms) made.add(term.name, `${grouped(term.seconds)} s`, foreign(term.source));
-    return section("Freshness", pill(told.is_fresh ? "fresh" : "stale", told.is_fresh ? "good" : "warn"), made.node,
-      told.rules.length ? el("p", { class: "note" }, "Directives that bear on reuse: ", told.rules.map((rule, index) => [index ? ", " : "", code(rule)])) : null);
+    for (const term of explained.terms) made.add(term.name, `${grouped(term.seconds)} s`, foreign(term.source));
+    return section("Freshness", pill(explained.is_fresh ? "fresh" : "stale", explained.is_fresh ? "good" : "warn"), made.node,
+      explained.rules.length ? el("p", { class: "note" }, "Directives that bear on reuse: ", explained.rules.map((rule, index) => [index ? ", " : "", code(rule)])) : null);
   };
 
   // ---------------------------------------------------------------- Objects
@@ -1026,13 +1026,13 @@
       pausing.textContent = isPaused ? "Go on" : "Pause";
       pausing.setAttribute("aria-pressed", isPaused);
       if (!isPaused) for (const one of held.splice(0)) add(one, true);
-      tell();
+      describe();
     }, "quiet");
     pausing.setAttribute("aria-pressed", "false");
-    const tell = () => { state.textContent = isPaused ? `Paused; ${plural(held.length, "change")} since.` : "Changes appear as they are committed."; };
+    const describe = () => { state.textContent = isPaused ? `Paused; ${plural(held.length, "change")} since.` : "Changes appear as they are committed."; };
     const choice = select(wanted, [["", "all"]], { onchange: () => { location.hash = pageLink(["changes"], { model: choice.value }); } });
     main.append(heading("Changes", { sub: "Changes of objects, the latest first." }), el("div", { class: "tools" }, field("Model", choice), pausing, state), list);
-    tell();
+    describe();
     const done = waiting(list, "the changes");
     try {
       const offer = names => {
@@ -1057,7 +1057,7 @@
           await listen(target("/changes", { since: last, model: wanted }), { signal }, (name, data, id) => {
             const one = name === "reset" ? { reset: data.message } : { kind: name, ...data };
             if (id) last = id;
-            if (isPaused) { held.push(one); held.splice(0, held.length - 300); tell(); } else add(one, true);
+            if (isPaused) { held.push(one); held.splice(0, held.length - 300); describe(); } else add(one, true);
           });
           await pause(500, signal);
         } catch (error) {
@@ -1307,7 +1307,7 @@
       if (!found) main.append(heading("No such page"), card(empty("There is nothing here", el("a", { href: "#/" }, "Back to the overview"))));
       else {
         const running = found[1]({ signal: controller.signal, query: new URLSearchParams(query) }, ...parts.filter((_, index) => found[0][index] === null));
-        // After a link the reader is told where it leads.
+        // After a link the reader hears where it leads.
         if (isFirst !== true) main.querySelector("h1")?.focus({ preventScroll: true });
         await running;
       }

@@ -179,16 +179,12 @@ private struct AccessLogWriter: ~Copyable {
             if descriptor < 0 { open() }
             guard descriptor >= 0 else { return false }
         }
-        var rest = (isTorn ? [0x0A] + text : text)[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else {
-                fail("write", errno)
-                return false
-            }
-            isTorn = rest[rest.startIndex + count - 1] != 0x0A
-            rest = rest.dropFirst(count)
+        let bytes = isTorn ? [0x0A] + text : text
+        let (written, code) = bytes.withUnsafeBytes { writeAll($0, to: descriptor) }
+        if written > 0 { isTorn = bytes[written - 1] != 0x0A }
+        guard code == 0 else {
+            fail("write", code)
+            return false
         }
         recover()
         return true
@@ -207,7 +203,7 @@ private struct AccessLogWriter: ~Copyable {
             "the access log cannot be written; requests are served as before, their lines are dropped",
             metadata: [
                 "file": "\(path ?? "standard error")", "operation": "\(operation)",
-                "reason": "\(String(cString: strerror(code)))",
+                "reason": "\(systemMessage(code))",
             ]
         )
     }

@@ -75,16 +75,14 @@ struct Check: ParsableCommand {
         }
     }
 
-    private static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
-
     /// What a config without mistakes says, in a line per upstream.
     private static func praise(_ settings: Configuration) -> String {
         settings.upstreams.map { upstream in
             let addresses = upstream.listen.isEmpty ? settings.listen : upstream.listen
             let places = addresses.map { "\($0)\(upstream.prefix)" }.joined(separator: ", ")
             let parts = [
-                count(upstream.models.count, "model"), count(upstream.routes.count, "route"),
-                count(upstream.errors.count, "rule") + " for errors",
+                HumanText.count(upstream.models.count, "model"), HumanText.count(upstream.routes.count, "route"),
+                HumanText.count(upstream.errors.count, "rule") + " for errors",
             ]
             return "\(upstream.name): \(places) → \(upstream.url); \(parts.joined(separator: ", "))"
         }.joined(separator: "\n")

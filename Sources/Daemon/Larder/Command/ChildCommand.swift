@@ -1,4 +1,5 @@
 import Foundation
+import Settings
 import Synchronization
 
 /// A command that runs for as long as it takes, and gets the signals.
@@ -35,7 +36,7 @@ final class ChildCommand: Sendable {
         var pid = pid_t()
         let code = posix_spawnp(&pid, command[0], nil, &attributes, arguments, environment)
         guard code == 0 else {
-            Terminal.complain("larder: \(command[0]): \(String(cString: strerror(code)))")
+            Terminal.complain("larder: \(command[0]): \(systemMessage(code))")
             state.withLock { ($0.status, $0.hasEnded) = (code == ENOENT ? 127 : 126, true) }
             return ended()
         }

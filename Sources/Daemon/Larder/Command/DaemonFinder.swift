@@ -37,7 +37,7 @@ struct DaemonFinder {
         guard access(path, R_OK) == 0 else {
             // Nobody named it: whoever may not read the service's config can still reach the service.
             guard named != nil else { return nil }
-            throw AdminClientError("the config \(path) cannot be read: \(String(cString: strerror(errno)))")
+            throw AdminClientError("the config \(path) cannot be read: \(systemMessage(errno))")
         }
         return ConfigFile.read(path, environment: environment).settings
     }

@@ -68,7 +68,7 @@ struct Freeze: ParsableCommand {
                 ]).text
             )
         }
-        let count = "\(frozen.exchanges) exchange\(frozen.exchanges == 1 ? "" : "s")"
+        let count = HumanText.count(frozen.exchanges, "exchange")
         Terminal.out((["recorded \(count) in \(target.path)"] + frozen.notices).joined(separator: "\n"))
     }
 

@@ -124,7 +124,7 @@ struct Export: ParsableCommand {
                 ]).text
             )
         }
-        Terminal.out("wrote \(count) exchange\(count == 1 ? "" : "s") to \(file)")
+        Terminal.out("wrote \(HumanText.count(count, "exchange")) to \(file)")
         for loss in losses { Terminal.out("left out: \(loss)") }
     }
 }

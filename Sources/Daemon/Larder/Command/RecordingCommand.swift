@@ -54,7 +54,7 @@ struct RecordingCommand: ParsableCommand {
         func run() throws {
             let response = try options.ask("POST", Target.make(["recordings", name, "stop"]))
             try options.present(RecordingStopped.self, response) { stopped in
-                (["recorded \(stopped.exchanges) exchange\(stopped.exchanges == 1 ? "" : "s") as \(stopped.name)"]
+                (["recorded \(HumanText.count(stopped.exchanges, "exchange")) as \(stopped.name)"]
                     + stopped.notices)
                     .joined(separator: "\n")
             }
@@ -108,6 +108,7 @@ struct RecordingCommand: ParsableCommand {
             var files: Int
         }
     }
+
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Remove a recording from the daemon.")
 

@@ -173,14 +173,13 @@ struct SQLCommand: ParsableCommand {
             Terminal.out("there are no views: the config that the store was filled with declares no models")
             return
         }
-        let shown = views.filter { view in
-            view.hasRows && !views.contains { view.name == "\($0.name)_current" }
-        }
+        let models = views.filter { view in !views.contains { view.name == "\($0.name)_current" } }
+        let shown = models.filter(\.hasRows)
         let width = Terminal.width ?? 80
         var blocks = shown.map { view in
             "\(view.name)\n" + HumanText.wrapped(view.columns.joined(separator: ", "), width: width, indent: 2)
         }
-        let empty = views.filter { view in !view.hasRows && !views.contains { view.name == "\($0.name)_current" } }
+        let empty = models.filter { !$0.hasRows }
         if !shown.isEmpty {
             blocks.append(
                 HumanText.wrapped(
@@ -286,7 +285,7 @@ extension SQLCell {
     }
 
     private static func hexadecimal(_ bytes: [UInt8]) -> String {
-        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        bytes.map { $0.hexadecimal(width: 2) }.joined()
     }
 }
 

@@ -73,16 +73,7 @@ struct Save: ParsableCommand {
         try options.orFail { () throws(AdminClientError) in
             try client.transfer("/save") { bytes in
                 watch?.end()
-                var rest = bytes[...]
-                while code == 0, !rest.isEmpty {
-                    let count = Glibc.write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
-                    if count < 0, errno == EINTR { continue }
-                    guard count > 0 else {
-                        code = errno
-                        break
-                    }
-                    rest = rest.dropFirst(count)
-                }
+                if code == 0 { code = writeAll(UnsafeRawBufferPointer(rebasing: bytes[...]), to: descriptor).code }
                 size += bytes.count
                 if isShown { Terminal.progress("received \(HumanText.bytes(size))") }
             }

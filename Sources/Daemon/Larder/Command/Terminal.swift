@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import HTTPSemantics
+import Settings
 
 extension ExitCode {
     /// It did not work.
@@ -70,13 +71,7 @@ enum Terminal {
     }
 
     private static func write(_ bytes: [UInt8], to descriptor: Int32) {
-        var bytes = bytes[...]
-        while !bytes.isEmpty {
-            let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return }
-            bytes = bytes.dropFirst(count)
-        }
+        _ = bytes.withUnsafeBytes { writeAll($0, to: descriptor) }
     }
 }
 

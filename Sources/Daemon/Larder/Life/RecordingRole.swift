@@ -109,7 +109,7 @@ final class TemporaryStore {
     init(environment: [String: String]) throws {
         var template = Array("\(environment["TMPDIR"] ?? "/tmp")/larder-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else {
-            throw StoreFolderError(folder: environment["TMPDIR"] ?? "/tmp", reason: String(cString: strerror(errno)))
+            throw StoreFolderError(folder: environment["TMPDIR"] ?? "/tmp", reason: systemMessage(errno))
         }
         folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }

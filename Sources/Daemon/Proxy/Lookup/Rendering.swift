@@ -103,10 +103,6 @@ enum OwnEntityTag {
         // A line break is in no address. Bytes that are as received need no tag of this kind.
         let marked = view == .mapped ? Array("mapped\n".utf8) : []
         let code = Crypto.authenticationCode(key: marked + (base?.bytes ?? []), message: body)
-        let digits = code.prefix(16).map { byte in
-            let text = String(byte, radix: 16)
-            return text.count == 1 ? "0" + text : text
-        }
-        return "\"larder-\(digits.joined())\""
+        return "\"larder-\(code.prefix(16).map { $0.hexadecimal(width: 2) }.joined())\""
     }
 }

@@ -155,9 +155,7 @@ struct ByteRanges {
     /// Drawn by lot, so that nobody can write a body that holds the next one; looked for nonetheless.
     private static func boundary(outside parts: [Part]) -> String {
         while true {
-            let lot = UInt64.random(in: .min ... .max)
-            let digits = String(lot, radix: 16)
-            let boundary = "larder_" + String(repeating: "0", count: 16 - digits.count) + digits
+            let boundary = "larder_" + UInt64.random(in: .min ... .max).hexadecimal(width: 16)
             if !parts.contains(where: { occurs(Array(boundary.utf8), in: $0.bytes) }) { return boundary }
         }
     }

@@ -151,28 +151,14 @@ extension CacheStatus {
     /// Larder's own member, the last of the list: each cache appends itself.
     static func ownMember(of fields: Fields) -> String? {
         guard let list = fields.combined("cache-status"),
-            let start = list.lastPosition(of: "larder;")
+            let own = list.utf8.ranges(of: "larder;".utf8).last
         else { return nil }
-        return String(list[start...])
+        return String(list[own.lowerBound...])
     }
 
     /// The `detail` of a member of Larder's own.
     static func detail(of member: String) -> String? {
-        guard let start = member.lastPosition(of: "; detail=") else { return nil }
-        return String(member[start...].dropFirst("; detail=".count)).filter { $0 != "\"" }
-    }
-}
-
-extension String {
-    /// Where a text occurs last.
-    fileprivate func lastPosition(of text: String) -> String.Index? {
-        let (bytes, wanted) = (utf8, Array(text.utf8))
-        guard bytes.count >= wanted.count else { return nil }
-        var start = bytes.index(bytes.endIndex, offsetBy: -wanted.count)
-        while true {
-            if bytes[start...].starts(with: wanted) { return start }
-            guard start > bytes.startIndex else { return nil }
-            start = bytes.index(before: start)
-        }
+        guard let name = member.utf8.ranges(of: "; detail=".utf8).last else { return nil }
+        return member[name.upperBound...].filter { $0 != "\"" }
     }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import HTTPSemantics
 package import HTTPServer
 package import Store
 
@@ -45,12 +46,7 @@ package struct ServedRequest: Sendable, Equatable {
 
     /// The digest as 32 hexadecimal digits.
     package var keyText: String? {
-        key.map { key in [key.high, key.low].map { Self.digits($0) }.joined() }
-    }
-
-    private static func digits(_ number: UInt64) -> String {
-        let digits = String(number, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits
+        key.map { $0.high.hexadecimal(width: 16) + $0.low.hexadecimal(width: 16) }
     }
 }
 
