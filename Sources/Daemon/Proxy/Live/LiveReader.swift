@@ -39,6 +39,7 @@ final class LiveReader {
     private let metrics: LiveMetrics
     /// Bytes that may wait for the client.
     private let window: Int
+    /// What is being sent; as long as the message is kept, its encoded body counts as held.
     private var current: (message: LiveMessage, rest: ArraySlice<[UInt8]>)?
     private var waitingState: LiveMessage?
     private var waitingNotice: LiveMessage?
