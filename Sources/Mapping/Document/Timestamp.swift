@@ -104,3 +104,85 @@ private struct DigitReader {
         return (isWest ? -1 : 1) * (hours * 60 + minutes)
     }
 }
+
+/// The proleptic Gregorian calendar, in days since 1970-01-01.
+public enum CivilCalendar {
+    /// The day of a date, which need not be checked: months run from 1 to 12.
+    ///
+    /// Years are counted from March, so that the leap day is the last of its year.
+    public static func day(year: Int, month: Int, day: Int) -> Int {
+        let year = month <= 2 ? year - 1 : year
+        let era = (year >= 0 ? year : year - 399) / 400
+        let yearOfEra = year - era * 400
+        let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
+        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+    }
+
+    /// The way back from `day(year:month:day:)`.
+    public static func date(ofDay day: Int) -> (year: Int, month: Int, day: Int) {
+        let shifted = day + 719_468
+        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let marchMonth = (5 * dayOfYear + 2) / 153
+        let month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
+        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * marchMonth + 2) / 5 + 1)
+    }
+
+    /// How many days a month has.
+    public static func days(inMonth month: Int, of year: Int) -> Int {
+        guard month == 2 else { return [4, 6, 9, 11].contains(month) ? 30 : 31 }
+        return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
+    }
+}
+
+/// What a model's `modified` member says: an RFC 3339 date or a number, compared exactly.
+package struct ModificationTime: Sendable {
+    /// As the response spells it, in JSON.
+    package let literal: [UInt8]
+    private let value: Value
+
+    private enum Value: Sendable, Equatable {
+        case number(JSONNumber)
+        case date(Timestamp)
+    }
+
+    /// Reads a JSON text; nil for everything that has no order of its own.
+    package init?(json: [UInt8]) {
+        guard let slice = JSONSlice(json) else { return nil }
+        self.init(slice)
+    }
+
+    /// Reads a JSON value; nil for everything that has no order of its own.
+    init?(_ slice: JSONSlice) {
+        switch slice.kind {
+        case .number:
+            value = .number(slice.withBytes(JSONNumber.init))
+        case .string:
+            guard let text = slice.withBytes(JSONString.text), let date = Timestamp(Array(text.utf8)) else {
+                return nil
+            }
+            value = .date(date)
+        default:
+            return nil
+        }
+        literal = Array(slice.bytes)
+    }
+
+    /// Whether this is later than the other; nil if the two cannot be compared.
+    func isLater(than other: ModificationTime) -> Bool? {
+        switch (value, other.value) {
+        case (.number(let mine), .number(let theirs)):
+            return mine > theirs
+        case (.date(let mine), .date(let theirs)):
+            return mine > theirs
+        default:
+            return nil
+        }
+    }
+}
+
+extension ModificationTime: Equatable {
+    package static func == (left: ModificationTime, right: ModificationTime) -> Bool { left.value == right.value }
+}

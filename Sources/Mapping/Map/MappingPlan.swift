@@ -169,3 +169,128 @@ extension PropertyPlan.Output {
         }
     }
 }
+
+/// Where the properties of one model are read, as a tree of member names to be walked along with an object.
+struct SourceTree: Sendable {
+    /// One place of the object.
+    struct Node: Sendable {
+        /// A bit for each hash of a child's name: most members of an object are rejected by this alone.
+        var filter: UInt64 = 0
+        /// The nodes of the children by their names.
+        var children: [[UInt8]: Int] = [:]
+        /// The number of the value that is read here, else -1.
+        var slot = -1
+        /// Whether a bare identity may stand here, so that there is nothing below it.
+        var mayBeBare = false
+    }
+
+    private(set) var nodes = [Node()]
+    private(set) var slotCount = 0
+
+    /// The slot of the value at these names, made if it is not there.
+    mutating func slot(at names: [[UInt8]]) -> Int {
+        let node = insert(names)
+        if nodes[node].slot < 0 {
+            nodes[node].slot = slotCount
+            slotCount += 1
+        }
+        return nodes[node].slot
+    }
+
+    /// Notes that a bare identity may stand at these names.
+    mutating func allowBare(at names: [[UInt8]]) { nodes[insert(names)].mayBeBare = true }
+
+    /// The child of a node by its unescaped name.
+    @inline(__always)
+    func child(of node: Int, named name: UnsafeBufferPointer<UInt8>) -> Int? {
+        nodes[node].filter & Self.bit(name) == 0 ? nil : nodes[node].children[Array(name)]
+    }
+
+    private mutating func insert(_ names: [[UInt8]]) -> Int {
+        var node = 0
+        for name in names {
+            if let child = nodes[node].children[name] {
+                node = child
+            } else {
+                nodes[node].filter |= name.withUnsafeBufferPointer(Self.bit)
+                nodes[node].children[name] = nodes.count
+                node = nodes.count
+                nodes.append(Node())
+            }
+        }
+        return node
+    }
+
+    private static func bit(_ name: UnsafeBufferPointer<UInt8>) -> UInt64 {
+        guard let first = name.first, let last = name.last else { return 1 }
+        return 1 << ((UInt64(name.count) &* 5 &+ UInt64(first) &* 3 &+ UInt64(last)) & 63)
+    }
+}
+
+/// The way to a value within an object, ready to be compared with JSON byte by byte.
+struct ValuePath: Sendable, Hashable {
+    /// One step.
+    enum Step: Sendable, Hashable {
+        /// To the member with this name, as UTF-8: names that are canonically equivalent differ in JSON.
+        case member([UInt8])
+        /// To each element.
+        case each
+    }
+
+    var steps: [Step]
+
+    init(_ steps: [Step]) { self.steps = steps }
+
+    /// The path to a member by its plain name.
+    init(member name: String) { steps = [.member(Array(name.utf8))] }
+
+    /// Reads a spelling; nil for what is no key path.
+    init?(_ text: String) {
+        guard let steps = KeyPathSyntax.steps(of: text) else { return nil }
+        self.steps = steps.map { step in
+            switch step {
+            case .name(let name): .member(Array(name.utf8))
+            case .elements: .each
+            }
+        }
+    }
+
+    /// The names of the leading steps, up to the first over an array.
+    var leadingNames: [[UInt8]] {
+        steps.prefix { $0 != .each }.compactMap { if case .member(let name) = $0 { name } else { nil } }
+    }
+
+    /// What comes behind the leading names.
+    var tail: ArraySlice<Step> { steps.drop { $0 != .each } }
+
+    /// The paths that lead to this one, the outermost first.
+    var outer: [ValuePath] { steps.indices.dropFirst().map { ValuePath(Array(steps[..<$0])) } }
+}
+
+extension JSONIndex {
+    /// The value at a key path of an object; nil if a member on the way is missing or no object.
+    func value(at path: ValuePath, of object: Int) -> Int? {
+        var value = object
+        for case .member(let name) in path.steps {
+            guard let next = member(name, of: value) else { return nil }
+            value = next
+        }
+        return value
+    }
+}
+
+extension CompiledCondition {
+    /// Whether the object at a node fulfils it.
+    func holds(for object: Int, in index: JSONIndex) -> Bool {
+        index.kind(object) == .object && holds(for: index.slice(object))
+    }
+
+    /// The first names of the key paths that it asks for.
+    var members: [[UInt8]] {
+        switch self {
+        case .has(let path), .member(let path, _): path.prefix(1).map { Array($0.utf8) }
+        case .all(let conditions), .any(let conditions): conditions.flatMap(\.members)
+        case .not(let condition): condition.members
+        }
+    }
+}

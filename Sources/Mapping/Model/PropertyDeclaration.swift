@@ -100,3 +100,41 @@ public enum MergePolicy: String, Sendable, CaseIterable {
     /// Numbers are added up.
     case sum
 }
+
+/// What the value of a property is when it is another object, or several.
+public enum Relation: Sendable, Equatable {
+    /// One object of the named model, null, or the bare identity of one.
+    case one(String)
+    /// An array of objects of the named model, or of their bare identities.
+    case many(String)
+    /// An object whose members are objects of the named model; their names are available as `@key`.
+    case keyed(String)
+
+    /// The name of the model on the other side; of a cluster its base.
+    public var model: String {
+        switch self {
+        case .one(let model), .many(let model), .keyed(let model): model
+        }
+    }
+}
+
+/// One thing that is demanded of a property's value, in the upstream's form.
+public enum ValueCheck: Sendable, Equatable {
+    /// The JSON types allowed.
+    public enum JSONType: String, Sendable, CaseIterable {
+        case string, number, integer, boolean, object, array, null
+    }
+
+    /// Of one of these types; null is always allowed unless `notNull` stands beside it.
+    case type([JSONType])
+    /// A number within bounds (inclusive), each an exact JSON number.
+    case range(minimum: [UInt8]?, maximum: [UInt8]?)
+    /// A string of so many code points, or an array of so many elements (inclusive).
+    case length(minimum: Int?, maximum: Int?)
+    /// A string that the regular expression matches as a whole.
+    case pattern(String)
+    /// Equal to one of these JSON values.
+    case oneOf([[UInt8]])
+    /// Not null.
+    case notNull
+}

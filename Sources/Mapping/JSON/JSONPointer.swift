@@ -1,24 +1,3 @@
-extension MappingWarning {
-    /// Words a note; the text is valid JSON.
-    init(_ note: WarningNotes.Note, in text: UnsafeBufferPointer<UInt8>) {
-        let sentence: String? =
-            switch note.kind {
-            case .quarantined:
-                "Property \(note.property ?? "") fails a check: \(note.reason ?? "it is not as declared")."
-            case .requiredMissing: "An object lacks the required property \(note.property ?? "")."
-            default: nil
-            }
-        self.init(
-            note.kind,
-            sentence ?? note.kind.sentence,
-            pointer: JSONPointer.text(to: note.offset, in: text),
-            model: note.model,
-            property: note.property,
-            count: note.count
-        )
-    }
-}
-
 /// The JSON pointer (RFC 6901) of a value that begins at an offset of valid JSON.
 enum JSONPointer {
     /// Costs a scan of the text up to the offset.
