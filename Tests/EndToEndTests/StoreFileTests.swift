@@ -65,14 +65,30 @@ import Testing
         #expect(key.contains("has 5 bytes where 32 are wanted") && !key.contains("PrincipalKeyError"), "\(key)")
     }
 
-    @Test func `a file that is no store is set aside and reported`() throws {
-        let folder = TemporaryFolder()
-        try folder.write(String(repeating: "this is not a database. ", count: 1000), to: "larder.db")
+    @Test func `a store that was overwritten is set aside and reported`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
-        let larder = try Larder(origin, store: folder)
+        let larder = try Larder(origin)
+        let folder = larder.folder
+        larder.terminate()
+        try folder.write(String(repeating: "this is not a database. ", count: 1000), to: "larder.db")
+        try larder.start()
         #expect(try larder.get("/x").text == "[]")
         #expect(folder.names.contains { $0 != "larder.db" && folder.bytes($0).contains("this is not a database") })
         #expect(larder.log.contains("larder.db"))
+    }
+
+    @Test func `a file that was never a store is refused and left as it is`() throws {
+        let folder = TemporaryFolder()
+        try folder.write("upstreams: { mine: { url: https://api.example } }", to: "mine.yaml")
+        let mode = try FileManager.default.attributesOfItem(atPath: folder.file("mine.yaml"))[.posixPermissions] as? Int
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        #expect(try refusal(origin, store: folder.file("mine.yaml")).contains("was never a store; name another file"))
+        #expect(folder.names == ["mine.yaml"])
+        #expect(folder.bytes("mine.yaml").contains("upstreams"))
+        #expect(
+            try FileManager.default.attributesOfItem(atPath: folder.file("mine.yaml"))[.posixPermissions] as? Int
+                == mode
+        )
     }
 
     @Test func `a store that a crash left half written opens`() throws {

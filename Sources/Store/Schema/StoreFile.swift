@@ -23,6 +23,7 @@ struct StoreFile: Sendable {
     static func open(_ configuration: StoreConfiguration) throws(StoreError) -> StoreFile {
         var configuration = configuration
         configuration.path = try StorePath.resolve(configuration.path)
+        try refuseForeignFile(configuration.path)
         let access = try StoreAccess(path: configuration.path, group: configuration.group)
         let lock = try StoreLock(store: configuration.path)
         access.narrow()
@@ -222,12 +223,30 @@ struct StoreFile: Sendable {
         }
     }
 
+    /// Refuses a file that was never a store, before anything is changed: the path may be a typing mistake.
+    ///
+    /// A damaged store may have lost its header too, but it has its lock file beside it.
+    private static func refuseForeignFile(_ path: String) throws(StoreError) {
+        guard access(path + ".lock", F_OK) != 0 else { return }
+        let file = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else { return }
+        defer { Glibc.close(file) }
+        var beginning = [UInt8](repeating: 0, count: magic.count)
+        let count = read(file, &beginning, beginning.count)
+        if count > 0, !beginning[..<count].elementsEqual(magic) {
+            throw .cannotOpen(path: path, reason: "it is no SQLite database, and was never a store; name another file")
+        }
+    }
+
+    /// How every SQLite database begins.
+    private static let magic = Array("SQLite format 3\0".utf8)
+
     /// Refuses a damaged header that SQLite would treat as an empty database, or notice only later.
     static func checkHeader(_ path: String, _ descriptor: Int32) throws(StoreError) {
         var header = [UInt8](repeating: 0, count: 100)
         let count = pread(descriptor, &header, header.count, 0)
         guard count > 0 else { return }
-        guard count == 100, header.starts(with: Array("SQLite format 3\0".utf8)) else {
+        guard count == 100, header.starts(with: magic) else {
             throw .corrupt("it is no SQLite database")
         }
         var wal = stat()

@@ -209,6 +209,8 @@ extension ReferenceRun {
         for document in documents[answer.key] {
             text += "  stored may be (\(document.isFresh ? "fresh" : "stale"))\n    \(document.received.body)\n"
         }
+        text += "  of the same page\n"
+        for (page, line) in trace where page == answer.ask.page { text += "    \(line)\n" }
         return text
     }
 }

@@ -142,6 +142,7 @@ extension ReferenceRun {
         tick()
         if case .success = response { idle = request.client }
         figures.answers += 1
+        trace.append((request.ask.page, "#\(request.ask.number) \(Self.describe(response))"))
         let isHit = (try? response.get().isHit) ?? false
         let exchanges = reference.state.withLock { state in
             let own = state.exchanges.indices.filter { state.exchanges[$0].step == request.ask.number }

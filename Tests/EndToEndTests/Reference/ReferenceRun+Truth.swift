@@ -35,7 +35,12 @@ extension ReferenceRun {
         guard renderer.isKnown else { return .wrong("it shows what nobody can know") }
         guard matches(body[...].utf8, renderer.pieces[...]) else {
             return .wrong(
-                "its values in the shape received are\n    \(renderer.pieces.map { $0.joined(separator: "|") }.joined())"
+                """
+                it is
+                    \(body)
+                  its values in the shape received are
+                    \(renderer.pieces.map { $0.joined(separator: "|") }.joined())
+                """
             )
         }
         var facts: [ReadLog.Fact: Int] = [:]

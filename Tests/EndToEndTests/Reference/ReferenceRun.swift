@@ -54,6 +54,8 @@ final class ReferenceRun {
     /// The bodies that were got under each ETag, by what was asked for.
     var tagged: [Key: [String: Set<String>]] = [:]
     var figures = Figures()
+    /// What was answered to each request, in the order of the answers, for people who look for what went wrong.
+    var trace: [(page: Page, line: String)] = []
     /// What could not be asked for again behind a stale answer.
     var failedRefreshes: Set<Key> = []
     /// A connection that nothing is asked on at the moment.
