@@ -1,4 +1,4 @@
-/// A conversion that changes nothing: it only says which values are of its type.
+/// A conversion that accepts values of one type and leaves them unchanged.
 struct CheckedConversion: Conversion {
     private let expectation: String
     private let isAccepted: @Sendable (JSONSlice) -> Bool
@@ -13,12 +13,12 @@ struct CheckedConversion: Conversion {
 
     static let integer = CheckedConversion(expectation: "a whole number is expected") { $0.number?.isWhole ?? false }
 
-    /// A number, or a string that is spelled like one, as APIs write amounts; either keeps every digit.
+    /// Accepts a number, or a string spelled like one, as APIs write amounts; both keep every digit.
     static let decimal = CheckedConversion(expectation: "a number, or a string of one, is expected") { value in
         value.kind == .number || value.string.map { Reference.isNumber($0) } ?? false
     }
 
-    /// An absolute URL by RFC 3986, or RFC 3987 where it holds other letters than ASCII's.
+    /// Accepts an absolute URL (RFC 3986; with letters outside ASCII, RFC 3987).
     static let url = CheckedConversion(expectation: "a string that is an absolute URL is expected") { value in
         value.string.map { URLSyntax.isAbsolute(Array($0.utf8)) } ?? false
     }
@@ -32,7 +32,7 @@ struct CheckedConversion: Conversion {
 }
 
 extension JSONNumber {
-    /// Whether there is nothing behind the decimal point; `5.0` and `5e2` are whole.
+    /// Whether the number has no fraction; `5.0` and `5e2` are whole.
     var isWhole: Bool {
         switch exponent {
         case .small(let power): power >= 0
@@ -41,9 +41,9 @@ extension JSONNumber {
     }
 }
 
-/// What a URL may be spelled with (RFC 3986 §2, §3; RFC 3987 §2.2).
+/// The syntax of URLs (RFC 3986 §2, §3; RFC 3987 §2.2).
 enum URLSyntax {
-    /// Whether a text is a scheme, a colon, and something behind it that holds no byte that must be escaped.
+    /// Whether a text is a scheme, a colon, and a nonempty rest in which nothing is left to be escaped.
     static func isAbsolute(_ text: [UInt8]) -> Bool {
         guard let colon = text.firstIndex(of: UInt8(ascii: ":")), isScheme(text[..<colon]) else { return false }
         let rest = text[(colon + 1)...]
@@ -69,7 +69,7 @@ enum URLSyntax {
     private static func isDigit(_ byte: UInt8) -> Bool { byte &- UInt8(ascii: "0") < 10 }
 }
 
-/// True and false; 1 and 0 count as such, and come back as `true` and `false`.
+/// Accepts true and false; 1 and 0 count as booleans too, and come back as `true` and `false`.
 struct BooleanConversion: Conversion {
     func forward(_ value: JSONSlice) -> ConversionResult {
         if value.kind == .word { return .value(value.json) }

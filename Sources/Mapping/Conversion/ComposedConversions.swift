@@ -1,4 +1,4 @@
-/// Each element of a list by one conversion; elements that it does not know stay as they are.
+/// Converts each element of a list; elements that fail stay as they are.
 struct ListConversion: Conversion {
     let element: any Conversion
 
@@ -11,14 +11,14 @@ struct ListConversion: Conversion {
         guard value.kind == .array else { return .failed(reason: "a list is expected") }
         var parts = ConvertedParts(opening: "[")
         for (index, element) in value.elements.enumerated() {
-            // A place in a list is kept, also by what has nothing to say there.
+            // A dropped element becomes null, so that the others keep their positions.
             parts.append(convert(element), in: element, pointer: "/\(index)", dropped: Array("null".utf8))
         }
         return parts.result(closing: "]")
     }
 }
 
-/// The value of each member of an object by one conversion.
+/// Converts the value of each member of an object.
 struct DictionaryConversion: Conversion {
     let value: any Conversion
 
@@ -38,7 +38,7 @@ struct DictionaryConversion: Conversion {
     }
 }
 
-/// A list or an object while its parts are converted.
+/// A list or an object under construction, from converted parts.
 private struct ConvertedParts {
     private var output: [UInt8]
     private var faults: [ConversionFault] = []
@@ -48,7 +48,7 @@ private struct ConvertedParts {
         output = [opening.asciiValue ?? 0]
     }
 
-    /// Adds one part; without `dropped` a part that is dropped is left out.
+    /// Adds one part; writes `dropped` in place of a dropped part, or nothing if it is nil.
     mutating func append(
         _ result: ConversionResult,
         in original: JSONSlice,
@@ -78,7 +78,7 @@ private struct ConvertedParts {
     }
 }
 
-/// One conversion after the other; backwards in the other order.
+/// Applies conversions one after the other; the way back applies them in reverse order.
 struct ChainConversion: Conversion {
     private let links: [any Conversion]
 

@@ -1,21 +1,22 @@
-/// A declared conversion compiled once: from the upstream's JSON to the mapped JSON, and back.
+/// A compiled conversion, from the upstream's JSON to the mapped JSON and back.
 ///
-/// Pure and independent of the host's locale and time zone. Null stays null in both directions, unless a value map says
-/// otherwise. What a conversion only checks keeps its spelling, so that the way back gives the upstream's bytes.
+/// It is pure and does not depend on the host's locale or time zone. Null stays null in both directions, unless a value
+/// map declares otherwise. Conversions that only check a value keep its spelling, so the way back restores the
+/// upstream's bytes.
 public struct Converter: Sendable {
     private let conversion: any Conversion
 
-    /// Compiles a conversion; the error, `.invalidConversion`, says what is wrong with its declaration.
+    /// Compiles a conversion; throws `.invalidConversion` with the reason if the declaration is wrong.
     public init(_ declaration: ConversionDeclaration) throws(MappingError) {
         conversion = try Self.compile(declaration)
     }
 
-    /// The mapped form of one JSON value of the upstream's.
+    /// Converts one JSON value of the upstream to its mapped form.
     public func forward(_ value: [UInt8]) -> ConversionResult {
         JSONSlice(value).map(conversion.forward) ?? .failed(reason: "JSON is expected")
     }
 
-    /// The upstream's form of one mapped JSON value.
+    /// Converts one mapped JSON value back to the upstream's form.
     public func reverse(_ value: [UInt8]) -> ConversionResult {
         JSONSlice(value).map(conversion.reverse) ?? .failed(reason: "JSON is expected")
     }
@@ -54,7 +55,7 @@ public struct Converter: Sendable {
     }
 }
 
-/// One kind of conversion, of which a `Converter` is made; both directions get valid JSON and give valid JSON.
+/// One kind of conversion, wrapped by a `Converter`; both directions take valid JSON and return valid JSON.
 protocol Conversion: Sendable {
     func forward(_ value: JSONSlice) -> ConversionResult
     func reverse(_ value: JSONSlice) -> ConversionResult
@@ -67,18 +68,19 @@ extension JSONSlice {
     /// The exact value of a number; nil for other values.
     var number: JSONNumber? { kind == .number ? withBytes(JSONNumber.init) : nil }
 
-    /// The value's own bytes.
+    /// A copy of the value's bytes.
     var json: [UInt8] { Array(bytes) }
 }
 
-/// What came of a conversion.
+/// The result of a conversion.
 public enum ConversionResult: Sendable, Equatable {
-    /// JSON.
+    /// The converted JSON.
     case value([UInt8])
-    /// JSON, though not all of it could be converted: elements that could not are as they were, and a value that is
-    /// unknown to an enumeration is its fallback.
+    /// JSON of which some parts could not be converted.
+    ///
+    /// Such elements keep their original value; a value unknown to an enumeration becomes its fallback.
     case partial([UInt8], faults: [ConversionFault])
-    /// The value is none that the conversion knows; `reason` says what it expects, for a person.
+    /// The conversion does not accept the value. `reason` says for a person what it expects.
     ///
     /// The caller keeps the value and warns.
     case failed(reason: String)
@@ -86,11 +88,11 @@ public enum ConversionResult: Sendable, Equatable {
     case dropped
 }
 
-/// Something within a value that could not be converted.
+/// A part of a value that could not be converted.
 public struct ConversionFault: Sendable, Equatable {
-    /// Where in the value: a JSON pointer, empty for the value itself.
+    /// The position in the value: a JSON pointer, empty for the value itself.
     public var pointer: String
-    /// What was expected, for a person; never quotes the value.
+    /// What was expected, for a person; it never quotes the value.
     public var reason: String
 
     /// Describes a fault.
@@ -101,7 +103,7 @@ public struct ConversionFault: Sendable, Equatable {
 }
 
 extension ConversionResult {
-    /// The JSON that it leaves; nil where there is none.
+    /// The resulting JSON; nil if the conversion failed or dropped the value.
     var json: [UInt8]? {
         switch self {
         case .value(let json), .partial(let json, _): json
@@ -113,7 +115,7 @@ extension ConversionResult {
         if case .partial(_, let faults) = self { faults } else { [] }
     }
 
-    /// A text as JSON.
+    /// A text as a JSON string.
     static func string(_ text: String) -> ConversionResult {
         var json: [UInt8] = []
         JSONString.append(text, to: &json)

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// RFC 3339, fractions and offsets as they are: `T` and `Z` in capitals, everything else as the upstream spells it.
+/// Accepts a date in RFC 3339; it capitalises `T` and `Z` and keeps the rest, fraction and offset included.
 struct RFC3339Conversion: Conversion {
     func forward(_ value: JSONSlice) -> ConversionResult {
         if value.isNull { return .value(value.json) }
@@ -17,9 +17,9 @@ struct RFC3339Conversion: Conversion {
     func reverse(_ value: JSONSlice) -> ConversionResult { forward(value) }
 }
 
-/// Seconds or milliseconds since 1970 to RFC 3339 in UTC; exact.
+/// Converts seconds or milliseconds since 1970 to RFC 3339 in UTC, exactly.
 struct UnixTimeConversion: Conversion {
-    /// How many digits of the number are below the second: 0 or 3.
+    /// How many of the number's last integer digits are below the second: 0 or 3.
     let digitsBelowSecond: Int
 
     func forward(_ value: JSONSlice) -> ConversionResult {
@@ -39,13 +39,13 @@ struct UnixTimeConversion: Conversion {
         return .value(number(timestamp))
     }
 
-    /// The number that stands for a point in time, digit by digit: no integer holds every fraction of every year.
+    /// The number for a point in time, built digit by digit because no integer type holds every fraction of every year.
     private func number(_ timestamp: Timestamp) -> [UInt8] {
         var (whole, fraction) = (timestamp.seconds, timestamp.fraction)
         let isNegative = whole < 0
         if isNegative {
             whole = -whole
-            // Before 1970 the fraction counts towards the future: 0.75 after the second -2 is -1.25.
+            // Before 1970 the fraction still counts forward: -1.25 is second -2 plus 0.75.
             if !fraction.isEmpty {
                 whole -= 1
                 fraction = Self.complement(of: fraction)
@@ -58,17 +58,17 @@ struct UnixTimeConversion: Conversion {
             + (rest.isEmpty ? [] : [UInt8(ascii: ".")] + rest)
     }
 
-    /// What is missing to 1 of a fraction whose last digit is not 0.
+    /// 1 minus a fraction whose last digit is not 0.
     private static func complement(of fraction: [UInt8]) -> [UInt8] {
         fraction.enumerated().map { index, digit in
             UInt8(ascii: "0") + (index == fraction.count - 1 ? 10 : 9) - (digit - UInt8(ascii: "0"))
         }
     }
 
-    /// Fractions of a second are read to so many digits.
+    /// The most digits that are read of a fraction of a second.
     private static let maximumFraction = 12
 
-    /// A JSON number, or a string that is spelled like one.
+    /// Reads a JSON number, or a string spelled like one.
     private func number(_ value: JSONSlice) -> JSONNumber? {
         if let number = value.number { return number }
         guard let text = value.string, Reference.isNumber(text) else { return nil }
@@ -88,7 +88,7 @@ struct UnixTimeConversion: Conversion {
         let fraction = power < 0 ? leading + digits[wholeCount...] : []
         guard number.isNegative else { return Timestamp(seconds: whole, fraction: fraction) }
         guard !fraction.isEmpty else { return Timestamp(seconds: -whole) }
-        // -1.25 is 0.75 after the second -2.
+        // -1.25 is second -2 plus 0.75.
         guard let part = Int(String(decoding: fraction, as: UTF8.self)) else { return nil }
         let complement = String(Self.powerOfTen(fraction.count) - part)
         let padding = String(repeating: "0", count: fraction.count - complement.count)
@@ -98,15 +98,16 @@ struct UnixTimeConversion: Conversion {
     private static func powerOfTen(_ power: Int) -> Int { (0..<power).reduce(1) { product, _ in product * 10 } }
 }
 
-/// A declared pattern of Unicode's date fields to RFC 3339 in UTC, names of months and days in English.
+/// Converts text in a declared pattern of Unicode's date fields to RFC 3339 in UTC; month and day names are English.
 final class DatePatternConversion: Conversion {
     private let pattern: String
-    /// A formatter is no value; it is used by one thread at a time.
+    /// `DateFormatter` is a mutable class, so one thread uses it at a time.
     private let formatter: Mutex<DateFormatter>
-    /// The seconds of 1583 to 9999: before, the formatter counts by another calendar than RFC 3339; after, years have
-    /// five digits.
+    /// The seconds of the years 1583 to 9999.
+    ///
+    /// The formatter uses another calendar than RFC 3339 for earlier dates; later years have five digits.
     private static let writable = -12_212_553_600..<253_402_300_800
-    /// The fields of a pattern that can be written and read again (Unicode TR 35).
+    /// The pattern fields that can be both written and read (Unicode TR 35).
     private static let fields = "GyYuQqMLwWdDFgEecabBhHKkmsSAzZOvVXx"
 
     init(_ pattern: String, zone: String) throws(MappingError) {
@@ -126,7 +127,7 @@ final class DatePatternConversion: Conversion {
             )
         }
         let formatter = DateFormatter()
-        // The locale that is made for this: it never follows the host's.
+        // `en_US_POSIX` is made for this: it never follows the host's settings.
         formatter.locale = Locale(identifier: "en_US_POSIX")
         formatter.calendar = Calendar(identifier: .gregorian)
         formatter.timeZone = timeZone
@@ -142,7 +143,9 @@ final class DatePatternConversion: Conversion {
         self.formatter = Mutex(formatter)
     }
 
-    /// Why a pattern is probably not meant as it is read, by the letters in it that count.
+    /// The probable mistake in a pattern that is valid but reads differently than its author meant.
+    ///
+    /// `letters` are the unquoted ones.
     private static func misunderstanding(of pattern: String, _ letters: [Character]) -> String? {
         func has(_ letter: Character) -> Bool { letters.contains(letter) }
         if let percent = pattern.firstIndex(of: "%"), pattern[percent...].dropFirst().first?.isLetter == true {
@@ -154,12 +157,12 @@ final class DatePatternConversion: Conversion {
         return nil
     }
 
-    /// The letters of a pattern that do not stand between quotes.
+    /// The letters of a pattern that are not quoted.
     private static func letters(of pattern: String) throws(MappingError) -> [Character] {
         var letters: [Character] = []
         var isQuoted = false
         for character in pattern {
-            // Two quotes in a row are one that is meant; they change nothing here.
+            // Two quotes in a row stand for one literal quote. Toggling twice changes nothing.
             if character == "'" { isQuoted.toggle() }
             if !isQuoted, character.isASCII, character.isLetter { letters.append(character) }
         }
@@ -193,7 +196,7 @@ final class DatePatternConversion: Conversion {
         return .string(formatter.withLock { $0.string(from: date) })
     }
 
-    /// Patterns have milliseconds at most.
+    /// A timestamp in milliseconds, the finest unit of a pattern.
     private static func timestamp(_ seconds: Double) -> Timestamp? {
         guard seconds.magnitude < 1e12 else { return nil }
         let milliseconds = Int((seconds * 1_000).rounded())

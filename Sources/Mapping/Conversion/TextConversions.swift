@@ -1,6 +1,6 @@
 import Foundation
 
-/// Base64 (RFC 4648 §4), white space within it ignored, to the text that it encodes.
+/// Converts Base64 (RFC 4648 §4) to the encoded text; white space within the Base64 is ignored.
 struct Base64Conversion: Conversion {
     private static let expectation = "a string in Base64 that encodes UTF-8 is expected"
 
@@ -21,7 +21,7 @@ struct Base64Conversion: Conversion {
     }
 }
 
-/// A number written as text with separators, such as `12,345.678`; every digit is kept.
+/// Converts text with separators, such as `12,345.678`, to a number; every digit is kept.
 struct NumberTextConversion: Conversion {
     private let grouping: [UInt8]
     private let decimal: [UInt8]
@@ -70,7 +70,7 @@ struct NumberTextConversion: Conversion {
         "12" + String(decoding: grouping, as: UTF8.self) + "345" + String(decoding: decimal, as: UTF8.self) + "678"
     }
 
-    /// The JSON number of a text; groups are of three digits, or there are none.
+    /// The JSON number in a text; the digits form groups of three, or no groups at all.
     private func number(_ text: [UInt8]) -> [UInt8]? {
         var rest = text[...]
         var output: [UInt8] = []
@@ -89,7 +89,7 @@ struct NumberTextConversion: Conversion {
         return output + [UInt8(ascii: ".")] + fraction
     }
 
-    /// Takes the digits before the decimal separator, cut at the grouping separators.
+    /// Removes the digits before the decimal separator and splits them at the grouping separators.
     private func split(_ rest: inout ArraySlice<UInt8>) -> [[UInt8]] {
         var groups: [[UInt8]] = [[]]
         while let byte = rest.first {

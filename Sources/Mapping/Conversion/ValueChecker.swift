@@ -1,6 +1,6 @@
 import Foundation
 
-/// The checks of one property, compiled once.
+/// The compiled checks of one property.
 public struct ValueChecker: Sendable {
     private let checks: [Compiled]
 
@@ -13,7 +13,7 @@ public struct ValueChecker: Sendable {
         case notNull
     }
 
-    /// Compiles checks; the error, `.invalidCheck`, says what is wrong with them.
+    /// Compiles checks; throws `.invalidCheck` with the reason if a check is wrong.
     public init(_ checks: [ValueCheck]) throws(MappingError) {
         self.checks = try checks.map { (check) throws(MappingError) in try Self.compile(check) }
     }
@@ -55,7 +55,7 @@ public struct ValueChecker: Sendable {
         return json.withUnsafeBufferPointer { JSONNumber($0) }
     }
 
-    /// Why a JSON value of the upstream's is not as it should be, for a person; nil when it is.
+    /// Why a JSON value of the upstream fails the checks, for a person; nil if it passes.
     ///
     /// The reason says what was expected and never quotes the value.
     public func fault(in value: [UInt8]) -> String? {
@@ -63,11 +63,11 @@ public struct ValueChecker: Sendable {
         return fault(in: slice)
     }
 
-    /// As `fault(in:)`, of a value within a text that is JSON.
+    /// Like `fault(in:)` for bytes, for a value within a JSON text.
     func fault(in value: JSONSlice) -> String? {
         for check in checks {
             if value.isNull {
-                // Null says that there is no value: only what speaks of null itself can object.
+                // Null is the absence of a value: only the null check can reject it.
                 if case .notNull = check { return "null is not allowed" }
             } else if let fault = Self.fault(in: value, check) {
                 return fault
@@ -114,7 +114,7 @@ public struct ValueChecker: Sendable {
         }
     }
 
-    /// Code points of a string, elements of a list; nil for other values.
+    /// The number of code points in a string or of elements in a list; nil for other values.
     private static func length(of value: JSONSlice) -> Int? {
         switch value.kind {
         case .string: value.withBytes { JSONString.codePoints($0).count }
@@ -124,20 +124,21 @@ public struct ValueChecker: Sendable {
     }
 }
 
-/// A regular expression that a string has to match as a whole, searched for with a bounded effort.
+/// A regular expression that must match a whole string, with a bound on the effort.
 ///
-/// The engine is ICU's, which tries one way after the other: what a pattern such as `(a+)+b` costs may double with every
-/// character. Such a search is given up after a number of steps that is always the same, and counts as a mismatch.
+/// The engine, ICU's, backtracks: the cost of a pattern such as `(a+)+b` can double with every character. A search that
+/// takes too many steps is stopped and counts as a mismatch. The limit is a step count, so the result never depends on
+/// the machine.
 struct PatternSearch: Sendable {
     private let pattern: String
     private let expression: NSRegularExpression
-    /// Longer strings are not searched; bytes.
+    /// The longest string that is searched, in bytes.
     private static let longest = 10_000
-    /// How often the engine may report that it is still busy, each time after ten thousand steps.
+    /// How many progress reports of the engine a search may take; one report comes every ten thousand steps.
     private static let patience = 20
 
     init(_ pattern: String) throws(MappingError) {
-        // By itself first: a bracket too many would close the one that is put around it.
+        // The bare pattern is compiled first: the added parentheses would hide an unmatched one in it.
         guard (try? NSRegularExpression(pattern: pattern)) != nil,
             let expression = try? NSRegularExpression(pattern: "\\A(?:\(pattern))\\z")
         else {
@@ -147,7 +148,7 @@ struct PatternSearch: Sendable {
         self.expression = expression
     }
 
-    /// Why a string is not as it should be, for a person; nil when it matches.
+    /// Why a string does not match, for a person; nil if it matches.
     func fault(in text: String) -> String? {
         guard text.utf8.count <= Self.longest else { return "a string of at most \(Self.longest) bytes is expected" }
         var (isFound, isGivenUp) = (false, false)

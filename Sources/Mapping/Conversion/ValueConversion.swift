@@ -1,39 +1,41 @@
-/// What is done to the value of one property: coercion, checks, conversion, in this order; backwards the conversion alone.
+/// Everything declared for the value of one property: coercion, checks and conversion, applied in this order.
+///
+/// The way back applies only the conversion.
 struct ValueConversion: Sendable {
     var converter: Converter?
-    /// What a value of another type is turned into first.
+    /// Converts a value of another type before the checks.
     var coercion: Coercion?
     var checker: ValueChecker?
-    /// Whether null is not to be expected.
+    /// Whether null is unexpected.
     var refusesNull: Bool
-    /// Whether one bare identity may stand for a list of them.
+    /// Whether a single bare identity is accepted in place of a list.
     var coerces: Bool
 
-    /// Whether nothing is done to a value.
+    /// Whether values pass unchanged and unchecked.
     var isTrivial: Bool { converter == nil && coercion == nil && checker == nil && !refusesNull }
 
-    /// Compiles what a property declares of its value.
+    /// Compiles the declarations of a property.
     init(_ property: PropertyDeclaration) throws(MappingError) {
-        // Of null the mapped view has something else to say than that it is left out.
+        // Null is not left to the checker: the mapped view shows null with a warning of its own.
         let checks = property.checks.filter { $0 != .notNull }
         checker = checks.isEmpty ? nil : try ValueChecker(checks)
         refusesNull = checks.count < property.checks.count
         if let conversion = property.conversion { converter = try Converter(conversion) }
         coerces = property.coerces
-        // The checks see what the conversion would: "5" for a number that is checked to be one.
+        // The checks see the coerced value: with a check for a number, "5" has become one.
         coercion = coerces ? (property.conversion ?? Self.conversion(toTypeIn: checks)).flatMap(Coercion.init) : nil
     }
 
-    /// Why a value fails its checks; nil for one that passes as it is or as it is coerced.
+    /// Why a value fails its checks; nil for one that passes, as it is or after coercion.
     ///
-    /// Null passes: of it the mapped view says that it is unexpected, and shows it.
+    /// Null passes: the mapped view shows it and warns that it is unexpected.
     func fault(in value: JSONSlice) -> String? {
         guard let checker, !value.isNull else { return nil }
         guard let coerced = coercion?.coerced(value) else { return checker.fault(in: value) }
         return checker.fault(in: coerced)
     }
 
-    /// The conversion whose values are of the type that is checked for.
+    /// The conversion whose values have the first checked type.
     private static func conversion(toTypeIn checks: [ValueCheck]) -> ConversionDeclaration? {
         for case .type(let types) in checks {
             for type in types {
@@ -51,13 +53,13 @@ struct ValueConversion: Sendable {
     }
 }
 
-/// Values of another type than declared, taken for what they plainly mean; only where `coerce: true` says so.
+/// Reads values of another type by their plain meaning, for properties with `coerce: true`.
 struct Coercion: Sendable {
     private enum Target { case boolean, number, string, list }
 
     private let target: Target
 
-    /// The coercion towards what a conversion wants first; nil where there is none.
+    /// The coercion to the input type of a conversion; nil if the conversion has none.
     init?(_ declaration: ConversionDeclaration) {
         switch declaration {
         case .named("boolean"): target = .boolean
@@ -74,7 +76,7 @@ struct Coercion: Sendable {
         }
     }
 
-    /// The value as it is meant; nil where it is of the wanted type already, or means nothing.
+    /// The coerced value; nil if it already has the right type or has no plain meaning.
     func coerced(_ value: JSONSlice) -> [UInt8]? {
         guard !value.isNull else { return nil }
         switch target {
@@ -92,7 +94,7 @@ struct Coercion: Sendable {
         }
     }
 
-    /// The words for true and false that are met in the wild, whatever their case.
+    /// Common words for true and false, in any case.
     private static func boolean(_ text: String) -> Bool? {
         switch text.lowercased() {
         case "true", "t", "yes", "y", "on", "1": true

@@ -1,4 +1,4 @@
-/// A declared map from values to values: an enumeration, or any JSON values.
+/// A declared map from values to values, for enumerations (strings) and for arbitrary JSON values.
 struct ValueMapConversion: Conversion {
     private let pairs: [(wire: JSONSlice, mapped: JSONSlice)]
     private let fallback: [UInt8]?
@@ -61,7 +61,9 @@ struct ValueMapConversion: Conversion {
         return unknown(value, reverseFallback, known: pairs.map(\.mapped))
     }
 
-    /// A value that no entry speaks of: an upstream has begun to send something new, which somebody should know.
+    /// The result for a value without an entry.
+    ///
+    /// It is always a fault: the upstream has begun to send something new, and the user should know.
     private func unknown(_ value: JSONSlice, _ fallback: [UInt8]?, known: [JSONSlice]) -> ConversionResult {
         if value.isNull { return .value(value.json) }
         let shown = known.prefix(8).map(Self.text).joined(separator: ", ") + (known.count > 8 ? ", …" : "")
