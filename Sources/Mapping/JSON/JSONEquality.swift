@@ -1,7 +1,8 @@
 extension JSONSlice {
-    /// Whether two values are equal in JSON's sense (law 7): exact decimals, unescaped code points, members in any order.
+    /// Whether two values are equal as JSON (law 7): numbers as exact decimals, strings by unescaped code points,
+    /// members in any order.
     ///
-    /// Of members that occur several times in one object, the values are compared in order.
+    /// If an object repeats a member, the repeated values are compared in order.
     func isEqual(to other: JSONSlice) -> Bool {
         if bytes.elementsEqual(other.bytes) { return true }
         guard kind == other.kind else { return false }
@@ -32,7 +33,7 @@ extension JSONSlice {
     private func isEqualObject(to other: JSONSlice) -> Bool {
         let (mine, theirs) = (members, other.members)
         guard mine.count == theirs.count else { return false }
-        // Nearly always the order is the same.
+        // The order is nearly always the same.
         if zip(mine, theirs).allSatisfy({ $0.name == $1.name }) {
             return zip(mine, theirs).allSatisfy { $0.value.isEqual(to: $1.value) }
         }
@@ -45,8 +46,7 @@ extension JSONSlice {
 }
 
 extension JSONSlice {
-    /// Whether two values of a relation are equal: an object shown as a reference equals the same one shown as a bare
-    /// identity.
+    /// Whether two values of a relation are equal; a reference to an object equals the object's bare identity.
     func isEqual(to other: JSONSlice, as link: ObservedMember.Link) -> Bool {
         if bytes.elementsEqual(other.bytes) { return true }
         let one = ObservedMember.Link(model: link.model, arity: .one, isStrict: link.isStrict)
@@ -68,11 +68,11 @@ extension JSONSlice {
         return isEqual(to: other)
     }
 
-    /// The object that a value of a relation points to.
+    /// The object that a value of a relation refers to.
     struct Target {
-        /// Its canonical text; compared byte by byte.
+        /// The canonical text; compared byte by byte.
         var identity: String
-        /// What a reference literal says; nil for a bare identity, which does not tell of which model it is.
+        /// The object's name from a reference literal; nil for a bare identity, which does not show the model.
         var name: ObjectName?
 
         var isBare: Bool { name == nil }
@@ -82,7 +82,7 @@ extension JSONSlice {
         }
     }
 
-    /// The object that a value of a relation points to: named by a reference literal, or by its bare identity.
+    /// The object that a value of a relation refers to, by a reference literal or a bare identity.
     func target(isStrict: Bool = false) -> Target? {
         withBytes { bytes in
             if Reference.isReference(bytes, at: 0) {
@@ -100,6 +100,6 @@ extension JSONSlice {
     /// Whether the value is a reference literal.
     var isReference: Bool { withBytes { Reference.isReference($0, at: 0) } }
 
-    /// Whether a reference literal occurs anywhere in the value.
+    /// Whether the value contains a reference literal.
     var containsReference: Bool { withBytes { Reference.next(in: $0, from: 0) != nil } }
 }

@@ -1,7 +1,7 @@
-/// Every value of one JSON text with its place, found in one scan.
+/// The places of all values in a JSON text, found in one scan.
 ///
-/// Who visits values several times, or below one another, reads no byte again to learn where they end. Values stand in
-/// the order of their first bytes, the name of a member directly before its value:
+/// Code that visits values repeatedly or out of order need not scan again for their ends. Nodes are ordered by their
+/// first bytes. The name of a member directly precedes its value:
 ///
 ///     {"a": [1, 2]}      0 {…}   1 "a"   2 […]   3 1   4 2
 struct JSONIndex: Sendable {
@@ -9,17 +9,17 @@ struct JSONIndex: Sendable {
     struct Node: Sendable {
         var start: UInt32
         var end: UInt32
-        /// The index of the first node behind this one and all within it.
+        /// The index of the first node after this one and its descendants.
         var next: UInt32
     }
 
-    /// Why a text has no index.
+    /// Why a text cannot be indexed.
     enum Failure: Error { case malformed, tooDeep }
 
     let text: [UInt8]
     private(set) var nodes: [Node] = []
 
-    /// Scans a text; what is reserved for references is text like any other.
+    /// Scans a text; reference literals are accepted as ordinary strings.
     init(_ text: [UInt8]) throws(Failure) {
         self.text = text
         guard text.count < Int(UInt32.max) else { throw .tooDeep }
@@ -29,20 +29,20 @@ struct JSONIndex: Sendable {
         nodes = builder.nodes
     }
 
-    /// Where a value is in the text.
+    /// The byte range of a value in the text.
     func range(_ node: Int) -> Range<Int> { Int(nodes[node].start)..<Int(nodes[node].end) }
 
     /// The value's bytes.
     func bytes(_ node: Int) -> ArraySlice<UInt8> { text[range(node)] }
 
-    /// What a value begins with tells what it is.
+    /// The kind of a value, recognised by its first byte.
     func kind(_ node: Int) -> JSONSlice.Kind { slice(node).kind }
 
     func isNull(_ node: Int) -> Bool { text[Int(nodes[node].start)] == UInt8(ascii: "n") }
 
     func slice(_ node: Int) -> JSONSlice { JSONSlice(text, range(node)) }
 
-    /// Goes over the members of an object in order; both arguments are nodes.
+    /// Visits the members of an object in order; both arguments of `body` after the first are nodes.
     @inline(__always)
     func forEachMember(of object: Int, _ body: (_ name: Int, _ value: Int) -> Void) {
         var name = object + 1
@@ -53,7 +53,7 @@ struct JSONIndex: Sendable {
         }
     }
 
-    /// Goes over the elements of an array in order.
+    /// Visits the elements of an array in order.
     @inline(__always)
     func forEachElement(of array: Int, _ body: (_ index: Int, _ value: Int) -> Void) {
         var element = array + 1
@@ -66,7 +66,7 @@ struct JSONIndex: Sendable {
         }
     }
 
-    /// The elements of an array, the values of the members of an object.
+    /// The elements of an array, or the member values of an object.
     func children(of container: Int) -> [Int] {
         var children: [Int] = []
         switch kind(container) {
@@ -77,10 +77,12 @@ struct JSONIndex: Sendable {
         return children
     }
 
-    /// The member of an object with this name, the last if there are several; nil for other values too.
+    /// The value of the member with this name, the last one if it is repeated.
+    ///
+    /// Nil if there is none or `object` is no object.
     func member(_ name: [UInt8], of object: Int) -> Int? { lastMember(name, of: object)?.value }
 
-    /// The same, and whether there are several.
+    /// Like `member(_:of:)`, and whether the member is repeated.
     func lastMember(_ name: [UInt8], of object: Int) -> (value: Int, isRepeated: Bool)? {
         guard kind(object) == .object else { return nil }
         var found: (value: Int, isRepeated: Bool)?
@@ -90,7 +92,7 @@ struct JSONIndex: Sendable {
         return found
     }
 
-    /// The name of a member, unescaped; nil if it is not Unicode.
+    /// The unescaped name of a member; nil if it is not Unicode.
     func name(_ node: Int) -> String? {
         text.withUnsafeBufferPointer { JSONString.text(UnsafeBufferPointer(rebasing: $0[range(node)])) }
     }
@@ -125,10 +127,10 @@ struct JSONIndex: Sendable {
     }
 }
 
-/// Fills an index without recursion.
+/// Builds the nodes of an index without recursion.
 private struct JSONIndexBuilder {
     var nodes: [JSONIndex.Node] = []
-    /// The containers that are not closed yet, innermost last.
+    /// The containers still open, innermost last.
     private var open: [Int] = []
 
     mutating func build(_ text: UnsafeBufferPointer<UInt8>) -> JSONIndex.Failure? {
@@ -142,7 +144,7 @@ private struct JSONIndexBuilder {
                 open.append(nodes.count)
                 append(position, 0)
                 position = scanner.skipSpace(position + 1)
-                // The closing bracket lies two behind the opening one in ASCII.
+                // In ASCII, the closing bracket is two after the opening one.
                 if scanner.byte(position) != byte + 2 {
                     if byte == UInt8(ascii: "{") { position = name(scanner, position) }
                     guard position >= 0 else { return .malformed }
@@ -160,7 +162,7 @@ private struct JSONIndexBuilder {
         }
     }
 
-    /// From behind a value, or from the end of an empty container, to the next value; nil if the text is no JSON.
+    /// Advances from the end of a value to the next value, closing containers on the way; nil if the text is not JSON.
     private mutating func afterValue(_ scanner: JSONScanner, _ start: Int) -> Int? {
         var position = start
         while let container = open.last {
@@ -180,7 +182,7 @@ private struct JSONIndexBuilder {
         return position
     }
 
-    /// Notes the name of a member and goes on to its value.
+    /// Adds the name of a member and returns the position of its value.
     private mutating func name(_ scanner: JSONScanner, _ position: Int) -> Int {
         guard scanner.byte(position) == UInt8(ascii: "\"") else { return JSONScanner.Failure.malformed }
         let end = scanner.scanString(position)

@@ -1,17 +1,17 @@
-/// A JSON number as an exact decimal: sign, significant digits without zeros at either end, and a power of ten.
+/// A JSON number as an exact decimal: a sign, significant digits without zeros at either end, and a power of ten.
 ///
-/// No double is involved; `1.0`, `1e0` and `10e-1` are equal, and `1e99999999999999999999` is as good as any.
+/// No floating point is involved. `1.0`, `1e0` and `10e-1` are equal, and `1e99999999999999999999` is exact too.
 struct JSONNumber: Sendable, Equatable {
     let isNegative: Bool
-    /// ASCII digits, neither the first nor the last of which is zero; empty for zero.
+    /// ASCII digits; neither the first nor the last is zero; empty for the number zero.
     let digits: [UInt8]
-    /// The power of ten that the digits, read as an integer, are multiplied by; 0 for zero.
+    /// The power of ten by which the digits, read as an integer, are multiplied; 0 for zero.
     let exponent: Exponent
 
-    /// An integer that is an `Int` nearly always and digits when it is not.
+    /// An integer of any size: an `Int` if it is small, as it nearly always is, else decimal digits.
     enum Exponent: Sendable, Equatable {
         case small(Int)
-        /// Sign and decimal digits without leading zeros; never used for what fits into 18 digits.
+        /// A sign and decimal digits without leading zeros; only for integers of more than 18 digits.
         case large(isNegative: Bool, digits: [UInt8])
     }
 
@@ -29,7 +29,7 @@ struct JSONNumber: Sendable, Equatable {
                 inFraction = true
             } else {
                 if inFraction { fraction += 1 }
-                // Leading zeros say nothing.
+                // Leading zeros are insignificant.
                 if !(digits.isEmpty && byte == UInt8(ascii: "0")) { digits.append(byte) }
             }
             position += 1
@@ -49,7 +49,7 @@ struct JSONNumber: Sendable, Equatable {
         exponent = Exponent(written, shiftedBy: trailing - fraction)
     }
 
-    /// The canonical text: a plain decimal where that is short, else digits, `e` and the power of ten.
+    /// The canonical text: a plain decimal if that is short, else digits, `e` and the power of ten.
     var canonicalText: String {
         var text: [UInt8] = isNegative ? [UInt8(ascii: "-")] : []
         let zero = UInt8(ascii: "0")
@@ -93,7 +93,7 @@ extension JSONNumber: Comparable {
 }
 
 extension JSONNumber.Exponent {
-    /// Reads an exponent as written behind the `e` (possibly empty) and adds `shift`.
+    /// Reads the exponent written after the `e` (empty if there is none) and adds `shift`.
     init(_ written: UnsafeBufferPointer<UInt8>, shiftedBy shift: Int) {
         let isNegative = written.first == UInt8(ascii: "-")
         let magnitude = Array(
@@ -119,7 +119,7 @@ extension JSONNumber.Exponent {
             return sum.magnitude < 1_000_000_000_000_000_000
                 ? .small(sum) : .large(isNegative: sum < 0, digits: Array(String(sum.magnitude).utf8))
         case .large(let isNegative, var digits):
-            // Away from zero or towards it; the magnitude has 19 digits at least and never crosses zero.
+            // The magnitude has at least 19 digits, so adding `shift` never changes the sign.
             var carry = isNegative ? -shift : shift
             var index = digits.count - 1
             while carry != 0, index >= 0 {

@@ -1,8 +1,8 @@
-/// The members and values of a JSON text, with their places: for what reads or edits a body without knowing its models.
+/// The members and values of a JSON text, with their places, for code that reads or edits a body without its models.
 public struct JSONOutline: Sendable {
     private let index: JSONIndex
 
-    /// Scans a text; nil if it is not JSON, or nested deeper than the scanner goes.
+    /// Scans a text; nil if it is not JSON, or nested too deep for the scanner.
     public init?(_ text: [UInt8]) {
         guard let index = try? JSONIndex(text) else { return nil }
         self.index = index
@@ -13,13 +13,13 @@ public struct JSONOutline: Sendable {
         case object, array, string, number, boolean, null
     }
 
-    /// One member of an object, wherever it stands.
+    /// One member of an object, at any depth.
     public struct Member: Sendable {
-        /// Unescaped.
+        /// The unescaped name.
         public let name: String
-        /// Where its value stands in the text.
+        /// The byte range of the value in the text.
         public let range: Range<Int>
-        /// The type of its value.
+        /// The type of the value.
         public let kind: Kind
     }
 
@@ -32,13 +32,13 @@ public struct JSONOutline: Sendable {
         return members
     }
 
-    /// One value by its path, in which `[]` stands for any element of a list.
+    /// One value with its path, in which `[]` means any element of a list.
     public struct Value: Sendable {
-        /// `items[].user.login`; empty for the whole text.
+        /// A path such as `items[].user.login`; empty for the whole text.
         public let path: String
         /// The type of the value.
         public let kind: Kind
-        /// As it is spelled.
+        /// The value as written.
         public let bytes: ArraySlice<UInt8>
     }
 
@@ -49,10 +49,10 @@ public struct JSONOutline: Sendable {
         return values
     }
 
-    /// The text in the one spelling of all texts that are equal by JSON's rules: members sorted by name, no white space,
-    /// plain numbers, unescaped strings.
+    /// The canonical form of the text, the same for all texts that are equal as JSON: members sorted by name, no white
+    /// space, plain numbers, unescaped strings.
     ///
-    /// - Parameter pointers: JSON pointers of values that are left out.
+    /// - Parameter pointers: the JSON pointers of values to leave out.
     public func canonical(leavingOut pointers: Set<String> = []) -> [UInt8] {
         var output: [UInt8] = []
         write(0, pointer: "", pointers, into: &output)
@@ -122,7 +122,7 @@ public struct JSONOutline: Sendable {
     private func writeObject(_ node: Int, pointer: String, _ left: Set<String>, into output: inout [UInt8]) {
         var members: [(name: String, node: Int)] = []
         index.forEachMember(of: node) { name, value in members.append((index.name(name) ?? "", value)) }
-        // Those of one name keep their order: it is theirs to mean something.
+        // Repeated members keep their order, which may be significant.
         let sorted = members.enumerated().sorted {
             $0.element.name == $1.element.name ? $0.offset < $1.offset : $0.element.name < $1.element.name
         }

@@ -1,6 +1,6 @@
-/// The JSON pointer (RFC 6901) of a value that begins at an offset of valid JSON.
+/// Computes the JSON pointer (RFC 6901) of the value at an offset of valid JSON.
 enum JSONPointer {
-    /// Costs a scan of the text up to the offset.
+    /// The pointer to the value that begins at `offset`; the text is scanned up to there.
     static func text(to offset: Int, in text: UnsafeBufferPointer<UInt8>) -> String {
         let scanner = JSONScanner(text, allowsReferences: true)
         var pointer = ""
@@ -12,7 +12,7 @@ enum JSONPointer {
         return pointer
     }
 
-    /// The member or element of the container at `start` that holds the offset.
+    /// The member or element of the container at `start` in which the offset lies.
     private static func step(
         from start: Int,
         to offset: Int,
@@ -44,7 +44,7 @@ enum JSONPointer {
         return nil
     }
 
-    /// A name as a component of a pointer.
+    /// A name escaped as a component of a pointer.
     static func escaped(_ name: String) -> String {
         guard name.utf8.contains(UInt8(ascii: "~")) || name.utf8.contains(UInt8(ascii: "/")) else { return name }
         var result = ""

@@ -1,46 +1,46 @@
-/// Walks over JSON text (RFC 8259) as bytes, and finds where each value ends.
+/// Scans JSON text (RFC 8259) as bytes and finds where each value ends.
 ///
-/// Positions are offsets into the text. A function that scans returns the offset just behind what it scanned, or one of
-/// the negative values of `Failure`. Nothing is allocated; nesting is bounded, and so is the stack.
+/// Positions are offsets into the text. A scanning function returns the offset after what it scanned, or one of the
+/// negative values of `Failure`. Nothing is allocated. Nesting is bounded, and so is the stack.
 ///
-/// Strict in the grammar; what is inside strings passes as it is: lone surrogates are valid JSON text, and bytes that
+/// The grammar is checked strictly, but the contents of strings are not: lone surrogates are valid JSON, and bytes that
 /// are not UTF-8 are kept, never repaired. A byte order mark is not JSON.
 struct JSONScanner {
     /// Why a scan stopped.
     enum Failure {
         static let malformed = -1
         static let tooDeep = -2
-        /// A string begins in the spelling reserved for references (see `Reference`).
+        /// A string begins with the prefix reserved for references (see `Reference`).
         static let reserved = -3
-        /// A body holds more objects of declared models than are taken apart.
+        /// A body contains more objects of declared models than the limit allows.
         static let tooManyObjects = -4
     }
 
-    /// How deep arrays and objects may be nested.
+    /// The deepest allowed nesting of arrays and objects.
     ///
-    /// Real answers reach 57; every level costs stack.
+    /// Real responses reach 57; every level uses stack.
     static let maximumDepth = 512
 
     let base: UnsafePointer<UInt8>
     let end: Int
-    /// Whether the text is a skeleton or payload, in which reference literals are at home.
+    /// Whether the text is a skeleton or payload, which may contain reference literals.
     let allowsReferences: Bool
 
-    /// Looks at `text`, which must outlive the scanner.
+    /// Scans `text`, which must outlive the scanner.
     init(_ text: UnsafeBufferPointer<UInt8>, allowsReferences: Bool) {
-        // An empty buffer may have no address; it is never read then.
+        // An empty buffer may have no address; nothing is read from it.
         base = text.baseAddress ?? UnsafePointer(bitPattern: 1)!
         end = text.count
         self.allowsReferences = allowsReferences
     }
 
-    /// The byte at an offset, 0 at the end (which no JSON text contains outside of an error).
+    /// The byte at an offset, or 0 at the end; valid JSON never contains a 0 byte.
     @inline(__always)
     func byte(_ position: Int) -> UInt8 {
         position < end ? base[position] : 0
     }
 
-    /// Scans one whole text: white space, a value, white space.
+    /// Scans a whole text: white space, a value, white space.
     func scanText() -> Int {
         let valueEnd = scanValue(skipSpace(0), depth: 0)
         guard valueEnd >= 0 else { return valueEnd }
@@ -99,7 +99,7 @@ struct JSONScanner {
         }
     }
 
-    /// From behind a member's name to its value.
+    /// Skips from the end of a member's name to its value.
     @inline(__always)
     func skipColon(_ position: Int) -> Int {
         let colon = skipSpace(position)
@@ -117,7 +117,7 @@ struct JSONScanner {
         while position < end {
             switch base[position] {
             case 0x20:
-                // Indentation comes in runs; eight blanks at a time.
+                // Indentation comes in runs: skip eight spaces at a time.
                 while position + 8 <= end, word(position) == 0x2020_2020_2020_2020 { position += 8 }
                 while position < end, base[position] == 0x20 { position += 1 }
             case 0x0A, 0x0D, 0x09:
@@ -164,7 +164,7 @@ struct JSONScanner {
         return position
     }
 
-    /// One digit or more.
+    /// Scans one or more digits.
     @inline(__always)
     private func scanDigits(_ start: Int) -> Int {
         var position = start
@@ -182,7 +182,7 @@ extension JSONScanner {
         return base[stop] == UInt8(ascii: "\"") ? stop + 1 : scanEscapedString(stop)
     }
 
-    /// Scans the string whose opening quote is here and says whether it contains an escape.
+    /// Scans the string whose opening quote is here, and finds whether it contains an escape.
     @inline(__always)
     func scanName(_ open: Int) -> (end: Int, isEscaped: Bool) {
         let stop = firstSpecial(open + 1)
@@ -190,10 +190,10 @@ extension JSONScanner {
         return base[stop] == UInt8(ascii: "\"") ? (stop + 1, false) : (scanEscapedString(stop), true)
     }
 
-    /// The first quote, backslash or control character from here on; `end` if there is none.
+    /// The position of the first quote, backslash or control character from `start` on, or `end`.
     ///
-    /// Eight bytes at a time: each of the three masks may err only above its own lowest hit, so the lowest bit of
-    /// their union is right.
+    /// Works on eight bytes at a time. Each of the three masks can have false hits only above its lowest true one, so
+    /// the lowest bit of their union is right.
     @inline(__always)
     func firstSpecial(_ start: Int) -> Int {
         let ones: UInt64 = 0x0101_0101_0101_0101
@@ -218,7 +218,7 @@ extension JSONScanner {
         return position
     }
 
-    /// Goes on behind the first special character of a string, which is not its closing quote.
+    /// Scans the rest of a string from its first special character, which is not the closing quote.
     @inline(never)
     private func scanEscapedString(_ start: Int) -> Int {
         var position = start
@@ -246,7 +246,8 @@ extension JSONScanner {
                 guard let digit = hexadecimalDigit(base[backslash + offset]) else { return Failure.malformed }
                 value = value << 4 | digit
             }
-            // Behind an escaped quote as well: recomposition looks for these seven bytes without parsing.
+            // This also rejects the sequence after an escaped quote: recomposition searches for these seven bytes
+            // without parsing.
             if value == 1, !allowsReferences, base[backslash - 1] == UInt8(ascii: "\"") { return Failure.reserved }
             return backslash + 6
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
@@ -268,17 +269,17 @@ func hexadecimalDigit(_ byte: UInt8) -> Int? {
     }
 }
 
-/// Questions about a body that claims to be JSON.
+/// Tests of bodies that claim to be JSON.
 public enum JSONBody {
-    /// Whether a text is no JSON, or only the beginning of one.
+    /// Whether a text is not JSON, or only the beginning of it.
     ///
-    /// What is nested deeper than the scanner goes is not found malformed.
+    /// A text nested deeper than the scanner goes does not count as malformed.
     public static func isMalformed(_ text: [UInt8]) -> Bool {
         text.withUnsafeBufferPointer {
             JSONScanner($0, allowsReferences: true).scanText() == JSONScanner.Failure.malformed
         }
     }
 
-    /// Whether a text is spelled like a JSON number.
+    /// Whether a text is a valid JSON number.
     public static func isNumber(_ text: String) -> Bool { Reference.isNumber(text) }
 }

@@ -1,4 +1,4 @@
-/// One value of a valid JSON text, together with the text.
+/// One value of a valid JSON text, with the text.
 struct JSONSlice: Sendable {
     let text: [UInt8]
     let range: Range<Int>
@@ -8,7 +8,7 @@ struct JSONSlice: Sendable {
         self.range = range
     }
 
-    /// The value that a whole text is; nil if it is not JSON.
+    /// The value of a whole text; nil if it is not JSON.
     init?(_ text: [UInt8]) {
         let range: Range<Int>? = text.withUnsafeBufferPointer { buffer in
             let scanner = JSONScanner(buffer, allowsReferences: true)
@@ -20,7 +20,7 @@ struct JSONSlice: Sendable {
         self.init(text, range)
     }
 
-    /// What a value begins with tells what it is.
+    /// The kind of a value, recognised by its first byte.
     enum Kind { case object, array, string, number, word }
 
     var kind: Kind {
@@ -45,7 +45,7 @@ struct JSONSlice: Sendable {
     /// One member of an object.
     struct Member {
         var name: MemberPath
-        /// The quoted name.
+        /// The range of the quoted name.
         var nameRange: Range<Int>
         var value: JSONSlice
     }
@@ -59,7 +59,7 @@ struct JSONSlice: Sendable {
         return members
     }
 
-    /// Goes over the members of an object in order: the quoted name, its range, and the value's.
+    /// Visits the members of an object in order: the quoted name, its range, and the value's range.
     func forEachMember(_ body: (UnsafeBufferPointer<UInt8>, Range<Int>, Range<Int>) -> Void) {
         guard kind == .object else { return }
         text.withUnsafeBufferPointer { buffer in

@@ -1,9 +1,9 @@
-/// The content of JSON strings: reading escapes and writing them.
+/// Reads and writes the escapes of JSON strings.
 enum JSONString {
-    /// A string as code points, lone surrogates included; two strings are equal in JSON if these are.
+    /// The code points of a string, lone surrogates included.
     ///
-    /// `literal` is valid, quotes included. Bytes that are not UTF-8 become values above U+10FFFF, each its own, so that
-    /// they equal only themselves.
+    /// Two JSON strings are equal if these are. `literal` is valid, quotes included. Each byte that is not UTF-8 becomes
+    /// a distinct value above U+10FFFF, so that it equals only itself.
     static func codePoints(_ literal: UnsafeBufferPointer<UInt8>) -> [UInt32] {
         var points: [UInt32] = []
         points.reserveCapacity(literal.count)
@@ -13,7 +13,7 @@ enum JSONString {
             if literal[position] == UInt8(ascii: "\\") {
                 let (unit, length) = escape(literal, position)
                 position += length
-                // A low surrogate completes the pair only if its high one was escaped as well.
+                // A low surrogate completes a pair only if the high one was escaped too.
                 if unit & 0xFC00 == 0xDC00, let high = points.last, high & ~0x3FF == 0xD800 {
                     points[points.count - 1] = 0x10000 + (high & 0x3FF) << 10 + (unit & 0x3FF)
                 } else {
@@ -65,7 +65,7 @@ enum JSONString {
         output.append(UInt8(ascii: "\""))
     }
 
-    /// The code unit of the escape at a backslash, and how many bytes spell it.
+    /// The code unit of the escape at a backslash, and the length of the escape in bytes.
     private static func escape(_ literal: UnsafeBufferPointer<UInt8>, _ backslash: Int) -> (UInt32, Int) {
         switch literal[backslash + 1] {
         case UInt8(ascii: "u"):
@@ -81,7 +81,7 @@ enum JSONString {
         }
     }
 
-    /// The code point whose UTF-8 begins here, shortest form only; else the byte itself above the range of Unicode.
+    /// The code point encoded here in shortest-form UTF-8, or else the byte itself, raised above the range of Unicode.
     private static func rawCodePoint(
         _ text: UnsafeBufferPointer<UInt8>,
         _ position: Int,

@@ -1,9 +1,9 @@
-/// The way to a member within one object: names as in a JSON pointer, without the leading slash.
+/// The path to a member within one object: names as in a JSON pointer, without the leading slash.
 ///
-/// Compared byte by byte: to Swift's `String` canonically equivalent names are one, to JSON they are not.
+/// Paths are compared byte by byte: canonically equivalent names are equal as Swift `String`s, but not in JSON.
 struct MemberPath: Hashable, Sendable {
     let text: String
-    /// Hash of the text: a path is looked up many times for each time it is made.
+    /// The hash of the text; a path is looked up much more often than it is created.
     private let digest: Int
 
     /// The object itself.
@@ -16,32 +16,32 @@ struct MemberPath: Hashable, Sendable {
         digest = hasher.finalize()
     }
 
-    /// A path as `text` spells it.
+    /// A path from its text.
     init(pointer: String) {
         self.init(text: pointer)
     }
 
-    /// A path of unescaped names.
+    /// A path from unescaped names.
     init(_ components: [String]) {
         self.init(text: components.map(JSONPointer.escaped).joined(separator: "/"))
     }
 
-    /// The path of one name, given as a valid literal.
+    /// The path of a single name, given as a valid literal.
     init(literal: UnsafeBufferPointer<UInt8>) {
         if let name = JSONString.text(literal) {
             self.init(text: JSONPointer.escaped(name))
         } else {
-            // Not Unicode: no declared name can be meant, but such names must still differ from each other.
+            // A name that is not Unicode matches no declared name, but such names must still differ from each other.
             self.init(text: "~" + JSONString.codePoints(literal).map { String($0, radix: 16) }.joined(separator: "~"))
         }
     }
 
-    /// The path of a member of what is here.
+    /// The path of a member of the value at this path.
     func appending(_ name: MemberPath) -> MemberPath {
         text.isEmpty ? name : MemberPath(text: text + "/" + name.text)
     }
 
-    /// Whether this lies somewhere within `other`.
+    /// Whether this path is somewhere within `other`.
     func isWithin(_ other: MemberPath) -> Bool {
         text.utf8.count > other.text.utf8.count && text.utf8.starts(with: other.text.utf8)
             && text.utf8[text.utf8.index(text.startIndex, offsetBy: other.text.utf8.count)] == UInt8(ascii: "/")
