@@ -1,6 +1,6 @@
-/// What a route says of a body: which objects it holds and where.
+/// Where a route finds objects in a response body, and of which models.
 public struct BodyRule: Sendable, Equatable {
-    /// How objects lie at a place.
+    /// The arrangement of objects at one place of a body.
     public enum Shape: Sendable, Equatable {
         /// One object.
         case one
@@ -12,18 +12,19 @@ public struct BodyRule: Sendable, Equatable {
 
     /// The model of the object, or of each of several.
     public var model: String
-    /// Whether there is one object or several.
+    /// Whether there is one object or several, and in what form.
     public private(set) var shape: Shape
-    /// The key path of the envelope's content; nil: the body itself.
+    /// The key path to the objects.
     ///
-    /// It leads to a list, not to its elements: `items[]` is taken as `items`, of several objects.
+    /// Nil for the body itself. It leads to a list, not to its elements: `items[]` is read as `items` with several
+    /// objects.
     public private(set) var root: String?
     /// The model of the envelope's own members, such as the total count of a page; only the mapped view shows it.
     public var envelope: String?
-    /// Further objects in the same body, each at a `root` of its own.
+    /// Further objects in the same body, each at its own `root`.
     public var also: [BodyRule]
 
-    /// Whether the body, or what the envelope holds, is a list.
+    /// Whether the objects form a list or are keyed by name.
     public var isList: Bool { shape != .one }
 
     /// Describes a body.
@@ -44,51 +45,54 @@ public struct BodyRule: Sendable, Equatable {
         self.also = also
     }
 
-    /// What a `root` can be.
+    /// The verdict on a `root`.
     public enum RootFitness: Sendable {
         /// It leads to objects.
         case fitting
-        /// It leads into the elements of a list: objects are found there, but a mapped view has no one place for them.
+        /// It leads into the elements of a list.
+        ///
+        /// Objects are found there, but the mapped view has no single place for them.
         case withinElements
-        /// It is no key path.
+        /// It is not a key path.
         case malformed
     }
 
-    /// What to write instead of a `root` that is malformed.
+    /// Advice on how to correct a malformed `root`.
     public static func complaint(aboutRoot path: String) -> String? { KeyPathSyntax.complaint(about: path) }
 
-    /// What there is to say of a `root`, before any body is read.
+    /// Checks a `root` without reading a body.
     public static func fitness(ofRoot path: String) -> RootFitness {
         guard var steps = KeyPathSyntax.steps(of: path) else { return .malformed }
         if steps.last == .elements { steps.removeLast() }
         return steps.contains(.elements) ? .withinElements : .fitting
     }
 
-    /// Describes a body that holds one object or an array of them.
+    /// Describes a body with one object or an array of objects.
     public init(model: String, isList: Bool, root: String? = nil) {
         self.init(model: model, shape: isList ? .many : .one, root: root)
     }
 }
 
-/// What a rule says of a body, compiled: where objects stand, and of which models.
+/// A compiled `BodyRule`: the places of objects in a body and their models.
 ///
-/// A rule is like a keyless model of the body with a relation at its root, and one at the root of each of `also`.
+/// A rule is like a keyless model of the body, with a relation at its `root` and one at the root of each part of
+/// `also`.
 struct BodyPlan {
-    /// A place in the body.
+    /// One place in the body.
     struct Target {
         var path: [PathStep]
         var model: Int
         var shape: BodyRule.Shape
-        /// Whether this is the rule itself, whose object a route's captures are bound to.
+        /// Whether this is the rule itself, to whose object the route's captures are bound.
         var isMain: Bool
     }
 
-    /// The rule first, then those beside it that are declared and do not lie within one before them.
+    /// The rule itself, then its `also` parts, except those that are invalid or lie within an earlier target.
     private(set) var targets: [Target] = []
-    /// Whether the outermost object counts as one of a declared model.
+    /// Whether the outermost object counts as an object of a declared model.
     let hasEnvelope: Bool
 
-    /// Fails with what is wrong with the rule itself; a part of `also` that is wrong is left out.
+    /// Throws the error in the rule itself; invalid parts of `also` are left out.
     init(_ rule: BodyRule, models: Models) throws(MappingError) {
         hasEnvelope = rule.envelope != nil
         targets.append(try Self.target(rule, isMain: true, models: models))

@@ -1,16 +1,16 @@
-/// The end of an object: what it is called.
+/// Names objects at their end, when all of their members have been read.
 extension BodyWalk {
-    /// An object whose identity partly stands around it.
+    /// An object whose identity depends partly on its surroundings.
     struct PendingName {
         var slot: Int
         var isExpected: Bool
-        /// What the object itself says; nil where its surroundings are asked.
+        /// The parts of the identity from the object itself; nil for those from its surroundings.
         var parts: [String?]
     }
 
-    /// A value that was asked of an enclosing object.
+    /// A key path that was looked up in an enclosing object.
     struct Lookup: Hashable {
-        /// The object; -1: the whole body.
+        /// The object, or -1 for the whole body.
         var slot: Int
         var path: [PathStep]
     }
@@ -29,7 +29,7 @@ extension BodyWalk {
             case .member(_, let index):
                 let capture = captures[firstCapture + index]
                 guard capture.end > 0, !capture.isRepeated else { continue }
-                // Keys are looked up by text, whatever their type.
+                // Keys are compared as text, whatever their type.
                 if case .text(let value) = Identity.read(literal(capture)) {
                     found[slot].keys.append((key.name, value))
                 }
@@ -39,7 +39,7 @@ extension BodyWalk {
         }
     }
 
-    /// The object's name; nil if it has none, or has to wait for what stands around it.
+    /// The object's name; nil if it has none, or has to wait for its surroundings.
     private mutating func name(
         of model: CompiledModel,
         _ slot: Int,
@@ -48,7 +48,7 @@ extension BodyWalk {
     ) -> ObjectName? {
         guard model.hasIdentity else { return nil }
         if model.hasOwnIdentity, model.reading.identity.count == 1 {
-            // Nearly every model.
+            // The case of nearly all models.
             guard let reading = ownReading(0, of: model, slot, firstCapture) else { return nil }
             return text(of: reading, model, slot, isExpected: isExpected).map {
                 ObjectName(model: model.objectName, identity: $0)
@@ -78,7 +78,7 @@ extension BodyWalk {
         return ObjectName(model: model.objectName, identity: Identity.join(known))
     }
 
-    /// What the object itself says of a part of its identity; nil, with a note, if it says so twice.
+    /// A part of the identity read from the object itself; if the member is repeated, notes a warning and returns nil.
     private mutating func ownReading(
         _ offset: Int,
         of model: CompiledModel,
@@ -96,7 +96,7 @@ extension BodyWalk {
             : boundReading(model.reading.identityNames[offset], slot)
     }
 
-    /// The text of a reading; without one, notes what is the matter.
+    /// The text of a reading; without text, notes the reason and returns nil.
     private mutating func text(
         of reading: Identity.Reading,
         _ model: CompiledModel,
@@ -114,7 +114,7 @@ extension BodyWalk {
         return nil
     }
 
-    /// What the route's path says of a part of the identity that the body does not show.
+    /// A part of the identity from the route's path, used if the body does not show it.
     private func boundReading(_ name: String, _ slot: Int) -> Identity.Reading {
         guard slot == boundSlot, let value = context.bound[name] else { return .none }
         return Identity.read(text: value)
@@ -124,9 +124,9 @@ extension BodyWalk {
         UnsafeBufferPointer(rebasing: text[capture.start..<capture.end])
     }
 
-    // MARK: What stands around an object
+    // MARK: Surroundings of an object
 
-    /// Names the objects that had to wait: every parent has been seen by now, whatever came first in the text.
+    /// Names the objects that had to wait; all parents have been read by now, whatever the order of the text.
     mutating func namePending() {
         for entry in pending {
             let model = models.compiled[found[entry.slot].model]
@@ -150,7 +150,7 @@ extension BodyWalk {
         }
     }
 
-    /// A value from around an object, as a part of its identity.
+    /// A part of an identity from the object's surroundings.
     private mutating func reading(of value: ContextValue, _ path: [String], _ slot: Int) -> Identity.Reading {
         switch value {
         case .url: return Identity.read(text: context.url)
@@ -173,7 +173,7 @@ extension BodyWalk {
         }
     }
 
-    /// The outermost object around an object; -1: the body as a whole.
+    /// The outermost object around an object, or -1 for the body as a whole.
     private func outermost(_ slot: Int) -> Int {
         if scanner.byte(scanner.skipSpace(0)) == UInt8(ascii: "{") { return -1 }
         var slot = slot
@@ -185,7 +185,7 @@ extension BodyWalk {
         let key = Lookup(slot: slot, path: path.map(PathStep.name))
         if let known = lookedUp[key] { return known }
         let range = slot < 0 ? scanner.skipSpace(0)..<text.count : found[slot].start..<found[slot].end
-        // Objects nested in each other by the hundred would have it read a hundred times.
+        // Without a budget, hundreds of nested objects would each be read again for every level.
         guard budget >= range.count else { return .none }
         budget -= range.count
         let reading = JSONSlice(body, range).value(at: path[...]).map { value in
@@ -195,9 +195,9 @@ extension BodyWalk {
         return reading ?? .none
     }
 
-    // MARK: What the route binds
+    // MARK: Keys from the route
 
-    /// What the route's path says of the keys of the object it speaks of, where the body does not say it.
+    /// The keys that the route's path gives to its object and the body does not.
     func boundKeys() -> (slot: Int, keys: [(member: String, value: String)])? {
         guard boundSlot >= 0, boundSlot < found.count, found[boundSlot].name != nil, !context.bound.isEmpty else {
             return nil

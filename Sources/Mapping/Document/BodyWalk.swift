@@ -1,36 +1,36 @@
-/// One pass over a body that validates it and notes where the objects of declared models begin and end.
+/// Validates a body in one pass and finds where the objects of declared models begin and end.
 ///
-/// Only members that a model declares are looked at; everything else is scanned over. Nothing is copied. What has to be
-/// looked at before its turn (a cluster's choice, a value of the parent) is paid from a budget, so that each byte is
-/// visited a bounded number of times whatever the body looks like.
+/// Only declared members are examined; everything else is scanned over. Nothing is copied. Reading ahead (for a
+/// cluster's choice or a value of the parent) is charged to a budget, so that each byte is read a bounded number of
+/// times, whatever the body.
 struct BodyWalk {
-    /// An object met on the way, in the order of first bytes.
+    /// An object found in the body.
     ///
-    /// Its name is nil while it is being read, and stays so if it
-    /// has no identity: then its bytes belong to whatever it lies in.
+    /// Objects are stored in the order of their first bytes. The name is nil until the end of the object, and stays nil
+    /// if it has no identity. Its bytes then belong to the object around it.
     struct Found {
         var start: Int
         var end = 0
         var model: Int
-        /// The index behind the last object within this one.
+        /// The index after the last object within this one.
         var subtreeEnd = 0
         var name: ObjectName?
         var keys: [(member: String, value: String)] = []
-        /// The object of a declared model that this one stands in; -1: none.
+        /// The enclosing object of a declared model, or -1.
         var parent = -1
         var place = Place()
     }
 
-    /// Where an object stands in what holds it.
+    /// The position of an object in its container.
     struct Place {
-        /// The position in the list; -1: none.
+        /// The index in the list, or -1.
         var index = -1
-        /// The quoted name of the member that the object is the value of, as one of several under a key.
+        /// The range of the quoted member name, for objects keyed by name.
         var keyStart = 0
         var keyEnd = 0
     }
 
-    /// The value of a member that the model reads: identity or key.
+    /// The value of an identity or key member.
     struct Capture {
         var start = 0
         var end = 0
@@ -43,28 +43,28 @@ struct BodyWalk {
     let models: Models
     let context: MappingContext
     private let tree: PathTree.View
-    /// The captures of all objects that are open, innermost last.
+    /// The captures of all open objects, innermost last.
     var captures: [Capture] = []
-    /// The required properties seen of each open object whose model has some.
+    /// For each open object whose model has required properties: those seen so far.
     var seen: [UInt64] = []
-    /// The innermost open object; -1: none.
+    /// The innermost open object, or -1.
     var parent = -1
-    /// The object that the route's captures are bound to; -1: none.
+    /// The object that the route's captures are bound to, or -1.
     var boundSlot = -1
-    /// How many bytes may still be looked at out of turn.
+    /// How many bytes may still be read out of turn.
     var budget: Int
     var found: [Found] = []
-    /// Objects whose identity is partly around them, to be named when everything has been seen.
+    /// Objects whose identity depends partly on their surroundings; they are named at the end of the walk.
     var pending: [PendingName] = []
-    /// Where bodies, or what their envelopes hold, begin that are objects keyed by name.
+    /// The offsets of the route's objects that are keyed by name.
     var keyedStarts: [Int] = []
-    /// Where values begin that must not reach a disk, in order.
+    /// The offsets of secret values, which must not reach the disk, in order.
     var secrets: [Int] = []
     var notes = WarningNotes()
-    /// The values of parents that identities ask for, looked up once.
+    /// Values of enclosing objects that identities use, each looked up once.
     var lookedUp: [Lookup: Identity.Reading] = [:]
     let hasEnvelope: Bool
-    /// How many objects are taken out of one body at most.
+    /// The maximum number of objects taken from one body.
     private let objectLimit: Int
 
     init(
@@ -87,7 +87,7 @@ struct BodyWalk {
         scanner = JSONScanner(text, allowsReferences: false)
     }
 
-    /// Walks the whole body; the offset of its end or a `JSONScanner.Failure`.
+    /// Walks the whole body; returns the offset of its end or a `JSONScanner.Failure`.
     mutating func walk(_ plan: BodyPlan) -> Int {
         let start = scanner.skipSpace(0)
         let end =
@@ -113,7 +113,7 @@ struct BodyWalk {
         }
     }
 
-    /// An object whose members are objects of the model.
+    /// Walks an object whose members are objects of the model.
     mutating func keyed(_ open: Int, model: Int, depth: Int, areExpected: Bool) -> Int {
         var index = 0
         return members(open, depth: depth) { walk, nameStart, nameEnd, _, value in
@@ -152,17 +152,17 @@ struct BodyWalk {
         return end
     }
 
-    /// The model that an object is of: of a cluster, the one that its members choose.
+    /// The concrete model of an object: for a cluster, the one that its members select.
     private mutating func concrete(_ model: Int, at start: Int, depth: Int) -> Int {
         guard !models.compiled[model].reading.choices.isEmpty else { return models.compiled[model].fallback }
         let end = scanner.scanValue(start, depth: depth)
-        // What is malformed will be told of; what is nested too often is taken as its base.
+        // Malformed text is reported later. When the budget is spent, the object counts as its base model.
         guard end >= 0, budget >= end - start else { return models.compiled[model].fallback }
         budget -= end - start
         return models.concrete(of: model, for: JSONSlice(body, start..<end))
     }
 
-    /// The members of an object at a node of a model's paths.
+    /// Walks the members of an object at a node of the model's path tree.
     private mutating func members(_ start: Int, of node: Int, firstCapture: Int, depth: Int) -> Int {
         let declared = tree.nodes[node]
         guard declared.hasChildren else { return scanner.scanValue(start, depth: depth) }
@@ -174,7 +174,7 @@ struct BodyWalk {
         }
     }
 
-    /// The value of a declared member.
+    /// Walks the value of a declared member.
     private mutating func member(_ start: Int, at index: Int, firstCapture: Int, depth: Int) -> Int {
         let node = tree.nodes[index]
         let end: Int
@@ -218,7 +218,7 @@ struct BodyWalk {
 
     // MARK: Members and elements
 
-    /// Goes over the members of the object that begins here; `value` scans each value and returns its end.
+    /// Visits the members of the object that begins here; `value` scans each value and returns its end.
     @inline(__always)
     mutating func members(
         _ open: Int,
@@ -245,7 +245,7 @@ struct BodyWalk {
         }
     }
 
-    /// Goes over the elements of the array that begins here; `element` scans each and returns its end.
+    /// Visits the elements of the array that begins here; `element` scans each and returns its end.
     @inline(__always)
     mutating func elements(
         _ open: Int,
@@ -293,9 +293,9 @@ struct BodyWalk {
     }
 }
 
-/// What else a model says of its members: checks, what is required, what is secret.
+/// Checks, required properties and secrets.
 extension BodyWalk {
-    /// Whether a value may be read; notes what is required, secret, or fails a check.
+    /// Whether a value passes its checks; also records required properties and secrets, and notes failed checks.
     @inline(never)
     mutating func isAllowed(_ rule: MemberRule, _ start: Int, _ end: Int) -> Bool {
         if rule.isSecret, text[start] != UInt8(ascii: "n") { secrets.append(start) }
@@ -320,9 +320,9 @@ extension BodyWalk {
     }
 }
 
-/// The way to the objects that the rule maps.
+/// The way from the body to the objects of the rule.
 extension BodyWalk {
-    /// Goes down the envelope's key paths.
+    /// Follows the key paths of the envelope.
     mutating func envelope(
         _ position: Int,
         _ active: [(target: BodyPlan.Target, path: ArraySlice<PathStep>)],
@@ -363,7 +363,7 @@ extension BodyWalk {
             return walk.envelope(value, inner, depth: depth + 1)
         }
         if hits.contains(where: { $0 > 1 }) {
-            // Twice is no observation: which of the two would it be?
+            // A repeated member is no observation (law 6), so everything found below it is discarded.
             found.removeSubrange(before...)
             pending.removeSubrange(beforePending...)
             keyedStarts.removeSubrange(beforeKeyed...)
@@ -375,7 +375,7 @@ extension BodyWalk {
         return end
     }
 
-    /// The value that the rule says is an object or several.
+    /// Walks the value that holds the object or objects of a target.
     mutating func content(_ position: Int, _ target: BodyPlan.Target, depth: Int) -> Int {
         let name = models.compiled[target.model].name
         switch (scanner.byte(position), target.shape) {

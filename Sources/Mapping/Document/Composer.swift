@@ -1,24 +1,28 @@
-/// What became of a document whose objects may be known newer than it shows.
+/// The result of composing a document.
 public enum Composition: Sendable, Equatable {
-    /// The document shows the newest already: the body as received holds.
+    /// The document already shows the newest values, so the body as received is right.
     case unchanged
-    /// The body with newer declared members, and the objects that it now shows where it had pinned others, or none.
+    /// The body with newer declared members.
+    ///
+    /// `added` are the objects that now appear where the document pinned others, or none.
     case composed(body: [UInt8], added: Set<ObjectName>)
     /// Not every byte of the result is known (law 6).
     case unknown(reason: String)
 }
 
-/// Puts documents together with the newest values: shape from the pinned version, values from the object.
+/// Composes documents: the shape comes from the pinned versions, the values from the objects' newest state.
 public struct Composer: Sendable {
     private let models: Models
     private let lag: Lag
-    /// How many bytes may be looked at or written for each byte of the document, and how many for any document: enough
-    /// for every object at its newest several times over, and for lists that grow; not for what multiplies.
+    /// The limit on bytes read or written, per byte of the document and at least.
+    ///
+    /// It suffices for every object's newest values several times over and for lists that grow, but not for objects
+    /// that multiply.
     private static let effort = (perByte: 16, atLeast: 1 << 20)
-    /// How far a document may outgrow what was received.
+    /// How far a composed document may outgrow the received one.
     private static let growth = (factor: 4, atLeast: 1 << 20)
 
-    /// A composer for the models of one upstream; `lag` as given to `ObjectState.merge`.
+    /// Creates a composer for the models of one upstream; `lag` is the same as for `ObjectState.merge`.
     public init(models: Models, lag: Lag) {
         self.models = models
         self.lag = lag
@@ -26,15 +30,16 @@ public struct Composer: Sendable {
 
     /// Composes one document from its skeleton and the payloads of its pins in pre-order.
     ///
-    /// `state` is asked at most once for each object; nil: nothing is known of it.
+    /// `state` is called at most once per object. It returns nil if nothing is known of the object.
     ///
     /// - Parameters:
-    ///   - keyed: where in the skeleton objects begin whose members are the document's objects.
-    ///   - observation: the document's own: what was written or deleted after it makes the document stale. Without it the
-    ///     document is taken to be newer than all that.
-    ///   - mayHaveChanged: whether a pin may show something else than the newest of its object, given its index; where not,
-    ///     the pin is taken as it is, and the object is not asked for.
-    ///   - doubts: gets, for each member in doubt that the document shows, from when on that is to be settled by asking.
+    ///   - keyed: the offsets in the skeleton of objects whose members are the document's objects.
+    ///   - observation: the document's own observation. A write or deletion after it makes the document stale. Without
+    /// it, the document counts as newer than all of them.
+    ///   - mayHaveChanged: whether the pin with an index may show other values than the newest of its object. If not,
+    /// the pin is copied and `state` is not called for it.
+    ///   - doubts: receives, for each doubtful member in the document, the time from which it is to be settled by
+    /// fetching.
     public func compose(
         skeleton: [UInt8],
         pins: [[UInt8]],
@@ -67,7 +72,7 @@ public struct Composer: Sendable {
             )
             attempt.run()
             effort = attempt.effort
-            // An object that a reference newly points to is met only while composing; each round goes one deeper.
+            // References to new objects are found only while composing; each round goes one level deeper.
             guard attempt.missing.isEmpty || attempt.reason != nil else {
                 wanted = attempt.missing
                 continue
@@ -82,7 +87,7 @@ public struct Composer: Sendable {
         }
     }
 
-    /// Whether a document shows an older value than is known, or a member in doubt; the parameters are those of `compose`.
+    /// Whether a document shows an outdated value or a member in doubt; the parameters are those of `compose`.
     public func isDirty(
         skeleton: [UInt8],
         pins: [[UInt8]],
@@ -105,14 +110,14 @@ public struct Composer: Sendable {
     }
 }
 
-/// What is known of one object while a document is composed.
+/// One object's state, prepared for composing a document.
 struct KnownObject {
     private let state: ObjectState?
-    /// Nil: nothing is known, or its model is no longer declared.
+    /// The settled members; nil if nothing is known or the model is no longer declared.
     let resolved: ResolvedObject?
-    /// By member in doubt, from when on that is to be settled by asking.
+    /// By doubtful member, the time from which it is to be settled by fetching.
     let doubts: [MemberPath: Int64]
-    /// Since when it says of itself that it is deleted.
+    /// When the object first showed itself to be deleted.
     let deletion: Int64?
 
     init(_ state: ObjectState?, _ name: ObjectName, models: Models, lag: Lag) {
@@ -124,7 +129,8 @@ struct KnownObject {
             return
         }
         guard !state.isOutdated(lag: lag) else {
-            // Documents that go on showing what is deleted show it as it was last known, and nobody can be asked any more.
+            // Documents that keep showing a deleted object (`on_delete: keep`) show its last known values; there is
+            // nothing to fetch.
             let isKept = state.mark?.isTombstone == true && models.onDelete(payload, model: model) == .keep
             resolved = isKept ? ResolvedObject(value, model: model, models: models) : nil
             (doubts, deletion) = ([:], nil)
@@ -138,17 +144,17 @@ struct KnownObject {
         deletion = state.deletedSince
     }
 
-    /// That a write may have changed it, or that it is gone.
+    /// Set if a write may have changed the object, or if it is deleted.
     var mark: ObjectMark? { state?.mark }
 
-    /// The settled values: a pin that equals them needs no look.
+    /// The settled values; a pin equal to them is copied.
     var payload: [UInt8]? { state?.payload }
 
     var isInDoubt: Bool { !doubts.isEmpty }
 
-    /// Whether documents that were observed early enough show it no more as they did.
+    /// Whether the object is deleted, which affects documents observed before that.
     var isGone: Bool { deletion != nil || mark?.isTombstone == true }
 
-    /// When a member was last settled.
+    /// The `lo` of a member's clock.
     func lo(of path: MemberPath, lag: Lag) -> Int64 { state?.lo(of: path, lag: lag) ?? .min }
 }

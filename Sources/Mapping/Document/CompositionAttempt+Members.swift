@@ -1,9 +1,9 @@
-/// The members of one object, each as it is known.
+/// Writes the members of one object with their newest values.
 extension CompositionAttempt {
-    /// Writes an object in the shape of another, which may be itself at an earlier time.
+    /// Writes an object in the shape of a pinned one: an earlier version of itself, or another object.
     ///
-    /// `isStrict`: the shape is a stranger's, so that every member of it must be known of this object (law 6); else what
-    /// is not known newer stays as pinned.
+    /// `isStrict` means that the shape is another object's. Then every member of the shape must be known of this object
+    /// (law 6). Otherwise members without a newer value stay as pinned.
     mutating func write(
         _ shape: Shape,
         showing resolved: ResolvedObject,
@@ -51,7 +51,7 @@ extension CompositionAttempt {
         if newest.isContainer {
             writeContainer(newest, shape, member: path, of: resolved, name: name, isStrict: isStrict)
         } else if shape.value.kind == .object, newest.link?.arity == .one {
-            // Pinned as an embedded literal; now null, or an object of its own.
+            // The pin embeds the object; now the value is null or a reference.
             write(related: newest, shape)
         } else if ObservedMember(value: shape.value, isShared: true, link: newest.link).agrees(with: newest) {
             copy(shape.text, shape.value.range)
@@ -70,14 +70,14 @@ extension CompositionAttempt {
         }
     }
 
-    /// Whether a value shows the members that the pinned one does; one that shows none has none to lose.
+    /// Whether a value has the same members as the pinned one; a pinned value without members has none to lose.
     private mutating func fits(_ value: JSONSlice, _ pinned: JSONSlice) -> Bool {
         guard value.kind == .object || value.kind == .array else { return true }
         guard pinned.kind == .object || pinned.kind == .array else { return true }
         return spend(value.range.count + pinned.range.count) && ValueShape(value).fits(ValueShape(pinned))
     }
 
-    /// Writes a value that holds no objects in place of the pinned one.
+    /// Writes a value without objects in place of the pinned one.
     mutating func writeLiteral(_ value: JSONSlice) {
         guard spend(value.range.count) else { return }
         isChanged = true
@@ -106,7 +106,7 @@ extension CompositionAttempt {
         if shape.value.kind == .object {
             write(shape, showing: resolved, name: name, isStrict: isStrict, at: path)
         } else if let place = pin(at: shape), let child = JSONSlice(tree.pins[place.pin]) {
-            // Pinned as an object of its own, now embedded without an identity.
+            // The pin is an object of its own; now it is embedded without an identity.
             isChanged = true
             write(Shape(text: place.pin, value: child), showing: resolved, name: name, isStrict: true, at: path)
         } else if isStrict || newest.isShared {

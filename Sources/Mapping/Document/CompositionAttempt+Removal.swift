@@ -1,20 +1,22 @@
-/// Objects that are gone, or that a write may have changed, in documents observed before that.
+/// Decides about deleted objects, and objects that a write may have changed, in documents observed before that.
 extension CompositionAttempt {
-    /// What becomes of an object in a document.
+    /// What happens to an object in a document.
     enum Fate {
-        /// It is shown, at its newest where that is known.
+        /// It is shown, with its newest values if they are known.
         case shown
-        /// Nobody knows how it is now.
+        /// Its current values are unknown after a write.
         case stale
-        /// It is deleted, and the document is not to be served.
+        /// It is deleted, and the document must not be served.
         case gone
-        /// It is deleted, and leaves the lists it stands in.
+        /// It is deleted, and is removed from the lists that contain it.
         case removed
     }
 
+    /// Decides what happens to an object.
+    ///
     /// - Parameters:
-    ///   - payload: how the document shows it; nil where it does not yet.
-    ///   - isEmbedded: whether it stands within another object, or beside others.
+    ///   - payload: the object as the document shows it; nil if it does not show it yet.
+    ///   - isEmbedded: whether it is within another object, or one of several.
     func fate(of name: ObjectName, shownAs payload: [UInt8]?, isEmbedded: Bool) -> Fate {
         guard let observation, let object = known[name], object.mark != nil || object.deletion != nil else {
             return .shown
@@ -27,7 +29,7 @@ extension CompositionAttempt {
         if let deletion = object.deletion, let index = models.index(of: name.model) {
             let mark = ObjectMark.tombstone(deletion)
             if lo >= deletion { return .shown }
-            // A response that itself says so is as the upstream wants it.
+            // A response that itself shows the deletion is as the upstream wants it.
             if let payload, models.saysDeleted(payload, model: index) { return .shown }
             return fate(after: mark, of: name, shownAs: payload, observation)
         }
@@ -42,27 +44,27 @@ extension CompositionAttempt {
     ) -> Fate {
         guard let index = models.index(of: name.model) else { return .gone }
         switch models.onDelete(payload, model: index) {
-        // Documents that go on showing it agree on how it was; where that is not known, they might not.
+        // Documents that keep showing the object must agree on its values. If these are unknown, they might not.
         case .keep: return known[name]?.resolved == nil ? .gone : .shown
         case .stale: return .gone
-        // Which of the two was first, nobody knows.
+        // If the deletion fell within the observation, their order is unknown.
         case .remove: return observation.start <= mark.time && mark.time < observation.end ? .gone : .removed
         }
     }
 
-    /// Whether the newest value of a relation names an object here that leaves its lists.
+    /// Whether an element of a relation's newest value is an object that leaves its lists.
     mutating func isRemoved(_ element: JSONSlice, _ link: ObservedMember.Link) -> Bool {
         guard element.isReference, let target = element.target(isStrict: link.isStrict) else { return false }
         let name = name(of: target, link)
-        // That its pins are as they should be does not say that it may stand elsewhere.
+        // An object whose pins are all current may still have been deleted, so its state is needed.
         if known[name] == nil, isPinned(name) { missing.insert(name) }
         return fate(of: name, shownAs: nil, isEmbedded: true) == .removed
     }
 
     // MARK: Cutting
 
-    /// What of a stretch of a text is left out: each object that leaves its list, with one separator, so that the rest
-    /// looks as if it had never been there.
+    /// The ranges to leave out of a stretch of text: each removed object with one separator, as if it had never been
+    /// there.
     mutating func cuts(for places: ArraySlice<PinTree.Place>, in text: Int, _ range: Range<Int>) -> [Range<Int>] {
         let source = tree.text(text)
         var cuts: [Range<Int>] = []
@@ -81,18 +83,20 @@ extension CompositionAttempt {
         return cuts
     }
 
-    /// Whether a pin leaves the list that it stands in; not what is taken as it is.
+    /// Whether the object of a pin leaves its list; pins that are copied unchecked do not.
     private func isRemoved(_ place: PinTree.Place) -> Bool {
         guard let name = tree.looked[place.pin] else { return false }
         return fate(of: name, shownAs: tree.pins[place.pin], isEmbedded: tree.isEmbedded(place.pin)) == .removed
     }
 
-    /// The element of an array, or the member of an object keyed by name, that a place is; nil where it is neither.
+    /// The range to cut for a place: the element of an array, or the member of an object keyed by name.
+    ///
+    /// Nil for other places.
     private mutating func unit(of place: PinTree.Place, in text: Int, within range: Range<Int>) -> Range<Int>? {
         let source = tree.text(text)
         guard let before = Self.last(in: source[range.lowerBound..<place.range.lowerBound]) else { return nil }
         switch source[before] {
-        // Before a value a comma stands in arrays only.
+        // A comma directly before a value occurs only in arrays.
         case UInt8(ascii: "["), UInt8(ascii: ","): return place.range
         case UInt8(ascii: ":"):
             let container = keyedObjects(in: text).first { $0.range.contains(place.range.lowerBound) }
@@ -102,10 +106,10 @@ extension CompositionAttempt {
         }
     }
 
-    /// An object whose members are objects keyed by name: relations of a payload, or what a body consists of.
+    /// An object whose members are objects keyed by name, in a payload's relation or as the body's content.
     struct KeyedObject {
         let range: Range<Int>
-        /// Where the name of each member begins, by where its value does.
+        /// The offset of each member's name, by the offset of its value.
         let names: [Int: Int]
 
         init(_ value: JSONSlice) {
@@ -137,7 +141,7 @@ extension CompositionAttempt {
         return objects
     }
 
-    /// Elements side by side together with what separates them from the others; nil where their brackets are not in range.
+    /// A run of adjacent elements with the separators to remove; nil if the surrounding brackets are outside the range.
     private static func cut(_ run: Range<Int>, of source: [UInt8], within range: Range<Int>) -> Range<Int>? {
         guard let before = last(in: source[range.lowerBound..<run.lowerBound]),
             let after = first(in: source[run.upperBound..<range.upperBound])
@@ -146,7 +150,7 @@ extension CompositionAttempt {
         if source[before] == UInt8(ascii: ",") {
             return last(in: source[range.lowerBound..<before]).map { $0 + 1..<run.upperBound }
         }
-        // Nothing is left between the brackets, or what comes next moves up to the first one.
+        // Either nothing is left between the brackets, or the next element moves to the front.
         if isLast { return before + 1..<after }
         return first(in: source[after + 1..<range.upperBound]).map { run.lowerBound..<$0 }
     }

@@ -1,47 +1,48 @@
-/// One try at composing a document with what is known so far.
+/// One attempt to compose a document from the objects known so far.
 ///
-/// The pinned bytes are walked in order; only where a declared member is known at another value does the output depart
-/// from them.
+/// It walks the pinned bytes in order. The output departs from them only where a declared member has another known
+/// value.
 struct CompositionAttempt {
     let tree: PinTree
     let models: Models
-    /// What was asked for; a pin of any other object shows its newest.
+    /// The states requested so far; a pin of any other object already shows its newest values.
     let known: [ObjectName: KnownObject]
-    /// The document's own; nil: newer than every mark.
+    /// The document's own observation; nil means newer than every mark.
     let observation: Observation?
     let lag: Lag
-    /// Whether anything that the document shows is known to be gone.
+    /// Whether the document shows any deleted object.
     let mayRemove: Bool
-    /// Where in the skeleton objects begin whose members are the document's objects.
+    /// The offsets in the skeleton of objects whose members are the document's objects.
     let keyed: [Int]
-    /// How many bytes may still be looked at or written.
+    /// How many bytes may still be read or written.
     var effort: Int
 
     var output: [UInt8] = []
-    /// The objects that are shown where the document had pinned others, or none.
+    /// The objects shown where the document pinned others, or none.
     var added: Set<ObjectName> = []
-    /// Every object that is pinned, once that was asked for.
+    /// The objects of all pins, computed on first use.
     var pinned: Set<ObjectName>?
-    /// By object, the members on which the document contradicts itself, once that was asked for.
+    /// By object, the members on which the document contradicts itself; computed on first use.
     var contradicted: [ObjectName: Set<MemberPath>] = [:]
     /// Whether the output departs from the bytes received.
     var isChanged = false
-    /// Members whose literal stays where it came, by pin: they fail their checks, or the response contradicts itself.
+    /// By pin, the members whose literal is kept: they fail their checks, or the response contradicts itself about
+    /// them.
     var kept: [Int: Set<MemberPath>] = [:]
-    /// From when on each doubt that the document shows is to be settled by asking.
+    /// For each doubtful member that the document shows, the time from which it is to be settled by fetching.
     var doubts: Set<Int64> = []
-    /// By text, the objects in it whose members are objects keyed by name.
+    /// By text, the containers of objects keyed by name.
     var keyedObjects: [Int: [KeyedObject]] = [:]
-    /// Objects to be asked for before trying again.
+    /// Objects whose state is needed for another attempt.
     var missing: Set<ObjectName> = []
-    /// Why the result is not wholly known; the first reason found.
+    /// The first reason why the result is not fully known.
     var reason: String?
-    /// The style of each list that has been asked for it, by where it stands.
+    /// The style of new elements in each list, by the list's position; computed on first use.
     var styles: [Spot: NewElementStyle] = [:]
-    /// How the document separates elements, once that was asked for.
+    /// How the document separates elements; computed on first use.
     var separatorStyle: SeparatorStyle?
 
-    /// A value within a pinned text, which gives the shape.
+    /// A value within a pinned text, used as the shape of the output.
     struct Shape {
         var text: Int
         var value: JSONSlice
@@ -49,7 +50,7 @@ struct CompositionAttempt {
         func at(_ value: JSONSlice) -> Shape { Shape(text: text, value: value) }
     }
 
-    /// Where a value stands.
+    /// The position of a value.
     struct Spot: Hashable {
         var text: Int
         var start: Int
@@ -69,10 +70,11 @@ struct CompositionAttempt {
         if self.reason == nil { self.reason = reason }
     }
 
-    /// Accounts for bytes to be looked at or written; false, and the attempt has failed, when that is too much.
+    /// Charges for bytes to be read or written.
     ///
-    /// Objects that refer to themselves, shown nested, would multiply at each level; a list of many new elements has each
-    /// of them written in a shape of any size.
+    /// Returns false, and the attempt fails, when the limit is exceeded. Objects that refer to themselves would
+    /// otherwise multiply at each level of nesting, and every new element of a long list could be written in a large
+    /// shape.
     mutating func spend(_ bytes: Int) -> Bool {
         effort -= bytes
         if effort < 0 { fail("the document would grow out of all proportion") }
@@ -81,7 +83,7 @@ struct CompositionAttempt {
 
     // MARK: Pinned bytes
 
-    /// Copies a stretch of a pinned text, each object in it at its own newest.
+    /// Copies a stretch of a pinned text, with each object in it at its newest values.
     mutating func copy(_ text: Int, _ range: Range<Int>) {
         let source = tree.text(text)
         let places = tree.places(in: text, range)
@@ -122,8 +124,8 @@ struct CompositionAttempt {
         write(Shape(text: place.pin, value: value), showing: resolved, name: name, isStrict: false)
     }
 
-    /// Notes which literals of a pin stay as they are: what fails its checks, and what the document itself shows otherwise
-    /// elsewhere, as long as nothing newer is known (laws 1 and 6).
+    /// Records which literals of a pin stay as they are: values that fail their checks, and values on which the
+    /// document contradicts itself as long as nothing newer is known (laws 1 and 6).
     private mutating func keepLiterals(
         of pin: Int,
         showing name: ObjectName,
@@ -152,23 +154,23 @@ struct CompositionAttempt {
         return contradicted[name] ?? []
     }
 
-    /// Whether an object is pinned anywhere.
+    /// Whether any pin shows the object.
     mutating func isPinned(_ name: ObjectName) -> Bool {
         let names = pinned ?? Set(tree.pins.indices.compactMap { [tree] in tree.name(of: $0) })
         pinned = names
         return names.contains(name)
     }
 
-    /// The pin that a reference literal within a pinned text stands for.
+    /// The pin of a reference literal within a pinned text.
     func pin(at shape: Shape) -> PinTree.Place? {
         tree.places(in: shape.text, shape.value.range).first { $0.range == shape.value.range }
     }
 }
 
 extension CompositionAttempt {
-    /// Writes the newest value of a relation to objects keyed by name where the pinned one differs.
+    /// Writes a relation to objects keyed by name whose newest value differs from the pinned one.
     ///
-    /// What stays under its key keeps its own pin; what is new takes the shape of the others if these share one.
+    /// An object that keeps its key keeps its pin. A new one takes the shape of the others if they share one.
     mutating func writeKeyed(_ newest: ObservedMember, _ shape: Shape) {
         guard let link = newest.link else { return }
         guard newest.value.kind == .object else {
@@ -198,7 +200,7 @@ extension CompositionAttempt {
             if let known, known.value.isEqual(to: member.value, as: one) {
                 attempt.copy(shape.text, known.value.range)
             } else {
-                // Under its own key it has a shape already; what is new looks like the others.
+                // An object under a pinned key reuses the shape there; a new one looks like the others.
                 let ownStyle = known.map { attempt.style(of: [shape.at($0.value)]) }
                 attempt.writeNew(member.value, one, ownStyle ?? attempt.styleOfNew(in: shape, pinned.map(\.value)))
             }
@@ -208,9 +210,9 @@ extension CompositionAttempt {
     /// Writes a container with the brackets, white space and separators of the pinned one.
     ///
     /// - Parameters:
-    ///   - count: how many members or elements it is to hold.
-    ///   - pinned: where those of the pinned one are.
-    ///   - write: writes one of them, given its index.
+    ///   - count: how many members or elements to write.
+    ///   - pinned: the ranges of the pinned ones.
+    ///   - write: writes the one with the given index.
     private mutating func writeBracketed(
         _ open: Unicode.Scalar,
         _ close: Unicode.Scalar,
@@ -236,9 +238,9 @@ extension CompositionAttempt {
         output.append(contentsOf: text[last.upperBound..<range.upperBound])
     }
 
-    /// Writes the newest value of a relation to several objects where the pinned one differs.
+    /// Writes a relation to several objects whose newest value differs from the pinned one.
     ///
-    /// Elements that stay keep their own pins; new ones take the shape of their siblings if these share one.
+    /// Elements that remain keep their own pins. New ones take the shape of their siblings if these share one.
     mutating func writeList(_ newest: ObservedMember, _ shape: Shape) {
         guard let link = newest.link else { return }
         guard newest.value.kind == .array else { return writeLone(newest.value) }
@@ -264,7 +266,7 @@ extension CompositionAttempt {
         }
     }
 
-    /// Null or some other plain value in the place of a list.
+    /// Writes null or another plain value in place of a list.
     private mutating func writeLone(_ value: JSONSlice) {
         guard value.kind != .object, !value.containsReference else {
             return fail("a list of objects is now a single object")
@@ -272,7 +274,7 @@ extension CompositionAttempt {
         writeLiteral(value)
     }
 
-    /// How what stands at a place shows objects that it does not hold yet, found once.
+    /// The style of new elements in a container, computed once.
     mutating func styleOfNew(in container: Shape, _ pinned: @autoclosure () -> [JSONSlice]) -> NewElementStyle {
         let spot = Spot(container)
         if let known = styles[spot] { return known }
@@ -281,9 +283,9 @@ extension CompositionAttempt {
         return found
     }
 
-    /// What elements have in common, so that another may look like them.
+    /// The style that elements have in common, for a new element beside them.
     mutating func style(of siblings: [Shape]) -> NewElementStyle {
-        // Null says nothing of the style.
+        // Null shows no style.
         let siblings = siblings.filter { $0.value.target() != nil || $0.value.kind == .object }
         if let first = siblings.first, siblings.allSatisfy({ $0.value.target()?.isBare == true }) {
             return .bare(like: first.value)
@@ -291,7 +293,7 @@ extension CompositionAttempt {
         return commonShape(of: siblings).map { .object($0) } ?? .unknown
     }
 
-    /// Writes an object that the pinned value does not hold, in the style of those that it does.
+    /// Writes an object that the pinned value does not contain, in the style of its other elements.
     mutating func writeNew(_ element: JSONSlice, _ link: ObservedMember.Link, _ style: NewElementStyle) {
         let target = element.target(isStrict: link.isStrict)
         guard target != nil || element.kind == .object else {
@@ -315,7 +317,7 @@ extension CompositionAttempt {
         }
     }
 
-    /// The shape that all elements show their objects in; nil if they differ or are no objects.
+    /// The shape common to the objects of all elements; nil if they differ or are not all objects.
     private mutating func commonShape(of siblings: [Shape]) -> Shape? {
         let shapes = siblings.compactMap(objectShape)
         guard shapes.count == siblings.count, let first = shapes.first else { return nil }
@@ -323,7 +325,7 @@ extension CompositionAttempt {
         return shapes.dropFirst().allSatisfy { signature(of: $0) == common } ? first : nil
     }
 
-    /// The names of the members in order, those of inner objects included.
+    /// The names of the members in order, including those of inner objects.
     private mutating func signature(of shape: Shape) -> String {
         guard spend(shape.value.range.count) else { return "" }
         return shape.value.members.map { member in
@@ -333,21 +335,21 @@ extension CompositionAttempt {
     }
 }
 
-/// How a container shows an object that it does not hold yet.
+/// How a container shows an object that it does not contain yet.
 enum NewElementStyle {
-    /// By its identity alone, spelled like this one.
+    /// By its bare identity, spelled like this one.
     case bare(like: JSONSlice)
-    /// With the members of this one.
+    /// As an object with the members of this one.
     case object(CompositionAttempt.Shape)
-    /// What it holds does not show it.
+    /// Unknown: the other elements give no single style.
     case unknown
 }
 
-/// The pinned elements of a list, each to be kept at most once.
+/// The pinned elements of a list; each can be kept at most once.
 private struct PinnedElements {
     private let elements: [JSONSlice]
     private let isStrict: Bool
-    // The first one is last.
+    // In reverse order: the first element is last.
     private var byTarget: [[UInt8]: [(index: Int, target: JSONSlice.Target)]] = [:]
     private var bySpelling: [ArraySlice<UInt8>: [Int]] = [:]
     private var literals: [Int] = []
@@ -368,7 +370,7 @@ private struct PinnedElements {
         literals.reverse()
     }
 
-    /// The first pinned element not yet taken that shows this one, and how many bytes were looked at in vain.
+    /// The first unused pinned element that shows the same as this one, and how many bytes were compared.
     mutating func take(_ element: JSONSlice) -> (index: Int?, effort: Int) {
         if let target = element.target(isStrict: isStrict) {
             let identity = Array(target.identity.utf8)
@@ -394,9 +396,9 @@ private struct PinnedElements {
     }
 }
 
-/// Where a relation leads: another object in the place of the pinned one.
+/// Writes another object in place of the pinned one, as the value of a relation.
 extension CompositionAttempt {
-    /// Writes an object in a shape that is not its own.
+    /// Writes an object in the shape of another.
     mutating func expand(_ name: ObjectName, in shape: Shape) {
         isChanged = true
         guard let object = known[name] else {
@@ -408,14 +410,14 @@ extension CompositionAttempt {
         write(shape, showing: resolved, name: name, isStrict: true)
     }
 
-    /// The object literal that a pinned value shows: itself, or the payload of the pin it refers to.
+    /// The object literal that a pinned value shows: the value itself, or the payload of the pin it refers to.
     func objectShape(_ shape: Shape) -> Shape? {
         if shape.value.kind == .object { return shape }
         guard let place = pin(at: shape), let payload = JSONSlice(tree.pins[place.pin]) else { return nil }
         return Shape(text: place.pin, value: payload)
     }
 
-    /// Writes the newest value of a relation to one object where the pinned one differs.
+    /// Writes a relation to one object whose newest value differs from the pinned one.
     mutating func write(related newest: ObservedMember, _ shape: Shape) {
         let value = newest.value
         guard let link = newest.link, let target = value.target(isStrict: link.isStrict) else {
@@ -434,13 +436,13 @@ extension CompositionAttempt {
         }
     }
 
-    /// The object that a value of a relation points to; a bare identity is one of the declared model.
+    /// The object that a value of a relation refers to; a bare identity is one of the declared model.
     func name(of target: JSONSlice.Target, _ link: ObservedMember.Link) -> ObjectName {
         target.name
             ?? ObjectName(model: models.compiled[link.model].objectName, identity: target.identity)
     }
 
-    /// Writes a bare identity: in its own spelling if it has one, else of the kind that stands beside it.
+    /// Writes a bare identity: as the upstream spells it, or else with the type of the pinned one.
     mutating func appendBare(
         _ value: JSONSlice,
         _ identity: String,

@@ -1,10 +1,10 @@
 /// Adds decimals exactly.
 ///
-/// Exponents that are hundreds of digits apart would make sums of any length; what is that much smaller is left out.
+/// Numbers that are hundreds of digits apart would make the sum arbitrarily long, so the much smaller one is left out.
 struct DecimalSum {
     private static let longest = 600
 
-    /// Digits from the lowest to the highest place, each 0 to 9, of the magnitude.
+    /// The digits of the magnitude, each 0 to 9, lowest place first.
     private var digits: [UInt8] = []
     private var isNegative = false
     /// The power of ten of the lowest place.
@@ -13,7 +13,7 @@ struct DecimalSum {
     /// Adds one number.
     mutating func add(_ number: JSONNumber) {
         guard !number.digits.isEmpty, case .small(let exponent) = number.exponent,
-            // Far from anything that is counted; adding to it must not overflow either.
+            // Beyond any real quantity; this also keeps the additions below from overflowing.
             exponent.magnitude < 1_000_000
         else { return }
         let other = number.digits.reversed().map { $0 - UInt8(ascii: "0") }
@@ -44,7 +44,7 @@ struct DecimalSum {
         if digits.isEmpty { (isNegative, scale) = (false, 0) }
     }
 
-    /// The sum as a JSON number in plain decimals.
+    /// The sum as a JSON number.
     var literal: [UInt8] {
         guard !digits.isEmpty else { return [UInt8(ascii: "0")] }
         let spelled = digits.reversed().map { $0 + UInt8(ascii: "0") }
@@ -64,7 +64,7 @@ struct DecimalSum {
         return result
     }
 
-    /// `left` is not less than `right`.
+    /// The difference; `left` must not be less than `right`.
     private static func difference(_ left: [UInt8], _ right: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         var borrow: UInt8 = 0

@@ -1,19 +1,19 @@
-/// What is known of the members of one object whose policy is not the newest value: `keep`, `union` and `sum`.
+/// The values of an object's members with the policy `keep`, `union` or `sum`.
 ///
-/// Such members never move between answers; each keeps its own literal. Here is what they come to for the object, apart
-/// from its contributions, because a value that was once seen counts whatever was seen since. What is gathered does not
-/// depend on the order of arrival: each value has the time of its observation.
+/// Such members never move between responses; each response keeps its own literal. Their values are stored apart from
+/// the object's contributions, because a value counts once it has been seen, whatever was seen later. The result does
+/// not depend on the order of arrival: each value carries the time of its observation.
 public struct GatheredValues: Sendable, Equatable {
-    /// One value that counts.
+    /// One observed value.
     struct Item: Sendable {
-        /// When it was observed: of a read its start, of a write its end.
+        /// The time of the observation: the start of a read, the end of a write.
         var time: Int64
-        /// `union`: its position in the list; `sum`: the answer that showed it.
+        /// For `union`, the position in the list; for `sum`, the response that showed the value.
         var origin: Int64
         var value: JSONSlice
 
-        /// Whether it stands before another one of a joined list: by time, then by position, then, for lists that were
-        /// asked for at one instant, by its bytes, so that what arrived first never decides.
+        /// Whether it comes before another element of a union: by time, then by position, and for lists of the same
+        /// time by its bytes, so that the order of arrival never matters.
         func precedes(_ other: Item) -> Bool {
             (time, origin) == (other.time, other.origin)
                 ? value.bytes.lexicographicallyPrecedes(other.value.bytes)
@@ -21,23 +21,23 @@ public struct GatheredValues: Sendable, Equatable {
         }
     }
 
-    /// More elements of a joined list, or answers that a sum counts one by one, are not kept apart.
+    /// The limit on the elements of a union and on the addends of a sum.
     static let limit = 1024
 
     private(set) var items: [MemberPath: [Item]] = [:]
 
-    /// Nothing has been gathered.
+    /// Creates an empty set of values.
     public init() {}
 
-    /// Whether nothing has been gathered.
+    /// Whether no value has been gathered.
     public var isEmpty: Bool { items.isEmpty }
 
-    /// Whether both come to the same, byte by byte.
+    /// Whether both have the same stored form, byte by byte.
     public static func == (left: GatheredValues, right: GatheredValues) -> Bool { left.bytes == right.bytes }
 
     // MARK: Gathering
 
-    /// Takes in what one version shows.
+    /// Adds the values that one version shows.
     mutating func take(_ members: ObservedMembers, from contribution: Contribution) {
         let time = contribution.observation.effectiveTime
         for (path, member) in members.gathered where !members.quarantined.contains(path) && !member.value.isNull {
@@ -65,7 +65,8 @@ public struct GatheredValues: Sendable, Equatable {
             }
             if let same {
                 let isEarlier = item.precedes(known[same])
-                // An object says more than its bare identity; of two spellings the first stays, whichever arrived first.
+                // A reference says more than a bare identity. Of two spellings, the earlier stays, whichever arrived
+                // first.
                 let isBetter =
                     element.isReference == known[same].value.isReference ? isEarlier : element.isReference
                 if isBetter { known[same].value = element }
@@ -77,7 +78,7 @@ public struct GatheredValues: Sendable, Equatable {
         items[path] = known.sorted { $0.precedes($1) }
     }
 
-    /// One addend for each answer, its newest: an answer that is asked for again counts once.
+    /// Keeps one addend per response, its newest: a response that is fetched again counts once.
     private mutating func add(_ item: Item, at path: MemberPath) {
         guard item.value.kind == .number else { return }
         var known = items[path] ?? []
@@ -91,7 +92,7 @@ public struct GatheredValues: Sendable, Equatable {
 
     // MARK: Versions
 
-    /// The same under the name that a member has since a version of its model; what is there under that name stays.
+    /// Renames a member for a new version of its model; an existing entry under the new name stays.
     mutating func rename(_ from: MemberPath, to: MemberPath) {
         for (path, gathered) in items {
             guard let renamed = path.moved(from: from, to: to), items[renamed] == nil else { continue }
@@ -100,7 +101,7 @@ public struct GatheredValues: Sendable, Equatable {
         }
     }
 
-    /// Converts each value gathered of a member; what the conversion does not know stays as it is.
+    /// Converts each gathered value of a member; values that the conversion does not accept stay as they are.
     mutating func convert(_ path: MemberPath, _ converter: Converter) {
         guard let gathered = items[path] else { return }
         items[path] = gathered.map { item in
@@ -113,14 +114,14 @@ public struct GatheredValues: Sendable, Equatable {
         }
     }
 
-    /// Forgets what was gathered of a member.
+    /// Forgets the gathered values of a member.
     mutating func remove(_ path: MemberPath) {
         for known in items.keys where known.moved(from: path, to: path) != nil { items[known] = nil }
     }
 
-    // MARK: Showing
+    // MARK: Results
 
-    /// What each member comes to.
+    /// The merged value of each member.
     func values(of policies: (MemberPath) -> MergePolicy?) -> [MemberPath: [UInt8]] {
         var values: [MemberPath: [UInt8]] = [:]
         for (path, items) in items {
@@ -146,16 +147,16 @@ public struct GatheredValues: Sendable, Equatable {
 
     private static func sum(_ items: [Item]) -> [UInt8]? {
         guard let first = items.first else { return nil }
-        // A lone addend keeps its spelling.
+        // A single addend keeps its spelling.
         guard items.count > 1 else { return Array(first.value.bytes) }
         var total = DecimalSum()
         for item in items { total.add(item.value.withBytes(JSONNumber.init)) }
         return total.literal
     }
 
-    // MARK: As bytes
+    // MARK: Stored form
 
-    /// Reads what `bytes` gave; what is not such is nothing.
+    /// Reads the form written by `bytes`; anything else is ignored.
     public init(bytes: [UInt8]) {
         guard !bytes.isEmpty, let value = JSONSlice(bytes) else { return }
         for member in value.members {
@@ -174,7 +175,7 @@ public struct GatheredValues: Sendable, Equatable {
         }
     }
 
-    /// As JSON, for a store; empty if there is nothing.
+    /// The values as JSON for the store; empty if there are none.
     public var bytes: [UInt8] {
         guard !items.isEmpty else { return [] }
         var output = [UInt8(ascii: "{")]
@@ -198,7 +199,7 @@ public struct GatheredValues: Sendable, Equatable {
 }
 
 extension MemberPath {
-    /// The path with its beginning replaced; nil if it begins otherwise.
+    /// The path with a prefix replaced; nil if the path has another prefix.
     fileprivate func moved(from: MemberPath, to: MemberPath) -> MemberPath? {
         guard text.utf8.starts(with: from.text.utf8) else { return nil }
         let rest = text.utf8.dropFirst(from.text.utf8.count)

@@ -1,24 +1,24 @@
-/// The identity of objects, as canonical text.
+/// Reads identities of objects as canonical text.
 enum Identity {
-    /// The longest identity in bytes of UTF-8; more is no identity but content.
+    /// The longest identity, in bytes of UTF-8; longer text is content, not an identity.
     static let maximumLength = 512
 
-    /// What a member says about the identity of its object.
+    /// The result of reading an identity from a member.
     enum Reading: Equatable {
         case text(String)
-        /// Null or an empty string: regular in real answers.
+        /// Null or an empty string, which are normal in real responses.
         case none
-        /// A boolean, object or array, too long, or text that is not Unicode.
+        /// A boolean, object or array, text that is too long, or text that is not Unicode.
         case unusable
     }
 
     /// Reads one valid JSON value.
     ///
-    /// - Parameter isStrict: whether the number 7 and the string "7" are to differ; the string is then known with quotes.
+    /// - Parameter isStrict: whether the number 7 and the string "7" differ; such a string then gets quotes.
     static func read(_ literal: UnsafeBufferPointer<UInt8>, isStrict: Bool = false) -> Reading {
         switch literal.first ?? 0 {
         case UInt8(ascii: "\""):
-            // Escapes only make a literal longer: six bytes for one at most.
+            // Escapes only make a literal longer: at most six bytes for one byte of text.
             guard literal.count <= maximumLength * 6 + 2 else { return .unusable }
             guard literal.count > 2 else { return .none }
             guard let text = JSONString.text(literal), text.utf8.count <= maximumLength else { return .unusable }
@@ -33,19 +33,19 @@ enum Identity {
         }
     }
 
-    /// Reads text that is no JSON: a capture, a field's value.
+    /// Reads text that is not JSON, such as a capture or the value of a header field.
     static func read(text: String) -> Reading {
         if text.isEmpty { return .none }
         return text.utf8.count <= maximumLength ? .text(text) : .unusable
     }
 
-    /// A string as an identity that differs from every number's: in quotes if it could be taken for one.
+    /// The strict identity of a string, in quotes if it could be mistaken for a number.
     static func quoted(_ text: String) -> String {
         let isMistakable = text.utf8.first == UInt8(ascii: "\"") || Reference.isNumber(text)
         return isMistakable ? "\"\(text)\"" : text
     }
 
-    /// The string behind a strict identity in quotes; nil for others.
+    /// The string in a quoted strict identity; nil for other identities.
     static func unquoted(_ identity: String) -> String? {
         let quote = UInt8(ascii: "\"")
         guard identity.utf8.count >= 2, identity.utf8.first == quote, identity.utf8.last == quote else { return nil }
@@ -58,7 +58,7 @@ enum Identity {
         return isPlain ? String(decoding: literal, as: UTF8.self) : JSONNumber(literal).canonicalText
     }
 
-    /// Several members as one identity: joined by colons, which are escaped within them.
+    /// Joins several parts to one identity, with colons, which are escaped within the parts.
     static func join(_ parts: [String]) -> String {
         guard parts.count != 1 else { return parts[0] }
         return parts.map { part in

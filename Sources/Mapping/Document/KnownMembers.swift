@@ -1,23 +1,23 @@
-/// What is known of the members of one object, while an observation is taken.
+/// The known members of one object, while an observation is merged.
 struct KnownMembers {
     /// One member.
     struct Member {
         var settled: SettledMember<ObservedMember>
-        /// The sequence of the observation that showed the value last.
+        /// The sequence of the observation that last showed the value.
         var source: Int64
         var former: Knowledge.Former?
-        /// Where the challenger comes from, and from when on it is asked for again.
+        /// The observation of the challenging value, and the time from which the member is fetched again.
         var challenger: (source: Int64, asksFrom: Int64)?
-        /// Until when a response that contradicts itself about the member shows it as it came.
+        /// Until this time, a response that contradicts itself about the member shows its own literals.
         var contradictedUntil: Int64?
     }
 
-    /// What taking an observation has done.
+    /// The effect of merging an observation.
     struct Effect {
         var changes: [MemberChange] = []
-        /// Members whose value became known, or is another one.
+        /// Whether a shared member became known or changed its value.
         var isChanged = false
-        /// Whether documents that show it are to be looked at again, though all values are the same.
+        /// Whether documents that show the object must be examined again, although all values are the same.
         var hasDoubtChanged = false
         var unanswered: Int64?
     }
@@ -28,7 +28,7 @@ struct KnownMembers {
     /// Nothing is known yet.
     init() {}
 
-    /// What was known.
+    /// Reads the stored knowledge.
     init(_ payload: JSONSlice, _ knowledge: Knowledge, base: Contribution, model: Int, models: Models, lag: Lag) {
         let observed = ObservedMembers(payload, model: model, models: models).sound
         switch knowledge {
@@ -54,10 +54,10 @@ struct KnownMembers {
         }
     }
 
-    /// Takes what one response shows of the object, once or several times.
+    /// Merges what one response shows of the object, at one place or several.
     ///
-    /// - Parameter asksFrom: from when on documents that show a member are asked for again which this response puts in
-    ///   doubt, given its pointer and the challenger.
+    /// - Parameter asksFrom: called for each member that this response puts in doubt, with its pointer and the
+    ///   challenger. Returns the time from which documents that show the member are fetched again.
     mutating func take(_ seen: Sighting, lag: Lag, asksFrom: (_ member: String, _ challenger: [UInt8]) -> Int64) {
         for path in seen.contradicted {
             guard let known = members[path], known.settled.clock.lo <= seen.observation.end else { continue }
@@ -82,7 +82,7 @@ struct KnownMembers {
                 if observed.hi >= hi { member.source = seen.sequence }
             case .doubted:
                 let known = wasInDoubt ? member.challenger?.asksFrom : nil
-                // What does not move is shown as it came, and needs no asking.
+                // A member that does not move keeps its literal, so there is nothing to fetch.
                 let isAsked = old.isShared || observed.value.isShared
                 let time = known ?? (isAsked ? asksFrom(path.text, Array(observed.value.value.bytes)) : .max)
                 member.challenger = (seen.sequence, time)
@@ -97,7 +97,7 @@ struct KnownMembers {
             }
             members[path] = member
             if old.isContainer, !member.settled.value.isContainer {
-                // Another object that comes there later is another one.
+                // An object that appears there later is a different one.
                 for inner in members.keys where inner.isWithin(path) { members[inner] = nil }
             }
         }
@@ -121,13 +121,13 @@ struct KnownMembers {
         )
     }
 
-    /// Whether a member may stand there: its object is known to be one, and was not seen to be one only later.
+    /// Whether a member's parent is known to be an object, and was not observed as one only later.
     private func isKnownContainer(_ parent: MemberPath, showing seen: Sighting, by hi: Int64) -> Bool {
         guard seen.members[parent]?.value.isContainer == true else { return true }
         return members[parent].map { $0.settled.value.isContainer && $0.settled.clock.lo <= hi } ?? false
     }
 
-    /// Forgets what a write or a deletion at this time has outdated.
+    /// Forgets the members that a write or deletion at this time has outdated.
     mutating func drop(until time: Int64) {
         members = members.filter { $0.value.settled.clock.lo > time }
     }
@@ -138,13 +138,13 @@ struct KnownMembers {
             && version.allSatisfy { path, member in members[path]?.settled.value.agrees(with: member) ?? false }
     }
 
-    /// The same of a version that is not read yet.
+    /// The same for a version that has not been read yet.
     func isWhole(_ version: Contribution, model: Int, _ models: Models) -> Bool {
         guard let value = JSONSlice(version.payload) else { return false }
         return isWhole(ObservedMembers(value, model: model, models: models).sound)
     }
 
-    /// The settled values in the shape of a payload, what it does not show behind.
+    /// The settled values in the shape of a payload; members that it lacks are appended.
     func payload(in shape: [UInt8], model: Int, models: Models) -> [UInt8]? {
         guard let value = JSONSlice(shape) else { return nil }
         let unknown = ObservedMembers(value, model: model, models: models).members.keys.filter { members[$0] == nil }
@@ -175,7 +175,7 @@ struct KnownMembers {
         )
     }
 
-    /// The members by what they share; the base's own first, or those that are most.
+    /// The members grouped by what they share: the base's own group first, else the largest.
     private func sortedGroups(base: Int64) -> [(key: GroupKey, paths: [MemberPath])] {
         var groups: [GroupKey: [MemberPath]] = [:]
         for (path, member) in members { groups[GroupKey(path, member), default: []].append(path) }
@@ -186,11 +186,11 @@ struct KnownMembers {
         return groups.sorted { order($0.key, $0.value) > order($1.key, $1.value) }.map { ($0.key, $0.value) }
     }
 
-    /// What members with one clock share.
+    /// The properties that members of one group share.
     private struct GroupKey: Hashable {
         let source: Int64
         let clock: Knowledge.Clock
-        /// Members that have more than a clock stand alone.
+        /// Set for a member with more than a clock, which forms a group of its own.
         let path: MemberPath?
 
         init(_ path: MemberPath, _ member: Member) {
@@ -211,10 +211,10 @@ struct KnownMembers {
 }
 
 extension KnownMembers.Member {
-    /// Whether it has nothing but its clock.
+    /// Whether the member has nothing but its clock.
     fileprivate var isPlain: Bool { settled.doubt == nil && former == nil && contradictedUntil == nil }
 
-    /// As it was stored.
+    /// Reads a stored member.
     init(_ value: ObservedMember, _ group: Knowledge.Group) {
         var doubt: SettledMember<ObservedMember>.Doubt?
         if let known = group.doubt, let slice = JSONSlice(known.value) {
@@ -258,14 +258,14 @@ extension ObservedMember: MemberValue {
     }
 }
 
-/// A member whose settled value is another one than before.
+/// A member whose settled value has changed.
 public struct MemberChange: Sendable, Equatable {
     /// The JSON pointer (RFC 6901) of the member within its object, without the leading slash.
     public var member: String
-    /// The value that was settled, as raw JSON.
+    /// The former value, as raw JSON.
     public var old: [UInt8]
-    /// The value that is settled now, as raw JSON.
+    /// The new value, as raw JSON.
     public var new: [UInt8]
-    /// By which response.
+    /// The observation that changed it.
     public var observation: Observation
 }

@@ -1,9 +1,11 @@
-/// Writes one object with every declared member at its newest: shape from one contribution, the missing members behind.
+/// Writes an object with the newest value of every declared member, in the shape of one contribution.
+///
+/// Members that the shape lacks are appended.
 struct MergedWriter {
     private let resolved: ResolvedObject
-    /// Members of the shape that fail their checks: left out where nothing better is known.
+    /// Members of the shape that fail their checks; they are left out if no better value is known.
     private let quarantined: Set<MemberPath>
-    /// Members that are values or containers, by the object that they are directly in.
+    /// All members, by the object that directly contains them.
     private let byParent: [MemberPath: [(path: MemberPath, member: ObservedMember)]]
     private(set) var output: [UInt8] = []
 
@@ -15,25 +17,25 @@ struct MergedWriter {
         self.byParent = byParent.mapValues { $0.sorted { $0.path.text < $1.path.text } }
     }
 
-    /// Writes `value`, which stands at `path`, with what is known newer in it.
+    /// Writes `value`, which is at `path`, with its newest members.
     mutating func write(_ value: JSONSlice, at path: MemberPath) {
         guard value.kind == .object else { return output.append(contentsOf: value.bytes) }
         var position = value.range.lowerBound
         var shown: Set<MemberPath> = []
-        // Where the comma before the next member stands, or the bracket.
+        // The position of the comma before the next member, or just inside the bracket.
         var separator = position + 1
         for member in value.members {
             let inner = path.appending(member.name)
             defer { separator = member.value.range.upperBound }
-            // Of what occurs twice the first place shows the value: the second would make both no observation.
+            // Of a repeated member, only the first place is written: a repetition would be no observation.
             if quarantined.contains(inner) || shown.contains(inner) && resolved[inner] != nil {
-                // With the comma before it; without one, the comma behind it goes below.
+                // The comma before the member goes with it. If it has none, the comma after it is dropped below.
                 output.append(contentsOf: value.text[position..<max(position, separator)])
                 position = member.value.range.upperBound
                 continue
             }
             if shown.isEmpty, position > value.range.lowerBound {
-                // Only members that were left out stood before it.
+                // All members before this one were left out.
                 position = member.nameRange.lowerBound
             }
             shown.insert(inner)
@@ -67,7 +69,7 @@ struct MergedWriter {
 }
 
 extension MemberPath {
-    /// The object that the member is directly in.
+    /// The path of the object that directly contains the member.
     var parent: MemberPath {
         guard let slash = text.utf8.lastIndex(of: UInt8(ascii: "/")) else { return .root }
         return MemberPath(pointer: String(text[..<slash]))

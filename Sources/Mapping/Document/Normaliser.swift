@@ -1,23 +1,25 @@
-/// Takes bodies apart into objects (law 5: every byte has one owner, the innermost declared model with an identity).
+/// Decomposes bodies into objects.
+///
+/// Every byte has one owner, the innermost declared model with an identity (law 5).
 public struct Normaliser: Sendable {
     let models: Models
     private let objectLimit: Int
 
-    /// A normaliser for the models of one upstream.
+    /// Creates a normaliser for the models of one upstream.
     ///
-    /// - Parameter objectLimit: a body with more objects than this is not taken apart: each takes about a kilobyte of memory
-    ///   until it is stored, however few bytes it has.
+    /// - Parameter objectLimit: a body with more objects is not decomposed, because each takes about a kilobyte of
+    ///   memory until it is stored, however few bytes it has.
     public init(models: Models, objectLimit: Int = .max) {
         self.models = models
         self.objectLimit = objectLimit
     }
 
-    /// Takes one body apart.
+    /// Decomposes one body.
     ///
-    /// Never fails: what does not fit is kept literal and warned of.
+    /// Never fails: parts that do not fit stay literal, with a warning.
     ///
-    /// Costs one scan and one copy of the body; what stands in clusters, or is identified by what stands around it, is
-    /// read a bounded number of times more.
+    /// Costs one scan and one copy of the body. Objects in clusters, or identified by their surroundings, are read a
+    /// bounded number of times more.
     public func decompose(_ body: [UInt8], as rule: BodyRule, in context: MappingContext = .none) -> Decomposition {
         let plan: BodyPlan
         do throws(MappingError) {
@@ -41,7 +43,7 @@ public struct Normaliser: Sendable {
         }
     }
 
-    /// Where the values of secret members begin in a body, in order; empty where it is not as its rule says.
+    /// The ranges of secret values in a body, in order; empty if the body does not match its rule.
     public func secretPlaces(in body: [UInt8], as rule: BodyRule, in context: MappingContext = .none) -> [Range<Int>] {
         guard models.haveSecrets, let plan = try? BodyPlan(rule, models: models) else { return [] }
         return walk(body, plan, context, objectLimit: .max) { walk, end in
@@ -51,7 +53,7 @@ public struct Normaliser: Sendable {
         }
     }
 
-    /// Walks over a body, and hands on the walk and what it returned.
+    /// Walks a body and passes the walk and its result to `finish`.
     private func walk<Result>(
         _ body: [UInt8],
         _ plan: BodyPlan,
@@ -76,7 +78,7 @@ public struct Normaliser: Sendable {
         }
     }
 
-    /// The parts of a body with its secrets left out.
+    /// Decomposes a body with its secrets left out.
     private func withoutSecrets(
         _ body: [UInt8],
         _ secrets: [Int],
@@ -115,7 +117,7 @@ public struct Normaliser: Sendable {
                 "The body contains more than \(objectLimit) objects (limits: objects). It is stored whole, and none of its objects."
             )
         default:
-            // An empty body is regular: 204, HEAD.
+            // An empty body is normal: 204, HEAD.
             guard text.contains(where: { $0 > 0x20 }) else { return nil }
             return MappingWarning(.notJSON, "The body is not JSON.")
         }
@@ -136,7 +138,7 @@ extension DecomposedBody {
         skeleton = cutter.cut(0..<text.count, from: 0, to: found.count)
         self.occurrences = occurrences
         self.warnings = warnings
-        // What lies in another object is that one's.
+        // A container within another object belongs to that object.
         self.keyed = keyed.filter { start in
             !found.contains { $0.name != nil && $0.start < start && start < $0.end }
         }.map { start in
@@ -146,7 +148,7 @@ extension DecomposedBody {
     }
 }
 
-/// Copies stretches of a body with references in the place of the objects within.
+/// Copies stretches of a body, with references in place of the objects within.
 private struct BodyCutter {
     let text: UnsafeBufferPointer<UInt8>
     let found: [BodyWalk.Found]
@@ -176,7 +178,7 @@ private struct BodyCutter {
                 body(found[index])
                 index = found[index].subtreeEnd
             } else {
-                // Without an identity: what lies in it belongs to us.
+                // An object without an identity: its contents belong to the enclosing object.
                 index += 1
             }
         }

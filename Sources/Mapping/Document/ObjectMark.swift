@@ -1,14 +1,14 @@
-/// What is known of an object apart from its observations: that a write may have changed it, or that it is gone.
+/// A fact about an object beside its observations: a write may have changed it, or it is deleted.
 ///
-/// Times are microseconds of the store's clock. What was observed before a mark no longer tells what is current: it moves
-/// into no document, and a document observed before it that shows the object is not served as if nothing had happened.
+/// Times are microseconds of the store's clock. Values observed before the mark no longer count as current: they move
+/// into no document, and a document observed before the mark that shows the object is not served unchecked.
 public enum ObjectMark: Sendable, Equatable {
-    /// A write was over at this time, and nobody was told what it did to the object.
+    /// A write was complete at this time, and no response showed its effect on the object.
     case unobserved(Int64)
     /// The object was known to be deleted at this time (tombstone).
     case tombstone(Int64)
 
-    /// When.
+    /// The time of the mark.
     public var time: Int64 {
         switch self {
         case .unobserved(let time), .tombstone(let time): time
@@ -21,18 +21,18 @@ public enum ObjectMark: Sendable, Equatable {
     }
 }
 
-/// What becomes of documents that show an object which is gone (`on_delete`).
+/// What happens to documents that show a deleted object (`on_delete`).
 public enum DeletionPolicy: String, Sendable, Equatable, CaseIterable {
-    /// They are asked for again.
+    /// They are fetched again.
     case stale
-    /// The object leaves the lists it stands in; where it stands elsewhere, the document is asked for again.
+    /// The object is removed from lists that contain it; documents that show it elsewhere are fetched again.
     case remove
-    /// They go on showing it.
+    /// They keep showing it.
     case keep
 }
 
 extension Models {
-    /// Whether a payload says of its object that it is deleted.
+    /// Whether a payload shows that its object is deleted (`deleted_when`).
     public func saysDeleted(_ payload: [UInt8], of model: String) -> Bool {
         index(of: model).map { saysDeleted(payload, model: $0) } ?? false
     }
@@ -42,18 +42,18 @@ extension Models {
         return compiled[concrete(of: model, for: value)].reading.deletedWhen?.holds(for: value) ?? false
     }
 
-    /// What becomes of documents that show a deleted object, given how one of them shows it.
+    /// The policy for documents that show a deleted object, given the payload that one of them shows.
     func onDelete(_ payload: [UInt8]?, model: Int) -> DeletionPolicy {
         guard let value = payload.flatMap({ JSONSlice($0) }) else { return compiled[model].reading.onDelete }
         return compiled[concrete(of: model, for: value)].reading.onDelete
     }
 
-    /// What becomes of documents that show a deleted object of this model.
+    /// The policy for documents that show a deleted object of this model.
     public func onDelete(of model: String) -> DeletionPolicy {
         index(of: model).map { onDelete(nil, model: $0) } ?? .stale
     }
 
-    /// Whether an answer's object tells anything that could have changed: a member that is shared and not its identity.
+    /// Whether an object in a response shows anything that could have changed: a shared member other than its identity.
     public func tells(_ payload: [UInt8], of model: String) -> Bool {
         guard let index = index(of: model), let value = JSONSlice(payload) else { return false }
         let observed = ObservedMembers(value, model: index, models: self)
@@ -64,8 +64,9 @@ extension Models {
             }
     }
 
-    /// Whether the places where one answer shows an object contradict each other, or themselves, on a member that is
-    /// shared: it is not observed then (law 6).
+    /// Whether the places where one response shows an object disagree on a shared member, or one of them repeats it.
+    ///
+    /// Such a member is no observation (law 6).
     public func contradict(_ payloads: [[UInt8]], of model: String) -> Bool {
         guard let index = index(of: model) else { return false }
         var known: [MemberPath: ObservedMember] = [:]
@@ -78,10 +79,12 @@ extension Models {
         return false
     }
 
-    /// The name of the object that a route's captures give; nil where they do not give its whole identity.
+    /// The name of the object that a route's captures identify.
+    ///
+    /// Nil unless they give its whole identity.
     ///
     /// - Parameters:
-    ///   - bound: by name of the identity, key or property.
+    ///   - bound: values by name of the identity, key or property.
     ///   - captures: all captures of the path.
     public func name(
         boundBy bound: [String: String],
@@ -98,7 +101,7 @@ extension Models {
         return ObjectName(model: compiled[index].objectName, identity: Identity.join(parts))
     }
 
-    /// The value that is bound to a property with the key path of a part of the identity, or is captured for it.
+    /// The value of one identity part: a capture, or the value bound to a property with the part's key path.
     private static func value(
         of part: CompiledModel.Part,
         in bound: [String: String],
@@ -117,11 +120,11 @@ extension Models {
     }
 }
 
-/// The object that a path names: by its identity, or by keys that the store knows it by.
+/// An object that a path identifies, by its identity or by keys known to the store.
 public struct BoundObject: Sendable, Hashable {
-    /// The name that objects of its model have.
+    /// The model name in the object's key.
     public var model: String
-    /// The canonical identity; nil where the path gives keys only.
+    /// The canonical identity; nil if the path gives keys only.
     public var identity: String?
     /// The values of keys.
     public var keys: [String]
@@ -135,10 +138,10 @@ public struct BoundObject: Sendable, Hashable {
 }
 
 extension Models {
-    /// The object that the captures of a path name; nil where they name none.
+    /// The object that the captures of a path identify, if any.
     ///
     /// - Parameters:
-    ///   - bound: what the route binds, by name of the identity, key or property.
+    ///   - bound: the values that the route binds, by name of the identity, key or property.
     ///   - captures: all captures of the path.
     public func object(
         boundBy bound: [String: String],

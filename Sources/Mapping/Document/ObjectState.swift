@@ -1,21 +1,21 @@
-/// What is known of one object: each declared member at its settled value, and when that was seen (law 3).
+/// What is known of one object: the settled value of each declared member, and when it was observed (law 3).
 public struct ObjectState: Sendable, Equatable {
-    /// The version that gives the settled values their shape, as it was last seen; nil: nothing is known.
+    /// The last seen version that gives the settled values their shape; nil if nothing is known.
     public var base: Contribution?
-    /// The settled values in payload form, where they are not what the base version shows.
+    /// The settled values in payload form, if the base version shows others.
     ///
-    /// Undeclared members are as the base shows them.
+    /// Undeclared members are as in the base.
     public var merged: [UInt8]?
-    /// When the settled values were seen.
+    /// When the settled values were observed.
     public var knowledge: Knowledge
-    /// What is known of members with a policy of their own.
+    /// The values of members with the policy `keep`, `union` or `sum`.
     public var gathered = GatheredValues()
-    /// Since when the object has been known to say of itself that it is deleted; nil where it does not.
+    /// Since when the object has shown itself to be deleted; nil if it does not.
     public var deletedSince: Int64?
-    /// What is known besides: that a write may have changed the object, or that it is gone.
+    /// Set if a write may have changed the object, or if it is deleted.
     public var mark: ObjectMark?
 
-    /// The state as it was stored.
+    /// Creates a state from stored parts.
     public init(
         base: Contribution? = nil,
         knowledge: Knowledge = .whole(isEmbedded: false),
@@ -24,30 +24,33 @@ public struct ObjectState: Sendable, Equatable {
         (self.base, self.knowledge, self.mark) = (base, knowledge, mark)
     }
 
-    /// The settled values; nil when nothing is known.
+    /// The settled values; nil if nothing is known.
     public var payload: [UInt8]? { merged ?? base?.payload }
 
-    /// What a merge has done.
+    /// The effect of a merge.
     public struct Merge: Sendable, Equatable {
-        /// Whether some member became known, or has another value by JSON's equality.
+        /// Whether a member became known or changed its value, by JSON's equality.
         public var isChanged = false
-        /// Members known before that have other values now.
+        /// Known members that changed their values.
         public var changes: [MemberChange] = []
         /// Whether a doubt was opened or settled.
         public var hasDoubtChanged = false
-        /// Whether it says of itself otherwise than before that it is deleted.
+        /// Whether the object started or stopped showing itself to be deleted.
         public var hasDeletionChanged = false
-        /// A write cannot be ordered against what others have read: nothing older than this time may be served.
+        /// Set if a write cannot be ordered against other observations: nothing older than this time may be served.
         public var unanswered: Int64?
     }
 
-    /// Takes what one response shows of the object, once or several times; all have one observation sequence.
+    /// Merges what one response shows of the object, at one place or several.
+    ///
+    /// All versions have the same observation sequence.
     ///
     /// - Parameters:
     ///   - new: the versions that the response shows.
-    ///   - model: the object's model; if it is not declared, only the newest version is kept.
-    ///   - asksFrom: from when on documents that show a member are asked for again which this response puts in doubt,
-    ///     given its pointer and the challenger; without it, at once.
+    ///   - model: the object's model. If it is not declared, only the newest version is kept.
+    ///   - asksFrom: called for each member that this response puts in doubt, with its pointer and the challenger.
+    /// Returns the time from which documents that show the member are fetched again. By default they are fetched at
+    /// once.
     public mutating func merge(
         _ new: [Contribution],
         model: String,
@@ -92,7 +95,7 @@ public struct ObjectState: Sendable, Equatable {
         }
     }
 
-    /// The most frequent case, done without reading JSON: one version seen again.
+    /// Handles the most frequent case, the same version seen again, without reading JSON.
     private mutating func confirms(_ new: [Contribution], lag: Lag) -> Bool {
         guard merged == nil, new.count == 1, let base, case .whole(let wasEmbedded) = knowledge,
             base.payload == new[0].payload
@@ -110,7 +113,7 @@ public struct ObjectState: Sendable, Equatable {
         return KnownMembers(payload, knowledge, base: base, model: model, models: models, lag: lag)
     }
 
-    /// Writes down what is known now.
+    /// Stores the merged knowledge in this state.
     private mutating func settle(
         _ known: KnownMembers,
         seen: (contributions: [Contribution], sighting: Sighting)? = nil,
@@ -118,13 +121,13 @@ public struct ObjectState: Sendable, Equatable {
         models: Models,
         lag: Lag
     ) {
-        // A version that alone says all there is gives the shape.
+        // A version that shows everything by itself gives the shape.
         if let (contributions, sighting) = seen,
             let complete = sighting.versions.lastIndex(where: { known.isWhole($0) })
         {
             (base, merged) = (contributions[complete], nil)
         } else {
-            // Else the newest gives the shape, unless an older one says it all.
+            // Otherwise the newest version does, unless an older one is complete.
             if let last = seen?.contributions.last,
                 base.map({ $0.observation.end <= last.observation.end && !known.isWhole($0, model: model, models) })
                     ?? true
@@ -138,7 +141,7 @@ public struct ObjectState: Sendable, Equatable {
         knowledge = known.knowledge(base: base, model: model, models: models, lag: lag)
     }
 
-    /// Forgets what a write or a deletion has outdated, unless all of it is: that is kept for people who ask.
+    /// Forgets the members that a write or deletion has outdated; if that is all of them, they are kept for display.
     public mutating func drop(outdatedBy mark: ObjectMark, model: String, models: Models, lag: Lag) {
         guard let index = models.index(of: model), base != nil else { return }
         var known = known(model: index, models: models, lag: lag)
@@ -157,7 +160,7 @@ public struct ObjectState: Sendable, Equatable {
         }
     }
 
-    /// What the members with a policy of their own come to.
+    /// The merged values of members with a policy of their own.
     private func accumulated(model: Int, models: Models) -> [MemberPath: [UInt8]] {
         guard !gathered.isEmpty else { return [:] }
         return gathered.values { models.merge(of: $0, model: model) }
@@ -165,13 +168,13 @@ public struct ObjectState: Sendable, Equatable {
 
     // MARK: Reading
 
-    /// Whether nothing that is known of the object is newer than its mark.
+    /// Whether nothing known of the object is newer than its mark.
     public func isOutdated(lag: Lag) -> Bool { mark.map { isOutdated(by: $0, lag: lag) } ?? false }
 
-    /// Whether nothing that is known of the object is newer than a mark.
+    /// Whether nothing known of the object is newer than a mark.
     public func isOutdated(by mark: ObjectMark, lag: Lag) -> Bool { newest(lag: lag).map { $0 <= mark.time } ?? true }
 
-    /// The latest `lo` of what is known.
+    /// The latest `lo` of any member.
     private func newest(lag: Lag) -> Int64? {
         switch knowledge {
         case .whole(let isEmbedded): base?.observation.lo(isEmbedded: isEmbedded, lag: lag)
@@ -179,7 +182,7 @@ public struct ObjectState: Sendable, Equatable {
         }
     }
 
-    /// The latest time at which what is known was true.
+    /// The latest time at which a known value was true.
     public var lastSeen: Int64? {
         switch knowledge {
         case .whole: base?.observation.end
@@ -187,10 +190,10 @@ public struct ObjectState: Sendable, Equatable {
         }
     }
 
-    /// The newest known members, references as such; nil when nothing is known.
+    /// The newest known members, with references.
     ///
-    /// Members with a policy of their own are as it wants them; what fails its checks is left out unless a sound value is
-    /// known.
+    /// Nil if nothing is known. Members with a policy of their own have their merged values. Values that fail their
+    /// checks are left out unless a sound value is known.
     public func newestPayload(model: String, models: Models) -> [UInt8]? {
         guard let index = models.index(of: model), !models.plain[index], let payload,
             let value = JSONSlice(payload)
@@ -203,16 +206,16 @@ public struct ObjectState: Sendable, Equatable {
         return writer.output
     }
 
-    /// Whether the object, as it is known, says of itself that it is deleted.
+    /// Whether the object's known values show it to be deleted.
     public func isDeleted(model: String, models: Models) -> Bool {
         guard models.haveDeletions, let payload = newestPayload(model: model, models: models) else { return false }
         return models.saysDeleted(payload, of: model)
     }
 
-    /// The newest known JSON of the object for people: references shown as bare identities.
+    /// The newest known JSON of the object for display, with references as bare identities.
     ///
-    /// Nil when nothing is known. `identity` gives the JSON that an object referred to is identified by; without it, or
-    /// if it knows nothing, what reads like an integer is shown as one.
+    /// Nil if nothing is known. `identity` returns the JSON by which the upstream identifies a referenced object. If it
+    /// returns nil, text that reads like an integer is shown as one.
     public func plainJSON(
         model: String,
         models: Models,
@@ -230,8 +233,10 @@ public struct ObjectState: Sendable, Equatable {
         }
     }
 
-    /// The members on which versions that one response shows of an object disagree: the JSON pointer of each within the
-    /// object, without the leading slash, and the positions of two versions that differ.
+    /// The members on which the versions in one response disagree.
+    ///
+    /// Each has its JSON pointer within the object, without the leading slash, and the positions of two versions that
+    /// differ.
     public static func disagreements(
         among payloads: [[UInt8]],
         model: String,
@@ -254,7 +259,7 @@ public struct ObjectState: Sendable, Equatable {
         return found.map { ($0.key.text, $0.value.one, $0.value.other) }.sorted { $0.0 < $1.0 }
     }
 
-    /// The object's identity in the spelling of the upstream; nil for identities of several members.
+    /// The object's identity as the upstream spells it; nil for identities of several members.
     public func identityJSON(model: String, models: Models) -> [UInt8]? {
         guard let index = models.index(of: model), models.compiled[index].hasOwnIdentity,
             models.compiled[index].identityPaths.count == 1, let value = payload.flatMap({ JSONSlice($0) })
@@ -265,7 +270,7 @@ public struct ObjectState: Sendable, Equatable {
         }
     }
 
-    /// When a member was last settled: the clock's `lo`; for composing.
+    /// The `lo` of a member's clock, for composing.
     func lo(of path: MemberPath, lag: Lag) -> Int64 {
         switch knowledge {
         case .whole(let isEmbedded): base?.observation.lo(isEmbedded: isEmbedded, lag: lag) ?? .min
@@ -277,12 +282,12 @@ public struct ObjectState: Sendable, Equatable {
 }
 
 extension ObjectState {
-    /// Where each member that is known of the object comes from.
+    /// The source of each known member of the object.
     ///
-    /// For people who ask, not for the path of a request.
+    /// For display, not for the path of a request.
     ///
-    /// - Parameter others: what documents show of the object besides, the newest first: members that belong to their
-    ///   responses may be seen nowhere else.
+    /// - Parameter others: what other documents show of the object, newest first. Members that belong to their
+    ///   responses may occur only there.
     public func provenance(model: String, models: Models, lag: Lag, others: [Contribution] = []) -> Provenance {
         let shown = (base.map { [$0] } ?? []) + others
         guard let index = models.index(of: model) else {
@@ -304,7 +309,7 @@ extension ObjectState {
         return Provenance(members: members + own.filter { !declared.contains($0.pointer) })
     }
 
-    /// The members that belong to their responses, each as the first version that has it shows it.
+    /// The members that belong to their responses, each from the first version that has it.
     private static func ownMembers(in shown: [Contribution], model: Int?, models: Models) -> [Provenance.Member] {
         var seen: Set<MemberPath> = []
         return shown.flatMap { contribution -> [Provenance.Member] in
@@ -323,7 +328,7 @@ extension ObjectState {
     private func settledMembers(model: Int, models: Models, lag: Lag) -> [Provenance.Member] {
         known(model: model, models: models, lag: lag).members.compactMap { path, known in
             let settled = known.settled
-            // What is embedded is listed member by member.
+            // The members of an embedded object are listed one by one.
             guard !settled.value.isContainer else { return nil }
             var member = Provenance.Member(pointer: "/" + path.text, standing: .known)
             member.policy = models.merge(of: path, model: model) ?? .latest
@@ -391,7 +396,7 @@ extension Provenance.Sighting {
 }
 
 extension MemberPath {
-    /// The unescaped names; nil where one is not Unicode.
+    /// The unescaped names; nil if one is not Unicode.
     fileprivate var names: [String]? {
         var names: [String] = []
         for part in text.split(separator: "/", omittingEmptySubsequences: false) {
@@ -403,13 +408,13 @@ extension MemberPath {
 }
 
 extension ObjectState {
-    /// The object as other documents may show it that only name it: the settled value of each member that is shared and has no
-    /// policy of its own, references as bare identities.
+    /// The object for documents that only refer to it: the settled values of its shared members, references as bare
+    /// identities.
     ///
-    /// Nil where that is not known: nothing was observed since a write or a deletion, a member is in doubt, or the object
-    /// says of itself that it is deleted.
+    /// Members with a policy of their own are left out. Nil if the current values are unknown: nothing was observed
+    /// since a write or deletion, a member is in doubt, or the object shows itself to be deleted.
     ///
-    /// - Parameter identity: the JSON that an object referred to is identified by.
+    /// - Parameter identity: the JSON by which the upstream identifies a referenced object.
     public func sharedJSON(
         model: String,
         models: Models,

@@ -1,25 +1,25 @@
-/// The arrival of versions with one response: which response, and when it was observed on the store's own clock.
+/// One response as evidence about objects: its number, its kind, and when it was observed on the store's own clock.
 public struct Observation: Sendable, Equatable {
-    /// What kind of response showed the object.
+    /// The kind of response that showed an object.
     public enum Kind: UInt8, Sendable {
         /// A response about this object.
         case detail = 0
-        /// A response of a list or search, which may lag behind.
+        /// A response of a list or search, which may lag.
         case list = 1
         /// The response to a write.
         case write = 2
     }
 
-    /// The number of the response; what one response shows twice has one number.
+    /// The number of the response, shared by everything in it.
     public var sequence: Int64
-    /// When the request was sent, earlier by what the response's `Age` says; microseconds.
+    /// When the request was sent, minus the response's `Age`; microseconds.
     public var start: Int64
     /// When the response was complete; microseconds.
     public var end: Int64
     /// The kind of response.
     public var kind: Kind
 
-    /// Describes an arrival.
+    /// Describes an observation.
     public init(sequence: Int64, start: Int64, end: Int64, kind: Kind) {
         self.sequence = sequence
         self.start = start
@@ -27,9 +27,9 @@ public struct Observation: Sendable, Equatable {
         self.kind = kind
     }
 
-    /// The time since when what the response shows was certainly still true, or became so.
+    /// The start of the interval in which the observed values were true at some time.
     ///
-    /// - Parameter isEmbedded: whether the object in question stands within another one, or beside others.
+    /// - Parameter isEmbedded: whether the object is within another one, or one of several.
     public func lo(isEmbedded: Bool, lag: Lag) -> Int64 {
         switch kind {
         case _ where isEmbedded: start - lag.lists
@@ -39,35 +39,35 @@ public struct Observation: Sendable, Equatable {
         }
     }
 
-    /// Since when a response speaks: a read is as old as its request, a write as new as its response.
+    /// The time at which a response counts: the start of a read, the end of a write.
     public var effectiveTime: Int64 { kind == .write ? end : start }
 }
 
 /// How far responses may lag behind the truth, in microseconds (`lag:`).
 public struct Lag: Sendable, Equatable {
-    /// Lists, searches, and objects embedded in others.
+    /// The lag of lists, searches, and objects embedded in others.
     public var lists: Int64
-    /// Responses about one object.
+    /// The lag of responses about one object.
     public var details: Int64
 
-    /// What the config says.
+    /// Creates the lag that the config declares.
     public init(lists: Int64, details: Int64 = 0) {
         self.lists = lists
         self.details = details
     }
 }
 
-/// One version of an object as one response shows it.
+/// One version of an object as shown by one response.
 public struct Contribution: Sendable, Equatable {
-    /// When.
+    /// The observation of the response.
     public var observation: Observation
     /// The store's number of the version; opaque here.
     public var version: Int64
     /// The version's bytes in payload form.
     public var payload: [UInt8]
-    /// Which response showed it, the same for every refresh of that response; 0 where nobody needs to know any more.
+    /// The response that showed it, the same for every refresh of that response; 0 if this is no longer needed.
     public var origin: Int64
-    /// Whether it stands within another object, or beside others: then it may lag as a list does.
+    /// Whether the object is within another one, or one of several; it may then lag like a list.
     public var isEmbedded: Bool
 
     /// Pairs a version with its observation.
@@ -85,7 +85,7 @@ public struct Contribution: Sendable, Equatable {
         self.isEmbedded = isEmbedded
     }
 
-    /// The time since when what it shows was certainly still true, or became so.
+    /// The start of the interval in which the version was true at some time.
     public func lo(lag: Lag) -> Int64 { observation.lo(isEmbedded: isEmbedded, lag: lag) }
 
     /// The kind of response that it counts as.

@@ -1,24 +1,28 @@
-/// One declared member as one payload shows it.
+/// One declared member as shown by one payload.
 struct ObservedMember: Sendable {
-    /// Where a relation leads.
+    /// The target of a relation.
     struct Link: Sendable, Equatable {
         var model: Int
         var arity: PathTree.Arity
-        /// Whether the number 7 and the string "7" name different objects there.
+        /// Whether the number 7 and the string "7" identify different objects of the target.
         var isStrict = false
 
         var isMany: Bool { arity == .many }
     }
 
     var value: JSONSlice
-    /// An object literal whose members are observed one by one; its own value is only that it is an object.
+    /// Whether this is an object literal whose members are observed one by one.
+    ///
+    /// The container's own value is only that it is an object.
     var isContainer = false
-    /// Whether it may move into other answers; identity, keys and `modified` are observed even if they may not.
+    /// Whether it may move into other responses.
+    ///
+    /// Identities, keys and `modified` members are observed even if they may not.
     var isShared: Bool
     var link: Link?
-    /// Whether it takes the place of any other value, whatever members either shows (`merge: replace`).
+    /// Whether it replaces any other value, whatever members either has (`merge: replace`).
     var isWhole = false
-    /// Occurring twice is no observation.
+    /// Whether it occurs twice, and so is no observation (law 6).
     var isRepeated = false
 
     /// Whether two observations of one member agree.
@@ -29,17 +33,17 @@ struct ObservedMember: Sendable {
     }
 }
 
-/// What a payload says of an object: its declared members, found with the models of today.
+/// The declared members in a payload, found with the current models.
 struct ObservedMembers {
     private(set) var members: [MemberPath: ObservedMember] = [:]
-    /// Members whose policy has them gathered instead of moved, each as shown here.
+    /// Members with the policy `keep`, `union` or `sum`, as shown here.
     private(set) var gathered: [MemberPath: Gathered] = [:]
-    /// Members that fail their checks: no observations.
+    /// Members that fail their checks, and so are no observations.
     private(set) var quarantined: Set<MemberPath> = []
     private let models: Models
-    /// Whether some member occurs twice.
+    /// Whether any member occurs twice.
     private(set) var hasRepeated = false
-    /// If that is wanted: the members that belong to the response, and why.
+    /// If requested, the members that belong to the response, and why.
     private(set) var rest: [(path: MemberPath, value: JSONSlice, standing: Provenance.Standing)]?
 
     /// A member for `GatheredValues`.
@@ -49,7 +53,7 @@ struct ObservedMembers {
         var link: ObservedMember.Link?
     }
 
-    /// Reads the object literal `value` as one of the model with this index, or what a cluster's choices make of it.
+    /// Reads the object literal `value` as an object of the model with this index, or of the cluster's concrete model.
     init(_ value: JSONSlice, model: Int, models: Models, withRest: Bool = false) {
         self.models = models
         rest = withRest ? [] : nil
@@ -60,11 +64,11 @@ struct ObservedMembers {
         for path in members.keys where repeated.contains(where: path.isWithin) { members[path]?.isRepeated = true }
     }
 
-    /// `shared`: whether members move without being declared themselves.
+    /// `shared` is whether undeclared members move too (`share: all`, or within a declared property).
     private mutating func read(_ object: JSONSlice, node: Int, shared: Bool, at prefix: MemberPath) {
         let tree = models.tree
         object.forEachMember { name, _, range in
-            // Most members are not declared: they are told apart by their bytes, before any text is made of them.
+            // Most members are undeclared: comparing bytes rejects them before any text is created.
             let child = tree.child(of: node, spelled: name)
             guard child != nil || shared || rest != nil else { return }
             let path = prefix.appending(MemberPath(literal: name))
@@ -110,7 +114,7 @@ struct ObservedMembers {
         }
     }
 
-    /// `isWhole`: an embedded object counts as one value.
+    /// `isWhole` makes an embedded object count as one value.
     private mutating func read(_ value: JSONSlice, link: ObservedMember.Link, isWhole: Bool, at path: MemberPath) {
         let isContainer = value.kind == .object && link.arity == .one
         if isContainer, isWhole, !models.compiled[link.model].hasIdentity {
@@ -119,7 +123,7 @@ struct ObservedMembers {
         add(ObservedMember(value: value, isContainer: isContainer, isShared: true, link: link), at: path)
         guard isContainer else { return }
         let target = models.compiled[models.concrete(of: link.model, for: value)]
-        // What belongs to the response is not looked for within what is embedded.
+        // Members that belong to the response are not listed within embedded objects.
         let outer = rest
         rest = nil
         read(value, node: target.root, shared: target.sharesAll, at: path)
@@ -142,12 +146,12 @@ struct ObservedMembers {
         }
     }
 
-    /// What occurs twice is not gathered either.
+    /// A member that occurs twice is not gathered.
     private mutating func gather(_ member: Gathered, at path: MemberPath) {
         if gathered[path] != nil { quarantined.insert(path) } else { gathered[path] = member }
     }
 
-    /// Whether a value passes its checks; references count as the objects that the upstream sent in their place.
+    /// Whether a value passes its checks; references count as objects, which the upstream sent in their place.
     private static func isSound(_ value: JSONSlice, _ checked: ValueConversion) -> Bool {
         guard value.containsReference else { return checked.fault(in: value) == nil }
         var plain: [UInt8] = []
@@ -169,13 +173,13 @@ struct ResolvedObject {
     private(set) var members: [MemberPath: ObservedMember]
     let model: Int
 
-    /// What a payload shows.
+    /// Reads a payload.
     init(_ value: JSONSlice, model: Int, models: Models) {
         self.model = model
         members = ObservedMembers(value, model: model, models: models).sound
     }
 
-    /// These values.
+    /// Takes these members.
     init(_ members: [MemberPath: ObservedMember], model: Int) {
         self.model = model
         self.members = members
@@ -183,7 +187,7 @@ struct ResolvedObject {
 
     subscript(path: MemberPath) -> ObservedMember? { members[path] }
 
-    /// Puts a value in that is known otherwise than from a response.
+    /// Sets a value that does not come from a response.
     mutating func put(_ value: [UInt8], at path: MemberPath) {
         guard let slice = JSONSlice(value) else { return }
         members[path] = ObservedMember(value: slice, isShared: false)

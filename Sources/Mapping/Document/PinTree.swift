@@ -1,6 +1,6 @@
-/// Which pin stands at which reference of a skeleton and its payloads.
+/// The pin of each reference in a skeleton and its payloads.
 struct PinTree {
-    /// One reference literal and the pin it stands for.
+    /// One reference literal and its pin.
     struct Place {
         var range: Range<Int>
         var pin: Int
@@ -12,16 +12,17 @@ struct PinTree {
     let skeleton: [UInt8]
     let pins: [[UInt8]]
     private let places: [[Place]]
-    /// By pin, the text in which it is referred to.
+    /// By pin, the text that refers to it.
     private let parents: [Int]
     /// By pin, the literal that refers to it.
     private let literals: [Range<Int>]
-    /// By pin, the object it shows, of those that may be known newer; nil: the pin is taken as it is.
+    /// By pin, the object it shows, if newer values may be known.
     ///
-    /// Of a list of thousands of objects, most show the newest: to read and to hash all their names would be most of the work.
+    /// Nil for a pin that is copied as it is. In a list of thousands of objects, most show their newest values: reading
+    /// and hashing all names would be most of the work.
     private(set) var looked: [ObjectName?]
 
-    /// Nil when the pins are not those of the skeleton.
+    /// Nil if the pins do not match the skeleton.
     init?(skeleton: [UInt8], pins: [[UInt8]]) {
         self.skeleton = skeleton
         self.pins = pins
@@ -52,18 +53,18 @@ struct PinTree {
         looked = Array(repeating: nil, count: pins.count)
     }
 
-    /// The object that a pin shows; nil where its literal is damaged.
+    /// The object that a pin shows; nil if its literal is damaged.
     func name(of pin: Int) -> ObjectName? {
         text(parents[pin]).withUnsafeBufferPointer { Reference.name(at: literals[pin], in: $0) }
     }
 
-    /// Whether a pin's object stands within another one, or beside others.
+    /// Whether a pin's object is within another one, or one of several.
     func isEmbedded(_ pin: Int) -> Bool { isInner(pin) || places[Self.skeleton + 1].count > 1 }
 
-    /// Whether a pin's object stands within another one.
+    /// Whether a pin's object is within another one.
     func isInner(_ pin: Int) -> Bool { parents[pin] != Self.skeleton }
 
-    /// Has those pins looked at that may show something else than the newest; false where one of them is damaged.
+    /// Reads the names of the pins that may show outdated values; returns false if one of them is damaged.
     mutating func look(where mayHaveChanged: (_ pin: Int) -> Bool) -> Bool {
         for pin in pins.indices where mayHaveChanged(pin) {
             guard let name = name(of: pin) else { return false }

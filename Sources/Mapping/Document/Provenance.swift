@@ -1,78 +1,78 @@
-/// Where what is known of one object comes from, member by member.
+/// The sources of what is known of one object, member by member.
 public struct Provenance: Sendable {
-    /// The declared members in the order of their declaration, then those that are not declared.
+    /// The declared members in the order of their declaration, then the undeclared ones.
     public var members: [Member]
 
-    /// A value as one response showed it.
+    /// A value as shown by one response.
     public struct Sighting: Sendable, Equatable {
-        /// As JSON; objects in it are shown by their identities.
+        /// The value as JSON, with identities in place of objects.
         public var value: [UInt8]
-        /// The sequence of the observation that showed it last.
+        /// The sequence of the observation that last showed it.
         public var source: Int64
-        /// When that was: the end of its interval, in microseconds of the store's clock.
+        /// The end of that observation's interval, in microseconds of the store's clock.
         public var time: Int64
     }
 
-    /// What a value that was gathered over several responses is made of.
+    /// One component of a value gathered over several responses.
     public struct Item: Sendable, Equatable {
-        /// As JSON.
+        /// The value as JSON.
         public var value: [UInt8]
-        /// The effective time of the response that showed it: of a read its start, of a write its end.
+        /// The effective time of the response that showed it: the start of a read, the end of a write.
         public var time: Int64
     }
 
-    /// How a member stands.
+    /// The status of a member's value.
     public enum Standing: String, Sendable {
-        /// Its value is settled.
+        /// The value is settled.
         case known
-        /// Its value is settled, and another one was seen that cannot be ordered against it.
+        /// The value is settled, but another one was seen that cannot be ordered against it.
         case doubt
-        /// It came to be over several responses, by a policy of its own.
+        /// The value was gathered over several responses by the member's policy.
         case gathered
         /// No sound value is known.
         case quarantined
-        /// A write or a deletion came after all that is known of it: it moves nowhere.
+        /// A write or deletion came after everything known of the value; it moves nowhere.
         case outdated
-        /// It belongs to the response, by declaration.
+        /// The member belongs to the response because it is declared `local`.
         case local
-        /// It belongs to the response, for want of a declaration.
+        /// The member belongs to the response because it is not declared.
         case undeclared
     }
 
     /// One member.
     public struct Member: Sendable {
-        /// Its place in the upstream's JSON, as a JSON pointer.
+        /// The JSON pointer of the member in the upstream's JSON.
         public var pointer: String
-        /// The declared properties that are read from there.
+        /// The declared properties read from there.
         public var properties: [String] = []
-        /// How it stands.
+        /// The status of its value.
         public var standing: Standing
-        /// How new values meet known ones.
+        /// How new values are merged with known ones.
         public var policy = MergePolicy.latest
         /// Whether it moves into other responses.
         public var moves = false
-        /// The settled value, or the newest that is shown of it.
+        /// The settled value, or else the newest one shown.
         public var value: [UInt8]?
-        /// Which response showed that value last.
+        /// The observation that last showed that value.
         public var shown: Sighting?
-        /// What the settled value replaced, and why.
+        /// The value that the settled one replaced, and why.
         public var replaced: Knowledge.Former?
-        /// What stands against the settled value.
+        /// The value that puts the settled one in doubt.
         public var challenger: Sighting?
         /// Values that fail their checks.
         public var quarantined: [Sighting] = []
-        /// What a gathered value is made of.
+        /// The components of a gathered value.
         public var items: [Item] = []
     }
 }
 
-/// Which properties of a model are read from which place.
+/// The properties of a model, by the place they are read from.
 struct PropertyNames {
     private var byPointer: [String: [String]] = [:]
     private var order: [String: Int] = [:]
 
     init(model: Int, models: Models) {
-        // Of a cluster, whatever its base and its concrete models declare.
+        // For a cluster, the properties of its base and all its concrete models.
         var indexes = [model]
         var position = 0
         while position < indexes.count {
@@ -86,7 +86,7 @@ struct PropertyNames {
             for property in declaration.properties {
                 for source in Self.sources(of: property, naming: declaration.naming) {
                     guard let steps = KeyPathSyntax.steps(of: source) else { continue }
-                    // A member of an array's elements is known as part of the array.
+                    // A member of an array's elements is known only as part of the array.
                     let names = steps.prefix { $0 != .elements }.compactMap { [$0].names?.first }
                     let pointer = "/" + MemberPath(names).text
                     order[pointer] = min(order[pointer] ?? .max, order.count)

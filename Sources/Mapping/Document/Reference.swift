@@ -1,7 +1,7 @@
 /// The literal that stands for an object in skeletons and payloads: a JSON string beginning with `\u0001`, such as
 /// `"\u0001User:583231"`.
 public enum Reference {
-    /// How every reference literal begins, and nothing else in a skeleton or payload.
+    /// The prefix of every reference literal; nothing else in a skeleton or payload begins with it.
     static let sentinel: [UInt8] = Array("\"\\u0001".utf8)
 
     /// The literal for a name, quotes included.
@@ -19,7 +19,9 @@ public enum Reference {
         output.append(UInt8(ascii: "\""))
     }
 
-    /// The name in the unescaped content of a reference literal, as SQLite's JSON functions give it; nil for other text.
+    /// The name in the unescaped content of a reference literal, as returned by SQLite's JSON functions.
+    ///
+    /// Nil for other text.
     public static func name(inText text: String) -> ObjectName? {
         guard text.utf8.first == 1, let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         let model = text[text.utf8.index(after: text.startIndex)..<colon]
@@ -39,7 +41,7 @@ public enum Reference {
         return names
     }
 
-    /// The one object that a skeleton holds, not as an element of a list; nil where there are several, or none.
+    /// The only object of a skeleton, unless it is the element of a list; nil if there are several, or none.
     public static func root(of skeleton: [UInt8]) -> ObjectName? {
         skeleton.withUnsafeBufferPointer { skeleton in
             guard let only = next(in: skeleton, from: 0), next(in: skeleton, from: only.upperBound) == nil else {
@@ -50,10 +52,10 @@ public enum Reference {
         }
     }
 
-    /// The payload with every reference shown as its bare identity.
+    /// The payload with a bare identity in place of every reference.
     ///
-    /// `identity` gives an identity's JSON; where it knows nothing, what reads like an integer is shown as one, anything
-    /// else as a string.
+    /// `identity` returns the JSON of an identity. If it returns nil, text that reads like an integer is shown as one,
+    /// anything else as a string.
     public static func plain(_ payload: [UInt8], identity: (ObjectName) -> [UInt8]? = { _ in nil }) -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(payload.count)
@@ -75,7 +77,7 @@ public enum Reference {
         return output
     }
 
-    /// Appends an identity as it stands where only the bare identity is shown.
+    /// Appends a bare identity.
     static func appendBare(_ identity: String, asNumber: Bool, to output: inout [UInt8]) {
         if asNumber {
             output.append(contentsOf: identity.utf8)
@@ -84,13 +86,13 @@ public enum Reference {
         }
     }
 
-    /// Appends the bare form of an identity where numbers and strings are told apart.
+    /// Appends the bare form of a strict identity, for which numbers and strings differ.
     static func appendStrict(_ identity: String, to output: inout [UInt8]) {
         let text = Identity.unquoted(identity)
         appendBare(text ?? identity, asNumber: text == nil && isNumber(identity), to: &output)
     }
 
-    /// Whether an identity reads like a JSON integer; those of strings such as `007` do not.
+    /// Whether an identity reads like a JSON integer; strings such as `007` do not.
     static func isInteger(_ identity: String) -> Bool {
         let digits = identity.utf8.first == UInt8(ascii: "-") ? identity.utf8.dropFirst() : identity.utf8[...]
         guard let first = digits.first, digits.count <= 40 else { return false }
@@ -104,7 +106,7 @@ public enum Reference {
         }
     }
 
-    /// The range of the next reference literal; nil when there is no more, or the text is not a payload.
+    /// The range of the next reference literal; nil if there is none, or the text is not a payload.
     static func next(in text: UnsafeBufferPointer<UInt8>, from start: Int) -> Range<Int>? {
         guard let found = firstSentinel(in: text, from: start) else { return nil }
         var position = found + sentinel.count
@@ -118,7 +120,7 @@ public enum Reference {
         guard let base = text.baseAddress else { return nil }
         let scanner = BackslashSearch(base: base, end: text.count)
         var position = start + 1
-        // The backslash is rarer than the quote in front of it.
+        // The search is for the backslash, which is rarer than the quote before it.
         while let backslash = scanner.next(from: position) {
             if backslash + 6 <= text.count, text[backslash - 1] == UInt8(ascii: "\""),
                 text[backslash + 1] == UInt8(ascii: "u"), text[backslash + 2] == 0x30, text[backslash + 3] == 0x30,
@@ -131,12 +133,12 @@ public enum Reference {
         return nil
     }
 
-    /// The name that a literal at this range refers to.
+    /// The name in the literal at this range.
     static func name(at range: Range<Int>, in text: UnsafeBufferPointer<UInt8>) -> ObjectName? {
         JSONString.text(UnsafeBufferPointer(rebasing: text[range])).flatMap(name(inText:))
     }
 
-    /// Whether a literal that begins here is a reference.
+    /// Whether a reference literal begins here.
     static func isReference(_ text: UnsafeBufferPointer<UInt8>, at position: Int) -> Bool {
         position + sentinel.count <= text.count
             && (0..<sentinel.count).allSatisfy { text[position + $0] == sentinel[$0] }

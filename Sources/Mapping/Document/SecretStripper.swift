@@ -1,6 +1,6 @@
-/// Leaves the members of a body out that must not reach a disk.
+/// Removes secret members, which must not reach the disk, from a body.
 struct SecretStripper {
-    /// Where their values begin, in order.
+    /// The offsets of their values, in order.
     private let secrets: [Int]
     private var output: [UInt8] = []
 
@@ -8,7 +8,7 @@ struct SecretStripper {
         self.secrets = secrets.sorted()
     }
 
-    /// The body without them; `body` is valid JSON.
+    /// The body without its secrets; `body` must be valid JSON.
     mutating func strip(_ body: [UInt8]) -> [UInt8] {
         output = []
         output.reserveCapacity(body.count)
@@ -54,7 +54,7 @@ struct SecretStripper {
         return index < secrets.count && secrets[index] < range.upperBound
     }
 
-    /// The index of the first that begins at an offset or behind it.
+    /// The index of the first secret at or after an offset.
     private func first(from offset: Int) -> Int {
         var (low, high) = (0, secrets.count)
         while low < high {

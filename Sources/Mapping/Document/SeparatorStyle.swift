@@ -1,15 +1,15 @@
-/// How a document separates the elements of its containers: the evidence for a list of one element that grows.
+/// How a document separates the elements of its containers, as evidence for a list of one element that grows.
 ///
-/// A list of one element shows no separator. Two styles of writers cover nearly all documents: one separator everywhere
-/// (`,` or `, `), or a comma followed by what follows the opening bracket (indented text). A separator is known only if
-/// the document shows at least one, and all that it shows agree with a style (law 6).
+/// A list of one element shows no separator. Two styles of writing cover nearly all documents: the same separator
+/// everywhere (`,` or `, `), or a comma followed by the white space after the opening bracket (indented text). A
+/// separator is known only if the document shows at least one and all of them agree with a style (law 6).
 struct SeparatorStyle {
     private var hasEvidence = false
     /// Whether any separator has a line break, and whether any has none.
     private var (breaksLines, staysInLine) = (false, false)
     /// The separator that all containers share; nil once two differ.
     private var shared: ArraySlice<UInt8>? = []
-    /// Whether each separator is a comma and then the white space behind its container's opening bracket.
+    /// Whether each separator is a comma and the white space after its container's opening bracket.
     private var repeatsOpening = true
 
     /// Adds the separators of one text: a skeleton or a payload.
@@ -35,10 +35,10 @@ struct SeparatorStyle {
         }
     }
 
-    /// The separator of a list whose opening bracket is followed by this white space; nil if the document does not show it.
+    /// The separator of a list with this white space after its opening bracket; nil if the document does not show it.
     func separator(afterOpening opening: ArraySlice<UInt8>) -> [UInt8]? {
         guard hasEvidence else { return nil }
-        // Indented text indents each depth in its own way, and says nothing of lists that stand in one line.
+        // Indented text indents each level differently, and is no evidence for lists written in one line.
         let isShown = Self.hasLineBreak(opening) ? breaksLines : staysInLine
         let repeated = repeatsOpening && isShown ? [UInt8(ascii: ",")] + opening : nil
         let shared = breaksLines || Self.hasLineBreak(opening) ? nil : self.shared.map { Array($0) }
@@ -73,12 +73,14 @@ struct SeparatorStyle {
 }
 
 extension CompositionAttempt {
-    /// What stands between two elements of a container; nil, and the attempt has failed, where the document does not show it.
+    /// The separator between two elements of a container.
+    ///
+    /// Nil, and the attempt fails, if the document does not show it.
     ///
     /// - Parameters:
-    ///   - shown: the first separator that the container itself shows.
-    ///   - opening: the white space behind its opening bracket.
-    ///   - count: how many elements it is to hold.
+    ///   - shown: the first separator within the container itself.
+    ///   - opening: the white space after its opening bracket.
+    ///   - count: how many elements it will contain.
     mutating func separator(
         _ shown: ArraySlice<UInt8>?,
         afterOpening opening: ArraySlice<UInt8>,

@@ -1,12 +1,12 @@
-/// Something a member can be observed with: a JSON value, compared by JSON's rules.
+/// A value of a member: JSON, compared by JSON's rules.
 protocol MemberValue: Sendable {
-    /// Whether two observations show the same.
+    /// Whether two observations show the same value.
     func agrees(with other: Self) -> Bool
 }
 
-/// What is known of one member of one object, and the table by which an observation changes that (law 3).
+/// What is known of one member of one object, and the table by which observations change it (law 3).
 ///
-/// Times are microseconds of the store's clock. Every observation is taken once, in the order of arrival.
+/// Times are microseconds of the store's clock. Every observation is applied once, in the order of arrival.
 struct SettledMember<Value: MemberValue>: Sendable {
     /// One observation of the member.
     struct Observed: Sendable {
@@ -14,9 +14,9 @@ struct SettledMember<Value: MemberValue>: Sendable {
         /// The value was true at some time between `lo` and `hi`.
         var lo: Int64
         var hi: Int64
-        /// The model's `modified:` member, where the response shows it.
+        /// The value of the model's `modified:` member, if the response shows it.
         var stamp: ModificationTime?
-        /// Of an embedded object: a list.
+        /// The kind of response; embedded objects count as a list.
         var kind = Observation.Kind.list
 
         var isWrite: Bool { kind == .write }
@@ -31,17 +31,18 @@ struct SettledMember<Value: MemberValue>: Sendable {
         var rest = Int64.min
     }
 
-    /// What an observation did.
+    /// The effect of an observation.
     enum Outcome: Equatable {
-        /// The settled value is another one now.
+        /// The settled value has changed.
         case replaced(KnowledgeRule)
         /// The settled value stands.
         case confirmed
         case ignored
-        /// Two values stand against each other, and only a later observation can decide.
+        /// Two values compete, and only a later observation can decide.
         case doubted
-        /// A write cannot be ordered against what others have read: neither value may be served until an observation
-        /// whose `lo` is after this time (rows W2 and W3).
+        /// A write cannot be ordered against other observations.
+        ///
+        /// Neither value may be served until an observation whose `lo` is after this time (rows W2 and W3).
         case unanswered(until: Int64)
     }
 
@@ -49,26 +50,26 @@ struct SettledMember<Value: MemberValue>: Sendable {
     private(set) var clock: Knowledge.Clock
     private(set) var doubt: Doubt?
 
-    /// Row F.
+    /// Row F: the first observation.
     init(first seen: Observed) {
         value = seen.value
         clock = Knowledge.Clock(lo: seen.lo, hi: seen.hi, stamp: seen.stamp)
     }
 
-    /// As it was stored.
+    /// Restores the stored state.
     init(value: Value, clock: Knowledge.Clock, doubt: Doubt?) {
         (self.value, self.clock, self.doubt) = (value, clock, doubt)
     }
 
-    /// Takes one observation: the first row that fits.
+    /// Applies one observation, by the first row that fits.
     ///
-    /// - Parameter lag: for how long lower stamps have to be seen until the upstream is taken to have gone back.
+    /// - Parameter lag: how long lower stamps must be seen before the upstream counts as having gone back.
     mutating func take(_ seen: Observed, lag: Int64) -> Outcome {
         let isEqual = value.agrees(with: seen.value)
         let isNewer = seen.lo > clock.hi
         if seen.stamp.isBelow(clock.floor) {
             if seen.isWrite {
-                // W1. The upstream's clocks differ: what it was asked to do last is what holds.
+                // W1: the upstream's clocks differ; the last write holds.
                 if isNewest(seen) { return replace(by: seen, keeping: clock.floor, .lowerStampedWrite) }
             } else if seen.kind == .detail, isNewer, !isEqual, let since = clock.lowerSince, seen.lo - since >= lag {
                 return replace(by: seen, keeping: nil, .wentBack)  // S1
@@ -134,9 +135,9 @@ struct SettledMember<Value: MemberValue>: Sendable {
     }
 }
 
-/// Why a value took the place of another one (the rows of the table in which that happens).
+/// Why a value replaced another one: the rows of the table in which that happens.
 public enum KnowledgeRule: String, Sendable {
-    /// W1: a write whose response has a lower stamp than what was known.
+    /// W1: a write whose response has a lower stamp than known before.
     case lowerStampedWrite = "W1"
     /// S1: the upstream itself has gone back, and stays there.
     case wentBack = "S1"
@@ -144,12 +145,12 @@ public enum KnowledgeRule: String, Sendable {
     case laterStamp = "S3"
     /// C2: it was observed later.
     case newer = "C2"
-    /// C4: of two values in doubt it was the last one seen.
+    /// C4: it was the last one seen of two values in doubt.
     case decided = "C4"
 }
 
 extension ModificationTime? {
-    /// Whether this stamp is lower than another one; not where one is missing, or they cannot be compared.
+    /// Whether this stamp is lower than another; false if one is missing or they cannot be compared.
     func isBelow(_ other: ModificationTime?) -> Bool {
         guard let self, let other else { return false }
         return other.isLater(than: self) == true

@@ -1,11 +1,11 @@
-/// What one response shows of one object, in one place or in several.
+/// What one response shows of one object, at one place or several.
 struct Sighting {
     let observation: Observation
-    /// What it observes of each member; those on which its places disagree are not among them (law 6).
+    /// The observation of each member, except those on which the places disagree (law 6).
     private(set) var members: [MemberPath: SettledMember<ObservedMember>.Observed] = [:]
-    /// Members on which its places disagree.
+    /// The members on which the places disagree.
     private(set) var contradicted: Set<MemberPath> = []
-    /// By contribution, what its version shows.
+    /// By contribution, the members of its version.
     let versions: [[MemberPath: ObservedMember]]
 
     var sequence: Int64 { observation.sequence }
@@ -22,7 +22,7 @@ struct Sighting {
             for (path, value) in version {
                 if let known = members[path] {
                     if !known.value.agrees(with: value) { contradicted.insert(path) }
-                    // A place of its own counts for more than one where it is embedded.
+                    // A place of its own has more weight than an embedded one.
                     guard known.lo < lo else { continue }
                 }
                 members[path] = .init(
@@ -40,19 +40,19 @@ struct Sighting {
         }
     }
 
-    /// The members, each after the object that it stands in.
+    /// The members, each after the object that contains it.
     var outermostFirst: [(MemberPath, SettledMember<ObservedMember>.Observed)] {
         members.sorted { $0.key.text.utf8.count < $1.key.text.utf8.count }.map { ($0.key, $0.value) }
     }
 }
 
 extension ObservedMembers {
-    /// The members that occur once: the others are no observations.
+    /// The members that occur once; repeated ones are no observations.
     var sound: [MemberPath: ObservedMember] { hasRepeated ? members.filter { !$0.value.isRepeated } : members }
 }
 
 extension [MemberPath: ObservedMember] {
-    /// What a version says of when it was modified.
+    /// The value of the model's `modified` member in a version.
     func stamp(of model: Int, _ models: Models) -> ModificationTime? {
         models.compiled[model].modifiedPaths.lazy.compactMap { self[MemberPath($0)] }.first.flatMap {
             ModificationTime($0.value)

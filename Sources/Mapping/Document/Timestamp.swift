@@ -1,11 +1,11 @@
-/// A point in time: exact, however many digits its fraction has.
+/// A point in time, exact for any number of fraction digits.
 struct Timestamp: Equatable {
     /// Seconds since 1970 in UTC, rounded down.
     var seconds: Int
     /// The digits of the fraction, without trailing zeros.
     var fraction: [UInt8]
 
-    /// The seconds of 0000-01-01 and of the end of 9999, between which RFC 3339 can write.
+    /// The range that RFC 3339 can write, in seconds: from 0000-01-01 to the end of 9999.
     static let writable = -62_167_219_200..<253_402_300_800
 
     init(seconds: Int, fraction: [UInt8] = []) {
@@ -14,9 +14,9 @@ struct Timestamp: Equatable {
         while self.fraction.last == UInt8(ascii: "0") { self.fraction.removeLast() }
     }
 
-    /// Reads RFC 3339 §5.6, lower-case letters and a blank for `T` included.
+    /// Reads RFC 3339 §5.6, including lower-case letters and a space for `T`.
     ///
-    /// A date without an offset is no point in time.
+    /// A date without an offset is rejected: it is not a point in time.
     init?(_ text: [UInt8]) {
         var reader = DigitReader(text: text)
         guard let year = reader.digits(4), reader.take("-"), let month = reader.digits(2), reader.take("-"),
@@ -36,7 +36,7 @@ struct Timestamp: Equatable {
         self.init(seconds: ((days * 24 + hour) * 60 + minute - offset) * 60 + second, fraction: fraction)
     }
 
-    /// RFC 3339 in UTC; nil outside the years that it can write.
+    /// The time as RFC 3339 in UTC; nil outside the years that it can write.
     var text: String? {
         guard Self.writable.contains(seconds) else { return nil }
         let day = seconds >= 0 ? seconds / 86_400 : -((86_399 - seconds) / 86_400)
@@ -85,7 +85,7 @@ private struct DigitReader {
         return run
     }
 
-    /// Takes one of these characters if it is next.
+    /// Consumes the next character if it is one of these.
     mutating func take(_ characters: StaticString) -> Bool {
         guard position < text.count else { return false }
         let byte = text[position]
@@ -94,7 +94,7 @@ private struct DigitReader {
         return isNext
     }
 
-    /// `Z` or `±hh:mm`, in minutes east.
+    /// Reads `Z` or `±hh:mm`, in minutes east.
     mutating func offset() -> Int? {
         if take("Zz") { return 0 }
         let isWest = position < text.count && text[position] == UInt8(ascii: "-")
@@ -107,9 +107,10 @@ private struct DigitReader {
 
 /// The proleptic Gregorian calendar, in days since 1970-01-01.
 public enum CivilCalendar {
-    /// The day of a date, which need not be checked: months run from 1 to 12.
+    /// The day number of a date.
     ///
-    /// Years are counted from March, so that the leap day is the last of its year.
+    /// Months run from 1 to 12; nothing is checked. Years are counted from March, so that the leap day is the last of
+    /// its year.
     public static func day(year: Int, month: Int, day: Int) -> Int {
         let year = month <= 2 ? year - 1 : year
         let era = (year >= 0 ? year : year - 399) / 400
@@ -118,7 +119,7 @@ public enum CivilCalendar {
         return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
     }
 
-    /// The way back from `day(year:month:day:)`.
+    /// The date of a day number: the inverse of `day(year:month:day:)`.
     public static func date(ofDay day: Int) -> (year: Int, month: Int, day: Int) {
         let shifted = day + 719_468
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
@@ -130,16 +131,16 @@ public enum CivilCalendar {
         return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * marchMonth + 2) / 5 + 1)
     }
 
-    /// How many days a month has.
+    /// The number of days in a month.
     public static func days(inMonth month: Int, of year: Int) -> Int {
         guard month == 2 else { return [4, 6, 9, 11].contains(month) ? 30 : 31 }
         return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
     }
 }
 
-/// What a model's `modified` member says: an RFC 3339 date or a number, compared exactly.
+/// The value of a model's `modified` member: an RFC 3339 date or a number, compared exactly.
 package struct ModificationTime: Sendable {
-    /// As the response spells it, in JSON.
+    /// The JSON as the response spells it.
     package let literal: [UInt8]
     private let value: Value
 
@@ -148,13 +149,13 @@ package struct ModificationTime: Sendable {
         case date(Timestamp)
     }
 
-    /// Reads a JSON text; nil for everything that has no order of its own.
+    /// Reads a JSON text; nil for values without an order of their own.
     package init?(json: [UInt8]) {
         guard let slice = JSONSlice(json) else { return nil }
         self.init(slice)
     }
 
-    /// Reads a JSON value; nil for everything that has no order of its own.
+    /// Reads a JSON value; nil for values without an order of their own.
     init?(_ slice: JSONSlice) {
         switch slice.kind {
         case .number:

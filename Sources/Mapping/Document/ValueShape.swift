@@ -1,12 +1,12 @@
-/// Which members a value shows, whatever their values are.
+/// The members that a value has, regardless of their values.
 ///
-/// Nobody knows of a member without a model whether an object in it that lacks a member is one that has lost it, or one that
-/// is shown in part. So such a value takes the place of another only where both show the same.
+/// For a member without a model, an object that lacks a member may have lost it, or may only be shown in part. So a
+/// value replaces another one in a document only if both have the same members.
 indirect enum ValueShape: Hashable {
     /// Null, a string, a number, true or false.
     case plain
     case object([MemberPath: ValueShape])
-    /// What the elements look like, each shape once.
+    /// The distinct shapes of the elements.
     case list(Set<ValueShape>)
 
     init(_ value: JSONSlice) {
@@ -22,9 +22,9 @@ indirect enum ValueShape: Hashable {
 
     private static let comparisons = 1_024
 
-    /// Whether a value of this shape shows all that one of the other does, and no more, in its place.
+    /// Whether a value of this shape has exactly the members of the other in its place.
     ///
-    /// What has no members fits anywhere; elements of a list fit if some element of the other looks like them.
+    /// A value without members fits anywhere. Each element of a list must fit some element of the other.
     func fits(_ other: ValueShape) -> Bool {
         switch (self, other) {
         case (.plain, _):
@@ -33,7 +33,7 @@ indirect enum ValueShape: Hashable {
             mine.count == theirs.count
                 && mine.allSatisfy { name, shape in theirs[name].map { shape.fits($0) } ?? false }
         case (.list(let mine), .list(let theirs)):
-            // Lists whose elements all look different would be compared each with each.
+            // The limit is for lists whose elements all differ: each would be compared with each.
             mine.allSatisfy { shape in
                 shape == .plain || theirs.contains(shape)
                     || mine.count * theirs.count <= Self.comparisons && theirs.contains { shape.fits($0) }

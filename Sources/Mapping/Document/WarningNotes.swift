@@ -1,11 +1,11 @@
-/// Warnings while a body is walked: cheap notes of offsets, worded only once the body is known to be JSON.
+/// Collects warnings during a walk as cheap offsets; they are worded only once the body is known to be JSON.
 struct WarningNotes {
-    /// A body that does not fit at all would otherwise warn of each element.
+    /// The limit on notes: a body that does not fit at all could otherwise give a warning for every element.
     static let limit = 20
 
     struct Note {
         var kind: MappingWarning.Kind
-        /// The first place.
+        /// The offset of the first place.
         var offset: Int
         var model: String?
         var property: String?
