@@ -35,11 +35,11 @@ public struct Composer: Sendable {
     /// - Parameters:
     ///   - keyed: the offsets in the skeleton of objects whose members are the document's objects.
     ///   - observation: the document's own observation. A write or deletion after it makes the document stale. Without
-    /// it, the document counts as newer than all of them.
+    ///     it, the document counts as newer than all of them.
     ///   - mayHaveChanged: whether the pin with an index may show other values than the newest of its object. If not,
-    /// the pin is copied and `state` is not called for it.
+    ///     the pin is copied and `state` is not called for it.
     ///   - doubts: receives, for each doubtful member in the document, the time from which it is to be settled by
-    /// fetching.
+    ///     fetching.
     public func compose(
         skeleton: [UInt8],
         pins: [[UInt8]],

@@ -49,8 +49,8 @@ public struct ObjectState: Sendable, Equatable {
     ///   - new: the versions that the response shows.
     ///   - model: the object's model. If it is not declared, only the newest version is kept.
     ///   - asksFrom: called for each member that this response puts in doubt, with its pointer and the challenger.
-    /// Returns the time from which documents that show the member are fetched again. By default they are fetched at
-    /// once.
+    ///     Returns the time from which documents that show the member are fetched again. By default they are fetched at
+    ///     once.
     public mutating func merge(
         _ new: [Contribution],
         model: String,

@@ -1,26 +1,27 @@
-/// What a bare identity in the place of a model's object says.
+/// How a bare identity in place of a model's object is read.
 struct BareIdentity: Sendable {
-    /// The name that the model's objects have in the store.
+    /// The model name in the objects' keys.
     let objectName: String
-    /// Whether the number 7 and the string "7" name different objects.
+    /// Whether the number 7 and the string "7" identify different objects.
     let isStrict: Bool
     /// The key paths of the identity in an object, in every spelling.
     let paths: [[String]]
 
-    /// Nil where one value does not identify an object: the identity has several parts, or stands around the object.
+    /// Nil if a single value does not identify an object: the identity has several parts, or comes from the
+    /// surroundings.
     init?(_ model: CompiledModel) {
         let identity = model.reading.identity
         guard identity.count == 1, case .member(let paths, _) = identity[0] else { return nil }
         (objectName, isStrict, self.paths) = (model.objectName, model.distinguishesTypes, paths)
     }
 
-    /// The object that a JSON value names; nil if it is no identity.
+    /// The object that a JSON value identifies; nil if the value is no identity.
     func name(_ literal: UnsafeBufferPointer<UInt8>) -> ObjectName? {
         guard case .text(let text) = Identity.read(literal, isStrict: isStrict) else { return nil }
         return ObjectName(model: objectName, identity: text)
     }
 
-    /// The identity of an object, as it is spelled there.
+    /// The identity of an object, as spelled there.
     func literal(in object: [UInt8]) -> [UInt8]? {
         guard let object = JSONSlice(object) else { return nil }
         return paths.lazy.compactMap { object.value(at: $0[...]) }.first.map { Array($0.bytes) }
@@ -28,14 +29,15 @@ struct BareIdentity: Sendable {
 }
 
 extension MapRun {
-    /// How many objects a body may name to have them shown.
+    /// The most bare identities in a body that are expanded to objects.
     static let maximumNamed = 1_000
-    /// Past so many bytes of the view, no more objects are put in: one object may be named very often.
+    /// The size of the output, in bytes, beyond which no more objects are inserted: one object may be named very often.
     static let maximumExpanded = 4 << 20
 
-    /// Writes a bare identity, or the object that it names, where that is known: one level deep.
+    /// Writes a bare identity, or if it is known, the object that it names.
     ///
-    /// What is spelled otherwise than in the object stays, or nobody could write it back as it was.
+    /// Objects are inserted one level deep. An identity that is spelled differently within the object stays, because
+    /// the way back could not restore its spelling.
     mutating func bare(_ value: Value, as index: Int, position: Int?, key: Value?, mask: MemberMask) {
         guard !isWithinNamed, let identity = plan.models[index].bare, let name = withBytes(value, identity.name) else {
             return appendLiteral(value)
@@ -55,13 +57,13 @@ extension MapRun {
 }
 
 extension UnmapRun {
-    /// Whether an object is shown in the place of its bare identity.
+    /// Whether an object was inserted in place of its bare identity.
     func isNamed(_ value: Value) -> Bool {
         guard let synthetic, kind(value) == .object else { return false }
         return pointer(value).map { synthetic.contains($0) } ?? false
     }
 
-    /// Writes the bare identity of an object that is shown in the place of it.
+    /// Writes the bare identity of an object that was inserted in its place.
     mutating func bare(_ value: Value, as index: Int, into node: Int) throws(UnmapError) {
         let model = plan.models[index]
         let whole = builder.makeDetached()

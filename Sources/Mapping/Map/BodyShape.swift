@@ -1,14 +1,15 @@
-/// A body's rule with its names looked up.
+/// The compiled rule of a body, with the plans of its models.
 struct BodyShape {
-    /// One place of the body that holds objects of a model.
+    /// One place of the body that contains objects of a model.
     struct Content {
         var plan: Int
         var shape: BodyRule.Shape
-        /// The way to it, empty: the body itself.
+        /// The path to the place; empty for the body itself.
         var path: ValuePath
-        /// The same as the rule spells it.
+        /// The path as the rule spells it.
         var root: String
-        /// The member under which it is shown beside others: the last name of its path, if no other's is the same.
+        /// The member name under which it is shown beside others: the last name of its path, or the whole path if two
+        /// are the same.
         var name: String
     }
 
@@ -26,7 +27,7 @@ struct BodyShape {
         var rules = rule.also[...]
         while let rule = rules.popFirst() {
             let other = try Content(rule, plan)
-            // Of two at one place the first counts, as it does where a body is taken apart.
+            // Of two contents at one place the first counts, as in decomposition.
             if !([main] + others).contains(where: { $0.path == other.path }) { others.append(other) }
             rules += rule.also
         }
@@ -37,10 +38,10 @@ struct BodyShape {
         tellApart()
     }
 
-    /// Names those whose names are the same by their whole key paths, as the rule spells them.
+    /// Renames contents with equal names to their whole key paths, as the rule spells them.
     private mutating func tellApart() {
         var isChanged = true
-        // Such a path may be what another one's last name is, `a\.b`, which is then told apart in its turn.
+        // A whole path such as `a\.b` may equal the last name of another one, which must then be renamed too.
         while isChanged {
             isChanged = false
             var times: [[UInt8]: Int] = [:]
@@ -81,7 +82,7 @@ extension BodyShape.Content {
 }
 
 extension MapRun {
-    /// Writes the mapped view of the body; false: it is nothing that its rule speaks of.
+    /// Writes the mapped view of the body; returns false if the body does not match its rule.
     mutating func body(_ shape: BodyShape, mask: MemberMask) -> Bool {
         let text = documents[0].index
         guard let main = content(shape.main, isMain: true) else { return false }
@@ -90,7 +91,7 @@ extension MapRun {
         let body = Value(document: 0, node: 0)
         let others = shape.others.compactMap { other in content(other, isMain: false).map { (other, $0) } }
         if shape.main.path.steps.isEmpty {
-            // The body is an object of a model itself, and holds others besides.
+            // The body is itself an object of a model, and contains others.
             guard shape.main.shape == .one else { return write(shape.main, main, mask) }
             let start = output.count
             object(body, as: shape.main.plan, mask: mask) { run in
@@ -112,11 +113,13 @@ extension MapRun {
         return true
     }
 
-    /// Writes the envelope's properties into the object that the body is itself, and whose own come first.
+    /// Adds the envelope's properties to an object that is the whole body.
+    ///
+    /// The object's own properties take precedence.
     ///
     /// - Parameters:
-    ///   - start: where that object begins in the output.
-    ///   - names: of what else will be written into it.
+    ///   - start: the offset of that object in the output.
+    ///   - names: the names of the other contents, which are written later.
     private mutating func appendEnvelope(_ body: Value, as index: Int, start: Int, besides names: [String]) {
         guard let own = try? JSONIndex(Array(output[start...]) + [UInt8(ascii: "}")]) else { return }
         var shown = names
@@ -129,7 +132,7 @@ extension MapRun {
         if output.count == mark, output.last == UInt8(ascii: ",") { output.removeLast() }
     }
 
-    /// The value of a content; nil, with a warning if it is the main one, if its path leads nowhere.
+    /// The value of a content, or nil if its path leads nowhere; warns if it is the main one.
     private mutating func content(_ content: BodyShape.Content, isMain: Bool) -> Value? {
         let node = documents[0].index.value(at: content.path, of: 0)
         if node == nil, isMain {
@@ -144,7 +147,7 @@ extension MapRun {
             JSONString.append(content.name, to: &output)
             append(":")
             place.append(.name(content.name))
-            // What is nothing that the rule speaks of stays as it is, beside what is.
+            // A content that does not match the rule stays as it is.
             let start = output.count
             if !write(content, value, mask) {
                 output.removeLast(output.count - start)
@@ -154,7 +157,7 @@ extension MapRun {
         }
     }
 
-    /// Writes one content; false: there is no object where its rule speaks of one.
+    /// Writes one content; returns false if its value does not match the rule.
     private mutating func write(_ content: BodyShape.Content, _ value: Value, _ mask: MemberMask) -> Bool {
         let model = plan.models[content.plan].name
         switch (content.shape, kind(value)) {
@@ -184,7 +187,7 @@ extension MapRun {
         }
     }
 
-    /// Writes the elements that a body's rule speaks of: unlike in a relation, none may be a bare identity.
+    /// Writes the elements of a list content; unlike in a relation, none may be a bare identity.
     private mutating func elements(_ value: Value, as index: Int, mask: MemberMask) -> Bool {
         let text = documents[value.document].index
         let (start, model) = (output.count, plan.models[index].name)

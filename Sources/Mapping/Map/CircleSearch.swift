@@ -1,12 +1,13 @@
-/// Finds models that refer to each other without end.
+/// Finds models that refer to each other in endless circles.
 ///
-/// Children made of their parents' members (`@self`) must not lead back; and objects without identity must not refer to
-/// each other by relations to one object, for nothing could tell where such a chain ends. Trees, by way of lists, may.
+/// Children made of their parents' members (`@self`) must not lead back. Models without an identity must not form a
+/// circle of relations to one object, because such a chain would have no end. Circles through lists (trees) are
+/// allowed.
 struct CircleSearch {
     let declarations: [ModelDeclaration]
-    /// The properties of each model, those of its bases included.
+    /// The properties of each model, including those of its bases.
     private let members: [[PlanCompiler.Member]]
-    /// Whether objects of a model have no identity.
+    /// By model, whether its objects have no identity.
     private let isKeyless: [Bool]
     private let indexes: [String: Int]
 
@@ -44,18 +45,20 @@ struct CircleSearch {
         }
     }
 
-    /// A circle for each model that is the first, by declaration, of the shortest one through it, and of none before.
+    /// The circles to report.
+    ///
+    /// Each is the shortest one through its first declared model, and no model is the first of two.
     private func circles(along edges: [[Int]]) -> [[Int]] {
-        // Most models lie on no circle, and those that do reach each other.
+        // Most models are on no circle, and the models of a circle all reach each other.
         let groups = ReachableGroups(edges)
         var circles: [[Int]] = []
-        var told: Set<Int> = []
-        for start in declarations.indices where groups.isCircular(start) && !told.contains(start) {
+        var reported: Set<Int> = []
+        for start in declarations.indices where groups.isCircular(start) && !reported.contains(start) {
             guard let circle = shortestCircle(from: start, along: edges, within: groups), circle.min() == start else {
                 continue
             }
             circles.append(circle)
-            told.formUnion(circle)
+            reported.formUnion(circle)
         }
         return circles
     }
@@ -85,7 +88,7 @@ struct CircleSearch {
     }
 }
 
-/// Which nodes of a graph lead to each other (Tarjan's strongly connected components), found in one walk.
+/// The strongly connected components of a graph, found in one walk by Tarjan's algorithm.
 struct ReachableGroups {
     private let edges: [[Int]]
     private var group: [Int]
@@ -98,7 +101,8 @@ struct ReachableGroups {
         var lowest = numbers
         var open: [Int] = []
         var count = 0
-        // Each node on the way with the edge that is looked at next: no recursion, however long the chain.
+        // The nodes of the current path, each with the next edge to examine. There is no recursion, however long the
+        // chain.
         var way: [(node: Int, edge: Int)] = []
         for start in edges.indices where numbers[start] < 0 {
             way.append((start, 0))
@@ -132,9 +136,9 @@ struct ReachableGroups {
         }
     }
 
-    /// Whether two nodes lead to each other.
+    /// Whether two nodes reach each other.
     func areTogether(_ one: Int, _ other: Int) -> Bool { group[one] == group[other] }
 
-    /// Whether a node leads back to itself.
+    /// Whether a node reaches itself.
     func isCircular(_ node: Int) -> Bool { sizes[group[node]] > 1 || edges[node].contains(node) }
 }

@@ -1,28 +1,28 @@
-/// Shows bodies and objects as their models have them, and writes what is so shown as the upstream's JSON again.
+/// Maps bodies and objects to the form of their models, and back to the upstream's JSON.
 ///
-/// Pure and without failure on the way in: what does not fit is told in warnings. A rule without an envelope's model and
-/// without further objects is shown as its content alone, what the envelope's `root` leads to; else as an object of the
-/// envelope's properties and of each content under the last name of its `root`, or under all of it where two end in one.
+/// It is pure. Mapping never fails: parts that do not fit give warnings. A rule without an envelope model and further
+/// objects is shown as its content alone. Otherwise the mapped view is an object with the envelope's properties and
+/// each content. A content has the last name of its `root`, or the whole `root` if two end in the same name.
 public struct DocumentMapper: Sendable {
     let plan: MappingPlan
     private let strictModels: Set<String>
 
-    /// A mapper for the models of one upstream.
+    /// Creates a mapper for the models of one upstream.
     public init(models: Models) {
         plan = models.plan
         strictModels = Set(models.declarations.lazy.filter(\.distinguishesTypes).map { models.objectName(of: $0.name) })
     }
 
-    /// The mapped view of one body.
+    /// Maps one body.
     ///
     /// - Parameters:
-    ///   - body: as the upstream has it.
-    ///   - rule: what the route says of it.
-    ///   - context: what surrounds the body.
-    ///   - members: the properties of the content's objects that are asked for, `user.login` for one of a related object;
-    ///     nil: all. The identity is always shown.
-    ///   - known: what is known of objects that the body names by their bare identities: they are shown in the place of
-    ///     these, which are synthetic then. Bare identities within them stay.
+    ///   - body: the upstream's JSON.
+    ///   - rule: the route's rule for the body.
+    ///   - context: the surroundings of the body.
+    ///   - members: the requested properties of the content's objects, such as `user.login` for one of a related
+    ///     object. Nil requests all. The identity is always shown.
+    ///   - known: the JSON of objects that the body names by bare identities. They are inserted in place of these and
+    ///     count as synthetic. Bare identities within them stay.
     public func map(
         _ body: [UInt8],
         as rule: BodyRule,
@@ -47,17 +47,17 @@ public struct DocumentMapper: Sendable {
         return MappedBody(run)
     }
 
-    /// The mapped view of one object.
+    /// Maps one object.
     ///
     /// - Parameters:
-    ///   - payload: the object's JSON; references in it are shown as bare identities, or as objects where `resolve` knows
-    ///     their payloads. An object within itself is cut to its identity.
+    ///   - payload: the object's JSON. References in it are shown as objects if `resolve` returns their payloads, else
+    ///     as bare identities. An object within itself is reduced to its identity.
     ///   - model: the name of its model, or of its cluster's base.
-    ///   - context: what surrounded it.
-    ///   - members: the properties that are asked for; nil: all.
-    ///   - expandsRelations: whether related objects are shown whole where `resolve` knows them; else by their bare
-    ///     identities, and only key paths lead through references.
-    ///   - resolve: the payload of an object by its name.
+    ///   - context: the surroundings of the object.
+    ///   - members: the requested properties. Nil requests all.
+    ///   - expandsRelations: whether related objects are shown whole if `resolve` knows them. Otherwise they are shown
+    ///     as bare identities, and only key paths follow references.
+    ///   - resolve: returns the payload of an object by its name.
     public func mapObject(
         _ payload: [UInt8],
         model: String,
@@ -98,7 +98,7 @@ public struct DocumentMapper: Sendable {
         case .tooDeep:
             return MappingWarning(.tooDeep)
         case .malformed:
-            // An empty body is regular: 204, HEAD.
+            // An empty body is normal: 204, HEAD.
             guard body.contains(where: { $0 > 0x20 }) else { return nil }
             let hasMark = body.starts(with: [0xEF, 0xBB, 0xBF])
             return MappingWarning(
@@ -111,16 +111,16 @@ public struct DocumentMapper: Sendable {
 
 /// The mapped view of a body or an object.
 public struct MappedBody: Sendable, Equatable {
-    /// The mapped JSON, or the body as it came.
+    /// The mapped JSON, or the original body.
     public var body: [UInt8]
-    /// Whether the body is mapped; false: it is nothing that the rule speaks of.
+    /// Whether the body is mapped; false if it does not match its rule.
     public var isMapped: Bool
-    /// What did not fit; their pointers lead into the body as it came.
+    /// The warnings about parts that did not fit; their pointers refer to the original body.
     public var warnings: [MappingWarning]
-    /// Pointers into the mapped JSON: values that the upstream did not give but the models do, and objects in the place of
-    /// their bare identities.
+    /// Pointers into the mapped JSON, to values that come from the models' defaults and to objects inserted in place of
+    /// bare identities.
     public var synthetic: [String]
-    /// The objects that the body names by their bare identities; of very many not all.
+    /// The objects that the body names by bare identities, up to a limit.
     public var named: Set<ObjectName> = []
 
     init(unmapped body: [UInt8], _ warnings: [MappingWarning]) {
@@ -142,7 +142,7 @@ extension MappingWarning: Error {
 }
 
 extension DocumentMapper {
-    /// Those of the names that nothing in objects of the models is shown under; `user.login` is one of a related object.
+    /// The requested members that no object of the models shows, such as a misspelled `user.login`.
     public func unknownMembers(among members: [String], of models: [String]) -> [String] {
         let plans = models.compactMap { plan.index(of: $0) }
         return members.filter { !isKnown($0.split(separator: ".", omittingEmptySubsequences: false)[...], in: plans) }
@@ -162,7 +162,7 @@ extension DocumentMapper {
         }
     }
 
-    /// The plans with those that an object of a cluster may fall under.
+    /// The plans and all concrete plans of their clusters.
     private func family(of plans: [Int]) -> [Int] {
         var family = plans
         var position = 0
@@ -175,16 +175,18 @@ extension DocumentMapper {
 }
 
 extension DocumentMapper {
-    /// A mapped body as the upstream's JSON.
+    /// Writes a mapped body back as the upstream's JSON.
     ///
-    /// Null is written only where the mapped body has it, synthetic values only where they were changed or are named in
-    /// `members`, objects in the place of their bare identities as these; what is no property is left out, with a warning.
+    /// Null is written only where the mapped body has it. Synthetic values are written only if they were changed or are
+    /// named in `members`. Inserted objects become bare identities again. Members that are not properties are left out
+    /// with a warning.
     ///
     /// - Parameters:
-    ///   - body: the mapped view of a body, as `map` makes it of the same rule.
-    ///   - rule: what the route says of the body.
-    ///   - members: the properties of the content's objects that are written; nil: all.
-    ///   - synthetic: the pointers that `map` returned; nil: whatever equals its default counts as synthetic, with a warning.
+    ///   - body: the mapped view of a body, as returned by `map` for the same rule.
+    ///   - rule: the route's rule for the body.
+    ///   - members: the properties of the content's objects to write. Nil writes all.
+    ///   - synthetic: the pointers returned by `map`. If nil, every value equal to its default counts as synthetic,
+    ///     with a warning.
     public func unmap(
         _ body: [UInt8],
         as rule: BodyRule,
@@ -212,25 +214,25 @@ extension DocumentMapper {
     }
 }
 
-/// What a mapped body was written back as.
+/// The result of writing a mapped body back.
 public struct UnmappedBody: Sendable, Equatable {
     /// The upstream's JSON.
     public var body: [UInt8]
-    /// What has no way back; their pointers lead into the mapped body.
+    /// The warnings about values without a way back; their pointers refer to the mapped body.
     public var warnings: [MappingWarning]
 }
 
 /// Why a mapped body cannot be written back.
 public struct UnmapError: Error, Sendable, Equatable {
-    /// What was expected; never quotes the value.
+    /// What was expected; it never quotes the value.
     public var reason: String
-    /// Where in the mapped body.
+    /// The JSON pointer to the value in the mapped body.
     public var pointer: String?
     /// The property whose value has no way back.
     public var property: String?
     /// The model concerned.
     public var model: String?
-    /// The mapped value that has no way back, as JSON; no part of the description.
+    /// The mapped value without a way back, as JSON; it is not part of the description.
     public var value: [UInt8]?
 }
 
@@ -259,7 +261,7 @@ extension UnmapRun {
             let enveloped = shape.envelope.map { plan.models[$0].propertyNames } ?? []
             try object(body, as: shape.main.plan, into: WireBuilder.root, mask: mask, besides: names + enveloped)
             if let envelope = shape.envelope {
-                // What the main content has of that name was written with it.
+                // A property with the same name was written with the main content.
                 let others = memberNames(of: body).filter { !enveloped.contains($0) }
                 let own = plan.models[choose(shape.main.plan, for: body)].propertyNames
                 try object(body, as: envelope, into: WireBuilder.root, mask: .excluding(own + names), besides: others)

@@ -10,7 +10,7 @@ extension MapRun {
         completions: [Completion]
     ) -> Bool {
         guard let found else {
-            // Nothing but what completes it.
+            // The child consists only of completions.
             return !completions.isEmpty && object(nil, as: relation.plan, mask: mask, completions: completions)
         }
         if isNull(found) {
@@ -38,7 +38,7 @@ extension MapRun {
         if case .itself = property.source {
             let before = warnings.count
             let isPresent = object(value, as: index, mask: mask, completions: completions, isItself: true)
-            // Nothing is missing of a child that is not there.
+            // A child that is not there lacks nothing, so it gives no warnings.
             if !isPresent { warnings.removeLast(warnings.count - before) }
             return isPresent
         }
@@ -46,7 +46,7 @@ extension MapRun {
             object(value, as: index, mask: mask, completions: completions)
             return true
         }
-        // What completes it would be written back into it.
+        // With completions the identity is not expanded: they would be written back into the inserted object.
         let isShown = element(value, as: index, mask: mask, expands: completions.isEmpty)
         guard !completions.isEmpty else { return isShown }
         guard !isShown else {
@@ -125,7 +125,7 @@ extension MapRun {
         append("}")
     }
 
-    /// The members of an object that another of the same name follows, which counts.
+    /// The members of an object that a later one with the same name overrides.
     private func repeatedMembers(of object: Int, _ text: JSONIndex) -> Set<Int> {
         var last: [MemberPath: Int] = [:]
         var repeated: Set<Int> = []
@@ -137,7 +137,7 @@ extension MapRun {
         return repeated
     }
 
-    /// Writes an array of objects of a model; `levels` arrays may lie in one another.
+    /// Writes an array of objects of a model, nested at most `levels` deep.
     mutating func list(_ value: Value, as index: Int, mask: MemberMask, levels: Int = 1) {
         append("[")
         let text = documents[value.document].index
@@ -159,10 +159,10 @@ extension MapRun {
         append("]")
     }
 
-    /// Writes what stands in the place of one object.
+    /// Writes a value in place of one object.
     ///
-    /// Null keeps its place, and so does an empty string, by which some say that there is nothing; for a bare identity see
-    /// `bare`. Anything else is quarantined.
+    /// Null stays, and so does an empty string, which some APIs write for nothing. Bare identities are left to `bare`.
+    /// Any other value is quarantined.
     private mutating func element(
         _ value: Value,
         as index: Int,
@@ -192,7 +192,8 @@ extension MapRun {
         }
     }
 
-    /// Writes the object that a reference names, or its bare identity if it is unknown or being written already.
+    /// Writes the object that a reference names, or its bare identity if the object is unknown or already being
+    /// written.
     private mutating func expand(_ value: Value, as index: Int, position: Int?, key: Value?, mask: MemberMask) {
         guard let name = withBytes(value, { Reference.name(at: 0..<$0.count, in: $0) }) else { return append("null") }
         if expandsRelations, !expanding.contains(name), expansions < Self.maximumExpansions,

@@ -1,19 +1,19 @@
 extension MapRun {
-    /// What one pass over an object's members finds.
+    /// The result of one pass over an object's members.
     struct Members {
-        /// The value of each slot: of the object itself, or of one that a key path leads to by a reference.
+        /// The value of each slot, from the object itself or from one that a key path reached through a reference.
         var values: [Value?]
-        /// Members that no property reads, if they are to be shown: names and values.
+        /// Undeclared members that are to be shown: names and values.
         var undeclared: [(name: Int, value: Int)] = []
-        /// Whether a key path was blocked, so that something was found after all.
+        /// Whether a key path was blocked; the object then contained something after all.
         var isBlocked = false
-        /// The places on the way to others that were met.
+        /// The inner nodes of the source tree that were visited.
         var entered: [Int] = []
 
         var isEmpty: Bool { !isBlocked && values.allSatisfy { $0 == nil } }
     }
 
-    /// Reads an object along its model's sources.
+    /// Reads the members of an object that its model's sources name.
     mutating func members(of object: Value?, _ model: ModelPlan) -> Members {
         var members = Members(values: [Value?](repeating: nil, count: model.sources.slotCount))
         guard let object, kind(object) == .object else { return members }
@@ -38,7 +38,7 @@ extension MapRun {
             let place = model.sources.nodes[child]
             if place.slot >= 0 ? members.values[place.slot] != nil : members.entered.contains(child) {
                 warnOfRepetition(at: Value(document: document, node: value), model.name)
-                // With it goes what key paths found in the one before.
+                // The values found below the earlier member go too.
                 forget(child, model.sources, &members)
             }
             if place.slot >= 0 { members.values[place.slot] = Value(document: document, node: value) }
@@ -49,7 +49,7 @@ extension MapRun {
             } else if index.isNull(value) {
                 fill(child, with: Value(document: document, node: value), model.sources, &members)
             } else if let name = reference(Value(document: document, node: value)) {
-                // Of what is not known nothing is shown, and nothing is wrong.
+                // Nothing is shown of an unknown object, and it is no fault.
                 guard let object = referred(by: name, at: Value(document: document, node: value)) else { return }
                 let index = documents[object.document].index
                 read(object.node, at: child, document: object.document, index, model, &members)
@@ -65,7 +65,7 @@ extension MapRun {
         warn(.keyCollision, "A member occurs twice in one object; the last counts.", at: value, model: model)
     }
 
-    /// Takes back what was found at a place and below it.
+    /// Discards the values found at a node and below it.
     private func forget(_ node: Int, _ sources: SourceTree, _ members: inout Members) {
         let place = sources.nodes[node]
         if place.slot >= 0 { members.values[place.slot] = nil } else { members.entered.removeAll { $0 == node } }
@@ -82,7 +82,7 @@ extension MapRun {
         }
     }
 
-    /// Null on the way is null at the end of it: that there is nothing was said.
+    /// Null in the middle of a path makes the values below it null: the upstream says that there are none.
     private func fill(_ node: Int, with null: Value, _ sources: SourceTree, _ members: inout Members) {
         for child in sources.nodes[node].children.values {
             let slot = sources.nodes[child].slot
@@ -91,13 +91,13 @@ extension MapRun {
         }
     }
 
-    /// The object that a value names; nil for what is no reference.
+    /// The object that a reference literal names; nil for other values.
     private func reference(_ value: Value) -> ObjectName? {
         guard resolve != nil, kind(value) == .string else { return nil }
         return withBytes(value) { Reference.isReference($0, at: 0) ? Reference.name(at: 0..<$0.count, in: $0) : nil }
     }
 
-    /// The object that a reference on the way of a key path names, if it is known.
+    /// The object that a reference on a key path names, if it is known.
     private mutating func referred(by name: ObjectName, at value: Value) -> Value? {
         guard expansions < Self.maximumExpansions, let payload = resolve?(name), let object = make(payload, of: value),
             kind(object) == .object
@@ -114,7 +114,7 @@ extension MapRun {
 
     // MARK: The value of a property
 
-    /// The value that a source gives; nil if there is none.
+    /// The value of a source, if there is one.
     mutating func find(_ source: PropertyPlan.Source, _ members: Members, _ model: String) -> Value? {
         switch source {
         case .members(let slots, let tail):
@@ -148,7 +148,7 @@ extension MapRun {
         return list(at: first, tail, model)
     }
 
-    /// Folds several sources into one object; nil if none is there.
+    /// Combines several sources into one object; nil if none of them has a value.
     private mutating func fold(
         _ parts: [(name: [UInt8], source: PropertyPlan.Source)],
         _ members: Members,
@@ -181,7 +181,7 @@ extension MapRun {
         }
     }
 
-    /// The nearest object of a declared model around this one; what wraps a body is one by the envelope's model only.
+    /// The enclosing object of a declared model; the wrapper of a body counts only if `envelope` names its model.
     private var parent: Value? { frames.count > 1 ? frames[frames.count - 2].object : nil }
 
     /// The outermost object of the body.
@@ -190,7 +190,7 @@ extension MapRun {
         return kind(body) == .object ? body : frames.first?.object
     }
 
-    /// Null on the way is null at the end of it, as in the object itself.
+    /// Reads a path; null in the middle of it is null at its end, as in the object itself.
     private func find(_ path: ValuePath, of object: Value) -> Value? {
         let index = documents[object.document].index
         var value = object.node
@@ -210,8 +210,9 @@ extension MapRun {
 
     // MARK: Steps over arrays
 
-    /// The list that steps over arrays make of a value; its positions are those of the array, with null where an element
-    /// has no such member.
+    /// The list that a path over arrays collects from a value.
+    ///
+    /// It keeps the array's positions, with null for elements without the member.
     private mutating func list(at value: Value, _ steps: ArraySlice<ValuePath.Step>, _ model: String) -> Value? {
         if isNull(value) || (kind(value) == .array && steps.count == 1) { return value }
         guard kind(value) == .array || kind(value) == .object else {

@@ -1,14 +1,16 @@
-/// One mapping of one body: what is read, what is written, and what was noticed on the way.
+/// One mapping of one body: its input, its output, and its warnings.
 ///
-/// Recursion follows related objects only, and no deeper than `maximumNesting`.
+/// Only related objects are mapped recursively, at most `maximumNesting` deep.
 struct MapRun {
-    /// How many objects of declared models may lie in one another; further ones are shown as the upstream has them.
+    /// The maximum nesting of objects of declared models.
     ///
-    /// Each costs a few kilobytes of stack.
+    /// Deeper ones are shown as the upstream sent them. Each level costs a few kilobytes of stack.
     static let maximumNesting = 128
-    /// How many objects are put in for references, so that a few that refer to each other cannot fill the memory.
+    /// The maximum number of objects inserted for references.
+    ///
+    /// A few that refer to each other could otherwise fill the memory.
     static let maximumExpansions = 10_000
-    /// A body that does not fit at all would otherwise warn of each member.
+    /// The maximum number of warnings; a body that does not fit at all could otherwise give one for every member.
     static let maximumWarnings = 100
 
     /// A value, or the name of a member, in one of the run's documents.
@@ -17,32 +19,32 @@ struct MapRun {
         var node: Int
     }
 
-    /// A text that values are read from: the body, and what is made on the way of context, parts and lists.
+    /// A text that values are read from: the body, or JSON made from context, parts and lists.
     struct Document {
         var index: JSONIndex
-        /// The value of the body that it was made of.
+        /// The value of the body that it was made from.
         var origin: Value?
     }
 
     /// An object that is being mapped.
     struct Frame {
-        /// Nil for a child of which there is nothing but what completes it.
+        /// Nil for a child that consists only of completions.
         var object: Value?
-        /// Its position, if it is an element of a list.
+        /// The object's index, if it is an element of a list.
         var position: Int?
-        /// Its name, if it is a member of a keyed relation.
+        /// The object's name, if it is keyed by name.
         var key: Value?
     }
 
-    /// A value of an outer object that takes the place of a child's property.
+    /// A value of an outer object that replaces a child's property.
     struct Completion {
-        /// The names from the child on.
+        /// The property names, starting at the child.
         var path: ArraySlice<String>
         var value: Value
         var property: PropertyPlan
     }
 
-    /// A step to where the run writes.
+    /// A step on the path to the current output position.
     enum Step {
         case name(String)
         case index(Int)
@@ -50,28 +52,30 @@ struct MapRun {
 
     let plan: MappingPlan
     let context: MappingContext
-    /// What is known of the objects that references name; nil: the text holds no references.
+    /// Returns the JSON of the object that a reference names; nil if the text has no references.
     let resolve: ((ObjectName) -> [UInt8]?)?
-    /// Whether related objects are put in for references; else only key paths lead through them.
+    /// Whether references are replaced by related objects; if not, only key paths follow them.
     let expandsRelations: Bool
-    /// Names of models whose identities tell numbers and strings apart.
+    /// The models whose identities distinguish numbers from strings.
     let strictModels: Set<String>
     var documents: [Document]
     var output: [UInt8] = []
     var frames: [Frame] = []
-    /// Where the run writes, for the pointers of synthetic values.
+    /// The current output position, for the pointers of synthetic values.
     var place: [Step] = []
     var warnings: [MappingWarning] = []
     var synthetic: [String] = []
     /// The objects whose references are being expanded, outermost first.
     var expanding: [ObjectName] = []
     var expansions = 0
-    /// What is known of objects that the body names by their bare identities, and which it names.
+    /// The known JSON of objects that the body may name by bare identities.
+    ///
+    /// The ones it does name are collected in `named`.
     let known: [ObjectName: [UInt8]]
     var named: Set<ObjectName> = []
-    /// Whether the run is within an object that is shown for its bare identity.
+    /// Whether the run is within an object inserted for a bare identity.
     var isWithinNamed = false
-    /// Coercions that were warned of: one warning for each property is enough.
+    /// The properties with a coercion warning; one per property is enough.
     var coerced: Set<String> = []
 
     init(
@@ -106,14 +110,14 @@ struct MapRun {
         documents[value.document].index.slice(value).withBytes(body)
     }
 
-    /// Makes a value of JSON that is not in the body; nil if it is nested too deep.
+    /// Creates a value from JSON outside the body; nil if it is nested too deep.
     mutating func make(_ json: [UInt8], of origin: Value?) -> Value? {
         guard let index = try? JSONIndex(json) else { return nil }
         documents.append(Document(index: index, origin: origin))
         return Value(document: documents.count - 1, node: 0)
     }
 
-    /// Appends a value as the upstream has it; references in it as bare identities.
+    /// Appends a value as the upstream sent it, with bare identities in place of references.
     mutating func appendLiteral(_ value: Value) {
         let literal = documents[value.document].index.bytes(value.node)
         if resolve == nil {
@@ -146,7 +150,7 @@ struct MapRun {
     ) {
         let subject = MappingWarning.Subject(kind: kind, model: model, property: property)
         if warnings.count >= Self.maximumWarnings {
-            // Many of one kind keep none of another from being told of.
+            // Many warnings of one kind must not suppress those of another.
             if let known = warnings.firstIndex(where: { $0.subject == subject }) { return warnings[known].count += 1 }
             guard warnings.count < 2 * Self.maximumWarnings else { return }
         }
@@ -155,7 +159,7 @@ struct MapRun {
         warnings.append(MappingWarning(kind, message, pointer: pointer, model: model, property: property))
     }
 
-    /// Warns of the value of a property.
+    /// Warns about the value of a property.
     mutating func warn(
         _ kind: MappingWarning.Kind,
         _ message: String,
@@ -166,13 +170,13 @@ struct MapRun {
         warn(kind, message, at: value, within: rest, model: property.model, property: property.name)
     }
 
-    /// Where in the body a value is; nil for what is not of the body.
+    /// The JSON pointer of a value in the body; nil for values from elsewhere.
     private func pointer(to value: Value) -> String? {
         if value.document == 0 { return documents[0].index.pointer(to: value.node) }
         return documents[value.document].origin.flatMap(pointer)
     }
 
-    /// The JSON pointer of what is being written.
+    /// The JSON pointer of the current output position.
     var outputPointer: String {
         place.reduce(into: "") { pointer, step in
             switch step {
@@ -191,10 +195,10 @@ extension MapRun {
     /// Writes one object.
     ///
     /// - Parameters:
-    ///   - object: nil for a child of which there is nothing but what completes it.
-    ///   - isItself: whether the object is its parent's members over again; it then need not be there.
-    ///   - extra: writes further members, which the body's rule maps.
-    /// - Returns: whether anything of it was there.
+    ///   - object: nil for a child that consists only of completions.
+    ///   - isItself: whether the object is made of its parent's members (`@self`); it may then be absent.
+    ///   - extra: writes further members from the body's rule.
+    /// - Returns: whether any part of it was there.
     @discardableResult
     mutating func object(
         _ object: Value?,
@@ -230,7 +234,7 @@ extension MapRun {
             guard let inner = mask.member(property.name) ?? (isAlwaysShown ? .all : nil) else { continue }
             let madeBefore = documents.count
             let isShown = show(property, of: model, members, mask: inner, completions, start: start)
-            // What surrounds an object says nothing of it.
+            // Values from the surroundings do not show that the object is there.
             let isCompleted = completions.contains { $0.path.first == property.name }
             if isShown, !property.isFromContext || isCompleted { isPresent = true }
             documents.removeLast(documents.count - madeBefore)
@@ -246,7 +250,7 @@ extension MapRun {
         return isPresent
     }
 
-    /// The plan of the concrete model; nil if none of a cluster wants the object and nothing is declared of all.
+    /// The plan of the concrete model; nil if no choice of the cluster fits and the base declares nothing.
     private mutating func choose(_ index: Int, for object: Value?) -> Int? {
         guard let object else { return choose(index, forNothing: JSONSlice(Array("{}".utf8), 0..<2)) }
         let text = documents[object.document].index
@@ -265,7 +269,7 @@ extension MapRun {
         return chosen
     }
 
-    /// The same for a child of which there is nothing but what completes it: it counts as empty.
+    /// The same for a child that consists only of completions, treated as an empty object.
     private func choose(_ index: Int, forNothing empty: JSONSlice) -> Int {
         var chosen = index
         for _ in 0..<8 {
@@ -276,9 +280,9 @@ extension MapRun {
         return chosen
     }
 
-    /// Writes one property, if there is anything to show.
+    /// Writes one property, if it has a value.
     ///
-    /// - Returns: whether something of the upstream's is shown.
+    /// - Returns: whether a value of the upstream is shown.
     private mutating func show(
         _ property: PropertyPlan,
         of model: ModelPlan,
@@ -293,7 +297,7 @@ extension MapRun {
         if mark > start { append(",") }
         output.append(contentsOf: property.key)
 
-        // The more specific path wins: what completes this property from outside is the longest there is.
+        // The longest path wins: a completion from outside replaces the property's own value.
         var effective = property
         let found: Value?
         if let completion = completions.first(where: { $0.path.count == 1 && $0.path.first == property.name }) {
@@ -330,7 +334,7 @@ extension MapRun {
         return false
     }
 
-    /// Writes the members that no property reads, under their own names, each once.
+    /// Writes the undeclared members under their own names, each once.
     private mutating func showUndeclared(_ members: Members, of model: ModelPlan, mask: MemberMask, start: Int) {
         guard !members.undeclared.isEmpty, let document = frames.last?.object?.document else { return }
         let index = documents[document].index
@@ -350,7 +354,7 @@ extension MapRun {
 }
 
 extension PropertyPlan {
-    /// Takes over what a completing property says of the value, if it says anything.
+    /// Takes over the relation and the conversion of a completing property, if it declares them.
     fileprivate mutating func adopt(_ completing: PropertyPlan) {
         if let relation = completing.relation { self.relation = relation }
         if !completing.conversion.isTrivial { conversion = completing.conversion }
@@ -369,7 +373,7 @@ extension MapRun {
     /// - Returns: whether it is shown.
     mutating func value(_ found: Value, of property: PropertyPlan) -> Bool {
         let conversion = property.conversion
-        // A value map may know a word for null.
+        // A value map may have an entry for null.
         if isNull(found), conversion.refusesNull || conversion.converter == nil {
             return null(found, of: property)
         }
@@ -393,7 +397,7 @@ extension MapRun {
         return false
     }
 
-    /// Writes null where null was seen.
+    /// Writes null for a null in the source.
     mutating func null(_ value: Value, of property: PropertyPlan) -> Bool {
         if property.conversion.refusesNull {
             warn(.unexpectedNull, "Property \(property.name) is null.", at: value, of: property)
@@ -403,7 +407,7 @@ extension MapRun {
         return true
     }
 
-    /// Warns of a coercion, once for each property.
+    /// Warns of a coercion, once per property.
     mutating func noteCoercion(of value: Value, _ property: PropertyPlan, model: String? = nil) {
         let model = model ?? property.model
         guard coerced.insert("\(model).\(property.name)").inserted else { return }
@@ -411,7 +415,9 @@ extension MapRun {
         warn(.coerced, message, at: value, model: model, property: property.name)
     }
 
-    /// Writes what came of a conversion; what it does not know stays as the upstream has it, with a warning.
+    /// Writes the result of a conversion.
+    ///
+    /// A value that it does not accept stays as the upstream sent it, with a warning.
     private mutating func write(_ result: ConversionResult, of value: Value, _ property: PropertyPlan) -> Bool {
         switch result {
         case .value(let json):

@@ -1,15 +1,15 @@
-/// What the models of one upstream say of the mapped view, compiled once: while mapping, no declaration is read again.
+/// The mapped view of one upstream's models, compiled once; mapping reads no declarations.
 struct MappingPlan: Sendable {
-    /// The plans of the declared models in their order, then those that clusters need besides.
+    /// The plans of the declared models in their order, followed by additional ones for clusters.
     var models: [ModelPlan] = []
     private var indexes: [String: Int] = [:]
 
-    /// Nothing is declared.
+    /// The plan of no models.
     static let none = MappingPlan()
 
     private init() {}
 
-    /// Compiles; the error is the first of `mistakes`.
+    /// Compiles the declarations; throws the first of the compiler's mistakes.
     init(_ declarations: [ModelDeclaration]) throws(MappingError) {
         var compiler = PlanCompiler(declarations)
         compiler.compile()
@@ -18,28 +18,28 @@ struct MappingPlan: Sendable {
         for (index, declaration) in declarations.enumerated() { indexes[declaration.name] = index }
     }
 
-    /// The plan of a declared model.
+    /// The index of a declared model's plan.
     func index(of model: String) -> Int? { indexes[model] }
 }
 
 /// How objects of one model are mapped.
 struct ModelPlan: Sendable {
     let name: String
-    /// In the order in which they are shown; those that complete a child have a path in `completes`.
+    /// The properties in display order; those that complete a child have a path in `completes`.
     private(set) var properties: [PropertyPlan] = []
-    /// Those that do not complete a child, by name.
+    /// The indexes of the properties that do not complete a child, by name.
     private var places: [String: Int] = [:]
-    /// Where the properties are read.
+    /// The places that the properties are read from.
     var sources = SourceTree()
     /// Whether undeclared members are shown as well.
     var sharesAll: Bool
-    /// Whether a string or number in the place of an object is its identity.
+    /// Whether a string or number in place of an object is its identity.
     var hasIdentity: Bool
-    /// Which object that is; nil where it does not say.
+    /// How such an identity is read; nil if it does not name a single object.
     var bare: BareIdentity?
-    /// The concrete plans that an object may fall under, in the order in which they are tried.
+    /// The concrete plans of a cluster, in the order in which they are tried.
     var choices: [Choice] = []
-    /// Properties that lie within what others write: they are written back last, to fill in what is missing.
+    /// Properties within values that other properties write; they are written back last, to fill in what is missing.
     var derived: Set<Int> = []
     /// The order in which properties are written back.
     var writingOrder: [Int] = []
@@ -50,17 +50,17 @@ struct ModelPlan: Sendable {
         var plan: Int
     }
 
-    /// A plan that has no properties yet.
+    /// Creates a plan without properties.
     init(name: String, sharesAll: Bool, hasIdentity: Bool) {
         self.name = name
         self.sharesAll = sharesAll
         self.hasIdentity = hasIdentity
     }
 
-    /// Whether there is any member of an object that this plan reads.
+    /// Whether the plan reads any member of an object.
     var readsMembers: Bool { sources.slotCount > 0 }
 
-    /// What its properties are shown as, but for those that complete a child.
+    /// The names of the shown properties; those that complete a child are not among them.
     var propertyNames: [String] { properties.lazy.filter(\.completes.isEmpty).map(\.name) }
 
     /// The index of the property that is shown under a name.
@@ -68,32 +68,32 @@ struct ModelPlan: Sendable {
         places[name].flatMap { properties[$0].name.utf8.elementsEqual(name.utf8) ? $0 : nil }
     }
 
-    /// Adds a property behind the others.
+    /// Appends a property.
     mutating func append(_ property: PropertyPlan) {
         if property.completes.isEmpty, places[property.name] == nil { places[property.name] = properties.count }
         properties.append(property)
         properties[properties.count - 1].model = name
     }
 
-    /// Changes a property, but for its name.
+    /// Changes a property; its name must stay the same.
     mutating func update(_ index: Int, _ change: (inout PropertyPlan) -> Void) { change(&properties[index]) }
 }
 
 /// How one property is read, shown and written back.
 struct PropertyPlan: Sendable {
-    /// Where a value comes from.
+    /// The source of a value.
     indirect enum Source: Sendable {
-        /// The first of these members that is there; then the steps over arrays, if any.
+        /// The first of these members that is present; then the steps over arrays, if any.
         case members(slots: [Int], tail: ArraySlice<ValuePath.Step>)
-        /// What surrounds the object.
+        /// A value from the object's surroundings.
         case context(ContextSource)
         /// The object itself: a child made of its parent's members.
         case itself
-        /// Several sources, folded into one object.
+        /// Several sources, combined into one object.
         case parts([(name: [UInt8], source: Source)])
     }
 
-    /// A value from the context, its key path compiled.
+    /// A value from the context, with its key path compiled.
     enum ContextSource: Sendable {
         case url
         case capture(String)
@@ -104,39 +104,39 @@ struct PropertyPlan: Sendable {
         case key
     }
 
-    /// A relation, its model compiled.
+    /// A relation, with its model compiled.
     struct Related: Sendable {
         enum Shape: Sendable { case one, many, keyed }
         var shape: Shape
         var plan: Int
     }
 
-    /// Where a value goes when it is written back.
+    /// The destination of a value that is written back.
     enum Output: Sendable {
         case none
         case place(Place)
-        /// Into the members of the object itself.
+        /// The members of the object itself.
         case itself
-        /// Each part of the folded object to its own place.
+        /// A separate place for each part of the combined object.
         indirect case parts([(name: [UInt8], output: Output)])
-        /// Nowhere, for the list or the object that holds the object gives it again.
+        /// None, because the list or the object around the object determines the value.
         case given(ContextSource)
     }
 
-    /// A place of the upstream's JSON.
+    /// A place in the upstream's JSON.
     struct Place: Sendable {
-        /// The object that the path begins at.
+        /// The object in which the path begins.
         enum Origin: Sendable { case object, parent, root }
         var origin: Origin
         var path: ValuePath
     }
 
     let name: String
-    /// The name of the model whose objects are shown with it.
+    /// The name of the model under which it is shown.
     var model = ""
     /// `"name":`, ready to be copied.
     let key: [UInt8]
-    /// For a write path, the names of the children's properties that it leads through; else empty.
+    /// For a write path, the names of the children's properties on it; otherwise empty.
     let completes: [String]
     var source: Source
     var relation: Related?
@@ -146,16 +146,16 @@ struct PropertyPlan: Sendable {
     var output: Output
     /// Whether it is part of the identity, which is always shown.
     var isIdentity = false
-    /// Whether the value comes from what surrounds the object.
+    /// Whether the value comes from the object's surroundings.
     var isFromContext: Bool { if case .context = source { true } else { false } }
-    /// How many arrays of a list of related objects may lie in one another, by the steps over arrays of its key path.
+    /// The maximum nesting of arrays in a list of related objects: the number of `[]` steps in its key path.
     var listLevels: Int {
         guard case .members(_, let tail) = source else { return 1 }
         return max(1, tail.count { $0 == .each })
     }
-    /// Of a relation: the properties of the same model that complete it.
+    /// For a relation, the properties of the same model that complete it.
     var completedBy: [Int] = []
-    /// Of a write path: the default of the property that it completes.
+    /// For a write path, the default of the property that it completes.
     var completedDefault: [UInt8]?
 }
 
@@ -170,24 +170,24 @@ extension PropertyPlan.Output {
     }
 }
 
-/// Where the properties of one model are read, as a tree of member names to be walked along with an object.
+/// The sources of one model's properties, as a tree of member names that is walked along with an object.
 struct SourceTree: Sendable {
-    /// One place of the object.
+    /// One place in the object.
     struct Node: Sendable {
-        /// A bit for each hash of a child's name: most members of an object are rejected by this alone.
+        /// A bit for each hash of a child's name; it rejects most members of an object by itself.
         var filter: UInt64 = 0
-        /// The nodes of the children by their names.
+        /// The nodes of the children, by name.
         var children: [[UInt8]: Int] = [:]
-        /// The number of the value that is read here, else -1.
+        /// The slot of the value that is read here, or -1.
         var slot = -1
-        /// Whether a bare identity may stand here, so that there is nothing below it.
+        /// Whether a bare identity may occur here, so that a path leading on finds nothing.
         var mayBeBare = false
     }
 
     private(set) var nodes = [Node()]
     private(set) var slotCount = 0
 
-    /// The slot of the value at these names, made if it is not there.
+    /// The slot of the value at these names; creates it if needed.
     mutating func slot(at names: [[UInt8]]) -> Int {
         let node = insert(names)
         if nodes[node].slot < 0 {
@@ -197,7 +197,7 @@ struct SourceTree: Sendable {
         return nodes[node].slot
     }
 
-    /// Notes that a bare identity may stand at these names.
+    /// Allows a bare identity at these names.
     mutating func allowBare(at names: [[UInt8]]) { nodes[insert(names)].mayBeBare = true }
 
     /// The child of a node by its unescaped name.
@@ -227,11 +227,11 @@ struct SourceTree: Sendable {
     }
 }
 
-/// The way to a value within an object, ready to be compared with JSON byte by byte.
+/// A key path within an object, ready to be compared with JSON byte by byte.
 struct ValuePath: Sendable, Hashable {
     /// One step.
     enum Step: Sendable, Hashable {
-        /// To the member with this name, as UTF-8: names that are canonically equivalent differ in JSON.
+        /// To the member with this name, in UTF-8: canonically equivalent names differ in JSON.
         case member([UInt8])
         /// To each element.
         case each
@@ -241,10 +241,10 @@ struct ValuePath: Sendable, Hashable {
 
     init(_ steps: [Step]) { self.steps = steps }
 
-    /// The path to a member by its plain name.
+    /// The path to a member with a plain name.
     init(member name: String) { steps = [.member(Array(name.utf8))] }
 
-    /// Reads a spelling; nil for what is no key path.
+    /// Parses a key path; nil if it is malformed.
     init?(_ text: String) {
         guard let steps = KeyPathSyntax.steps(of: text) else { return nil }
         self.steps = steps.map { step in
@@ -255,20 +255,20 @@ struct ValuePath: Sendable, Hashable {
         }
     }
 
-    /// The names of the leading steps, up to the first over an array.
+    /// The names of the leading steps, up to the first step over an array.
     var leadingNames: [[UInt8]] {
         steps.prefix { $0 != .each }.compactMap { if case .member(let name) = $0 { name } else { nil } }
     }
 
-    /// What comes behind the leading names.
+    /// The steps after the leading names.
     var tail: ArraySlice<Step> { steps.drop { $0 != .each } }
 
-    /// The paths that lead to this one, the outermost first.
+    /// The proper prefixes of the path, shortest first.
     var outer: [ValuePath] { steps.indices.dropFirst().map { ValuePath(Array(steps[..<$0])) } }
 }
 
 extension JSONIndex {
-    /// The value at a key path of an object; nil if a member on the way is missing or no object.
+    /// The value at a key path of an object; nil if a member on the path is missing or not an object.
     func value(at path: ValuePath, of object: Int) -> Int? {
         var value = object
         for case .member(let name) in path.steps {
@@ -280,12 +280,12 @@ extension JSONIndex {
 }
 
 extension CompiledCondition {
-    /// Whether the object at a node fulfils it.
+    /// Whether the object at a node fulfils the condition.
     func holds(for object: Int, in index: JSONIndex) -> Bool {
         index.kind(object) == .object && holds(for: index.slice(object))
     }
 
-    /// The first names of the key paths that it asks for.
+    /// The first names of the key paths that the condition reads.
     var members: [[UInt8]] {
         switch self {
         case .has(let path), .member(let path, _): path.prefix(1).map { Array($0.utf8) }

@@ -1,13 +1,13 @@
-/// Which properties of an object are asked for; `user.login` asks for one of a related object.
+/// The requested properties of an object, such as `user.login` for one of a related object.
 struct MemberMask: Sendable {
     private var children: [String: MemberMask] = [:]
 
-    /// Everything.
+    /// Requests everything.
     static let all = MemberMask()
 
     private init() {}
 
-    /// Nil asks for everything.
+    /// Creates a mask from property paths; nil requests everything.
     init(_ members: [String]?) {
         guard let members else { return }
         isEverything = false
@@ -17,10 +17,10 @@ struct MemberMask: Sendable {
     }
 
     private var isEverything = true
-    /// Names that are not asked for though everything else is.
+    /// The exceptions when everything else is requested.
     var excluded: [String] = []
 
-    /// Everything but members with these names.
+    /// Requests everything but members with these names.
     static func excluding(_ names: [String]) -> MemberMask {
         var mask = MemberMask.all
         mask.excluded = names
@@ -38,10 +38,10 @@ struct MemberMask: Sendable {
         }
     }
 
-    /// Whether a property is asked for by its name, not with everything else.
+    /// Whether a property is requested by name, not with everything else.
     func names(_ name: String) -> Bool { !isEverything && children[name] != nil }
 
-    /// What is asked for of a property's value; nil if the property is not.
+    /// The mask for a property's value; nil if the property is not requested.
     func member(_ name: String) -> MemberMask? {
         isEverything ? (excluded.contains(name) ? nil : .all) : children[name]
     }

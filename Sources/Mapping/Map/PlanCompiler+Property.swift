@@ -1,9 +1,9 @@
 extension PlanCompiler {
-    /// Compiles one property and notes where it is read.
+    /// Compiles one property and adds its sources.
     mutating func property(_ member: Member, into sources: inout SourceTree) throws(MappingError) -> PropertyPlan {
         let declaration = member.declaration
         let model = declarations[member.model].name
-        // The name of an identity that no property shows is made from its key path.
+        // The name of a hidden identity is derived from its key path.
         if member.index != nil { try checkName(of: declaration, model) }
         try checkConsistency(of: declaration, model)
         let naming = MemberNaming(declarations[member.model].naming)
@@ -68,7 +68,7 @@ extension PlanCompiler {
         }
     }
 
-    /// Why a property has no former objects that could be deleted; nil if it may have.
+    /// Why a property cannot have `former: delete`; nil if it can.
     private func obstacle(toFormerOf declaration: PropertyDeclaration) -> String? {
         guard let relation = declaration.relation else {
             return "only a relation has former objects; say \"model\", \"models\" or \"keyed\", or drop \"former\""
@@ -86,7 +86,7 @@ extension PlanCompiler {
         }
     }
 
-    /// Why a default is none of the values that the property itself lets through; nil if it is one.
+    /// Why a property would reject its own default; nil if it accepts it.
     private func fault(
         inDefault json: [UInt8],
         of declaration: PropertyDeclaration
@@ -97,7 +97,7 @@ extension PlanCompiler {
         case .one?: return value.kind == .object ? nil : "an object is expected"
         case .many?: return value.kind == .array ? nil : "a list is expected"
         case .keyed?: return value.kind == .object ? nil : "an object of objects is expected"
-        // Checks speak of the upstream's values, a default is what a conversion shows.
+        // Checks apply to the upstream's values, a default to the result of the conversion.
         case nil: return declaration.conversion == nil ? try ValueChecker(declaration.checks).fault(in: value) : nil
         }
     }
@@ -118,7 +118,7 @@ extension PlanCompiler {
         return PropertyPlan.Related(shape: shape, plan: plan)
     }
 
-    // MARK: Where it is read
+    // MARK: Sources
 
     private func source(
         of declaration: PropertyDeclaration,
@@ -145,7 +145,7 @@ extension PlanCompiler {
         return .members(slots: paths.map { sources.slot(at: $0.leadingNames) }, tail: paths[0].tail)
     }
 
-    /// The key paths that fill a property, the first that is there counting; empty for other sources.
+    /// The key paths of a property, of which the first present one counts; empty for other sources.
     private func paths(
         of declaration: PropertyDeclaration,
         _ model: String,
@@ -188,7 +188,7 @@ extension PlanCompiler {
         return path
     }
 
-    // MARK: Where it is written back
+    // MARK: The way back
 
     private func output(
         of declaration: PropertyDeclaration,
@@ -217,7 +217,7 @@ extension PlanCompiler {
         return try output(to: declaration.from, declaration.name, model)
     }
 
-    /// Back to a source.
+    /// The output that writes back to a source.
     private func output(
         to source: String,
         _ property: String,
@@ -229,14 +229,14 @@ extension PlanCompiler {
         case .root(let path)?: .place(PropertyPlan.Place(origin: .root, path: path))
         case .index?: .given(.index)
         case .key?: .given(.key)
-        // The URL and the answer's fields are no part of a body.
+        // The URL and the header fields are not part of a body.
         case .url?, .capture?, .header?: .none
         }
     }
 }
 
 extension PropertyDeclaration {
-    /// Whether the model's naming says where the property is read, because nothing else does.
+    /// Whether the model's naming determines the source, because no other is declared.
     var isNamedByModel: Bool { parts.isEmpty && completes.isEmpty && from.isEmpty }
 
     /// The names of a write path; empty for a plain property.

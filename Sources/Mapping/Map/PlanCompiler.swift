@@ -1,12 +1,12 @@
-/// Turns the declared models into plans and collects every mistake on the way.
+/// Compiles the declared models into plans and collects every mistake.
 ///
-/// A plan is made of a chain of models, from the outermost base to the concrete one; a later one's property takes the
-/// place of an earlier one's with the same name.
+/// A plan is made of a chain of models, from the outermost base to the concrete one. A property replaces one of the
+/// same name in an earlier model.
 struct PlanCompiler {
-    /// One property of a plan: where it is declared.
+    /// One property of a plan and its declaration.
     struct Member {
         var model: Int
-        /// The index in the model's declaration; nil for an identity that no property shows.
+        /// The index in the model's declaration; nil for a hidden identity.
         var index: Int?
         var declaration: PropertyDeclaration
     }
@@ -16,7 +16,7 @@ struct PlanCompiler {
     var plans: [ModelPlan] = []
     private(set) var mistakes: [ModelMistake] = []
     private var reported: Set<ModelMistake> = []
-    /// The models that each plan is made of; those of the declared models come first, in their order.
+    /// The models that make up each plan; those of the declared models come first, in their order.
     private var chains: [[Int]] = []
     private var plansOfChains: [[Int]: Int] = [:]
     /// By declared model, its own and its bases' properties by name.
@@ -50,11 +50,11 @@ struct PlanCompiler {
 
     // MARK: Chains
 
-    /// The model with its bases before it.
+    /// The model, preceded by its bases.
     func chain(of model: Int) -> [Int] { chains[model] }
 
     private mutating func findChain(of model: Int) -> [Int] {
-        // The model itself first.
+        // The model itself is first.
         var lineage = [model]
         var places = [model: 0]
         while let base = declarations[lineage[lineage.count - 1]].base {
@@ -73,7 +73,7 @@ struct PlanCompiler {
         return lineage.reversed()
     }
 
-    /// Tells once of models each of which is the next one's base, beginning with the first declared.
+    /// Reports a circle of bases once, starting with its first declared model.
     private mutating func reportCircle(_ circle: [Int]) {
         guard let first = circle.min(), let start = circle.firstIndex(of: first) else { return }
         let names = (circle[start...] + circle[..<start]).map { declarations[$0].name }
@@ -87,12 +87,12 @@ struct PlanCompiler {
         return chains.count - 1
     }
 
-    /// What identifies an object of the chain: the nearest declaration that says something.
+    /// The identity of a chain: the last declared one.
     func identity(of chain: [Int]) -> [String] {
         chain.last { !declarations[$0].identity.isEmpty }.map { declarations[$0].identity } ?? []
     }
 
-    /// Whether objects of a model, or of a base of it, have an identity.
+    /// Whether objects of a model have an identity, declared by itself or by a base.
     func hasIdentity(_ model: Int) -> Bool { !identity(of: chain(of: model)).isEmpty }
 
     /// The properties of a declared model and its bases, by name.
@@ -107,7 +107,7 @@ struct PlanCompiler {
         Dictionary(members.map { ($0.declaration.name, $0) }) { first, _ in first }
     }
 
-    /// The properties of a chain in the order in which they are shown.
+    /// The properties of a chain in display order.
     func members(of chain: [Int]) -> [Member] {
         var members: [Member] = []
         var places: [String: Int] = [:]
@@ -125,7 +125,7 @@ struct PlanCompiler {
         return hiddenIdentity(of: chain, members) + members
     }
 
-    /// Members of the identity that no property shows; they are shown first, under names of their own.
+    /// Parts of the identity that no property shows; they are shown first, under derived names.
     private func hiddenIdentity(of chain: [Int], _ members: [Member]) -> [Member] {
         var hidden: [Member] = []
         for entry in identity(of: chain) {
@@ -141,7 +141,7 @@ struct PlanCompiler {
         return hidden
     }
 
-    /// `id` for `id`, `node_id` for `node.id`, `owner` for `@url.owner`.
+    /// The derived name: `id` for `id`, `node_id` for `node.id`, `owner` for `@url.owner`.
     private static func name(forIdentity entry: String) -> String? {
         switch ContextValue(entry) {
         case .capture(let name), .header(let name): return sanitised([name])
@@ -173,7 +173,7 @@ struct PlanCompiler {
             sharesAll: chain.contains { declarations[$0].sharesAll },
             hasIdentity: !identity.isEmpty
         )
-        // Where each property of the plan is declared: those with mistakes have no place in it.
+        // The declaration of each property in the plan. Properties with mistakes are not in it.
         var places: [Member] = []
         for member in members {
             do throws(MappingError) {
@@ -193,7 +193,7 @@ struct PlanCompiler {
         return plan
     }
 
-    /// Properties that lie within others are written last; two with one place are a mistake.
+    /// Orders properties within others' values last; two properties with one place are a mistake.
     private mutating func orderWriting(of plan: inout ModelPlan, _ places: [Member]) {
         var outputs: [(property: Int, path: ValuePath)] = []
         for (index, property) in plan.properties.enumerated() {
@@ -217,7 +217,7 @@ struct PlanCompiler {
     private mutating func reportSameOutput(_ path: ValuePath, _ first: Member, _ second: Member) {
         let names = [first.declaration.name, second.declaration.name]
         let model = declarations[second.model].name
-        // Where both are only written back to where they are read, that is where they meet.
+        // If neither has a `to:`, they collide at the place they are read from.
         let isDerived = first.declaration.output == .derived && second.declaration.output == .derived
         let error: MappingError =
             isDerived
@@ -226,7 +226,7 @@ struct PlanCompiler {
         report(error, model: second.model, property: second.index)
     }
 
-    /// What is written by `to:` into a value that another property writes whole has no place there.
+    /// Reports `to:` places that overlap a value which another property writes whole.
     private mutating func checkWithin(
         _ outputs: [(property: Int, path: ValuePath)],
         _ writers: [ValuePath: [Int]],
@@ -295,7 +295,8 @@ struct PlanCompiler {
         members(of: chain).flatMap { $0.declaration.spelled(by: declarations[$0.model].naming) }
     }
 
-    /// The plan of a choice: of the concrete model's own chain if that goes through the cluster's base, else of both.
+    /// The plan of a choice: the concrete model's own chain if it passes through the cluster's base, else both chains
+    /// joined.
     private mutating func planIndex(ofChoice model: Int, within chain: [Int]) -> Int? {
         if chain.last == model { return planIndex(of: chain) }
         guard !chain.contains(model) else {
@@ -327,7 +328,8 @@ extension PlanCompiler {
         }
     }
 
-    /// A write path says of its value what the property says that it completes, unless it says something itself.
+    /// Gives each write path the default of the property it completes, and its relation and conversion unless it has
+    /// its own.
     mutating func adoptCompleted(in index: Int) {
         for (position, property) in plans[index].properties.enumerated() where !property.completes.isEmpty {
             guard let completed = target(of: property.completes[...], in: index, depth: 0) else { continue }
@@ -349,7 +351,7 @@ extension PlanCompiler {
         return plan.choices.lazy.compactMap { target(of: path, in: $0.plan, depth: depth + 1) }.first
     }
 
-    /// Whether names of properties lead from one to another through relations to one object each.
+    /// Whether a path of property names leads through relations to one object each.
     private mutating func leads(
         _ path: ArraySlice<String>,
         from members: [String: Member],
@@ -361,10 +363,10 @@ extension PlanCompiler {
         return leads(path.dropFirst(), toModel: index, depth: depth)
     }
 
-    /// The same from a model or one of its cluster's choices.
+    /// The same, starting from a model or one of its cluster's choices.
     private mutating func leads(_ path: ArraySlice<String>, toModel model: Int, depth: Int) -> Bool {
         if leads(path, from: membersByName(of: model), depth: depth) { return true }
-        // Clusters in a circle are a mistake of their own.
+        // Circular clusters are reported elsewhere.
         guard depth < 4 else { return false }
         for choice in declarations[model].choices {
             if let index = index(of: choice.model), leads(path, toModel: index, depth: depth + 1) { return true }

@@ -17,7 +17,7 @@ extension UnmapRun {
             try bare(value, as: relation.plan, into: node)
         case (_, .object):
             try object(value, as: relation.plan, into: node, mask: mask, standing: standing, completed: completed)
-            // A child of which the upstream had nothing but what completes it has no place of its own.
+            // If the upstream had nothing but completions of this child, the child has no place of its own.
             let isCompleted = completed.contains { $0.first.map { member($0, of: value) != nil } ?? false }
             if isCompleted, builder.isEmptyObject(node) { builder.reopen(node) }
         default:

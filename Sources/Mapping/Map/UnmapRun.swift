@@ -1,32 +1,32 @@
-/// One way back: from mapped JSON to the upstream's.
+/// Writes one mapped body back as the upstream's JSON.
 struct UnmapRun {
     typealias Value = MapRun.Value
 
     /// An object that is being written.
     struct Frame {
-        /// Where it is written.
+        /// The output node of the object.
         var node: Int
         var standing: Standing
     }
 
-    /// What holds an object: a list, or an object of objects by name.
+    /// An object's position in the list, or its name in the object, that contains it.
     struct Standing {
         var position: Int?
         var key: Value?
     }
 
     let plan: MappingPlan
-    /// Pointers of values that are synthetic; nil: whatever equals its default is.
+    /// The pointers of synthetic values; if nil, every value equal to its default counts as synthetic.
     let synthetic: Set<String>?
-    /// The mapped text, and what conversions make of its values.
+    /// The mapped text, followed by values made by conversions.
     var documents: [JSONIndex]
     var builder = WireBuilder()
     var warnings: [MappingWarning] = []
     var frames: [Frame] = []
-    /// Whether the body is an object of a model around the one being written, and so its parent: an envelope with a
-    /// model, or the main content where others stand in it.
+    /// Whether the body is the parent of the objects being written: it is an envelope with a model, or a main content
+    /// that contains other contents.
     var isEnveloped = false
-    /// Values that belong to the objects around, in the order in which they were met.
+    /// Values that belong to enclosing objects, in the order they were found.
     var surroundings: [Surrounding] = []
 
     init(_ plan: MappingPlan, mapped: JSONIndex, synthetic: [String]?) {
@@ -61,11 +61,11 @@ struct UnmapRun {
 
     // MARK: Objects
 
-    /// Writes a mapped object into a place of the upstream's JSON.
+    /// Writes a mapped object to a node.
     ///
     /// - Parameters:
-    ///   - completed: names of properties, one below another, whose values belong to an outer object.
-    ///   - besides: names of members that are not of the object.
+    ///   - completed: paths of properties whose values belong to an outer object.
+    ///   - besides: names of members that are not part of the object.
     mutating func object(
         _ object: Value,
         as index: Int,
@@ -101,7 +101,7 @@ struct UnmapRun {
         passUndeclared(object, model, into: node, mask: mask, besides: besides)
     }
 
-    /// The value that a write path completes a child by.
+    /// The value with which a write path completes a child.
     private func value(of property: PropertyPlan, in object: Value, mask: MemberMask) -> Value? {
         var (value, mask) = (object, mask)
         for name in property.completes {
@@ -111,7 +111,7 @@ struct UnmapRun {
         return value
     }
 
-    /// Passes on what is no property where the model shares everything; else it has no place to go to.
+    /// Writes undeclared members if the model shares everything; otherwise warns that they have no place.
     private mutating func passUndeclared(
         _ object: Value,
         _ model: ModelPlan,
@@ -129,7 +129,7 @@ struct UnmapRun {
             guard let name, model.sharesAll, let member = builder.member(Array(name.utf8), of: node) else {
                 return warn(.undeclaredMember, at: value, model: model.name)
             }
-            // What of it belongs to properties has been written, and stays.
+            // Parts that belong to properties have been written already, and stay.
             let rest = builder.makeDetached()
             builder.set(rest, bytes(value))
             if !builder.fill(member, from: rest) { warnOfNoPlace(value, model.name) }
@@ -138,7 +138,7 @@ struct UnmapRun {
 
     // MARK: Values
 
-    /// Gives a place its value as it is, with a warning if another one stands there.
+    /// Writes a value to a node unchanged; warns if the node already has another value.
     mutating func set(_ node: Int, _ value: Value, _ model: String?) {
         if !builder.set(node, bytes(value)) { warnOfNoPlace(value, model) }
     }
@@ -149,10 +149,11 @@ struct UnmapRun {
 }
 
 extension UnmapRun {
-    /// The plan of the concrete model of a mapped object: the first whose condition holds for what it would be written as.
+    /// The plan of a mapped object's concrete model: the first whose condition holds for the JSON that would be
+    /// written.
     func choose(_ index: Int, for object: Value) -> Int {
         var chosen = index
-        // As deep as on the way in.
+        // As deep as in mapping.
         for _ in 0..<8 {
             guard let choice = plan.models[chosen].choices.first(where: { fits($0, object) }), choice.plan != chosen
             else {
@@ -171,7 +172,7 @@ extension UnmapRun {
         return condition.holds(for: 0, in: wire)
     }
 
-    /// The members of the upstream's JSON that a condition asks for; related objects as they are.
+    /// The members of the upstream's JSON that a condition reads; related objects stay as they are.
     private func sketch(_ object: Value, _ model: ModelPlan, members: [[UInt8]]) -> [UInt8] {
         var builder = WireBuilder()
         builder.openObject(WireBuilder.root)
@@ -200,12 +201,12 @@ extension UnmapRun {
 }
 
 extension UnmapRun {
-    /// Writes the value of one property to where it was read, or to where the config says.
+    /// Writes the value of one property to its source, or to its declared `to:`.
     ///
     /// - Parameters:
-    ///   - index: the property's in its model.
-    ///   - node: the object that the property is of.
-    ///   - completed: names of properties of the value, one below another, whose values belong to an outer object.
+    ///   - index: the index of the property in its model.
+    ///   - node: the node of the property's object.
+    ///   - completed: paths of properties within the value whose values belong to an outer object.
     mutating func write(
         _ value: Value,
         _ index: Int,
@@ -226,7 +227,7 @@ extension UnmapRun {
             completed: completed
         )
         if case .given(let source) = property.output {
-            // What has no way back is not compared.
+            // A value that cannot be converted back is not compared.
             guard let converter = property.conversion.converter else {
                 return compare(bytes(value), with: source, target)
             }
@@ -246,19 +247,19 @@ extension UnmapRun {
         }
     }
 
-    /// What is known of a value on the way to its place.
+    /// A property's value on its way to the output.
     struct Target {
         var property: PropertyPlan
         var model: String
-        /// The value as it is shown.
+        /// The value as shown in the mapped body.
         var shown: Value
-        /// Whether it lies within what another property writes.
+        /// Whether another property writes the value around it.
         var isDerived: Bool
         var mask: MemberMask
         var completed: [ArraySlice<String>]
     }
 
-    /// Puts a value, or a part of it, where it belongs.
+    /// Writes a value, or a part of it, to its output.
     private mutating func put(
         _ value: Value,
         _ output: PropertyPlan.Output,
@@ -276,7 +277,7 @@ extension UnmapRun {
             guard let origin = place.origin == .object ? node : self.node(of: place.origin) else {
                 return warnIfUnreachable(output, target)
             }
-            // Put together apart, and laid into what is there.
+            // The value is built separately and then merged into the existing one.
             let child = builder.makeDetached()
             try self.place(value, at: place.path.steps[...], target, child)
             if place.origin != .object {
@@ -296,7 +297,7 @@ extension UnmapRun {
         }
     }
 
-    /// Whether a value is one that the model gave, not the upstream.
+    /// Whether a value comes from the model's default, not from the upstream.
     mutating func isSynthetic(_ value: Value, _ property: PropertyPlan, _ model: String) -> Bool {
         let shown = property.completes.isEmpty ? property.defaultValue : property.completedDefault
         guard let json = shown, let known = JSONSlice(json),
@@ -346,7 +347,7 @@ extension UnmapRun {
         )
     }
 
-    /// Puts a value at a path.
+    /// Writes a value at a path.
     private mutating func place(
         _ value: Value,
         at steps: ArraySlice<ValuePath.Step>,
@@ -368,7 +369,7 @@ extension UnmapRun {
                 throw error(reason, of: target.property, target.model, value)
             }
             let values = documents[value.document].children(of: value.node)
-            // Of a list of objects elements may have been left out on the way in: then none knows its place.
+            // Mapping may have left elements out of a list of objects; the remaining ones' places are then unknown.
             if let count = builder.elementCount(of: node), count != values.count {
                 let message = "The list whose elements these belong to has another length; they are not written back."
                 return warn(.notWritten, message, at: value, model: target.model)
@@ -384,20 +385,20 @@ extension UnmapRun {
     }
 }
 
-/// What was read from around an object goes back to where it was read.
+/// Values read from around an object are written back to where they were read.
 extension UnmapRun {
     /// A value that belongs to an object around the one that shows it.
     struct Surrounding {
-        /// The value with its path, put together apart.
+        /// The detached node with the value at its path.
         var node: Int
-        /// The object that the path begins at.
+        /// The node of the object in which the path begins.
         var origin: Int
-        /// Where the value is shown.
+        /// The pointer of the value in the mapped body.
         var pointer: String?
         var model: String
     }
 
-    /// Where the object is written that a path begins at; nil if there is none.
+    /// The node of the object in which a path begins, if it exists.
     func node(of origin: PropertyPlan.Place.Origin) -> Int? {
         switch origin {
         case .object: frames.last?.node
@@ -406,7 +407,7 @@ extension UnmapRun {
         }
     }
 
-    /// Whether a property is written back: to a place of its own, or to one around the object that is there.
+    /// Whether a property is written back, to the object itself or to an enclosing object that exists.
     func isWritten(_ property: PropertyPlan) -> Bool {
         switch property.output {
         case .none, .given: false
@@ -415,8 +416,9 @@ extension UnmapRun {
         }
     }
 
-    /// Lays the values that belong to objects around into these, once all of them have been written: what they have
-    /// themselves stays, and of several objects within that say something the first one counts.
+    /// Merges the values that belong to enclosing objects, after all of these have been written.
+    ///
+    /// Values already there take precedence, and of several inner objects the first one counts.
     mutating func writeSurroundings() {
         for value in surroundings where !builder.fill(value.origin, from: value.node) {
             let message = "Another value stands in its place in the object around; it is not written back."
@@ -426,14 +428,14 @@ extension UnmapRun {
         builder.spellWholes()
     }
 
-    /// Tells of a value that belongs to an object around, if that is not there.
+    /// Warns about a value that belongs to an enclosing object which does not exist.
     mutating func warnIfUnreachable(_ output: PropertyPlan.Output, _ target: Target) {
         guard case .place(let place) = output, node(of: place.origin) == nil else { return }
         let message = "The object around that it belongs to is not there; it is not written back."
         warn(.notWritten, message, at: target.shown, model: target.model)
     }
 
-    /// Holds a value against what the list or the object that holds its object will say of it: its position, its name.
+    /// Warns if a value contradicts the position or the name that its object gets from its container.
     mutating func compare(_ json: [UInt8], with source: PropertyPlan.ContextSource, _ target: Target) {
         guard let standing = frames.last?.standing else { return }
         let given: JSONSlice? =

@@ -1,36 +1,36 @@
-/// The upstream's JSON while it is put together from values and the paths at which they belong.
+/// Builds the upstream's JSON from values and their paths.
 struct WireBuilder {
     /// A value under construction.
     private enum Node {
-        /// Nothing is known of it yet.
+        /// Nothing is known of the value yet.
         case open
         case literal([UInt8])
-        /// An object; one that is only on the way to its members is left out if nothing is put into them.
+        /// An object; if it was created only on the way to its members, it is left out when they stay empty.
         case object([(name: [UInt8], node: Int)], isOnTheWay: Bool)
         case array([Int])
-        /// What was put together apart and has found its place.
+        /// A detached value that has been merged.
         case merged(into: Int)
     }
 
-    /// From so many members on, an object's names are looked up in a table.
+    /// The number of members from which an object's names are looked up in a table.
     private static let tableSize = 24
 
-    /// The outermost value is the first.
+    /// The first node is the outermost value.
     private var nodes: [Node] = [.open]
     /// By large object, its members by name.
     private var tables: [Int: [[UInt8]: Int]] = [:]
-    /// Values of which the whole is known besides what was put into them.
+    /// Nodes whose complete JSON is also known as a literal.
     private var wholes: [(node: Int, json: [UInt8], isListed: Bool)] = []
 
     static let root = 0
 
-    /// A value that is put together apart, to be laid into another by `fill`.
+    /// Creates a value that is built separately and later merged into another one by `fill`.
     mutating func makeDetached() -> Int {
         nodes.append(.open)
         return nodes.count - 1
     }
 
-    /// Where a value is that may have been put together apart.
+    /// The current node of a value that may have been merged.
     private func place(of node: Int) -> Int {
         var node = node
         while case .merged(let place) = nodes[node] { node = place }
@@ -46,7 +46,7 @@ struct WireBuilder {
         }
     }
 
-    /// Whether a value is an object, of which there may be nothing yet.
+    /// Whether a value is an object, possibly still empty.
     func isObject(_ node: Int) -> Bool {
         if case .object = nodes[place(of: node)] { true } else { false }
     }
@@ -57,7 +57,7 @@ struct WireBuilder {
         return members.allSatisfy { isVacant($0.node) }
     }
 
-    /// The member of a value that is, or becomes, an object; nil if it is something else already.
+    /// The member of a value that is, or becomes, an object; nil if the value has another type already.
     mutating func member(_ name: [UInt8], of node: Int) -> Int? {
         let node = place(of: node)
         if case .open = nodes[node] { nodes[node] = .object([], isOnTheWay: true) }
@@ -67,7 +67,7 @@ struct WireBuilder {
         } else if let member = tables[node]?[name] {
             return member
         }
-        // Let go of the list first, so that it is not copied.
+        // The list is released first, so that it is not copied.
         nodes[node] = .open
         members.append((name, nodes.count))
         if members.count == Self.tableSize {
@@ -80,7 +80,7 @@ struct WireBuilder {
         return nodes.count - 1
     }
 
-    /// The elements of a value that is, or becomes, an array of at least so many; nil if it is something else already.
+    /// The elements of a value that is, or becomes, an array of at least `count`; nil if it has another type already.
     mutating func elements(_ count: Int, of node: Int) -> [Int]? {
         let node = place(of: node)
         var elements: [Int] = []
@@ -97,12 +97,12 @@ struct WireBuilder {
         return elements
     }
 
-    /// How many elements a value has that is an array already; nil for others.
+    /// The number of elements of a value that already is an array.
     func elementCount(of node: Int) -> Int? {
         if case .array(let elements) = nodes[place(of: node)] { elements.count } else { nil }
     }
 
-    /// Makes a value an object, even one without members, if nothing else is known of it; says whether it is one.
+    /// Makes a value an object, even without members, unless it has another type; returns whether it is one.
     @discardableResult
     mutating func openObject(_ node: Int) -> Bool {
         let node = place(of: node)
@@ -114,9 +114,11 @@ struct WireBuilder {
         return true
     }
 
-    /// Gives a value its JSON; one that has something already keeps it.
+    /// Sets the JSON of a value.
     ///
-    /// - Returns: whether the value has this JSON now.
+    /// A value that has one already keeps it.
+    ///
+    /// - Returns: whether the value now has this JSON.
     @discardableResult
     mutating func set(_ node: Int, _ json: [UInt8]) -> Bool {
         let node = place(of: node)
@@ -127,16 +129,18 @@ struct WireBuilder {
         return isEqual(node, json)
     }
 
-    /// Forgets what was put into a value.
+    /// Discards the contents of a value.
     mutating func reopen(_ node: Int) { nodes[place(of: node)] = .open }
 
-    // MARK: Putting together
+    // MARK: Merging
 
-    /// Lays what was put together apart into a value: what is missing there is filled in, what is there stays.
+    /// Merges a detached value into another one.
     ///
-    /// - Parameter isListed: whether these are elements of lists, or lie in them. A list of one member of each element has
-    ///   null where an element has no such member: that gives it none.
-    /// - Returns: whether everything has its place; false where something else stands in it.
+    /// Missing parts are filled in; existing parts stay.
+    ///
+    /// - Parameter isListed: whether the values are, or are within, elements of lists. A list of one member of each
+    ///   element has null for elements without the member; such a null is not written.
+    /// - Returns: whether all parts have a place; false if another value occupies it.
     mutating func fill(_ target: Int, from source: Int, isListed: Bool = false) -> Bool {
         let (target, source) = (place(of: target), place(of: source))
         guard target != source, !isVacant(source) else { return true }
@@ -149,12 +153,12 @@ struct WireBuilder {
         case (.literal(let mine), .literal(let other)):
             return JSONSlice(mine).map { mine in JSONSlice(other).map { mine.isEqual(to: $0) } ?? false } ?? false
         case (.literal(let json), .object), (.literal(let json), .array):
-            // What says the same already stays as it is spelled.
+            // If the literal already has the same values, it keeps its spelling.
             if let index = try? JSONIndex(json), holds(source, index, 0, isListed: isListed) { return true }
             return expand(target) && fill(target, from: source, isListed: isListed)
         case (.object, .literal(let json)), (.array, .literal(let json)):
             if let index = try? JSONIndex(json), holds(target, index, 0, isListed: isListed) {
-                // More may still be put in.
+                // More may still be added later.
                 wholes.append((target, json, isListed))
                 return true
             }
@@ -181,7 +185,7 @@ struct WireBuilder {
         }
     }
 
-    /// Whether a value has everything that was put together apart.
+    /// Whether a JSON value contains everything in a detached value.
     private func holds(_ source: Int, _ index: JSONIndex, _ value: Int, isListed: Bool) -> Bool {
         switch nodes[place(of: source)] {
         case .open, .merged:
@@ -203,7 +207,9 @@ struct WireBuilder {
         }
     }
 
-    /// Spells values as they are known as a whole, unless something else was put into them; the last thing that is done.
+    /// Replaces nodes by their complete literals, to restore the spelling, if nothing else was added.
+    ///
+    /// Must be called last.
     mutating func spellWholes() {
         for (node, json, isListed) in wholes {
             guard let index = try? JSONIndex(json), holds(node, index, 0, isListed: isListed) else { continue }
@@ -212,7 +218,7 @@ struct WireBuilder {
         wholes = []
     }
 
-    /// Takes apart what was put in as a whole; says whether it is an object or a list.
+    /// Splits a literal into members or elements; returns whether it is an object or a list.
     private mutating func expand(_ node: Int) -> Bool {
         guard case .literal(let json) = nodes[node], let index = try? JSONIndex(json) else { return false }
         switch index.kind(0) {
@@ -220,7 +226,7 @@ struct WireBuilder {
             nodes[node] = .object([], isOnTheWay: false)
             index.forEachMember(of: 0) { name, value in
                 guard let text = index.name(name), let member = member(Array(text.utf8), of: node) else { return }
-                // Of two with one name the last counts.
+                // Of two members with one name the last counts.
                 nodes[member] = .literal(Array(index.bytes(value)))
             }
             return true
@@ -238,7 +244,7 @@ struct WireBuilder {
         if case .literal(let json) = nodes[place(of: node)] { json.first == UInt8(ascii: "n") } else { false }
     }
 
-    /// Whether there is nothing but null at the end of every way.
+    /// Whether an object contains nothing but nulls.
     private func isNothing(_ node: Int) -> Bool {
         switch nodes[place(of: node)] {
         case .object(let members, _): members.allSatisfy { isVacant($0.node) || isNull($0.node) || isNothing($0.node) }
@@ -246,13 +252,13 @@ struct WireBuilder {
         }
     }
 
-    /// Whether the JSON of a value is this, maybe in another spelling.
+    /// Whether a value equals this JSON, in any spelling.
     private func isEqual(_ node: Int, _ json: [UInt8]) -> Bool {
         guard let mine = JSONSlice(self.json(of: node)), let other = JSONSlice(json) else { return false }
         return mine.isEqual(to: other)
     }
 
-    /// The JSON of a value; what nothing was put into is left out of objects, and null in arrays.
+    /// The JSON of a value; empty nodes are left out of objects and written as null in arrays.
     func json(of node: Int = Self.root) -> [UInt8] {
         var output: [UInt8] = []
         append(node, to: &output)
