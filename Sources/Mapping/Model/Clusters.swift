@@ -1,14 +1,14 @@
-/// Which models share an identity, and what a concrete model has from its base (Mantle's class clusters).
+/// The models that share an identity, and what concrete models inherit from their bases (Mantle's class clusters).
 struct Clusters {
     private let declarations: [ModelDeclaration]
-    /// The way from each model to the last of its bases, itself first.
+    /// By model, the chain from itself to its outermost base.
     private let lineages: [[Int]]
-    /// By model, the concrete ones upon it.
+    /// By model, the concrete models derived from it.
     private let derived: [[Int]]
-    /// By model, what it declares together with its bases.
+    /// By model, its declaration merged with those of its bases.
     private let effectives: [ModelDeclaration]
 
-    /// Fails for bases and choices that are not declared, and for models that are their own base or choice.
+    /// Throws for undeclared bases and choices, and for models that are their own base or choice.
     init(_ declarations: [ModelDeclaration], indexes: [String: Int]) throws(MappingError) {
         self.declarations = declarations
         var lineages: [[Int]] = []
@@ -24,7 +24,7 @@ struct Clusters {
         for index in declarations.indices { try choices.check(index) }
     }
 
-    /// Of no models.
+    /// The clusters of no models.
     init() { (declarations, lineages, derived, effectives) = ([], [], [], []) }
 
     private static func lineage(
@@ -46,13 +46,13 @@ struct Clusters {
         return lineage
     }
 
-    /// The name of the base that a model's objects are known by.
+    /// The name of a model's outermost base, which its objects are stored under.
     func root(of index: Int) -> String { declarations[lineages[index].last ?? index].name }
 
-    /// What a model declares together with its bases; the nearer declaration wins.
+    /// A model's declaration merged with those of its bases; the nearer declaration wins.
     func effective(_ index: Int) -> ModelDeclaration { effectives[index] }
 
-    /// Bases first: each model is laid upon what its base has come to.
+    /// Merges each model with its already merged base, bases first.
     private static func effectives(_ declarations: [ModelDeclaration], _ lineages: [[Int]]) -> [ModelDeclaration] {
         var effectives = declarations.map(spelled)
         let basesFirst = declarations.indices.sorted { lineages[$0].count < lineages[$1].count }
@@ -62,20 +62,21 @@ struct Clusters {
         return effectives
     }
 
-    /// A base as its objects are read where no choice decides: with the concrete models that no choice names; nil where
-    /// that is the base itself.
+    /// A base together with its derived models that no choice names, for objects that no choice decides.
+    ///
+    /// Nil if there are none.
     func open(_ index: Int) -> ModelDeclaration? {
         guard !derived[index].isEmpty else { return nil }
         let chosen = Set(declarations[index].choices.map(\.model))
         let rest = derived[index].filter {
             !chosen.contains(declarations[$0].name)
-                // What belongs to a chosen model is its own matter.
+                // Models derived from a chosen one are left to it.
                 && !lineages[$0].prefix { $0 != index }.contains { chosen.contains(declarations[$0].name) }
         }
         guard !rest.isEmpty else { return nil }
         var result = effective(index)
         var known = Properties(result.properties)
-        // Those found later stand before the others.
+        // Groups found later come before earlier ones.
         var groups = [result.properties]
         for concrete in rest {
             let own = Self.spelled(declarations[concrete])
@@ -91,7 +92,7 @@ struct Clusters {
         return result
     }
 
-    /// The declaration with every property's source said, which depends on the naming of the model it stands in.
+    /// The declaration with explicit sources for all properties, according to the naming of its own model.
     private static func spelled(_ declaration: ModelDeclaration) -> ModelDeclaration {
         guard declaration.naming != .exact,
             declaration.properties.contains(where: { $0.from.isEmpty && $0.parts.isEmpty })
@@ -108,7 +109,7 @@ struct Clusters {
         return result
     }
 
-    /// All but the properties, which stay those of `own`.
+    /// Merges everything but the properties, which stay those of `own`.
     private static func mergeRest(of own: ModelDeclaration, onto base: ModelDeclaration) -> ModelDeclaration {
         var result = own
         if own.identity.isEmpty { result.identity = base.identity }
@@ -131,7 +132,7 @@ struct Clusters {
 }
 
 extension PropertyDeclaration {
-    /// The property with its source said, once for each spelling that the naming of its model allows.
+    /// The property with an explicit source, once for each spelling that its model's naming allows.
     func spelled(by naming: Naming) -> [PropertyDeclaration] {
         guard from.isEmpty, parts.isEmpty else { return [self] }
         return naming.members(for: name).map { member in
@@ -142,7 +143,7 @@ extension PropertyDeclaration {
     }
 }
 
-/// Properties by which others of the same name, or from the same place, are outdone.
+/// Properties that override others with the same name or source.
 private struct Properties {
     private var names: Set<String> = []
     private var sources: Set<[PathStep]> = []
@@ -151,7 +152,7 @@ private struct Properties {
         for property in properties { add(property) }
     }
 
-    /// Those that are not outdone, which from now on outdo others themselves.
+    /// The properties that are not overridden; from now on they override others themselves.
     mutating func new(in properties: [PropertyDeclaration]) -> [PropertyDeclaration] {
         let new = properties.filter { property in
             !names.contains(property.name.lowercased())
@@ -167,7 +168,7 @@ private struct Properties {
     }
 }
 
-/// Looks for choices of a cluster that lead to nothing, or back to where they come from; at each model once.
+/// Checks that a cluster's choices are declared and not circular; visits each model once.
 private struct ChoiceCheck {
     private let declarations: [ModelDeclaration]
     private let indexes: [String: Int]
@@ -179,7 +180,8 @@ private struct ChoiceCheck {
 
     mutating func check(_ start: Int) throws(MappingError) {
         guard !sound.contains(start) else { return }
-        // Each model on the way with the choice that is looked at next: no recursion, however long the chain.
+        // The models of the current path, each with the next choice to examine. There is no recursion, however long the
+        // chain.
         var way: [(model: Int, choice: Int)] = [(start, 0)]
         var above: Set = [start]
         while let (model, position) = way.last {

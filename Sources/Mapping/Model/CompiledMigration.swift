@@ -1,4 +1,4 @@
-/// What one version of a model changed in the upstream's JSON, ready to be applied to older objects.
+/// The changes of one model version to the upstream's JSON, ready to be applied to older objects.
 struct CompiledMigration: Sendable {
     let to: Int
     private let renamed: [(from: [String], to: [String])]
@@ -29,9 +29,9 @@ struct CompiledMigration: Sendable {
         return path
     }
 
-    /// The object as it would have been shown since: first renamed, then converted, then without what is gone.
+    /// Applies the changes to an object: renames, then conversions, then removals.
     ///
-    /// What is not there, or is there twice, is left alone; so is a value that the conversion does not know.
+    /// Absent or repeated members are left alone, and so are values that the conversion does not accept.
     func apply(to payload: [UInt8]) -> [UInt8] {
         var edited = payload
         for (from, to) in renamed {
@@ -57,7 +57,7 @@ struct CompiledMigration: Sendable {
 }
 
 extension CompiledMigration {
-    /// The same of what members with a policy of their own have come to.
+    /// Applies the changes to the values of members with a policy of their own.
     func apply(to gathered: GatheredValues) -> GatheredValues {
         var edited = gathered
         for (from, to) in renamed { edited.rename(MemberPath(from), to: MemberPath(to)) }
@@ -67,9 +67,9 @@ extension CompiledMigration {
     }
 }
 
-/// Changes of single members of a JSON text, everything else staying as it is spelled.
+/// Edits single members of a JSON text; everything else keeps its spelling.
 enum JSONEdit {
-    /// The object without the member at a path; unchanged if there is none.
+    /// The object without the member at a path; unchanged if there is no such member.
     static func removing(_ path: ArraySlice<String>, from object: JSONSlice) -> [UInt8] {
         guard let name = path.first else { return Array(object.bytes) }
         let wanted = MemberPath([name])
@@ -91,8 +91,7 @@ enum JSONEdit {
             + object.text[cut.upperBound..<object.range.upperBound]
     }
 
-    /// The object with a value at a path, objects on the way made where there are none; nil where something else stands on
-    /// the way.
+    /// The object with a value at a path, creating objects on the way; nil if another value is in the way.
     static func setting(_ path: ArraySlice<String>, to value: [UInt8], in object: JSONSlice) -> [UInt8]? {
         guard let name = path.first else { return value }
         guard object.kind == .object else { return nil }
@@ -115,12 +114,14 @@ enum JSONEdit {
 }
 
 extension Models {
-    /// The pins of a document as their models' versions of today read them; nil where that is how they are.
+    /// Migrates the pins of a document to the current versions of their models.
+    ///
+    /// Nil if none of them changes.
     ///
     /// - Parameters:
-    ///   - skeleton: the document's.
+    ///   - skeleton: the document's skeleton.
     ///   - pins: the payloads, in pre-order.
-    ///   - declared: by pin, the version of its model that it was stored under.
+    ///   - declared: by pin, the version of its model when it was stored.
     public func migrated(skeleton: [UInt8], pins: [[UInt8]], declared: [Int]) -> [[UInt8]]? {
         guard haveVersions, let tree = PinTree(skeleton: skeleton, pins: pins) else { return nil }
         var isChanged = false

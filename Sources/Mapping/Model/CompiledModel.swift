@@ -1,48 +1,50 @@
-/// One model, ready to be walked along with JSON.
+/// One compiled model, ready to be walked along with JSON.
 ///
-/// Of a member of a cluster this holds what base and concrete model declare together. A class, so that the walk, which
-/// has one in hand for every object, copies a reference and not a dozen fields.
+/// For a concrete model of a cluster this includes what its bases declare. It is a class, so that the walk, which holds
+/// one for every object, copies a reference instead of a dozen fields.
 final class CompiledModel: Sendable {
     /// A part of an identity, or a key.
     enum Part: Sendable {
-        /// What stands in the object at one of these key paths, the spellings of one member; read by the capture with
-        /// this number.
+        /// A member of the object at one of these key paths, the spellings of one member.
+        ///
+        /// It is read by the capture with this number.
         case member(paths: [[String]], capture: Int)
-        /// What stands around the object.
+        /// A value from the object's surroundings.
         case context(ContextValue, path: [String])
     }
 
     /// A concrete model of a cluster.
     struct Choice: Sendable {
-        /// Nil: whatever is left.
+        /// Nil for the choice that takes all remaining objects.
         var condition: CompiledCondition?
         var model: Int
     }
 
-    /// What of a model is read apart from its members' places.
+    /// The parts of a model other than the places of its members.
     struct Reading: Sendable {
-        /// Captures are numbered: first the identity's members, then the keys'.
+        /// The number of captures: first the identity's members, then the keys'.
         var captureCount = 0
         var identity: [Part] = []
-        /// The names that `identity` has the parts by, for what a route binds.
+        /// The entries of `identity` for its parts, to which a route binds values.
         var identityNames: [String] = []
         var keys: [(name: String, part: Part)] = []
         /// The key paths of `modified`: the spellings of one member.
         var modifiedPaths: [[String]] = []
-        /// The properties that an object should have; each a bit of what was seen.
+        /// The required properties; each has a bit in the set of those seen.
         var required: [String] = []
         var deletedWhen: CompiledCondition?
         var onDelete = DeletionPolicy.stale
         var choices: [Choice] = []
-        /// The models on the other side of its relations.
+        /// The models that its relations refer to.
         var relations: Set<Int> = []
-        /// Whether known members are simply the newest ones: no checks, and no policies but `latest` and `replace`.
+        /// Whether known members are simply the newest ones: there are no checks, and no policies but `latest` and
+        /// `replace`.
         var isPlain = true
     }
 
-    /// The name it is declared by.
+    /// The declared name.
     let name: String
-    /// The name that its objects have: the one of the base whose identity it shares.
+    /// The model name of its objects: that of the base whose identity it shares.
     let objectName: String
     /// The node of the object itself.
     let root: Int
@@ -51,13 +53,13 @@ final class CompiledModel: Sendable {
     let distinguishesTypes: Bool
     let hasSecrets: Bool
     let reading: Reading
-    /// What objects that no choice wants are read as.
+    /// The model for objects that no choice takes.
     ///
-    /// The model itself, together with those concrete models that no choice of its names.
+    /// It is the model itself, together with the derived models that none of its choices names.
     let fallback: Int
-    /// Whether every part of the identity stands in the object.
+    /// Whether every part of the identity is in the object.
     let hasOwnIdentity: Bool
-    /// The key paths of those parts of the identity that do, each in the spelling that is preferred.
+    /// The key paths of the identity's parts in the object, each in the preferred spelling.
     let identityPaths: [[String]]
     /// The same in every spelling.
     let identityMembers: Set<MemberPath>
@@ -84,19 +86,19 @@ final class CompiledModel: Sendable {
 }
 
 extension CompiledModel.Part {
-    /// The key paths within the object, the preferred one first; none for what stands around it.
+    /// The key paths within the object, the preferred one first; empty for values from the surroundings.
     var paths: [[String]] {
         guard case .member(let paths, _) = self else { return [] }
         return paths
     }
 }
 
-/// What else is declared of a member than where it is.
+/// The declarations about a member other than its place.
 struct MemberRule: Sendable {
     var property: String
-    /// With checks: what a value goes through before it is shown.
+    /// The conversion with the checks that a value must pass.
     var checked: ValueConversion?
-    /// The bit of the model's required properties.
+    /// The bit among the model's required properties.
     var required: UInt64 = 0
     var isSecret = false
 }

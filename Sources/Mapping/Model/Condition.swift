@@ -1,14 +1,14 @@
-/// Something that an object either fulfils or does not, asked of its JSON.
+/// A condition on an object's JSON.
 public indirect enum Condition: Sendable, Equatable {
-    /// Whether there is a member at a key path, null or not.
+    /// The object has a member at a key path, null or not.
     case has(String)
-    /// Whether the member at a key path equals one of these JSON values.
+    /// The member at a key path equals one of these JSON values.
     case member(String, isOneOf: [[UInt8]])
     case all([Condition])
     case any([Condition])
     case not(Condition)
 
-    /// The same, asked of members as the JSON spells them: what names a property asks for that one's.
+    /// The condition with key paths in place of property names.
     func spelled(by properties: PropertySources) -> Condition {
         func each(_ entry: String, _ condition: (String) -> Condition) -> Condition {
             let sources = properties[entry]
@@ -23,7 +23,7 @@ public indirect enum Condition: Sendable, Equatable {
         }
     }
 
-    /// The members that it asks for, as they are written.
+    /// The property names and key paths in the condition, as declared.
     var entries: [String] {
         switch self {
         case .has(let entry), .member(let entry, _): [entry]
@@ -33,11 +33,11 @@ public indirect enum Condition: Sendable, Equatable {
     }
 }
 
-/// One concrete model of a cluster, and when an object is of it (Mantle's class clusters).
+/// One concrete model of a cluster, and the condition for its objects (Mantle's class clusters).
 public struct ModelChoice: Sendable, Equatable {
     /// The name of the concrete model.
     public var model: String
-    /// Nil: whatever none of the choices before it wanted.
+    /// The condition; nil for the choice that takes all objects left by the choices before it.
     public var condition: Condition?
 
     /// Declares a choice.
@@ -47,7 +47,7 @@ public struct ModelChoice: Sendable, Equatable {
     }
 }
 
-/// A condition with its key paths taken apart and its values read.
+/// A condition with split key paths and parsed values.
 indirect enum CompiledCondition: Sendable {
     case has([String])
     case member([String], isOneOf: [JSONSlice])
@@ -55,7 +55,7 @@ indirect enum CompiledCondition: Sendable {
     case any([CompiledCondition])
     case not(CompiledCondition)
 
-    /// Compiles a condition; `path` checks and splits each key path, and throws for one that cannot be asked.
+    /// Compiles a condition; `path` checks and splits each key path, and throws if it cannot be used.
     init(_ condition: Condition, path: (String) throws(MappingError) -> [String]) throws(MappingError) {
         switch condition {
         case .has(let member):
@@ -87,7 +87,7 @@ indirect enum CompiledCondition: Sendable {
         return compiled
     }
 
-    /// Whether an object fulfils it; a member that occurs twice counts as absent (law 6).
+    /// Whether an object fulfils the condition; a repeated member counts as absent (law 6).
     func holds(for object: JSONSlice) -> Bool {
         switch self {
         case .has(let path):
@@ -105,7 +105,7 @@ indirect enum CompiledCondition: Sendable {
 }
 
 extension JSONSlice {
-    /// The value at a path of names; nil if there is none, or two.
+    /// The value at a path of names; nil if there is none or more than one.
     func value(at path: ArraySlice<String>) -> JSONSlice? {
         guard let name = path.first else { return self }
         var found: JSONSlice?

@@ -1,26 +1,27 @@
-/// A value that is not in the object itself but around it.
+/// A value from an object's surroundings.
 ///
-/// Written where a key path may stand, with `@` before it.
+/// It is written with `@` in place of a key path.
 public enum ContextValue: Sendable, Equatable {
-    /// `@url`: the answer's URL, path and query.
+    /// `@url`: the path and query of the request.
     case url
-    /// `@url.owner`: what a capture of the route matched.
+    /// `@url.owner`: the value of a capture of the route.
     case capture(String)
-    /// `@header.etag`: a field of the answer, by its name in lower case.
+    /// `@header.etag`: a header field of the response, by its name in lower case.
     case header(String)
-    /// `@parent.id`: a key path in the nearest object of a declared model around this one; an envelope is one if the
-    /// route names its model.
+    /// `@parent.id`: a key path in the nearest enclosing object of a declared model.
+    ///
+    /// An envelope counts if the route names its model.
     case parent(String)
     /// `@root.id`: a key path in the outermost object, the envelope included.
     case root(String)
     /// `@index`: the position in the list, from 0.
     case index
-    /// `@key`: the name of the member that the object is the value of.
+    /// `@key`: the name of the member whose value the object is.
     case key
-    /// `@self`: the object itself; with a relation to one, a child made of its parent's own members.
+    /// `@self`: the object itself; with a relation to one object, a child made of its parent's own members.
     case itself
 
-    /// Reads the spelling with `@`; nil if there is no such value.
+    /// Parses the spelling with `@`; nil if there is no such value.
     public init?(_ text: String) {
         guard text.hasPrefix("@") else { return nil }
         let parts = text.dropFirst().split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
@@ -38,19 +39,19 @@ public enum ContextValue: Sendable, Equatable {
         }
     }
 
-    /// Whether an entry is meant as a value from the context.
+    /// Whether an entry is written as a value from the context.
     public static func isSpelled(_ text: String) -> Bool { text.hasPrefix("@") }
 }
 
-/// What surrounds a body: where it came from and with which fields.
+/// The surroundings of a body: its URL and its header fields.
 public struct MappingContext: Sendable, Equatable {
-    /// Path and query of the answer, credentials redacted.
+    /// The path and query of the request, with credentials redacted.
     public var url: String
-    /// What the route's captures matched, decoded.
+    /// The decoded values of the route's captures.
     public var captures: [String: String]
-    /// Members of the outermost object that the route binds to captures (`object:`).
+    /// The captures that the route binds to members of the outermost object (`object:`), by member.
     public var bound: [String: String]
-    /// The answer's fields, names in lower case.
+    /// The header fields of the response, with names in lower case.
     public var fields: [String: String]
 
     /// Describes the surroundings of a body.
@@ -66,6 +67,6 @@ public struct MappingContext: Sendable, Equatable {
         self.fields = fields
     }
 
-    /// Nothing is known around the body.
+    /// Unknown surroundings.
     public static let none = MappingContext()
 }

@@ -1,6 +1,6 @@
-/// How a property's value is converted for the `mapped` view, and back; `Converter` does it.
+/// How a property's value is converted for the `mapped` view, and back.
 ///
-/// The wire view never changes.
+/// `Converter` is the compiled form. The wire view never changes.
 public indirect enum ConversionDeclaration: Sendable, Equatable {
     /// A conversion by its name: `base64`, `boolean`, `date` (RFC 3339), `decimal`, `integer`, `string`, `url`, `uuid`.
     case named(String)
@@ -8,7 +8,7 @@ public indirect enum ConversionDeclaration: Sendable, Equatable {
     case date(DateForm)
     /// A number written as text with separators, such as `12,345.678`.
     case number(grouping: String, decimal: String)
-    /// An enumeration: the upstream's spelling of each case and the name it is mapped to, in the order declared.
+    /// An enumeration: the upstream's spelling of each case and its mapped name, in the declared order.
     case enumeration([Case], fallback: String? = nil, reverseFallback: String? = nil)
     /// A declared map from JSON values to JSON values.
     case values([Pair], fallback: [UInt8]?, reverseFallback: [UInt8]?)
@@ -16,9 +16,9 @@ public indirect enum ConversionDeclaration: Sendable, Equatable {
     case arrayOf(ConversionDeclaration)
     /// The value of each member of an object.
     case dictionaryOf(ConversionDeclaration)
-    /// One after the other; backwards in the other order.
+    /// Several conversions in sequence; the way back uses the reverse order.
     case chain([ConversionDeclaration])
-    /// A conversion without a way back, and what is written back in its place.
+    /// A conversion without a way back, and what is written back instead.
     case oneWay(ConversionDeclaration, back: Back)
 
     /// One case of an enumeration.
@@ -35,7 +35,7 @@ public indirect enum ConversionDeclaration: Sendable, Equatable {
         }
     }
 
-    /// One entry of a value map; both are JSON.
+    /// One entry of a value map; both values are JSON.
     public struct Pair: Sendable, Equatable {
         /// The upstream's value.
         public var wire: [UInt8]
@@ -51,19 +51,19 @@ public indirect enum ConversionDeclaration: Sendable, Equatable {
 
     /// How the upstream writes a point in time.
     public enum DateForm: Sendable, Equatable {
-        /// Seconds since 1970, a number or a string of one; fractions allowed.
+        /// Seconds since 1970, as a number or a string of one; fractions are allowed.
         case unixSeconds
         /// Milliseconds since 1970.
         case unixMilliseconds
-        /// A pattern of Unicode's date fields (`MMMM d, yyyy`), names in English, in a time zone of the tz database.
+        /// A pattern of Unicode's date fields (`MMMM d, yyyy`) with English names, in a time zone of the tz database.
         case pattern(String, zone: String)
     }
 
-    /// What becomes of the value of a one-way conversion on the way back.
+    /// What happens to the value of a one-way conversion on the way back.
     public enum Back: String, Sendable, CaseIterable {
         /// The member is left out.
         case drop
-        /// The mapped value is written as it is.
+        /// The mapped value is written unchanged.
         case raw
         /// The object cannot be written back.
         case fail

@@ -1,17 +1,17 @@
-/// What becomes of an object that a relation named and names no more (RestKit's replacing of children).
+/// What happens to an object that a relation no longer names (RestKit's replacing of children).
 public enum FormerPolicy: String, Sendable, CaseIterable {
-    /// It is no longer linked, and stays.
+    /// The object is unlinked, but stays.
     case keep
-    /// It is known to be deleted, as if its own address had said so: the upstream keeps these objects within their owner,
-    /// and always shows all of them there.
+    /// The object counts as deleted, as if its own address had said so.
+    ///
+    /// The upstream keeps such objects within their owner, and the owner always shows all of them.
     case delete
 }
 
 extension Models {
-    /// The objects that a change of an object's member takes out of a relation whose former objects are deleted.
+    /// The objects that a change removes from a relation with `former: delete`.
     ///
-    /// None where the new value does not say for each of its elements which object it is: one that cannot be told may be the
-    /// one that seems to be missing.
+    /// None if the new value has an element that is not identified: it may be the object that seems to be missing.
     ///
     /// - Parameter model: the name of the object's model, or of its cluster's base.
     public func formerObjects(in change: MemberChange, of model: String) -> [ObjectName] {
@@ -27,7 +27,7 @@ extension Models {
         return known.filter { !left.contains($0) && seen.insert($0).inserted }
     }
 
-    /// The objects that the value of a relation names; nil where it holds something else than names and nulls.
+    /// The objects that the value of a relation names; nil if it contains anything but names and nulls.
     private func named(by value: JSONSlice, at node: PathTree.Node) -> [ObjectName]? {
         let values: [JSONSlice]
         switch (node.arity, value.kind) {

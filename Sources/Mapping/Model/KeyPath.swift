@@ -1,6 +1,6 @@
-/// Key paths as people write them: member names separated by dots; `\.` is a dot within a name, `\\` a backslash.
+/// Parses key paths: member names separated by dots; `\.` is a dot within a name, `\\` a backslash.
 enum KeyPathSyntax {
-    /// No JSON that is read is nested deeper, so that a longer path leads nowhere.
+    /// The maximum number of steps; JSON is not read any deeper, so a longer path leads nowhere.
     static let maximumLength = JSONScanner.maximumDepth
 
     /// The member names of a path; nil if it is empty, has an empty component, ends in a lone backslash or is too long.
@@ -10,8 +10,8 @@ enum KeyPathSyntax {
         var isEscaped = false
         for scalar in path.unicodeScalars {
             if isEscaped {
-                // A backslash before anything else is itself, so that only dots and backslashes are special, and what
-                // would make the path one of another language at its beginning.
+                // A backslash escapes dots, backslashes, and at the start of a name the characters of foreign path
+                // syntaxes. Before anything else it stands for itself.
                 let isSpecial = scalar == "." || scalar == "\\" || name.isEmpty && "$/{".unicodeScalars.contains(scalar)
                 if !isSpecial { name.append("\\") }
                 name.append(scalar)
@@ -32,16 +32,16 @@ enum KeyPathSyntax {
 
     /// The SQLite JSON path to a member: `$."user"."login"`.
     ///
-    /// SQLite compares labels byte by byte with what the JSON spells, and ends a quoted one at the next quote; a name
-    /// that holds a quote cannot be addressed by it, nor can a name that a body spells with escapes.
+    /// SQLite compares labels byte by byte with the spelling in the JSON, and ends a quoted label at the next quote. So
+    /// it cannot address names that contain a quote, or names that the body spells with escapes.
     static func sqlitePath(_ components: some Collection<String>) -> String {
         "$" + components.map { ".\"\($0)\"" }.joined()
     }
 }
 
-/// Paths of other languages, which would be read as names that no JSON has.
+/// Detects paths of other languages, which would be read as names that no JSON has.
 extension KeyPathSyntax {
-    /// What is wrong with a text that is no key path, and what to write instead; nil for one that is one.
+    /// What is wrong with a malformed key path, and what to write instead; nil for a valid one.
     static func complaint(about path: String) -> String? {
         if let complaint = foreign(path) { return complaint }
         guard isMalformed(path) else { return nil }
@@ -52,7 +52,7 @@ extension KeyPathSyntax {
             + (path.utf8.count > maximumLength ? ", \(maximumLength) steps at most" : "")
     }
 
-    /// The same of a path that is spelled as other languages have it: JSONPath, JSON pointers, jq, templates.
+    /// The same for paths of other languages: JSONPath, JSON pointers, jq, templates.
     static func foreign(_ path: String) -> String? {
         if path == "$" || path.hasPrefix("$.") || path.hasPrefix("$[") {
             return "a key path begins at the object itself; leave out \"$\", or write \\$ for a member of that name"
@@ -97,7 +97,7 @@ enum PathStep: Hashable, Sendable {
     /// To each element of the array (`tags[]`).
     case elements
 
-    // Byte for byte: Swift's strings are equal when canonically equivalent, JSON's names are not.
+    // Steps are compared byte by byte: canonically equivalent names are equal as Swift strings, but not in JSON.
 
     static func == (left: PathStep, right: PathStep) -> Bool {
         switch (left, right) {
@@ -127,9 +127,9 @@ extension [PathStep] {
 }
 
 extension KeyPathSyntax {
-    /// The steps of a path, `name[]` being two; nil for what is no key path.
+    /// The steps of a path; `name[]` counts as two.
     ///
-    /// `\[` is a bracket within a name.
+    /// Nil if the path is malformed. `\[` is a bracket within a name.
     static func steps(of path: String) -> [PathStep]? {
         guard foreign(path) == nil, let components = components(of: path) else { return nil }
         var steps: [PathStep] = []
@@ -147,7 +147,7 @@ extension KeyPathSyntax {
         return steps
     }
 
-    /// The path to the list whose elements a path ends at; nil if it ends elsewhere.
+    /// The path to the list whose elements a path ends in; nil if it ends elsewhere.
     static func list(ofElements path: String) -> String? {
         guard case .elements? = steps(of: path)?.last else { return nil }
         return String(path.dropLast(2))

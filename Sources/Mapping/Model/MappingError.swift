@@ -1,56 +1,56 @@
-/// A contradiction in what a configuration declares, told to the person who wrote it.
+/// A mistake in a configuration, described for its author.
 public enum MappingError: Error, Sendable, Hashable {
     /// A name that is not `[A-Za-z][A-Za-z0-9_]*`; `kind` is "model" or "property".
     case invalidName(kind: String, name: String, model: String?)
-    /// Two models whose names differ at most in case.
+    /// Two models whose names are equal or differ only in case.
     case duplicateModel(String, other: String)
-    /// Two properties of one model whose names differ at most in case.
+    /// Two properties of one model whose names are equal or differ only in case.
     case duplicateProperty(String, other: String, model: String)
-    /// Two properties of one model that read one key path.
+    /// Two properties of one model that read the same key path.
     case sameKeyPath(String, properties: [String], model: String)
-    /// A relation to a model that nobody declares.
+    /// A relation to an undeclared model.
     case unknownModel(String, property: String, model: String)
     /// A key path that is empty, has an empty component, or ends in a lone backslash.
     case invalidKeyPath(String, usedBy: String, model: String?)
-    /// An identity, key, `local` or `modified` whose bytes belong to another model.
+    /// An identity, key, `local` or `modified` within the bytes of another model.
     case crossesRelation(String, usedBy: String, property: String, model: String, other: String)
-    /// An identity or key that is itself a relation to several objects.
+    /// An identity or key that is a relation to several objects.
     case identityIsList(String, model: String)
     /// One entry named twice in `identity`, `keys` or `local`.
     case namedTwice(String, usedBy: String, model: String)
-    /// Models that are each other's base, or each other's choice.
+    /// Models that are each other's base or choice.
     case circularCluster([String])
-    /// A merge policy that does not go with what the property holds.
+    /// A merge policy that does not fit the type of the property.
     case invalidMerge(String, property: String, model: String)
-    /// Migrations whose versions do not rise, or go beyond the model's version.
+    /// Migrations whose versions do not rise, or exceed the model's version.
     case invalidMigration(Int, model: String, version: Int)
-    /// A path pattern that cannot be one.
+    /// An invalid path pattern.
     case invalidPattern(String, reason: String)
-    /// A conversion that cannot be one.
+    /// An invalid conversion.
     case invalidConversion(String)
-    /// A check that cannot be one.
+    /// An invalid check.
     case invalidCheck(String)
-    /// A source that begins with `@` and is no value from the context.
+    /// A source that begins with `@` but is not a value from the context.
     case unknownContext(String, property: String, model: String)
-    /// JSON that is not; `use` is "default" or what asks a condition.
+    /// Malformed JSON; `use` is "default" or the part of the config with the condition.
     case notJSON(String, property: String?, model: String)
-    /// A write path whose beginning is no relation to one object, or that leads to no property of it.
+    /// A write path that does not begin with a relation to one object, or does not end in one of its properties.
     case writesIntoNothing(String, model: String)
     /// Two properties that are written back to one place.
     case sameOutput(String, properties: [String], model: String)
-    /// A property that is written back into what another one writes whole.
+    /// A property that is written back into a value which another property writes whole.
     case outputWithin(String, outer: String, properties: [String], model: String)
-    /// A member that identifies or finds an object, and must not reach the disk.
+    /// A member of an identity or key that is `secret`, and so must not reach the disk.
     case secretIdentity(String, usedBy: String, model: String)
-    /// A version or migrations of a model whose objects are its base's.
+    /// A version or migrations of a model whose objects belong to its base.
     case versionWithinCluster(model: String, base: String)
     /// Declarations of one property that exclude each other.
     case contradiction(String, property: String, model: String)
-    /// Models that refer to each other in a circle that has no end; `use` says by what.
+    /// Models that refer to each other in an endless circle; `use` says by which declarations.
     case circle([String], use: String)
-    /// Two routes with the same pattern, method and status, which nothing else tells apart.
+    /// Two routes with the same pattern, method and status, and nothing else to distinguish them.
     case duplicateRoute(String, first: Int, second: Int)
-    /// A route that no request can fall under.
+    /// A route that no request can match.
     case unreachableRoute(String, reason: String)
 }
 

@@ -1,6 +1,6 @@
-/// Something in one body that did not fit the declarations.
+/// A mismatch between one body and the declarations.
 ///
-/// It never delays, alters or fails an answer.
+/// It never delays, alters or fails a response.
 public struct MappingWarning: Sendable, Equatable {
     /// The fixed set of warnings; the raw value is the label that people and programs see.
     public enum Kind: String, Sendable, CaseIterable {
@@ -8,64 +8,65 @@ public struct MappingWarning: Sendable, Equatable {
         case notJSON = "not-json"
         /// The body is nested deeper than `JSONScanner.maximumDepth`.
         case tooDeep = "too-deep"
-        /// The body contains a string in the spelling reserved for references.
+        /// The body contains a string with the prefix reserved for references.
         case reservedText = "reserved-text"
-        /// The body contains more objects than are taken out of one; it is stored as it came.
+        /// The body contains more objects than the limit allows; it is stored unchanged.
         case tooManyObjects = "too-many-objects"
         /// The body is a string, a number or a boolean where the rule expects objects.
         case notAnObject = "not-an-object"
         /// The key path of the envelope leads nowhere.
         case envelopeMissing = "envelope-missing"
-        /// The rule names a model that is not declared.
+        /// The rule names an undeclared model.
         case unknownModel = "unknown-model"
         /// One object where a list was declared; it is taken as the only element.
         case objectForList = "object-for-list"
         /// An array where one object was declared; it stays literal.
         case arrayForObject = "array-for-object"
-        /// An object that the rule speaks of has no identity; it stays literal.
+        /// An object of the rule has no identity; it stays literal.
         case identityMissing = "identity-missing"
         /// An identity that is a boolean, an object, an array, too long or not Unicode; the object stays literal.
         case identityUnusable = "identity-unusable"
         /// The identity member occurs twice in one object; the object stays literal.
         case identityRepeated = "identity-repeated"
-        /// A value that fails a check, or is no object of its relation: it moves into no other answer, and the mapped view
-        /// leaves it out.
+        /// A value that fails a check, or is no object of its relation.
+        ///
+        /// It moves into no other response, and the mapped view leaves it out.
         case quarantined
-        /// A value that its conversion does not know; the mapped view shows the upstream's.
+        /// A value that its conversion does not accept; the mapped view shows the upstream's value.
         case conversionFailed = "transform-failed"
         /// Two members for one property; the exact spelling counts, else the last one.
         case keyCollision = "key-collision"
         /// A key path leads through a value that has no members.
         case pathBlocked = "path-blocked"
-        /// An object without a property that is required.
+        /// An object without a required property.
         case requiredMissing = "required-missing"
-        /// Null where a property is declared never to be null; it is shown.
+        /// Null in a property that is declared never to be null; it is shown.
         case unexpectedNull = "unexpected-null"
         /// A value of another type was converted, as declared.
         case coerced
-        /// An object in which no declared property is found.
+        /// An object without any declared property.
         case nothingMapped = "nothing-mapped"
-        /// An object that none of its cluster's choices wants, and there is no fallback.
+        /// An object that no choice of its cluster takes, with no fallback.
         case noChoice = "no-choice"
         /// A member that would complete a child, but the child is null or a bare identity.
         case completionIgnored = "completion-ignored"
-        /// A member of a mapped object that is no property; it is not written back.
+        /// A member of a mapped object that is not a property; it is not written back.
         case undeclaredMember = "undeclared-member"
-        /// A value of a mapped object that has no place in the upstream's JSON, or in whose place another one stands.
+        /// A value of a mapped object whose place in the upstream's JSON does not exist or is taken.
         case notWritten = "not-written"
-        /// One answer shows one object several times, with different values of a member: neither counts as what is known.
+        /// One response shows one object several times, with different values of a member; neither value counts.
         case disagreement
-        /// Answers of two routes disagree about a member again and again: it no longer moves between them.
+        /// Responses of two routes disagree about a member again and again; it no longer moves between them.
         case flipFlop = "flip-flop"
-        /// The body could not be put together again byte for byte.
+        /// The body could not be recomposed byte for byte.
         case notRecomposed = "not-recomposed"
     }
 
-    /// What kind of misfit.
+    /// The kind of mismatch.
     public var kind: Kind
     /// One sentence for a person.
     ///
-    /// Holds no data of the body but an object's identity.
+    /// It contains no data of the body except an object's identity.
     public var message: String
     /// The JSON pointer (RFC 6901) of the place, if there is one.
     public var pointer: String?
@@ -73,15 +74,15 @@ public struct MappingWarning: Sendable, Equatable {
     public var model: String?
     /// The property concerned.
     public var property: String?
-    /// How often this was met in the body, the pointer being that of the first place.
+    /// How often this occurred in the body; the pointer is that of the first place.
     public var count: Int
 
-    /// Describes a misfit by what is always said of its kind.
+    /// Describes a mismatch with the default sentence of its kind.
     init(_ kind: Kind, pointer: String? = nil, model: String? = nil) {
         self.init(kind, kind.sentence, pointer: pointer, model: model)
     }
 
-    /// Describes a misfit.
+    /// Describes a mismatch.
     public init(
         _ kind: Kind,
         _ message: String,
@@ -100,7 +101,7 @@ public struct MappingWarning: Sendable, Equatable {
 }
 
 extension MappingWarning.Kind {
-    /// What is said of it where nothing more is known.
+    /// The default sentence of the kind.
     var sentence: String {
         switch self {
         case .tooDeep: "The body is nested deeper than \(JSONScanner.maximumDepth) levels."
@@ -117,8 +118,9 @@ extension MappingWarning.Kind {
         }
     }
 
-    /// Whether the mapped view of a body finds it; the others are found where a body is taken apart, its objects are merged,
-    /// or a mapped body is written back.
+    /// Whether mapping a body gives this warning.
+    ///
+    /// The others come from decomposing bodies, merging objects, or writing a mapped body back.
     public var isOfMappedView: Bool {
         switch self {
         case .identityMissing, .identityUnusable, .identityRepeated, .reservedText, .tooManyObjects, .disagreement,
@@ -133,7 +135,7 @@ extension MappingWarning.Kind {
 }
 
 extension [MappingWarning] {
-    /// One for each kind, model and property, with the first place and how often it was met.
+    /// One warning for each kind, model and property, with the first place and the total count.
     public var grouped: [MappingWarning] {
         var grouped: [MappingWarning] = []
         var places: [MappingWarning.Subject: Int] = [:]
@@ -150,7 +152,7 @@ extension [MappingWarning] {
 }
 
 extension MappingWarning {
-    /// What it is said of.
+    /// The kind, model and property of a warning.
     struct Subject: Hashable {
         var kind: Kind
         var model: String?

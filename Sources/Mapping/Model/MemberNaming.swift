@@ -1,8 +1,9 @@
-/// How the name of a property corresponds to names of members where no key path is given (Milk).
+/// Derives member names from property names without a key path (Milk).
 ///
-/// `catID` is filled by `catID` and by `cat_id`, and written back as the latter; `cat_id` is filled by `cat_id` and `catID`.
+/// `catID` is read from `catID` and `cat_id`, and written back as the latter. `cat_id` is read from `cat_id` and
+/// `catID`.
 struct MemberNaming: Sendable {
-    /// Abbreviations that are one word in names, whatever letters stand beside them.
+    /// Acronyms that count as one word in names, whatever letters are beside them.
     static let knownAcronyms = [
         "API", "CSS", "CSV", "DNS", "GPS", "HTML", "HTTP", "HTTPS", "ID", "IP", "ISO", "JSON", "JWT", "MIME", "PDF",
         "RSS",
@@ -10,7 +11,7 @@ struct MemberNaming: Sendable {
     ]
 
     private let naming: Naming
-    /// Longest first, in capitals.
+    /// In capitals, longest first.
     private let acronyms: [[UInt8]]
 
     init(_ naming: Naming) {
@@ -23,7 +24,7 @@ struct MemberNaming: Sendable {
             .sorted { $0.count != $1.count ? $0.count > $1.count : $0.lexicographicallyPrecedes($1) }
     }
 
-    /// The members that fill a property, the exact spelling first.
+    /// The members that a property is read from, the exact spelling first.
     func members(for property: String) -> [String] {
         guard case .snakeCase = naming else { return [property] }
         let snake = snakeCase(property)
@@ -50,7 +51,7 @@ struct MemberNaming: Sendable {
             } else if isAcronym(capitals) {
                 result += capitals
             } else if capitals.hasSuffix("S"), isAcronym(String(capitals.dropLast())) {
-                // A plural: user_ids is userIDs.
+                // A plural: `user_ids` is `userIDs`.
                 result += capitals.dropLast() + "s"
             } else {
                 result += capitals.prefix(1) + word.dropFirst()
@@ -80,7 +81,7 @@ struct MemberNaming: Sendable {
     private func wordEnd(in name: [UInt8], from start: Int) -> Int {
         if let end = acronymEnd(in: name, from: start) { return end }
         var end = start
-        // Capitals in a row are one word, but the last of them begins the next if small letters follow it.
+        // Capitals in a row are one word, but the last of them begins the next word if lower-case letters follow.
         while end < name.count, isUpper(name[end]) { end += 1 }
         if end - start > 1, end < name.count, isLower(name[end]) { return end - 1 }
         while end < name.count, !isUpper(name[end]), name[end] != UInt8(ascii: "_") { end += 1 }
@@ -91,7 +92,7 @@ struct MemberNaming: Sendable {
         for acronym in acronyms where name[start...].starts(with: acronym) {
             var end = start + acronym.count
             if end < name.count, name[end] == UInt8(ascii: "s") { end += 1 }
-            // A small letter behind it belongs to a word that only begins like the acronym.
+            // A lower-case letter after it belongs to a word that merely begins like the acronym.
             if end == name.count || !isLower(name[end]) { return end }
         }
         return nil
@@ -102,8 +103,8 @@ struct MemberNaming: Sendable {
 }
 
 extension Naming {
-    /// The members that a property is read from where no key path is given, the preferred one last.
+    /// The members that a property without a key path is read from, the preferred one last.
     ///
-    /// What is spelled exactly as the property wins over what is derived from it (Milk).
+    /// A member spelled exactly like the property wins over the derived one (Milk).
     func members(for property: String) -> [String] { MemberNaming(self).members(for: property).reversed() }
 }

@@ -1,10 +1,10 @@
-/// Checks one declaration and turns it into paths.
+/// Checks one declaration and compiles it to paths.
 struct ModelCompiler {
     let declaration: ModelDeclaration
     private let indexes: [String: Int]
     private let objectName: String
     private let fallback: Int
-    /// Whether this is a base with what the models upon it declare, none of which knows the others.
+    /// Whether this is a base merged with its derived models, none of which knows the others.
     let isOpen: Bool
     private var relations: Set<Int> = []
     var root = PathBranch()
@@ -16,14 +16,16 @@ struct ModelCompiler {
     let sources: PropertySources
     /// The key paths of relations to several objects.
     let listPaths: Set<String>
-    /// What is wrong with single properties, where that is to be collected; else the first of it is thrown.
+    /// The collected mistakes in single properties; if nil, the first mistake is thrown.
     private var faults: [MappingError]?
 
+    /// Creates a compiler for one declaration.
+    ///
     /// - Parameters:
-    ///   - declaration: with what it has from its bases, every property's source said.
-    ///   - objectName: the name that its objects have.
-    ///   - fallback: the index of the model that its objects are read as where no choice wants them.
-    ///   - isOpen: whether it is a base with what the models upon it declare.
+    ///   - declaration: merged with its bases, with explicit sources for all properties.
+    ///   - objectName: the model name of its objects.
+    ///   - fallback: the index of the model for objects that no choice takes.
+    ///   - isOpen: whether it is a base merged with its derived models.
     init(
         _ declaration: ModelDeclaration,
         indexes: [String: Int],
@@ -45,7 +47,7 @@ struct ModelCompiler {
         )
     }
 
-    /// Everything that is wrong with single properties; what is wrong besides is thrown.
+    /// Collects the mistakes in single properties; throws on any other mistake.
     mutating func check(_ faults: inout [MappingError]) throws(MappingError) {
         self.faults = []
         var (tree, rules) = (PathTree(), [MemberRule]())
@@ -53,7 +55,7 @@ struct ModelCompiler {
         _ = try compile(into: &tree, rules: &rules)
     }
 
-    /// Throws, or notes what is wrong with one property.
+    /// Throws a mistake in a property, or collects it.
     private mutating func object(_ error: MappingError) throws(MappingError) {
         if faults == nil { throw error }
         faults?.append(error)
@@ -76,7 +78,7 @@ struct ModelCompiler {
         for path in try resolve(declaration.secret, as: "secret") { addRule(at: path) { $0.isSecret = true } }
         try checkSecrets(identity, keys)
         let captures = (identity + keys).map(\.paths).filter { !$0.isEmpty }
-        // Sixty-four captures are more than any model has; a key beyond them is not looked up.
+        // No model has more than 64 captures. A key beyond them is not read.
         for (index, paths) in captures.enumerated() where index < 64 {
             for path in paths { root.update(path.map(PathStep.name)[...]) { $0.captures |= 1 << UInt64(index) } }
         }
@@ -124,7 +126,7 @@ struct ModelCompiler {
         )
     }
 
-    /// What names an object is stored with it, so that it cannot be secret.
+    /// Identities and keys are stored to name objects, so they cannot be secret.
     private func checkSecrets(_ identity: [CompiledModel.Part], _ keys: [CompiledModel.Part]) throws(MappingError) {
         let secret = try resolve(declaration.secret, as: "secret")
         let uses = [("identity", declaration.identity, identity), ("keys", declaration.keys, keys)]
@@ -138,11 +140,11 @@ struct ModelCompiler {
         }
     }
 
-    /// Fails for names of properties that are none, and for two that differ at most in case.
+    /// Throws for invalid property names, and for two that are equal or differ only in case.
     static func checkNames(of declaration: ModelDeclaration) throws(MappingError) {
         var folded: [String: String] = [:]
         for property in declaration.properties {
-            // With dots it is the way into the child that another property gives.
+            // A name with dots is a write path into a child.
             let parts = property.name.split(separator: ".", omittingEmptySubsequences: false)
             guard parts.allSatisfy(Models.isValidName) else {
                 throw .invalidName(kind: "property", name: property.name, model: declaration.name)
@@ -174,12 +176,12 @@ struct ModelCompiler {
         for property in declaration.properties {
             for source in property.parts.isEmpty ? [property.from] : property.parts.map(\.from) {
                 do throws(MappingError) {
-                    // What stands around the object is no member of it.
+                    // A value from the surroundings is not a member.
                     guard let path = try member(source, of: property) else { continue }
                     if let other = readers[path], other.name != property.name,
-                        // One that is only read does not compete for the way back.
+                        // A read-only property does not compete for the way back.
                         other.output != .none, property.output != .none,
-                        // Nor do those of two models.
+                        // Nor do the properties of two models.
                         !isOpen
                     {
                         throw .sameKeyPath(source, properties: [other.name, property.name], model: declaration.name)
@@ -191,7 +193,7 @@ struct ModelCompiler {
                 }
             }
         }
-        // Outermost relations first: what lies within one is derived from it and has no bytes of its own here.
+        // Outer relations come first: a property within one is derived from it and has no bytes of its own here.
         for (property, path) in paths.sorted(by: { $0.path.count < $1.path.count }) {
             guard let relation = property.relation, property.parts.isEmpty else { continue }
             do throws(MappingError) {
@@ -214,7 +216,7 @@ struct ModelCompiler {
         }
     }
 
-    /// The way to one of a property's sources; nil for one that stands around the object.
+    /// The path to one of a property's sources; nil for a value from the surroundings.
     private func member(_ source: String, of property: PropertyDeclaration) throws(MappingError) -> [PathStep]? {
         guard ContextValue.isSpelled(source) else { return try steps(source, "property \(property.name)") }
         guard ContextValue(source) != nil else {
@@ -276,7 +278,7 @@ struct ModelCompiler {
     }
 
     private mutating func addRules(of property: PropertyDeclaration, at path: [PathStep]) throws(MappingError) {
-        // What is folded from several sources is checked as a whole, which the wire does not show.
+        // A value combined from several sources is checked as a whole, and the wire does not contain it.
         if !property.checks.isEmpty, property.parts.isEmpty {
             let checked = try ValueConversion(property)
             addRule(at: path) {
@@ -304,7 +306,7 @@ struct ModelCompiler {
 }
 
 extension PropertyDeclaration {
-    /// Whether the checks let a value of one of these types through.
+    /// Whether the checks allow a value of one of these types.
     fileprivate func mayBe(_ types: [ValueCheck.JSONType]) -> Bool {
         checks.allSatisfy { check in
             guard case .type(let allowed) = check else { return true }
@@ -313,7 +315,7 @@ extension PropertyDeclaration {
     }
 }
 
-/// The members that entries of a declaration mean.
+/// Resolves entries of a declaration to members.
 extension ModelCompiler {
     func parts(
         _ entries: [String],
@@ -324,14 +326,14 @@ extension ModelCompiler {
         var capture = first
         var seen: Set<[PathStep]> = []
         for entry in entries {
-            // A property that is read from the context stands for what it is read from.
+            // The name of a property read from the context means that context value.
             let source = properties[entry]?.from ?? entry
             if ContextValue.isSpelled(source) {
                 parts.append(try contextPart(source, as: use))
                 continue
             }
             let paths = try spellings(of: entry, as: use)
-            // Two models upon one base may each name what the other does.
+            // Two models derived from one base may each name the same member.
             guard seen.insert(paths[0].map(PathStep.name)).inserted || isOpen else {
                 throw .namedTwice(entry, usedBy: use, model: declaration.name)
             }
@@ -374,7 +376,7 @@ extension ModelCompiler {
         for entry in entries {
             for source in sources[entry] {
                 let path = try resolve(source, as: use)
-                // Two models upon one base may each name what the other does.
+                // Two models derived from one base may each name the same member.
                 if isOpen, seen.contains(path) { continue }
                 guard seen.insert(path).inserted else { throw .namedTwice(entry, usedBy: use, model: declaration.name) }
                 paths.append(path)
@@ -383,7 +385,7 @@ extension ModelCompiler {
         return paths
     }
 
-    /// The member names of an entry in each spelling, that no array may be on the way to; the preferred one first.
+    /// The member names of an entry in each spelling, the preferred one first; no array may be on the path.
     func spellings(of entry: String, as use: String) throws(MappingError) -> [[String]] {
         var spellings: [[String]] = []
         for source in sources[entry] {
@@ -399,7 +401,7 @@ extension ModelCompiler {
         return names
     }
 
-    /// The steps of a key path, which may not lie within another model's objects.
+    /// The steps of a key path, which must not lead into another model's objects.
     private func resolve(_ from: String, as use: String) throws(MappingError) -> [PathStep] {
         let path = try steps(from, use)
         if let prefix = root.relationPrefix(of: path) {
@@ -423,7 +425,7 @@ extension ModelCompiler {
         guard let steps = KeyPathSyntax.steps(of: path) else {
             throw .invalidKeyPath(path, usedBy: use, model: declaration.name)
         }
-        // The elements of a list of objects are named by the list.
+        // The elements of a list of objects are addressed by the list.
         return steps.last == .elements && steps.dropLast().last != .elements && listPaths.contains(path)
             ? steps.dropLast() : steps
     }

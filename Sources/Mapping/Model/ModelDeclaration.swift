@@ -1,41 +1,41 @@
-/// A declared type of object: how it is identified, what of it is shared between answers, and what is not.
+/// A declared type of object: its identity, and which of its members are shared between responses.
 ///
-/// `identity`, `keys`, `local` and `modified` name a property if one is so named, else a key path of the JSON.
+/// Entries of `identity`, `keys`, `local` and `modified` name a property, or else a key path of the JSON.
 public struct ModelDeclaration: Sendable, Equatable {
-    /// The model's name, `[A-Za-z][A-Za-z0-9_]*`, unique whatever the case.
+    /// The model's name, `[A-Za-z][A-Za-z0-9_]*`, unique regardless of case.
     public var name: String
-    /// What identifies an object; empty: objects of this model stay embedded in their owners.
+    /// The members that identify an object; if empty, objects of this model stay embedded in their owners.
     public var identity: [String]
-    /// Further members that name an object, such as a login; looked up, never merged by.
+    /// Further members by which an object is found, such as a login; objects are never merged by them.
     public var keys: [String]
-    /// The declared properties, which are what moves from one answer into another.
+    /// The declared properties; these move from one response into another.
     public var properties: [PropertyDeclaration]
     /// Whether undeclared members move as well (`share: all`).
     public var sharesAll: Bool
-    /// Members that belong to the answer, not to the object: they never move.
+    /// Members that belong to the response, not to the object; they never move.
     public var local: [String]
     /// The member that says when the object was last modified; it decides before any clock.
     public var modified: String?
-    /// The model whose identity this one shares: the base of the cluster that it belongs to.
+    /// The base of the model's cluster, whose identity it shares.
     public var base: String?
-    /// The concrete models that an object of this one may be of, in the order in which they are tried.
+    /// The concrete models of a cluster, in the order in which they are tried.
     public var choices: [ModelChoice]
-    /// How names of properties correspond to names of members where none is given.
+    /// How property names correspond to member names if no source is given.
     public var naming = Naming.exact
     /// Whether the number 7 and the string "7" identify different objects.
     public var distinguishesTypes = false
-    /// Members that never reach the disk: an answer that shows one is kept in memory only.
+    /// Members that never reach the disk; a response that shows one is kept in memory only.
     public var secret: [String]
-    /// When an object says of itself that it is deleted.
+    /// The condition under which an object shows itself to be deleted.
     public var deletedWhen: Condition?
-    /// What becomes of documents that show an object which is gone; nil: what its base says, else `stale`.
+    /// What happens to documents that show a deleted object; nil inherits from the base, or else means `stale`.
     public var onDelete: DeletionPolicy?
     /// The version of the declaration; stored objects remember theirs.
     public var version: Int
-    /// What changed with each version, applied to older objects when they are read.
+    /// The changes of each version, applied to older objects when they are read.
     public var migrations: [Migration]
 
-    /// Declares a model; what is rare is set afterwards.
+    /// Declares a model; rarely used properties are set afterwards.
     public init(
         name: String,
         identity: [String] = [],
@@ -66,8 +66,8 @@ public struct ModelDeclaration: Sendable, Equatable {
 }
 
 extension ModelDeclaration {
-    /// A member, given as a JSON pointer without the leading slash, as `local` names it: by its property if it is one, else
-    /// by its key path.
+    /// The entry for a member in `local`, given its JSON pointer without the leading slash: its property, or else its
+    /// key path.
     public func keyPath(of member: String) -> String {
         let names = member.split(separator: "/", omittingEmptySubsequences: false).map { component in
             MemberPath(pointer: String(component)).name ?? String(component)
@@ -83,30 +83,32 @@ extension ModelDeclaration {
     }
 }
 
-/// How a property's name becomes the name of a member (Milk).
+/// How a property's name becomes a member's name (Milk).
 public enum Naming: Sendable, Equatable {
     /// They are the same.
     case exact
-    /// `catID` is `cat_id`: words are joined by underscores, and these acronyms are written in capitals.
+    /// `catID` becomes `cat_id`: words are joined by underscores.
+    ///
+    /// These acronyms are written in capitals in property names.
     case snakeCase(acronyms: [String])
 }
 
-/// What changed in a model's upstream JSON with one version (Mantle's archives).
+/// The changes of one version to a model's upstream JSON (Mantle's archives).
 public struct Migration: Sendable, Equatable {
-    /// The version that objects have afterwards.
+    /// The version after the migration.
     public var to: Int
-    /// Members that have another name since then: key path before, key path after.
+    /// Renamed members.
     public var renamed: [Rename]
     /// Members whose values are converted.
     public var converted: [Conversion]
-    /// Members that are no longer there.
+    /// Removed members.
     public var removed: [String]
 
-    /// A member under another name.
+    /// A renamed member.
     public struct Rename: Sendable, Equatable {
-        /// The key path before.
+        /// The former key path.
         public var from: String
-        /// The key path after.
+        /// The new key path.
         public var to: String
 
         /// Pairs the two.
@@ -116,11 +118,11 @@ public struct Migration: Sendable, Equatable {
         }
     }
 
-    /// A member with values of another form.
+    /// A member whose values have a new form.
     public struct Conversion: Sendable, Equatable {
         /// The key path of the member.
         public var member: String
-        /// From the values before to those after.
+        /// The conversion from former to new values.
         public var conversion: ConversionDeclaration
 
         /// Pairs a member with its conversion.
@@ -130,7 +132,7 @@ public struct Migration: Sendable, Equatable {
         }
     }
 
-    /// Declares what changed.
+    /// Declares the changes.
     public init(to: Int, renamed: [Rename] = [], converted: [Conversion] = [], removed: [String] = []) {
         self.to = to
         self.renamed = renamed

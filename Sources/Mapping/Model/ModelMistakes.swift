@@ -1,5 +1,6 @@
 extension Models {
-    /// Every mistake in the declarations that can be told from the others, in the order of the declarations.
+    /// Every mistake in the declarations that can be found independently of the others, in the order of the
+    /// declarations.
     ///
     /// `init` throws one of them, if there are any.
     public static func mistakes(in declarations: [ModelDeclaration]) -> [ModelMistake] {
@@ -18,7 +19,9 @@ extension Models {
         return list.mistakes.sorted { ($0.model, $0.property ?? .max) < ($1.model, $1.property ?? .max) }
     }
 
-    /// What only taking bodies apart minds: of each model one mistake after the other, each time without what was told of.
+    /// Adds the mistakes that matter only for decomposing bodies.
+    ///
+    /// Each model is checked again without the mistakes found.
     private static func addWireMistakes(in declarations: [ModelDeclaration], to list: inout MistakeList) {
         let indexes = Dictionary(declarations.enumerated().map { ($1.name, $0) }) { first, _ in first }
         var declarations = declarations
@@ -35,15 +38,16 @@ extension Models {
             let places = Dictionary(declaration.properties.enumerated().map { ($1.name, $0) }) { _, last in last }
             for fault in faults(in: clusters.effective(index), at: index, clusters, indexes) {
                 let blamed = fault.blamed.map { places[$0] }
-                // What a base declares wrongly is told of there.
+                // A mistake inherited from a base is reported there.
                 if blamed != .some(nil) { list.add(fault, model: index, property: blamed ?? nil) }
             }
         }
         if list.mistakes.isEmpty { addMistakesAmongRelatives(in: declarations, clusters, indexes, to: &list) }
     }
 
-    /// What models upon one base, each sound in itself, say against each other: where no choice decides, an object is
-    /// read as what all of them declare.
+    /// Adds contradictions between models derived from one base, each sound in itself.
+    ///
+    /// If no choice decides, an object is read with the declarations of all of them.
     private static func addMistakesAmongRelatives(
         in declarations: [ModelDeclaration],
         _ clusters: Clusters,
@@ -53,13 +57,13 @@ extension Models {
         for index in declarations.indices {
             guard let open = clusters.open(index) else { continue }
             for fault in faults(in: open, at: index, clusters, indexes, isOpen: true) {
-                let speaker = declarations.firstIndex { fault.entry.map($0.names) ?? false } ?? index
-                list.add(fault.said(of: declarations[speaker].name), model: speaker)
+                let owner = declarations.firstIndex { fault.entry.map($0.names) ?? false } ?? index
+                list.add(fault.attributed(to: declarations[owner].name), model: owner)
             }
         }
     }
 
-    /// Everything that is wrong in a declaration: what stops its compiler is taken out, and the rest looked at again.
+    /// All mistakes in a declaration: each one that stops the compiler is removed, and the rest is compiled again.
     private static func faults(
         in declaration: ModelDeclaration,
         at index: Int,
@@ -92,13 +96,13 @@ extension Models {
 }
 
 extension Models {
-    /// The clusters, without what leads to nothing or in circles, so that everything else can be looked at all the same.
+    /// The clusters without undeclared or circular bases and choices, so that everything else can still be checked.
     private static func soundClusters(
         of declarations: inout [ModelDeclaration],
         _ indexes: [String: Int],
         _ list: inout MistakeList
     ) -> Clusters? {
-        // Each round takes out a base or a choice at least.
+        // Each round removes at least one base or choice.
         for _ in 0...declarations.count {
             do throws(MappingError) {
                 return try Clusters(declarations, indexes: indexes)
@@ -110,8 +114,8 @@ extension Models {
                 default: wrong = []
                 }
                 guard let first = wrong.first else { return nil }
-                // The plans have told of circles of bases, and of names of nobody.
-                if !list.tells(of: wrong) { list.add(error, model: first) }
+                // The plan compiler has already reported circular bases and undeclared models.
+                if !list.reportsAny(of: wrong) { list.add(error, model: first) }
                 for index in wrong { (declarations[index].base, declarations[index].choices) = (nil, []) }
             }
         }
@@ -119,18 +123,18 @@ extension Models {
     }
 }
 
-/// Mistakes, each told once.
+/// A list of mistakes without duplicates.
 private struct MistakeList {
     private(set) var mistakes: [ModelMistake]
-    private var told: Set<MappingError>
+    private var reported: Set<MappingError>
 
     init(_ mistakes: [ModelMistake]) {
         self.mistakes = mistakes
-        told = Set(mistakes.map(\.error))
+        reported = Set(mistakes.map(\.error))
     }
 
-    /// Whether one of these models is known to belong to a circle, or to name a model that nobody declares.
-    func tells(of models: [Int]) -> Bool {
+    /// Whether a circle or an undeclared model is already reported for one of these models.
+    func reportsAny(of models: [Int]) -> Bool {
         mistakes.contains { mistake in
             switch mistake.error {
             case .circularCluster, .unknownModel: models.contains(mistake.model)
@@ -140,14 +144,14 @@ private struct MistakeList {
     }
 
     mutating func add(_ error: MappingError, model: Int, property: Int? = nil) {
-        if told.insert(error).inserted {
+        if reported.insert(error).inserted {
             mistakes.append(ModelMistake(model: model, property: property, error: error))
         }
     }
 }
 
 extension MappingError {
-    /// What an entry of a model names that contradicts another model, and under which key it stands.
+    /// The entry that contradicts another model, and the part of the declaration it is in.
     fileprivate var entry: (use: String, text: String)? {
         switch self {
         case .crossesRelation(let text, let use, _, _, _), .invalidKeyPath(let text, let use, _): (use, text)
@@ -156,8 +160,8 @@ extension MappingError {
         }
     }
 
-    /// The same of another model.
-    fileprivate func said(of name: String) -> MappingError {
+    /// The same error for another model.
+    fileprivate func attributed(to name: String) -> MappingError {
         switch self {
         case .crossesRelation(let path, let use, let property, _, let other):
             .crossesRelation(path, usedBy: use, property: property, model: name, other: other)
@@ -167,7 +171,7 @@ extension MappingError {
         }
     }
 
-    /// The property that is to blame, if one alone is.
+    /// The property to blame, if there is exactly one.
     fileprivate var blamed: String? {
         switch self {
         case .sameKeyPath(_, let properties, _): properties.last
@@ -180,7 +184,7 @@ extension MappingError {
 }
 
 extension ModelDeclaration {
-    /// Whether an entry of the model itself is this, as itself or by the name of a property.
+    /// Whether the model itself has this entry, directly or by the name of a property.
     fileprivate func names(_ entry: (use: String, text: String)) -> Bool {
         let entries: [String] =
             switch entry.use {
@@ -197,7 +201,7 @@ extension ModelDeclaration {
         }
     }
 
-    /// The same without what an error speaks of; nil where nothing can be taken out.
+    /// The declaration without the part that an error is about; nil if nothing can be removed.
     fileprivate func without(_ error: MappingError) -> ModelDeclaration? {
         var copy = self
         if let name = error.blamed {
@@ -226,13 +230,13 @@ extension ModelDeclaration {
     }
 }
 
-/// A declaration that is wrong, and where.
+/// A mistake in a declaration, with its place.
 public struct ModelMistake: Sendable, Hashable {
     /// The index of the model's declaration.
     public var model: Int
     /// The index of the property within it, if one is to blame.
     public var property: Int?
-    /// What is wrong.
+    /// The mistake.
     public var error: MappingError
 
     /// Describes a mistake.

@@ -1,32 +1,32 @@
 /// The models of one upstream, checked and compiled once.
 public struct Models: Sendable {
-    /// What was declared, in order.
+    /// The declarations, in order.
     public let declarations: [ModelDeclaration]
-    /// The compiled models: first those declared, in the same order.
+    /// The compiled models, beginning with the declared ones in the same order.
     let compiled: [CompiledModel]
-    /// What belongs together by base and choice.
+    /// The relations between bases, concrete models and choices.
     let clusters: Clusters
     /// Every declared key path.
     let tree: PathTree
-    /// How the mapped view is made.
+    /// The compiled mapped view.
     let plan: MappingPlan
-    /// What else is declared of members; the tree's nodes name them by index.
+    /// Further declarations about members; the tree's nodes refer to them by index.
     let rules: [MemberRule]
-    /// Whether any model has members that must not reach a disk.
+    /// Whether any model has members that must not reach the disk.
     public let haveSecrets: Bool
-    /// Whether objects of any model can say that they are deleted.
+    /// Whether objects of any model can show themselves to be deleted.
     public let haveDeletions: Bool
-    /// Whether any relation deletes the objects that it names no more.
+    /// Whether any relation deletes objects that it no longer names.
     public let deleteFormer: Bool
-    /// By declared model, what became of older objects.
+    /// By declared model, its migrations.
     private let migrations: [[CompiledMigration]]
-    /// Of each declared model, whether it is plain, and has neither deletions nor versions.
+    /// By declared model, whether it is plain, and has neither deletions nor versions.
     private let simple: [Bool]
-    /// Of each compiled model, whether the known members of its objects are simply the newest.
+    /// By compiled model, whether the known members of its objects are simply the newest.
     let plain: [Bool]
     let indexes: [String: Int]
 
-    /// Checks and compiles.
+    /// Checks and compiles the declarations.
     public init(_ declarations: [ModelDeclaration]) throws(MappingError) {
         self.declarations = declarations
         indexes = try Self.index(declarations)
@@ -35,7 +35,8 @@ public struct Models: Sendable {
         var rules: [MemberRule] = []
         var compiled: [CompiledModel] = []
         for declaration in declarations { try ModelCompiler.checkNames(of: declaration) }
-        // Bases once more, with what their unconditional relatives declare: as such their objects are read.
+        // Bases are compiled once more, merged with derived models that no choice names: their objects are read this
+        // way.
         let open = declarations.indices.compactMap { index in clusters.open(index).map { (index, $0) } }
         let fallbacks = Dictionary(uniqueKeysWithValues: open.enumerated().map { ($1.0, declarations.count + $0) })
         for (index, declaration) in declarations.indices.map({ ($0, clusters.effective($0)) }) + open {
@@ -74,10 +75,10 @@ public struct Models: Sendable {
         self.plan = plan
     }
 
-    /// Which models have neither checks nor policies, those included that stand embedded in them or are their choices.
+    /// By model, whether it has neither checks nor policies, and the same holds for its embedded models and choices.
     private static func plain(_ compiled: [CompiledModel]) -> [Bool] {
         var plain = compiled.map(\.reading.isPlain)
-        // By model, those that it stands in.
+        // By model, those in which it is embedded or chosen.
         var holders = Array(repeating: [Int](), count: compiled.count)
         for (index, model) in compiled.enumerated() {
             let embedded = model.reading.relations.filter { !compiled[$0].hasIdentity }
@@ -95,7 +96,7 @@ public struct Models: Sendable {
         return plain
     }
 
-    /// No models: every answer stays as it is.
+    /// No models: every response stays as it is.
     public static let none = Models()
 
     private init() {
@@ -108,19 +109,20 @@ public struct Models: Sendable {
     /// The index of a model by its name.
     func index(of model: String) -> Int? { indexes[model] }
 
-    /// The name that objects of a model have in the store: a cluster's is its base's.
+    /// The model name under which objects are stored: for a cluster, that of the base.
     public func objectName(of model: String) -> String {
         indexes[model].map { compiled[$0].objectName } ?? model
     }
 
-    /// Whether all that is to be known of a model's objects is the newest of each member as it was stored: without checks,
-    /// policies of its own, deletions and versions.
+    /// Whether objects of a model are simply the newest stored value of each member.
+    ///
+    /// The model then has no checks, no policies of its own, no deletions and no versions.
     public func isSimple(_ model: String) -> Bool { indexes[model].map { simple[$0] } ?? true }
 
-    /// How a model is declared; nil if it is not.
+    /// The declaration of a model, if there is one.
     public func declaration(of model: String) -> ModelDeclaration? { indexes[model].map { declarations[$0] } }
 
-    /// The version that objects of this name are declared at; 0 where nothing is.
+    /// The declared version of a model's objects; 0 by default.
     public func version(of model: String) -> Int {
         indexes[model].map { declarations[$0].version } ?? 0
     }
@@ -128,7 +130,7 @@ public struct Models: Sendable {
     /// Whether any model has a version other than 0.
     public var haveVersions: Bool { declarations.contains { $0.version > 0 } }
 
-    /// A payload that was stored at an earlier version of its model as it is understood today.
+    /// Migrates a payload that was stored under an earlier version of its model.
     public func migrate(_ payload: [UInt8], of model: String, from version: Int) -> [UInt8] {
         guard let index = indexes[model] else { return payload }
         return migrations[index].reduce(payload) { payload, migration in
@@ -136,7 +138,7 @@ public struct Models: Sendable {
         }
     }
 
-    /// The same of what an object's members with a policy of their own had come to.
+    /// The same for the values of members with a policy of their own.
     public func migrate(_ gathered: GatheredValues, of model: String, from version: Int) -> GatheredValues {
         guard let index = indexes[model], !gathered.isEmpty else { return gathered }
         return migrations[index].reduce(gathered) { gathered, migration in
@@ -144,7 +146,7 @@ public struct Models: Sendable {
         }
     }
 
-    /// The keys by which an object can be looked up, out of its JSON: the entry of `keys` and the canonical text.
+    /// The keys by which an object can be found, read from its JSON: the entry of `keys` and the canonical text.
     public func keys(in json: [UInt8], of model: String) -> [(member: String, value: String)] {
         guard let index = indexes[model], let object = JSONSlice(json) else { return [] }
         return compiled[concrete(of: index, for: object)].reading.keys.compactMap { key in
@@ -154,7 +156,7 @@ public struct Models: Sendable {
         }
     }
 
-    /// Whether an object of a cluster is of one of its concrete models, or of the model at all.
+    /// Whether an object of a cluster belongs to this concrete model; true for other models.
     public func isObject(_ json: [UInt8], of model: String) -> Bool {
         guard let index = indexes[model], var current = indexes[compiled[index].objectName], current != index,
             declarations.contains(where: { $0.choices.contains { $0.model == model } }), let object = JSONSlice(json)
@@ -166,31 +168,31 @@ public struct Models: Sendable {
         return false
     }
 
-    /// The models whose objects have a name in the store: of a cluster all of its models, else the one.
+    /// The models whose objects are stored under a name: all models of a cluster, or the one.
     public func names(ofObjectsNamed name: String) -> [String] {
         declarations.indices.filter { compiled[$0].objectName == name }.map { declarations[$0].name }
     }
 
-    /// The model that an object is read as: of a cluster, the concrete one that the object's members choose.
+    /// The model that an object is read as: in a cluster, the concrete one selected by its members.
     func concrete(of model: Int, for object: JSONSlice) -> Int {
         var index = model
         while let choice = choice(of: index, for: object) { index = choice }
         return compiled[index].fallback
     }
 
-    /// The concrete model that the choices of a cluster's base give; nil where there are none, or none is wanted.
+    /// The concrete model selected by a cluster's choices; nil if there are none, or none fits.
     func choice(of model: Int, for object: JSONSlice) -> Int? {
         compiled[model].reading.choices.first { $0.condition?.holds(for: object) ?? true }?.model
     }
 
-    /// How new values of a member meet known ones; nil for what is not declared.
+    /// The merge policy of a member.
     ///
-    /// Of a cluster, whatever its base or one of its concrete models says.
+    /// Nil if the member is not declared. In a cluster, the base or any of its concrete models may declare it.
     func merge(of path: MemberPath, model: Int) -> MergePolicy? {
         node(of: path, in: model).map { tree.nodes[$0].merge }
     }
 
-    /// Where a member of a model's objects is declared; of a cluster, in its base or the first concrete model that does.
+    /// The node of a declared member; in a cluster, the one in the base or the first concrete model that declares it.
     func node(of path: MemberPath, in model: Int) -> Int? {
         let names = path.text.split(separator: "/", omittingEmptySubsequences: false).map {
             MemberPath(pointer: String($0)).name

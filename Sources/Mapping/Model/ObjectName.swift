@@ -4,11 +4,11 @@ public struct ObjectName: Sendable {
     public var model: String
     /// The canonical text of the identity.
     ///
-    /// The unescaped content of a JSON string, or the exact canonical decimal of a number: the number 7, `7.0` and the
-    /// string `"7"` are one identity. Several members are joined by colons.
+    /// It is the unescaped content of a JSON string, or the exact canonical decimal of a number: the number 7, `7.0`
+    /// and the string `"7"` are one identity. Several members are joined by colons.
     public var identity: String
 
-    /// Names an object; `identity` must be canonical already.
+    /// Names an object; `identity` must already be canonical.
     public init(model: String, identity: String) {
         self.model = model
         self.identity = identity
@@ -16,14 +16,14 @@ public struct ObjectName: Sendable {
 }
 
 extension ObjectName: Hashable {
-    // Byte by byte: Swift's strings are equal when canonically equivalent, JSON's are not.
+    // Names are compared byte by byte: canonically equivalent text is equal in Swift, but not in JSON.
 
-    /// Whether both are the same model and the same code points.
+    /// Whether both have the same model and the same code points.
     public static func == (left: ObjectName, right: ObjectName) -> Bool {
         left.identity.utf8.elementsEqual(right.identity.utf8) && left.model.utf8.elementsEqual(right.model.utf8)
     }
 
-    /// Feeds model and identity to the hasher.
+    /// Hashes the model and the identity.
     public func hash(into hasher: inout Hasher) {
         var (model, identity) = (model, identity)
         model.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
@@ -33,6 +33,6 @@ extension ObjectName: Hashable {
 }
 
 extension ObjectName: CustomStringConvertible {
-    /// `User:583231`, for messages.
+    /// A text such as `User:583231`, for messages.
     public var description: String { "\(model):\(identity)" }
 }

@@ -1,28 +1,28 @@
-/// The declared key paths of all models as one flat table of plain values, to be walked along with JSON.
+/// The declared key paths of all models, as a flat table of plain values that is walked along with JSON.
 struct PathTree: Sendable {
-    /// What is declared of one place of a model's JSON.
+    /// The declarations for one place of a model's JSON.
     struct Node: Sendable {
-        /// A bit for each hash of a child's name: most members of a body are rejected by this alone.
+        /// A bit for each hash of a child's name; it rejects most members of a body by itself.
         var filter: UInt64 = 0
         var firstChild: Int32 = 0
         var childCount: Int32 = 0
-        /// The index of the model on the other side of the relation declared here, else -1.
+        /// The index of the model that the relation here refers to, or -1.
         var relation: Int32 = -1
-        /// The node that the elements of an array here are at, else -1.
+        /// The node of the elements, if the value here is an array, or -1.
         var element: Int32 = -1
-        /// The index of what else is declared of the value here (`MemberRule`), else -1.
+        /// The index of the `MemberRule` for the value here, or -1.
         var rule: Int32 = -1
-        /// A bit for each capture of the model (identity, keys) that is read here.
+        /// A bit for each capture of the model (identity, keys) that reads the value here.
         var captures: UInt64 = 0
         var arity = Arity.one
         /// Whether a property is declared for exactly this place.
         var isProperty = false
         var isLocal = false
-        /// Whether a condition or `modified` of the model asks for the value here: it is observed though it may not move.
+        /// Whether a condition or `modified` reads the value here; it is then observed, although it may not move.
         var isAsked = false
-        /// How a property declared here meets what is known.
+        /// The merge policy of the property here.
         var merge = MergePolicy.latest
-        /// Whether an object that the relation declared here names no more is deleted.
+        /// Whether the relation here deletes objects that it no longer names.
         var deletesFormer = false
 
         var hasChildren: Bool { childCount > 0 }
@@ -31,17 +31,17 @@ struct PathTree: Sendable {
         var isWatched: Bool { captures != 0 || rule >= 0 }
     }
 
-    /// How many objects stand at a relation.
+    /// The number of objects in a relation.
     enum Arity: UInt8, Sendable {
         case one, many
         /// An object whose members are the objects.
         case keyed
-        /// One or several: within arrays that the key path crosses.
+        /// One or several, because the key path crosses arrays.
         case either
     }
 
     struct Child: Sendable {
-        /// The first eight bytes of the name, zeros behind it.
+        /// The first eight bytes of the name, padded with zeros.
         var head: UInt64
         var nameStart: Int32
         var nameLength: Int32
@@ -96,7 +96,7 @@ struct PathTree: Sendable {
         }
     }
 
-    /// The child of a node by its name as a valid literal spells it.
+    /// The child of a node by its name as a valid literal.
     func child(of node: Int, spelled literal: UnsafeBufferPointer<UInt8>) -> Int? {
         guard nodes[node].hasChildren, literal.count > 2, let base = literal.baseAddress else { return nil }
         if literal.contains(UInt8(ascii: "\\")) {
@@ -112,7 +112,7 @@ struct PathTree: Sendable {
         return (UInt64(count) &* 5 &+ UInt64(name[0]) &* 3 &+ UInt64(name[count - 1])) & 63
     }
 
-    /// The first eight bytes of a name; `readable` bytes may be read.
+    /// The first eight bytes of a name, of which `readable` bytes may be read.
     @inline(__always)
     static func head(_ name: UnsafePointer<UInt8>, _ count: Int, readable: Int) -> UInt64 {
         if readable >= 8 {
@@ -126,7 +126,7 @@ struct PathTree: Sendable {
 }
 
 extension PathTree {
-    /// The table as pointers, for loops that look up every member of a body; valid within `withView` only.
+    /// The table as pointers, for loops that look up every member of a body; valid only within `withView`.
     struct View {
         let nodes: UnsafePointer<Node>
         let children: UnsafePointer<Child>
@@ -162,7 +162,7 @@ extension PathTree {
         nodes.withUnsafeBufferPointer { nodes in
             children.withUnsafeBufferPointer { children in
                 names.withUnsafeBufferPointer { names in
-                    // Without children there are no names either; then nothing is read from the stand-ins.
+                    // Without children there are no names either, and nothing is read from the placeholders.
                     body(
                         View(
                             nodes: nodes.baseAddress ?? UnsafePointer(bitPattern: 8)!,
@@ -176,16 +176,16 @@ extension PathTree {
     }
 }
 
-/// One node of a model's paths while they are collected.
+/// One node of a model's path tree under construction.
 struct PathBranch {
     var node = PathTree.Node()
     private(set) var children: [(name: String, branch: PathBranch)] = []
-    // By bytes: Swift's == takes canonically equivalent names for one, JSON's does not.
+    // Names are compared as bytes: canonically equivalent names are equal in Swift, but not in JSON.
     private var positions: [[UInt8]: Int] = [:]
-    /// What lies in the elements of an array here; none or one.
+    /// The node of the elements, if the value here is an array; at most one.
     var element: [PathBranch] = []
 
-    /// Changes the node at a path, made on the way if it is not there.
+    /// Changes the node at a path; creates it if needed.
     mutating func update(_ path: ArraySlice<PathStep>, _ change: (inout PathTree.Node) -> Void) {
         guard let step = path.first else { return change(&node) }
         switch step {
@@ -206,7 +206,7 @@ struct PathBranch {
 
     private func position(of name: String) -> Int? { positions[Array(name.utf8)] }
 
-    /// How many steps of `path` lead to the first relation on it, if there is one before its end.
+    /// The number of steps to the first relation on a path, if there is one before its end.
     func relationPrefix(of path: [PathStep]) -> Int? {
         var branch = self
         for (offset, step) in path.enumerated() {

@@ -1,39 +1,39 @@
-/// One property of a model: a name for a value of the upstream's JSON, and what is to be made of it.
+/// One property of a model: a name for a value of the upstream's JSON, and how the value is treated.
 public struct PropertyDeclaration: Sendable, Equatable {
-    /// The property's name, `[A-Za-z][A-Za-z0-9_]*`, unique in its model whatever the case.
+    /// The property's name, `[A-Za-z][A-Za-z0-9_]*`, unique in its model regardless of case.
     ///
-    /// With dots it is a write path: `location.latitude` completes the child that the property `location` gives.
+    /// A name with dots is a write path: `location.latitude` completes the child in the property `location`.
     public var name: String
-    /// Where the value is read from: a key path, or a value from the context (`ContextValue`); empty: the member that the
-    /// model's naming makes of the property's name.
+    /// The source of the value: a key path, or a value from the context (`ContextValue`).
     ///
-    /// A key path is member names separated by dots; `\.` is a dot within a name, `\\` a backslash, and `name[]` every
-    /// element of the array at `name`.
+    /// If empty, the member's name is derived from the property's name by the model's naming. A key path is a list of
+    /// member names separated by dots. `\.` is a dot within a name, `\\` a backslash, and `name[]` means every element
+    /// of the array at `name`.
     public var from: String
-    /// Several sources that are folded into one object, each under its own name; `from` says nothing then.
+    /// Several sources that are combined into one object, each under its own name; `from` is not used then.
     public var parts: [Part]
     /// The relation, if the value is an object or several.
     public var relation: Relation?
     /// The conversion for the `mapped` view, and back.
     public var conversion: ConversionDeclaration?
-    /// Whether values of another type are converted where nothing is lost (`"5"` for a number, a scalar for a list).
+    /// Whether values of another type are converted if nothing is lost (`"5"` for a number, a scalar for a list).
     public var coerces = false
-    /// Whether an object without the property is worth a warning.
+    /// Whether an object without the property gives a warning.
     public var isRequired = false
-    /// What the value must be like; one that is not is quarantined.
+    /// The checks that a value must pass; a value that fails one is quarantined.
     public var checks: [ValueCheck] = []
-    /// JSON that the mapped view shows where the property is absent; never stored.
+    /// JSON that the mapped view shows if the property is absent; it is never stored.
     public var defaultValue: [UInt8]?
-    /// How a new value meets the one that is known.
+    /// How a new value is merged with the known one.
     public var merge = MergePolicy.latest
-    /// What becomes of an object that the relation named and names no more.
+    /// What happens to an object that the relation no longer names.
     public var former = FormerPolicy.keep
-    /// Where the value goes when an object is written back as the upstream's JSON.
+    /// The place the value is written back to.
     public var output = Output.derived
 
     /// One of several sources of a property.
     public struct Part: Sendable, Equatable {
-        /// The member of the folded object.
+        /// The member name in the combined object.
         public var name: String
         /// The key path of its value.
         public var from: String
@@ -47,15 +47,15 @@ public struct PropertyDeclaration: Sendable, Equatable {
 
     /// The way back.
     public enum Output: Sendable, Equatable {
-        /// To where it came from.
+        /// To the source of the value.
         case derived
         /// To another key path.
         case path(String)
-        /// Nowhere: the property is only read.
+        /// None: the property is read-only.
         case none
     }
 
-    /// Declares a property; what is rare is set afterwards.
+    /// Declares a property; rarely used options are set afterwards.
     public init(
         name: String,
         from: String,
@@ -71,46 +71,48 @@ public struct PropertyDeclaration: Sendable, Equatable {
     }
 }
 
-/// The key paths of a model's properties by their names.
+/// The key paths of a model's properties, by name.
 struct PropertySources: Sendable {
     private var byName: [String: [String]] = [:]
 
-    /// Of declarations whose sources are all given.
+    /// Indexes declarations that have explicit sources.
     init(_ properties: [PropertyDeclaration]) {
         for property in properties where property.parts.isEmpty && !property.from.isEmpty {
             byName[property.name, default: []].append(property.from)
         }
     }
 
-    /// The key paths that an entry such as `identity: id` means: those of the property of that name, one for each spelling
-    /// that its model's naming allows, the preferred one first; without such a property, the entry itself.
+    /// The key paths that an entry such as `identity: id` refers to.
+    ///
+    /// These are the sources of the property with that name, one for each spelling that the model's naming allows, the
+    /// preferred one first. Without such a property, the entry is itself a key path.
     subscript(entry: String) -> [String] { byName[entry] ?? [entry] }
 }
 
-/// How a newly observed value of a member meets the one that is known.
+/// How a new value of a member is merged with the known one.
 public enum MergePolicy: String, Sendable, CaseIterable {
-    /// The newest value counts (law 3); members of an embedded object each for themselves.
+    /// The newest value counts (law 3); members of an embedded object are merged one by one.
     case latest
-    /// The newest value counts as a whole: an embedded object takes the place of the one before it.
+    /// The newest value counts as a whole; an embedded object replaces the former one.
     case replace
-    /// The first value stays; only an unknown or null one gives way.
+    /// The first value stays; only an unknown or null value is replaced.
     case keep
-    /// Lists are joined, each element once, in the order in which they came to be known.
+    /// Lists are joined; each element occurs once, in the order of observation.
     case union
-    /// Numbers are added up.
+    /// Numbers are added.
     case sum
 }
 
-/// What the value of a property is when it is another object, or several.
+/// The relation of a property whose value is another object, or several.
 public enum Relation: Sendable, Equatable {
-    /// One object of the named model, null, or the bare identity of one.
+    /// One object of the named model, its bare identity, or null.
     case one(String)
     /// An array of objects of the named model, or of their bare identities.
     case many(String)
     /// An object whose members are objects of the named model; their names are available as `@key`.
     case keyed(String)
 
-    /// The name of the model on the other side; of a cluster its base.
+    /// The name of the related model; for a cluster, its base.
     public var model: String {
         switch self {
         case .one(let model), .many(let model), .keyed(let model): model
@@ -118,23 +120,23 @@ public enum Relation: Sendable, Equatable {
     }
 }
 
-/// One thing that is demanded of a property's value, in the upstream's form.
+/// One requirement on a property's value in the upstream's form.
 public enum ValueCheck: Sendable, Equatable {
-    /// The JSON types allowed.
+    /// The allowed JSON types.
     public enum JSONType: String, Sendable, CaseIterable {
         case string, number, integer, boolean, object, array, null
     }
 
-    /// Of one of these types; null is always allowed unless `notNull` stands beside it.
+    /// The value has one of these types; null is always allowed unless `notNull` is declared too.
     case type([JSONType])
-    /// A number within bounds (inclusive), each an exact JSON number.
+    /// The value is a number within bounds (inclusive), each an exact JSON number.
     case range(minimum: [UInt8]?, maximum: [UInt8]?)
-    /// A string of so many code points, or an array of so many elements (inclusive).
+    /// The value is a string with this many code points, or an array with this many elements (inclusive).
     case length(minimum: Int?, maximum: Int?)
-    /// A string that the regular expression matches as a whole.
+    /// The value is a string that matches the regular expression as a whole.
     case pattern(String)
-    /// Equal to one of these JSON values.
+    /// The value equals one of these JSON values.
     case oneOf([[UInt8]])
-    /// Not null.
+    /// The value is not null.
     case notNull
 }

@@ -1,62 +1,62 @@
-/// One column of the SQL view of a model: what to call it and where its value is.
+/// One column of a model's SQL view: its name and the source of its value.
 public struct ViewColumn: Sendable, Equatable {
-    /// Where the value of a column is found.
+    /// The source of a column's value.
     public indirect enum Source: Sendable, Equatable {
         /// A plain value at this SQLite JSON path (`$."user"."login"`) of the object's payload.
         case value(path: String)
-        /// At this path: a value in which other objects are declared, so that it may contain reference literals.
+        /// A value at this path that contains declared objects, so it may contain reference literals.
         case document(path: String)
-        /// At this path: a reference literal (text beginning with U+0001, see `Reference`), a bare identity, an embedded
-        /// object without an identity, or null.
+        /// A value at this path that is a reference literal (text beginning with U+0001, see `Reference`), a bare
+        /// identity, an embedded object without an identity, or null.
         case one(path: String, model: String)
-        /// At this path: an array of such.
+        /// An array of such values at this path.
         case many(path: String, model: String)
-        /// At this path: an object whose members are such.
+        /// An object at this path whose members are such values.
         case keyed(path: String, model: String)
         /// The whole identity as text.
         case identity
-        /// Of each element of the array at `path`, what `inner` finds in it.
+        /// The values that `inner` gives for each element of the array at `path`.
         case elements(path: String, inner: Source)
         /// An object made of several values.
         case object([Part])
-        /// A value of the object that the relation at `path` points to: a column source of `model`.
+        /// A value of the object that the relation at `path` refers to: a column source of `model`.
         ///
-        /// Where that object has no identity it is embedded, and `inner` is found below `path` in the same payload.
+        /// If that object has no identity, it is embedded, and `inner` is found below `path` in the same payload.
         case derived(path: String, model: String, inner: Source)
-        /// The first of these that is there: the spellings of one member.
+        /// The first of these that is present: the spellings of one member.
         case first([Source])
     }
 
     /// One member of an object made of several values.
     public struct Part: Sendable, Equatable {
-        /// Its name.
+        /// The member's name.
         public var name: String
-        /// Where its value is.
+        /// The source of its value.
         public var source: Source
     }
 
-    /// What the column is to the model; one that is the identity and a property at once is the former.
+    /// The role of a column in its model; a property that is also the identity counts as identity.
     public enum Role: Sendable, Equatable { case identity, key, property }
 
-    /// The column's name: the property's, or one made from the key path.
+    /// The column's name: the property's, or one derived from the key path.
     ///
-    /// Unique in the view whatever the case.
+    /// It is unique in the view, regardless of case.
     public var name: String
-    /// What it is to the model.
+    /// The role in the model.
     public var role: Role
-    /// Where its value is.
+    /// The source of its value.
     public var source: Source
-    /// The conversion that its property declares.
+    /// The conversion declared for its property.
     public var conversion: ConversionDeclaration?
-    /// Whether the conversion also takes values of other types (`coerce`).
+    /// Whether values of other types are converted too (`coerce`).
     public var coerces = false
 }
 
 extension Models {
-    /// Column names that every view has; no column made here has one of them.
+    /// Column names that every view has; no column of a model uses them.
     public static let reservedColumns = ["upstream", "principal", "context", "json"]
 
-    /// Whether objects of this model have an identity: all others stay within the objects that show them.
+    /// Whether objects of this model have an identity; all others stay within the objects that show them.
     public func hasIdentity(_ model: String) -> Bool { index(of: model).map { compiled[$0].hasIdentity } ?? false }
 
     /// Whether the number 7 and the string "7" identify different objects of this model.
@@ -64,15 +64,16 @@ extension Models {
         index(of: model).map { compiled[$0].distinguishesTypes } ?? false
     }
 
-    /// The SQLite JSON path of a key path; nil for what is none.
+    /// The SQLite JSON path of a key path; nil if it is malformed or crosses an array.
     public static func sqlitePath(of path: String) -> String? {
         KeyPathSyntax.steps(of: path)?.names.map { KeyPathSyntax.sqlitePath($0) }
     }
 
-    /// The columns of a model's view: the whole identity, its members, keys, then properties; empty for an unknown model.
+    /// The columns of a model's view: the whole identity, its members, the keys, then the properties.
     ///
-    /// Of a concrete model of a cluster, those of its base as well. A column has the name of the property that reads its value;
-    /// without one, its member names are joined by underscores. A property that no column can show has none.
+    /// Empty for an unknown model. A concrete model of a cluster includes the columns of its base. A column has the
+    /// name of the property that reads its value, or else the member names joined by underscores. A property that no
+    /// column can show has none.
     public func columns(of model: String) -> [ViewColumn] {
         guard let index = index(of: model) else { return [] }
         let declaration = clusters.effective(index)
@@ -94,7 +95,7 @@ extension Models {
                     role: role,
                     source: source
                 )
-                // An identity is what references are compared with.
+                // References are compared with the identity, so it is not converted.
                 if role == .key { column.take(property) }
                 columns.add(column, at: path)
             }
@@ -122,9 +123,10 @@ extension Models {
         return columns.columns
     }
 
-    /// The condition under which an object of a cluster is of one of its concrete models; nil: nothing decides it.
+    /// The conditions that decide whether an object of a cluster belongs to one of its concrete models.
     ///
-    /// In the order in which they are tried: it is of a model if the last condition holds and none before it does.
+    /// Nil if nothing decides it. They are in the order in which they are tried: the object belongs to the model if the
+    /// last one holds and none before it does.
     public func choiceConditions(of model: String) -> (base: String, conditions: [Condition?])? {
         guard let index = index(of: model) else { return nil }
         let root = compiled[index].objectName
@@ -135,18 +137,18 @@ extension Models {
         return (root, declarations[base].choices[...position].map { $0.condition?.spelled(by: properties) })
     }
 
-    /// The steps to a member; nil for what is no key path, such as a value from around the object.
+    /// The steps to a member; nil for a malformed key path or a value from the surroundings.
     private func steps(of path: String) -> [PathStep]? {
         ContextValue.isSpelled(path) ? nil : KeyPathSyntax.steps(of: path)
     }
 
-    /// Where the spellings of one member lead; nil where SQL cannot follow any.
+    /// The source for the spellings of one member; nil if SQL cannot follow any of them.
     private func source(of spellings: [String], in model: Int) -> ViewColumn.Source? {
         let sources = spellings.compactMap { steps(of: $0).flatMap { source($0[...], in: model) } }
         return sources.count > 1 ? .first(sources) : sources.first
     }
 
-    /// Where a key path of a model leads, relations on the way followed; nil where SQL cannot follow it.
+    /// The source for a key path of a model, following relations; nil if SQL cannot follow it.
     private func source(_ path: ArraySlice<PathStep>, in model: Int) -> ViewColumn.Source? {
         var node = compiled[model].root
         var names: [String] = []
@@ -154,7 +156,7 @@ extension Models {
         for (offset, step) in path.enumerated() {
             let rest = path.dropFirst(offset + 1)
             guard case .name(let name) = step else {
-                // What lies in the elements is looked at element by element; two arrays deep is beyond a column.
+                // The values within elements are read element by element. Nested arrays are beyond a column.
                 guard rest.names != nil, isDeclared, tree.nodes[node].relation < 0 else { return nil }
                 let here = KeyPathSyntax.sqlitePath(names)
                 return .elements(path: here, inner: elementSource(rest, under: Int(tree.nodes[node].element)))
@@ -170,10 +172,10 @@ extension Models {
             let here = KeyPathSyntax.sqlitePath(names)
             let target = compiled[Int(relation)].objectName
             if rest.isEmpty { return related(tree.nodes[node].arity, path: here, model: target) }
-            // Several objects are not crossed by a key path: there is never a value.
+            // A key path does not lead through several objects, so there is never a value.
             guard tree.nodes[node].arity == .one else { return nil }
             guard compiled[Int(relation)].hasIdentity else {
-                // It always stands in the same payload.
+                // The object is always embedded in the same payload.
                 node = compiled[Int(relation)].root
                 continue
             }
@@ -182,12 +184,12 @@ extension Models {
         return plain(path: KeyPathSyntax.sqlitePath(names), at: isDeclared ? node : nil)
     }
 
-    /// A value that is no relation itself.
+    /// The source of a value that is not a relation itself.
     private func plain(path: String, at node: Int?) -> ViewColumn.Source {
         node.map(containsRelation) ?? false ? .document(path: path) : .value(path: path)
     }
 
-    /// Whether other objects are declared somewhere below a place.
+    /// Whether any object is declared below a node.
     private func containsRelation(_ node: Int) -> Bool {
         let place = tree.nodes[node]
         let below =
@@ -196,7 +198,7 @@ extension Models {
         return below.contains { tree.nodes[$0].relation >= 0 || containsRelation($0) }
     }
 
-    /// Where a path leads within an element of an array.
+    /// The source for a path within an element of an array.
     private func elementSource(_ path: ArraySlice<PathStep>, under element: Int) -> ViewColumn.Source {
         var node = element
         var names: [String] = []
@@ -225,7 +227,7 @@ extension ArraySlice<PathStep> {
     fileprivate var names: [String]? { Array(self).names }
 }
 
-/// Columns while they are collected: each name and each key path once.
+/// Collects columns, each name and each key path once.
 private struct ColumnList {
     private(set) var columns: [ViewColumn] = []
     private var names = Set(Models.reservedColumns)
@@ -244,7 +246,7 @@ private struct ColumnList {
 }
 
 extension ViewColumn {
-    /// Takes over what a property declares of its value.
+    /// Takes over what a property declares about its value.
     fileprivate mutating func take(_ property: PropertyDeclaration?) {
         guard let property, property.relation == nil else { return }
         (conversion, coerces) = (property.conversion, property.coerces)
