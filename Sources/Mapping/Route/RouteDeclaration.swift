@@ -1,13 +1,15 @@
-/// Which statuses a route speaks of.
+/// The statuses that a route matches.
 public enum StatusPattern: Sendable, Hashable {
-    /// One status: 201.
+    /// One status, such as 201.
     case exact(Int)
-    /// A class of statuses by its first digit: 2 is 2xx.
+    /// A class of statuses by its first digit: 2 means 2xx.
     case `class`(Int)
     /// Every status.
     case any
 
-    /// Whether an answer with this status is meant; nil is a request not answered yet, taken to be going well.
+    /// Whether the pattern matches a status.
+    ///
+    /// Nil means that there is no response yet; it is assumed to be 200.
     func matches(_ status: Int?) -> Bool {
         switch self {
         case .any: true
@@ -16,7 +18,7 @@ public enum StatusPattern: Sendable, Hashable {
         }
     }
 
-    /// The more it says, the higher it ranks.
+    /// The rank of the pattern: the more specific, the higher.
     var rank: Int {
         switch self {
         case .any: 0
@@ -26,22 +28,24 @@ public enum StatusPattern: Sendable, Hashable {
     }
 }
 
-/// One rule of a route table, known by its index in the list it was declared in.
+/// One rule of a route table, identified by its index in the declared list.
 public struct RouteDeclaration: Sendable, Equatable {
     /// The path pattern, without prefix, base path and query.
     public var path: String
-    /// The method in capitals, nil for any; GET speaks of HEAD as well.
+    /// The method in capitals, or nil for any; GET includes HEAD.
     public var method: String?
-    /// The statuses; 2xx where nothing is said.
+    /// The statuses; 2xx by default.
     public var status: StatusPattern
-    /// Query parameters that must be there, decoded: with this value, or with any where it is nil.
+    /// Required query parameters, decoded, with their value, or nil for any value.
     public var query: [String: String?] = [:]
-    /// The media type that an answer must have, in lower case and without parameters; `*/*+json` forms are not known.
+    /// The required media type of the response, in lower case and without parameters.
+    ///
+    /// Forms such as `*/*+json` are not supported.
     public var contentType: String?
-    /// Whether a more general pattern is asked where none of the rules for this one fits.
+    /// Whether a more general pattern is tried if none of the rules of this one fits.
     public var fallsThrough = false
 
-    /// A rule for a path; without more, for every method and for 2xx.
+    /// Declares a rule for a path; by default for every method and for 2xx.
     public init(path: String, method: String? = nil, status: StatusPattern = .class(2)) {
         self.path = path
         self.method = method
@@ -49,17 +53,19 @@ public struct RouteDeclaration: Sendable, Equatable {
     }
 }
 
-/// A request, and its answer as far as it is known, as route tables are asked about it.
+/// A request, and its response as far as it is known, to be matched with a route table.
 public struct RouteSubject: Sendable {
-    /// In capitals.
+    /// The method in capitals.
     public var method: String
-    /// As sent, percent-encoded, without prefix, base path and query.
+    /// The path as sent, percent-encoded, without prefix, base path and query.
     public var path: String
-    /// What follows the question mark; nil without one.
+    /// The query after the question mark; nil if there is none.
     public var query: String?
-    /// Nil before the answer: rules for one exact status then do not fit, those for 2xx do.
+    /// The status.
+    ///
+    /// Nil before the response: rules for one exact status then do not fit, those for 2xx do.
     public var status: Int?
-    /// The answer's media type, in lower case and without parameters; nil where it is not known.
+    /// The media type of the response, in lower case and without parameters; nil if it is not known.
     public var contentType: String?
 
     /// Describes a request.

@@ -1,27 +1,27 @@
-/// A path pattern: `repos/*/*/issues/{n:#}`.
+/// A path pattern such as `repos/*/*/issues/{n:#}`.
 ///
-/// A pattern is a list of components between slashes; leading and trailing slashes mean nothing. A component is a literal,
-/// `#` (digits only), `*` (any one component), or `**` (all remaining components, last only). `{name}` and `{name:#}` are `*`
-/// and `#` that remember what they matched. The pattern `/` is the root itself.
+/// A pattern is a list of components between slashes; leading and trailing slashes mean nothing. A component is a
+/// literal, `#` (digits only), `*` (any one component), or `**` (all remaining components, last only). `{name}` and
+/// `{name:#}` are `*` and `#` that capture what they match. The pattern `/` is the root itself.
 public struct RoutePattern: Sendable, Equatable {
-    /// What one component of a path has to be.
+    /// The requirement on one component of a path.
     public enum Component: Sendable, Hashable {
-        /// This very text, after percent-decoding; letter case counts.
+        /// Exactly this text, after percent-decoding; case-sensitive.
         case literal(String)
         /// One or more ASCII digits.
         case digits
         /// Any one component.
         case any
-        /// All components that remain.
+        /// All remaining components.
         case rest
     }
 
-    /// The components in order, names taken out.
+    /// The components in order, without names.
     public let components: [Component]
-    /// The names given to components, with the position of each.
+    /// The names of components, with the position of each.
     public let names: [(position: Int, name: String)]
 
-    /// Reads a pattern; the error, `.invalidPattern`, says what to write instead.
+    /// Parses a pattern; throws `.invalidPattern` with advice on what to write instead.
     public init(_ text: String) throws(MappingError) {
         guard !text.isEmpty else {
             throw Self.invalid(text, "it is empty; write \"/\" for the root itself or \"**\" for every path")
@@ -68,9 +68,9 @@ public struct RoutePattern: Sendable, Equatable {
         names = []
     }
 
-    /// The pattern with what captures of another one matched in the place of those of the same name.
+    /// The pattern with the values of captures in place of its own captures with the same names.
     ///
-    /// What has no value stays the wildcard that it is.
+    /// A capture without a value stays a wildcard.
     public func filled(with captures: [String: String]) -> RoutePattern {
         var components = components
         for (position, name) in names {
@@ -79,8 +79,9 @@ public struct RoutePattern: Sendable, Equatable {
         return RoutePattern(components: components)
     }
 
-    /// The one path that the pattern matches, without a slash at its end; nil where there are several, or several spellings
-    /// of one.
+    /// The one path that the pattern matches, without a trailing slash.
+    ///
+    /// Nil if there are several, or several spellings of one.
     public var onlyPath: String? {
         var path = ""
         for component in components {
@@ -90,7 +91,7 @@ public struct RoutePattern: Sendable, Equatable {
         return path.isEmpty ? "/" : path
     }
 
-    /// How every path that it matches begins, unless that begins with several slashes.
+    /// The common prefix of all paths that the pattern matches, except paths that begin with several slashes.
     public var plainStart: String {
         var start = "/"
         for (position, component) in components.enumerated() {
@@ -100,7 +101,7 @@ public struct RoutePattern: Sendable, Equatable {
         return start
     }
 
-    /// The pattern as text that is read as the same pattern again, but for the names of captures.
+    /// The pattern as text that parses to the same pattern, without the names of captures.
     public var text: String {
         guard !components.isEmpty else { return "/" }
         return components.map { component in
@@ -112,15 +113,17 @@ public struct RoutePattern: Sendable, Equatable {
         }.joined(separator: "/")
     }
 
-    /// Whether it matches a path as it is sent: percent-encoded, without prefix, base path and query.
+    /// Whether the pattern matches a path as sent: percent-encoded, without prefix, base path and query.
     public func matches(path: String) -> Bool { RouteTable.components(of: path).map { matches($0) } ?? false }
 
-    /// Bytes that stand in a path as they are (RFC 3986 §2.3).
+    /// Whether a byte needs no escape in a path (RFC 3986 §2.3).
     private static func isPlain(_ byte: UInt8) -> Bool {
         isLetter(byte) || isDigit(byte) || "-._~".utf8.contains(byte)
     }
 
-    /// The pattern in its plainest spelling, captures by their kind: two patterns with one spelling match the same paths.
+    /// The pattern in its simplest spelling, with captures as wildcards.
+    ///
+    /// Two patterns with one spelling match the same paths.
     public var canonical: String {
         guard !components.isEmpty else { return "/" }
         return components.map { component in
@@ -204,12 +207,14 @@ public struct RoutePattern: Sendable, Equatable {
         return (.digits, name)
     }
 
-    /// What to write instead of the patterns of other routers, and of regular expressions; nil where nothing looks like one.
+    /// Advice for patterns in the syntax of other routers, and for regular expressions.
+    ///
+    /// Nil if the text looks like neither.
     private static func foreignSyntax(in text: String) -> String? {
         if let space = text.firstIndex(of: " "), text[..<space].allSatisfy({ $0.isASCII && $0.isUppercase }) {
             return "a pattern is the path alone; the method stands beside it, as in method: \(text[..<space])"
         }
-        // What no path holds unless it is percent-encoded (RFC 3986 §3.3).
+        // These never occur in a path unless percent-encoded (RFC 3986 §3.3).
         if text.hasPrefix("^") || text.contains("\\") || text.contains("[") || text.contains("(?") {
             return
                 "it is not a regular expression; \"#\" is a component of digits, \"*\" any one, \"**\" all that follow"
@@ -248,9 +253,11 @@ public struct RoutePattern: Sendable, Equatable {
     private static func isDigit(_ byte: UInt8) -> Bool { byte &- UInt8(ascii: "0") < 10 }
 }
 
-/// The components of a URL path: split at slashes first, percent-decoded after, so that `%2F` never adds one.
+/// Splits URL paths into components: first at slashes, then percent-decoded, so that `%2F` never adds one.
 enum PathComponents {
-    /// The raw pieces between slashes, leading and trailing slashes ignored; an empty piece stands for two slashes in a row.
+    /// The raw pieces between slashes.
+    ///
+    /// Leading and trailing slashes are ignored; two slashes in a row give an empty piece.
     static func split(_ path: String) -> [Substring.UTF8View] {
         let slash = UInt8(ascii: "/")
         var rest = Substring(path).utf8
@@ -259,7 +266,7 @@ enum PathComponents {
         return rest.isEmpty ? [] : rest.split(separator: slash, omittingEmptySubsequences: false)
     }
 
-    /// The text of a component without its percent-encoding; nil when it is malformed or no UTF-8.
+    /// The percent-decoded text of a component; nil if it is malformed or not UTF-8.
     static func decode(_ piece: Substring.UTF8View) -> String? {
         guard piece.contains(UInt8(ascii: "%")) else { return String(Substring(piece)) }
         var bytes: [UInt8] = []
@@ -283,9 +290,10 @@ enum PathComponents {
 }
 
 extension StringProtocol {
-    /// What stands before the question mark: the path, where this is a path and query.
+    /// The part before the question mark: the path, if the text is a path and query.
     ///
-    /// By bytes: by characters it takes ten times as long, and a combining mark behind the question mark would hide it.
+    /// It works on bytes: characters would take ten times as long, and a combining mark after the question mark would
+    /// hide it.
     @inlinable public var beforeQuery: SubSequence {
         self[..<(utf8.firstIndex(of: UInt8(ascii: "?")) ?? endIndex)]
     }

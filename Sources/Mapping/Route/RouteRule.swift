@@ -1,17 +1,17 @@
-/// One rule of a table, compiled: what it demands besides its path.
+/// One compiled rule of a table, with its demands other than the path.
 struct RouteRule: Sendable {
     let index: Int
     let declaration: RouteDeclaration
-    /// The names given to components, with the position of each.
+    /// The names of components, with the position of each.
     let names: [(position: Int, name: String)]
 
     init(_ declaration: RouteDeclaration, _ pattern: RoutePattern, index: Int) {
         (self.index, self.declaration, names) = (index, declaration, pattern.names)
     }
 
-    /// Why the rule does not fit a request; nil when it does.
+    /// Why the rule does not fit a request; nil if it does.
     func misfit(_ subject: RouteSubject, parameters: QueryParameters) -> RouteMisfit? {
-        if let method = declaration.method, method != subject.answeredMethod { return .method(method) }
+        if let method = declaration.method, method != subject.ruleMethod { return .method(method) }
         if !declaration.status.matches(subject.status) { return .status(declaration.status) }
         let query = declaration.query.sorted { $0.key < $1.key }
         if let (name, value) = query.first(where: { !parameters.has($0.key, $0.value) }) {
@@ -21,19 +21,19 @@ struct RouteRule: Sendable {
         return .contentType(contentType)
     }
 
-    /// The more it demands, the higher it ranks: a method before a status, a status before the rest.
+    /// The rank among rules of one pattern; a method outweighs a status, and a status outweighs the rest.
     var rank: Int {
         let path = (declaration.method == nil ? 0 : 3) + declaration.status.rank
         return path * 64 + min(declaration.query.count, 31) * 2 + (declaration.contentType == nil ? 0 : 1)
     }
 
-    /// Whether some request fits this rule and another of the same pattern, and neither has more to say.
+    /// Whether some request fits both rules of one pattern, and neither is more specific.
     func isAmbiguous(with other: RouteRule) -> Bool {
         let (mine, theirs) = (declaration, other.declaration)
         guard mine.method == theirs.method, mine.status == theirs.status, mine.query.count == theirs.query.count,
             mine.contentType == theirs.contentType
         else { return false }
-        // The same parameter with two values tells them apart.
+        // The same parameter with two values distinguishes them.
         return !mine.query.contains { name, value in
             guard let value, let other = theirs.query[name], let other else { return false }
             return value != other
@@ -43,28 +43,28 @@ struct RouteRule: Sendable {
 
 /// Why a rule does not apply to a request.
 public enum RouteMisfit: Sendable, Equatable {
-    /// The path differs; so many of its components agree.
+    /// The path differs after this many components.
     case path(matching: Int)
-    /// The rule speaks of this method.
+    /// The rule is for this method.
     case method(String)
-    /// The rule speaks of these statuses.
+    /// The rule is for these statuses.
     case status(StatusPattern)
-    /// The rule wants this query parameter.
+    /// The rule requires this query parameter.
     case query(name: String, value: String?)
-    /// The rule wants this media type.
+    /// The rule requires this media type.
     case contentType(String)
-    /// The rule fits, but that one's pattern or demands are more specific.
+    /// The rule fits, but the pattern or demands of this one are more specific.
     case lessSpecific(than: Int)
-    /// A more specific pattern was chosen whose rules do not fit, and it does not fall through.
+    /// A more specific pattern was chosen; none of its rules fits, and it does not fall through.
     case shadowed(by: Int)
 }
 
 extension RouteSubject {
-    /// HEAD falls under the rules of GET.
-    var answeredMethod: String { method == "HEAD" ? "GET" : method }
+    /// The method that rules are compared with: HEAD falls under the rules of GET.
+    var ruleMethod: String { method == "HEAD" ? "GET" : method }
 }
 
-/// The parameters of a query, decoded.
+/// The decoded parameters of a query.
 struct QueryParameters {
     private let pairs: [(name: String, value: String)]
 

@@ -1,34 +1,34 @@
-/// The rule that a request or answer fell under.
+/// The rule that applies to a request or response.
 public struct RouteMatch: Sendable {
     /// The index of the declaration.
     public let index: Int
-    /// What the named components matched, percent-decoded, in path order.
+    /// The values of the named components, percent-decoded, in path order.
     public let captures: [(name: String, value: String)]
 }
 
-/// All routes of one table, compiled once into a trie.
+/// All routes of one table, compiled into a trie.
 ///
-/// Per component a literal is preferred to `#`, `#` to `*`, `*` to `**`, with backtracking, whatever the order of
-/// declaration. The path chooses the node; among the rules of that node a named method outweighs a status, an exact status a
-/// class, a class none at all. A node whose rules do not fit does not fall through to a more general one, unless one of them
-/// says so.
+/// In each component a literal is preferred to `#`, `#` to `*`, and `*` to `**`, with backtracking, whatever the order
+/// of declaration. The path selects the node. Among the rules of that node, a method outweighs a status, an exact
+/// status a class, and a class no status. If none of a node's rules fits, the search does not fall through to a more
+/// general pattern unless one of them says so.
 public struct RouteTable: Sendable {
     private struct Node: Sendable {
         var literals: [String: Int] = [:]
         var digits: Int?
         var any: Int?
-        /// Rules of the pattern that ends here.
+        /// The rules of the pattern that ends here.
         var rules: [RouteRule] = []
-        /// Rules of the pattern that goes on with `**`.
+        /// The rules of the pattern that continues with `**`.
         var rest: [RouteRule] = []
     }
 
     private var nodes: [Node] = [Node()]
 
-    /// A declaration that is wrong, by its index, and why.
+    /// A mistake in a declaration, with its index.
     public typealias Mistake = (index: Int, error: MappingError)
 
-    /// Compiles a table; the error is the first of `mistakes(in:)`.
+    /// Compiles a table; throws the first of `mistakes(in:)`.
     public init(_ declarations: [RouteDeclaration]) throws(MappingError) {
         let (table, mistakes) = Self.compile(declarations)
         if let first = mistakes.first { throw first.error }
@@ -40,17 +40,17 @@ public struct RouteTable: Sendable {
         compile(declarations).mistakes
     }
 
-    /// The rule for a request, or for its answer once there is a status.
+    /// The rule for a request, or for its response once there is a status.
     ///
     /// - Parameters:
-    ///   - method: in capitals; HEAD falls under the rules of GET.
+    ///   - method: in capitals. HEAD falls under the rules of GET.
     ///   - path: as sent, percent-encoded, without prefix, base path and query.
-    ///   - status: nil before the answer: rules for one exact status then do not fit, those for 2xx do.
+    ///   - status: nil before the response. Rules for one exact status then do not fit, those for 2xx do.
     public func match(method: String, path: String, status: Int?) -> RouteMatch? {
         match(RouteSubject(method: method, path: path, status: status))
     }
 
-    /// The rule for a request, or for its answer once there is one.
+    /// The rule for a request, or for its response once there is one.
     public func match(_ subject: RouteSubject) -> RouteMatch? {
         guard !isEmpty, let components = Self.components(of: subject.path) else { return nil }
         var search = RouteSearch(subject)
@@ -58,15 +58,15 @@ public struct RouteTable: Sendable {
         return RouteMatch(index: best.index, captures: best.names.map { ($0.name, components[$0.position]) })
     }
 
-    /// The decoded components of a path; nil for one with an empty component, which matches nothing, not even a wildcard.
+    /// The decoded components of a path; nil for a path with an empty component, which not even a wildcard matches.
     static func components(of path: String) -> [String]? {
         let pieces = PathComponents.split(path)
         guard pieces.allSatisfy({ !$0.isEmpty }) else { return nil }
-        // What does not decode can still be matched by a wildcard, in the spelling it came in.
+        // A component that cannot be decoded can still match a wildcard, as it was sent.
         return pieces.map { PathComponents.decode($0) ?? String(Substring($0)) }
     }
 
-    /// Whether nothing is declared.
+    /// Whether no rule is declared.
     private var isEmpty: Bool { nodes.count == 1 && nodes[0].rules.isEmpty && nodes[0].rest.isEmpty }
 
     private init() {}
@@ -91,14 +91,15 @@ public struct RouteTable: Sendable {
         return (table, mistakes)
     }
 
-    /// Goes to the most specific pattern that matches and has a rule that fits; true when the search is over.
+    /// Finds the most specific matching pattern with a rule that fits.
     ///
-    /// A node is visited at most once per look-up, because its depth in the trie is the position in the path.
+    /// Returns true when the search is over. A node is visited at most once per look-up, because its depth in the trie
+    /// is the position in the path.
     private func find(_ components: [String], at position: Int, under index: Int, _ search: inout RouteSearch) -> Bool {
         let node = nodes[index]
         if position == components.count {
             if search.ends(with: node.rules) { return true }
-            // `**` wants at least one component, but standing alone it means every path, the root included.
+            // `**` requires at least one component, but alone it means every path, including the root.
             return position == 0 && search.ends(with: node.rest)
         }
         let component = components[position]
@@ -112,7 +113,7 @@ public struct RouteTable: Sendable {
         return search.ends(with: node.rest)
     }
 
-    /// Adds a rule; the index of an earlier rule for the same pattern, method and status if there is one.
+    /// Adds a rule; returns the index of an earlier rule for the same pattern, method and status, if there is one.
     private mutating func insert(_ pattern: RoutePattern, _ declaration: RouteDeclaration, index: Int) -> Int? {
         var node = 0
         let endsInRest = pattern.components.last == .rest
@@ -145,7 +146,7 @@ public struct RouteTable: Sendable {
     }
 }
 
-/// A look-up on its way: the best rule so far, and whether the patterns met allow going on.
+/// A look-up in progress.
 private struct RouteSearch {
     private let subject: RouteSubject
     private let parameters: QueryParameters
@@ -156,7 +157,7 @@ private struct RouteSearch {
         parameters = QueryParameters(subject.query)
     }
 
-    /// Looks at the rules of a pattern that matches; false where a more general one is to be tried.
+    /// Examines the rules of a matching pattern; returns false if a more general one is to be tried.
     mutating func ends(with rules: [RouteRule]) -> Bool {
         guard !rules.isEmpty else { return false }
         best = rules.filter { $0.misfit(subject, parameters: parameters) == nil }.max { $0.rank < $1.rank }
@@ -164,20 +165,20 @@ private struct RouteSearch {
     }
 }
 
-/// What became of one rule of a table in one look-up.
+/// The result for one rule of a table in a look-up.
 public struct RouteVerdict: Sendable {
     /// The index of the declaration.
     public let index: Int
-    /// Nil: this is the rule that applies.
+    /// Why the rule does not apply; nil if it does.
     public let misfit: RouteMisfit?
 }
 
 extension RouteTable {
-    /// Every rule with why it applies or does not, the one that applies first and then the nearest ones.
+    /// Every rule with the reason why it applies or not: the one that applies first, then the nearest ones.
     ///
-    /// For explaining: it costs a look at each rule.
+    /// For explanations: every rule is examined.
     ///
-    /// - Parameter declarations: those that the table was made of.
+    /// - Parameter declarations: the declarations of this table.
     public func verdicts(on subject: RouteSubject, declarations: [RouteDeclaration]) -> [RouteVerdict] {
         let winner = match(subject)?.index
         let components = Self.components(of: subject.path)
@@ -202,7 +203,7 @@ extension RouteTable {
         return first + verdicts.sorted { ($0.distance, $0.index) < ($1.distance, $1.index) }
     }
 
-    /// A rule whose pattern was chosen although none of its rules fits.
+    /// A rule whose more specific pattern was chosen although none of its rules fits.
     private func shadow(over pattern: RoutePattern, _ components: [String], _ declarations: [RouteDeclaration]) -> Int?
     {
         declarations.indices.filter { index in
@@ -236,7 +237,7 @@ extension RoutePattern {
         return matching == components.count && path.count == components.count
     }
 
-    /// How many components from the start agree.
+    /// How many components match, counted from the start.
     func matchingPrefix(of path: [String]) -> Int {
         zip(components, path).prefix { component, text in
             switch component {
@@ -247,7 +248,7 @@ extension RoutePattern {
         }.count
     }
 
-    /// Whether this one is asked first where both match: at the first component that differs.
+    /// Whether this pattern is tried before another one that matches too, by the first component that differs.
     func isMoreSpecific(than other: RoutePattern) -> Bool {
         for (mine, theirs) in zip(components, other.components) where mine != theirs {
             return mine.precedence < theirs.precedence
