@@ -14,12 +14,12 @@ public struct CleanFilter: Sendable {
     public var urlPrefix: String?
     /// Documents whose path and query this accepts, such as a route's.
     public var url: (@Sendable (String) -> Bool)?
-    /// Only what was last observed longer ago than this many microseconds.
+    /// Only what was last observed more than this many microseconds ago.
     public var olderThan: Int64?
     /// Only what belongs to a principal.
     var isPrivate = false
 
-    /// Makes a filter; without a condition it selects everything.
+    /// Creates a filter; without a condition it selects everything.
     public init(
         model: String? = nil,
         identity: String? = nil,
@@ -67,7 +67,7 @@ public struct CleanResult: Sendable, Equatable {
     public var removed: StoreCount
     /// Whether the bytes are erased.
     public var erasure: Erasure
-    /// Other objects that no document shows any more; they stay known until their room is needed.
+    /// How many other objects no document shows any more; they are kept until their room is needed.
     public var unshown = 0
     /// Whether it was stopped before its end.
     public var isStopped = false
@@ -76,36 +76,36 @@ public struct CleanResult: Sendable, Equatable {
 /// Receives the progress of a clean after each slice; returns whether to continue.
 public typealias CleanProgress = @Sendable (StoreCount) -> Bool
 
-/// Which objects to list.
+/// A query for objects.
 public struct ObjectQuery: Sendable {
     /// A model's name; nil: all.
     public var model: String?
     /// One identity; nil: all.
     public var identity: String?
-    /// The value of one of its model's keys; nil: all.
+    /// The value of one of the object's keys; nil: all.
     public var key: String?
     /// An upstream's name; nil: all.
     public var upstream: String?
     /// A principal's label; nil: all.
     public var principal: String?
-    /// Whether to include their mapped view.
+    /// Whether to include the mapped view.
     public var view: View = .wire
-    /// The page's size.
+    /// The page size.
     public var limit: Int
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     public var after: Int64?
     /// Whether to list deleted objects instead of existing ones.
     public var areDeleted = false
 
     /// How objects are shown.
     public enum View: Sendable {
-        /// With the upstream's members.
+        /// The upstream's members.
         case wire
-        /// Additionally in the models' form: all members, or only these.
+        /// The models' form as well: all properties, or only these.
         case mapped(members: [String]?)
     }
 
-    /// Makes a query.
+    /// Creates a query.
     public init(
         model: String? = nil,
         identity: String? = nil,
@@ -133,7 +133,7 @@ public struct ObjectRow: Sendable {
     public var upstream: String
     /// The principal's label.
     public var principal: String
-    /// The representation it was requested in.
+    /// The requested representation.
     public var context: String
     /// The model's name.
     public var model: String
@@ -141,9 +141,9 @@ public struct ObjectRow: Sendable {
     public var identity: String
     /// Its newest known members as JSON; nested objects are `"Model:identity"`.
     public var json: [UInt8] = []
-    /// The time of its newest observation, microseconds of the store's clock.
+    /// The time of its newest observation, in microseconds of the store's clock.
     public var observed: Int64 = 0
-    /// Since when its state is unknown, because no newer observation followed a write (microseconds of the store's clock).
+    /// Since when its state is unknown, because no observation followed a write; microseconds of the store's clock.
     public var unknownSince: Int64?
     /// Whether it was found by a key from a route's path, which its members need not contain.
     public var isBound = false
@@ -151,22 +151,22 @@ public struct ObjectRow: Sendable {
     public var mapped: MappedBody?
 }
 
-/// Which documents to list.
+/// A query for documents.
 public struct DocumentQuery: Sendable {
     /// An upstream's name; nil: all.
     public var upstream: String?
     /// A principal's label; nil: all.
     public var principal: String?
-    /// What path and query begin with; nil: all.
+    /// The beginning of path and query; nil: all.
     public var urlPrefix: String?
     /// The exact path and query; nil: all.
     public var url: String?
-    /// The page's size.
+    /// The page size.
     public var limit: Int
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     public var after: Int64?
 
-    /// Makes a query.
+    /// Creates a query.
     public init(
         upstream: String? = nil,
         principal: String? = nil,
@@ -192,7 +192,7 @@ public struct DocumentRow: Sendable {
     public var upstream: String
     /// The principal's label.
     public var principal: String
-    /// The representation asked for.
+    /// The requested representation.
     public var context: String
     /// Path and query.
     public var url: String
@@ -210,7 +210,7 @@ public struct DocumentRow: Sendable {
     public var used: Int64
 }
 
-/// A page of a list.
+/// One page of a listing.
 public struct Page<Row: Sendable>: Sendable {
     /// The rows.
     public var rows: [Row] = []
@@ -226,9 +226,9 @@ public struct StoredWarning: Sendable, Equatable {
     public var subject: String
     /// The sentence that describes it.
     public var message: String
-    /// Path and query of the response in which it was last seen; empty if it is about none.
+    /// The path and query of the response in which it was last seen; empty if it concerns no response.
     public var url = ""
-    /// The JSON pointer of the place in that response; empty for the whole.
+    /// The JSON pointer of the place in that response; empty for the whole body.
     public var pointer = ""
     /// How often it was seen.
     public var count = 1
@@ -239,7 +239,7 @@ public struct StoredWarning: Sendable, Equatable {
 }
 
 extension StoredWarning {
-    /// Makes a warning, seen once.
+    /// Creates a warning that was seen once.
     public init(kind: String, subject: String, message: String) {
         self.init(kind: kind, subject: subject, message: message, url: "")
     }
@@ -251,13 +251,13 @@ public struct StoreStatistics: Sendable, Equatable {
     public var fileBytes: Int64 = 0
     /// Bytes of the WAL.
     public var walBytes: Int64 = 0
-    /// How many jobs wait to be written.
+    /// How many jobs are waiting to be written.
     public var queued = 0
     /// Commits since opening.
     public var commits: Int64 = 0
     /// Batches that failed since opening.
     public var failures: Int64 = 0
-    /// How often something in the file was found damaged since opening.
+    /// How often damage was found in the file since opening.
     public var damaged: Int64 = 0
     /// Documents evicted since opening.
     public var evicted: Int64 = 0

@@ -5,30 +5,30 @@ import Mapping
 struct CleanSelection {
     let database: Database
     let filter: CleanFilter
-    /// Selects only what was last observed before this time; nil: everything.
+    /// The time before which the last observation must lie; nil: any.
     private let before: Int64?
     let collections: [CollectionID]
     let identity: Identity?
-    /// Principals with greater ids are meant.
+    /// Only principals with greater ids are selected.
     private let owners: SQLValue
     private let concrete: ConcreteModel?
-    /// The base of the filter's model, if that model is one of a cluster's concrete ones.
+    /// The base of the filter's model, if that is a concrete model of a cluster.
     var base: String? { concrete?.base }
-    /// Whether it selects by URL, and so selects objects only as parts of documents.
+    /// Whether it selects by URL; objects are then selected only as parts of documents.
     var isOfURLs: Bool { filter.url != nil || filter.urlPrefix != nil }
 
-    /// Some of the ids that are selected.
+    /// Some of the selected ids.
     struct Slice<ID: RowID>: Sendable {
         var found: [ID] = []
-        /// The last id that was looked at.
+        /// The last id that was examined.
         var position: ID
         var isAtEnd = true
     }
 
-    /// How much a slice may hold.
+    /// The limits of a slice.
     struct Bounds: Sendable {
         var count = 256
-        /// Bytes of bodies: a removal has to fit into the WAL.
+        /// The limit on the bytes of bodies: a removal has to fit into the WAL.
         var bytes: Int64 = .max
         var deadline: ContinuousClock.Instant
     }
@@ -110,7 +110,7 @@ struct CleanSelection {
         return slice
     }
 
-    /// Whether a document that was found a moment ago is still selected: it may have been freshened since.
+    /// Whether a document found a moment ago is still selected; it may have been freshened since.
     func isSelected(_ document: DocumentID) throws -> Bool {
         guard let before else { return true }
         return try Query(
@@ -128,7 +128,7 @@ struct CleanSelection {
         return false
     }
 
-    /// Whether an object is selected itself; a filter without a model selects every object of the documents that go.
+    /// Whether an object itself is selected; a filter without a model selects every object of the removed documents.
     func selects(_ object: ObjectID) throws -> Bool {
         guard filter.model != nil else { return true }
         let isOfCollection = try Query(database, "SELECT collection, identity FROM _objects WHERE id = ?")
@@ -138,7 +138,7 @@ struct CleanSelection {
         return try isOfCollection == true && isOfModel(object)
     }
 
-    /// The clock is read once for so many rows.
+    /// How many rows are read between two readings of the clock.
     private static let stride = 64
 
     // MARK: Objects
@@ -147,9 +147,9 @@ struct CleanSelection {
     private static let orphans =
         "SELECT r.object, o.collection, o.identity, o.state FROM _orphans r JOIN _objects o ON o.id = r.object"
 
-    /// Objects after an id that no document shows; none for a filter by URL.
+    /// Objects after an id that no document shows.
     ///
-    /// Objects that a document shows go with that document, or stay because of another one.
+    /// None for a filter by URL. Other objects go with the documents that show them, or stay because of another document.
     func orphans(after: ObjectID, _ bounds: Bounds) throws -> Slice<ObjectID> {
         var slice = Slice(position: after)
         guard !isOfURLs, !collections.isEmpty else { return slice }
@@ -166,7 +166,7 @@ struct CleanSelection {
         return slice
     }
 
-    /// Whether an object that was found a moment ago is still selected, and was not observed after `time`.
+    /// Whether an object found a moment ago is still selected, and was not observed after `time`.
     func isOrphan(_ object: ObjectID, knownBefore time: Int64) throws -> Bool {
         try Query(database, "\(Self.orphans) WHERE r.object = ?").first(.id(object)) { row in
             let isKnown = try lastSeen(row.bytes(3)) <= time

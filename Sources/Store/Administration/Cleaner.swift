@@ -1,15 +1,15 @@
 import GRDB
 import Mapping
 
-/// Removes what a filter selects: documents, their objects, and the bytes of both; a dry run only counts them.
+/// Removes what a filter selects: documents, their objects, and the bytes of both.
 ///
-/// With a model, or one object of it, those objects go together with the documents that show them. Other objects in these
-/// documents stay known, even if no document shows them any more. Without a model, objects that only the removed documents
-/// showed go too.
+/// A dry run only counts them. With a model, or one object of it, those objects go together with the documents that show them.
+/// Other objects in these documents stay known, even if no document shows them any more. Without a model, objects that only the
+/// removed documents showed go too.
 ///
-/// From the beginning on, responses to requests that were sent before are not stored. A reader searches slice by slice. The
-/// writer removes each slice in a transaction that fits into the WAL, and does other work in between. The store is consistent
-/// after each slice: a process that dies in the middle, or a caller who stops, leaves part of it cleaned.
+/// Responses to requests sent before the clean began are not stored. A reader searches slice by slice. The writer removes each
+/// slice in a transaction that fits into the WAL, and does other work in between. The store is consistent after each slice: if
+/// the process dies or the caller stops, the store is partly cleaned.
 struct Cleaner {
     private let core: StoreCore
     private let filter: CleanFilter
@@ -18,7 +18,7 @@ struct Cleaner {
     private var removed = StoreCount()
     private var unshown = 0
     private var isStopped = false
-    /// Of a dry run: how many of the places that would go show each object.
+    /// For a dry run: how many of the places that show each object would go.
     private var unpinned: [ObjectID: Int64] = [:]
 
     init(
@@ -72,13 +72,13 @@ struct Cleaner {
         return CleanResult(removed: removed, erasure: erasure, unshown: unshown, isStopped: isStopped)
     }
 
-    /// Keeps out responses to earlier requests; returns the time, and the last document to look at.
+    /// Blocks responses to earlier requests; returns the time, and the last document to examine.
     private func begin() async throws(StoreError) -> (Int64, DocumentID) {
         let (core, filter) = (core, filter)
         return try await core.write(.prompt) { session in
             let time = core.clock.now()
             let selection = try CleanSelection(filter, in: session.database, now: time, of: core)
-            // Which model of a cluster a response on its way shows is not known yet.
+            // A response under way may show any model of the cluster, so the ban covers the base.
             var banned = filter
             if let base = selection.base { banned.model = base }
             session.bans.cleaned(banned, at: time)
@@ -89,13 +89,13 @@ struct Cleaner {
         }
     }
 
-    /// Reports the progress; whether to continue.
+    /// Reports the progress; returns whether to continue.
     private mutating func shouldContinue() -> Bool {
         isStopped = isStopped || !progress(removed)
         return !isStopped
     }
 
-    /// Searches in a snapshot that is not held for long.
+    /// Searches in a snapshot that is held only briefly.
     private func search<Value: Sendable>(
         at time: Int64,
         _ work: @escaping @Sendable (CleanSelection, _ deadline: ContinuousClock.Instant) throws -> Value
@@ -128,7 +128,7 @@ struct Cleaner {
         }
     }
 
-    /// Lets the writer remove a slice, and counts the removed documents and the objects of which nothing is left.
+    /// Has the writer remove a slice, and counts the removed documents and the objects of which nothing is left.
     private mutating func remove(
         _ count: Int,
         askedAt time: Int64,
@@ -139,7 +139,7 @@ struct Cleaner {
     ) async throws(StoreError) {
         guard count > 0 else { return }
         let (gone, left) = try await core.write(.prompt) { [core, filter] session in
-            // Bytes that other jobs of this batch write do not count.
+            // The bytes that other jobs of this batch write must not count.
             try session.flush()
             let before = try FileBudget.used(in: session.database)
             session.journal.isErasing = true
@@ -164,9 +164,9 @@ struct Cleaner {
         removed.models.merge(gone.models, uniquingKeysWith: +)
     }
 
-    /// Removes a document, and from the selected objects in it what only its response contained.
+    /// Removes a document, and the parts of its selected objects that only its response contained.
     ///
-    /// - Returns: the selected objects, and the others that no document shows any more; nil if the document is gone already.
+    /// - Returns: the selected objects, and the others that no document shows any more. Nil if the document is already gone.
     private static func erase(
         _ document: DocumentID,
         matching selection: CleanSelection,
@@ -185,11 +185,11 @@ struct Cleaner {
                 try session.forget(id)
                 continue
             }
-            // Another document shows the same bytes, or another response contained them.
+            // The object stays if another document shows the same bytes, or another response contained them.
             guard let base = record.base, base.uses == 0 || record.isMerged,
                 ([base.observation] + record.knowledge.sources).contains(observation)
             else { continue }
-            // What remains is older than what was erased: the mark has it fetched again.
+            // The remaining values are older than the erased ones; the mark causes them to be fetched again.
             let known = try session.observation(observation)
             try session.forgetKnown(record)
             try session.apply(.unobserved(known.end), to: record)
@@ -197,9 +197,10 @@ struct Cleaner {
         return (selected, unshown)
     }
 
-    /// Returns free pages to the file system and empties the WAL; false if another process still reads the WAL.
+    /// Returns free pages to the file system and empties the WAL.
     ///
-    /// SQLite overwrites what it frees (secure_delete); copies may be left in the WAL.
+    /// Returns false if another process still reads the WAL. SQLite overwrites freed content (secure_delete), but copies may
+    /// remain in the WAL.
     private mutating func erase() async throws(StoreError) -> Bool {
         let core = core
         try await core.write(.durable) { _ in }
@@ -217,7 +218,7 @@ struct Cleaner {
         return false
     }
 
-    /// How often it tries to empty the WAL, and for how many milliseconds each time: a second in all.
+    /// How often to try to empty the WAL, and for how many milliseconds each time: one second in total.
     private static let (attempts, patience) = (20, 50)
 
     // MARK: Counting
@@ -264,7 +265,7 @@ struct Cleaner {
         }
     }
 
-    /// An object goes if all places that show it go, and the filter selects it.
+    /// Counts an object if the filter selects it and all places that show it go.
     private static func add(
         _ object: ObjectID,
         unpinned: Int64,

@@ -1,22 +1,22 @@
 import GRDB
 import Mapping
 
-/// Which documents to list, the newest first.
+/// A listing of documents, newest first.
 ///
-/// Made for stores of any size: see ``ObjectListing``.
+/// It suits stores of any size: see ``ObjectListing``.
 public struct DocumentListing: Sendable {
-    /// Only documents whose path and query contain this, whatever the case of ASCII letters; nil: all.
+    /// Only documents whose path and query contain this text, ignoring the case of ASCII letters; nil: all.
     public var text: String?
     /// An upstream's name; nil: all.
     public var upstream: String?
     /// A principal's label; nil: all.
     public var principal: String?
-    /// The page's size.
+    /// The page size.
     public var limit: Int
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     public var after: Int64?
 
-    /// Makes a listing.
+    /// Creates a listing.
     public init(
         text: String? = nil,
         upstream: String? = nil,
@@ -29,7 +29,7 @@ public struct DocumentListing: Sendable {
     }
 }
 
-/// Walks through the documents in slices, the newest first.
+/// Scans the documents in slices, newest first.
 private struct DocumentScan: Sendable {
     let listing: DocumentListing
     private(set) var position: DocumentID
@@ -78,21 +78,21 @@ private struct DocumentScan: Sendable {
     }
 }
 
-/// One document as a look-up would find it, with what only people want to know.
+/// One document as a look-up finds it, with details for display.
 public struct InspectedDocument: Sendable {
     /// Its row in listings.
     public var row: DocumentRow
-    /// What a look-up finds, composed if newer values are known.
+    /// The result of a look-up, composed if newer values are known.
     public var stored: StoredDocument
-    /// The names of objects that it shows, in the order of the body, at most ``objectLimit``.
+    /// The names of the objects that it shows, in the order of the body, at most ``objectLimit``.
     public var objects: [(model: String, identity: String)]
 
-    /// How many objects are named.
+    /// The maximum number of named objects.
     public static let objectLimit = 200
 }
 
 extension ObjectStore {
-    /// A page of documents, the newest first; it may be short, or even empty, and have a next.
+    /// A page of documents, newest first; it may be short or even empty and still have a `next`.
     public func list(_ listing: DocumentListing, patience: Duration = .milliseconds(500)) async throws(StoreError)
         -> Page<DocumentRow>
     {
@@ -117,9 +117,9 @@ extension ObjectStore {
         return page
     }
 
-    /// One document; nil when it is gone.
+    /// One document; nil if it is gone.
     ///
-    /// Its key names the upstream as `UpstreamKey` does, its row as listings do.
+    /// Its key contains the upstream's `UpstreamKey`; its row contains the label, as in listings.
     public func inspect(_ id: DocumentID) async throws(StoreError) -> InspectedDocument? {
         let models = core.models
         var found = try await core.read { try InspectedDocument(id, in: $0, models: models) }
@@ -129,7 +129,7 @@ extension ObjectStore {
 }
 
 extension DocumentRow {
-    /// Reads one document's row; nil when it is gone.
+    /// Reads one document's row; nil if it is gone.
     fileprivate init?(_ id: DocumentID, in database: Database) throws {
         let row = try Query(database, "SELECT \(Self.columns) FROM \(Self.tables) WHERE d.id = ?").first(.id(id)) {
             DocumentRow($0, pins: try DocumentRow.pins($0))

@@ -1,7 +1,7 @@
 import GRDB
 import Mapping
 
-/// Counts and lists what is in the store, within one read snapshot.
+/// Counts and lists the contents of the store, in one read snapshot.
 struct Inventory {
     let database: Database
     let hasher: KeyHasher
@@ -21,7 +21,7 @@ struct Inventory {
             count.models[row.string(0)] = Int(row.integer(1))
             count.objects += Int(row.integer(1))
         }
-        // Deleted objects keep a row, but do not count.
+        // Deleted objects keep a row, but are not counted.
         try Query(
             database,
             """
@@ -38,8 +38,8 @@ struct Inventory {
 
     func objects(_ query: ObjectQuery, models: [String: UpstreamModels]) throws -> Page<ObjectRow> {
         let limit = max(query.limit, 1)
-        // What comes first in the query is read first: collections, with an identity in the index of each; a key in its
-        // index; else the objects in the order of their ids. The plus keeps SQLite from choosing that order for a look-up too.
+        // SQLite reads the first table of the query first: collections, then an identity in the index of each; or a key in its
+        // index; or else the objects in the order of their ids. The plus keeps SQLite from using that order for a look-up.
         let order = query.identity == nil && query.key == nil ? "o.id" : "+o.id"
         let key = "LEFT JOIN _keys k ON k.object = o.id AND k.value = ?8"
         let source =
@@ -50,7 +50,7 @@ struct Inventory {
             } else {
                 "_objects o \(key) JOIN _collections c ON c.id = o.collection"
             }
-        // A cluster's objects are stored under the name of its base.
+        // The objects of a cluster are stored under the name of its base.
         let base = query.model.flatMap { Self.base(of: $0, models) }
         let found = try Query(
             database,
@@ -84,12 +84,12 @@ struct Inventory {
         return Page(rows: rows.filter { isWanted($0, by: query, models: models) }, next: next)
     }
 
-    /// The name under which the objects of a cluster's model are stored; nil where that is its own.
+    /// The base name under which a concrete model's objects are stored; nil if they are stored under its own name.
     static func base(of model: String, _ models: [String: UpstreamModels]) -> String? {
         models.values.lazy.map { $0.models.objectName(of: model) }.first { $0 != model }
     }
 
-    /// Objects with their newest values.
+    /// Rows with the newest values of objects.
     func rows(
         of found: some Collection<FoundObject>,
         view: ObjectQuery.View,
@@ -114,7 +114,7 @@ struct Inventory {
                     members: members,
                     expandsRelations: false
                 ) { name in
-                    // An object that cannot be read is shown like an unknown one: by its identity.
+                    // An object that cannot be read is shown by its identity, like an unknown one.
                     guard let state = try? reader.state(of: name, scope: entry.scope),
                         !state.isDeleted(model: name.model, models: models)
                     else { return nil }
@@ -125,7 +125,7 @@ struct Inventory {
         }
     }
 
-    /// Whether a row matches the query: it belongs to the concrete model, and its key has that value today.
+    /// Whether a row matches the query: it belongs to the concrete model, and its key still has that value.
     private func isWanted(_ row: ObjectRow, by query: ObjectQuery, models: [String: UpstreamModels]) -> Bool {
         guard let models = models[row.upstream]?.models else { return query.key == nil }
         if let model = query.model, !models.isObject(row.json, of: model) { return false }
@@ -155,7 +155,9 @@ struct Inventory {
         return Page(rows: Array(rows.prefix(limit)), next: next)
     }
 
-    /// The latest first; `after` is how many to skip: there are few, and their order changes.
+    /// A page of warnings, latest first.
+    ///
+    /// `after` is the number to skip: there are few, and their order changes.
     func warnings(limit: Int, after: Int64?) throws -> Page<StoredWarning> {
         let limit = max(limit, 1)
         let offset = after ?? 0
@@ -182,13 +184,13 @@ struct Inventory {
     }
 }
 
-/// An object's row as listings read it, before its values are.
+/// An object's row in a listing, without its values.
 struct FoundObject {
     /// The columns that `init` reads; a query selects them first, with these letters for the tables.
     static let columns = """
         o.id, u.text, p.label, x.text, m.text, o.identity, c.scope, \(StoredState.columns)
         """
-    /// How many columns these are.
+    /// The number of these columns.
     static let columnCount: Int32 = 13
 
     var row: ObjectRow
@@ -210,13 +212,13 @@ struct FoundObject {
     }
 }
 
-/// How listings read a document's row.
+/// Reads rows of documents for listings.
 extension DocumentRow {
     /// The columns that `init` reads; a query selects them first.
     static let columns =
         "d.id, u.text, p.label, x.text, d.url, d.status, d.length, o.start, o.finish, o.kind, t.at, b.pins"
 
-    /// The tables that they are of.
+    /// The tables of the columns.
     static let tables = """
         _documents d
         JOIN _scopes s ON s.id = d.scope

@@ -1,21 +1,22 @@
 import GRDB
 import Mapping
 
-/// Which objects of a model to list, and in which order.
+/// A listing of a model's objects.
 ///
-/// Made for stores of any size: every page is read by keys, and a search stops after a while and says where to go on.
+/// It suits stores of any size: every page is read through indexes, and a search stops after a while and returns where to
+/// continue.
 public struct ObjectListing: Sendable {
     /// The order of the rows.
     public enum Order: Sendable, Equatable {
-        /// By principal and context, then by identity: integers by size, before texts.
+        /// By principal and context, then by identity: integers by value, before texts.
         case identity
-        /// As they were first stored.
+        /// In the order in which they were first stored.
         case stored
     }
 
     /// The model's name.
     public var model: String
-    /// Only objects whose identity or JSON contains this, whatever the case of ASCII letters; nil: all.
+    /// Only objects whose identity or JSON contains this text, ignoring the case of ASCII letters; nil: all.
     public var text: String?
     /// The order.
     public var order: Order
@@ -25,16 +26,16 @@ public struct ObjectListing: Sendable {
     public var upstream: String?
     /// A principal's label; nil: all.
     public var principal: String?
-    /// The page's size.
+    /// The page size.
     public var limit: Int
     /// How objects are shown.
     public var view: ObjectQuery.View
-    /// Where the page begins.
+    /// The position at which the page begins.
     fileprivate var start: ObjectScan.Position = .start
 
-    /// Makes a listing.
+    /// Creates a listing.
     ///
-    /// - Parameter after: the `next` of the page before; the result is nil where it is none of this order's.
+    /// - Parameter after: the `next` of the previous page. The result is nil if it does not fit this order.
     public init?(
         model: String,
         text: String? = nil,
@@ -54,28 +55,28 @@ public struct ObjectListing: Sendable {
     }
 }
 
-/// A page of a listing; it may be short, or even empty, and have a next.
+/// One page of a listing; it may be short or even empty and still have a `next`.
 public struct ObjectListingPage: Sendable {
-    /// The objects, those whose identity or key is the text searched for before all others.
+    /// The objects; those whose identity or key is the searched text come first.
     public var rows: [ObjectRow] = []
-    /// Where the next page begins; nil at the end.
+    /// The cursor of the next page; nil at the end.
     public var next: String?
-    /// How many objects were looked at.
+    /// How many objects were examined.
     public var examined = 0
 }
 
-/// Walks through the objects of a model in slices.
+/// Scans the objects of a model in slices.
 ///
-/// By identity it follows the index of each collection, one collection after the other; otherwise the rows of all objects, among
-/// which those of the model may be few.
+/// By identity, it follows the index of each collection in turn. Otherwise it reads the rows of all objects, among which those
+/// of the model may be few.
 struct ObjectScan: Sendable {
-    /// What was looked at last.
+    /// The last examined object.
     enum Position: Sendable, Equatable {
         case start
         case identity(collection: Int64, Identity?)
         case row(Int64)
 
-        /// Reads what `text` wrote; nil for anything else.
+        /// Parses the text from `text`; nil for anything else.
         init?(_ text: String, _ order: ObjectListing.Order) {
             switch order {
             case .stored:
@@ -102,9 +103,9 @@ struct ObjectScan: Sendable {
     private(set) var isAtEnd = false
     private(set) var examined = 0
 
-    /// The clock is read once for so many objects.
+    /// How many objects are examined between two readings of the clock.
     private static let stride = 64
-    /// Whether an object is wanted, as an expression of SQL; `lower` is about ASCII only.
+    /// An SQL expression for whether an object is wanted; `lower` affects ASCII only.
     private static let isWanted = """
         o.deleted IS NULL AND (?1 IS NULL OR instr(lower(o.identity), lower(?1)) OR instr(lower(
             coalesce(o.merged, (SELECT payload FROM _versions WHERE id = o.version), '')), lower(?1)))
@@ -226,7 +227,7 @@ struct ObjectScan: Sendable {
 }
 
 extension Inventory {
-    /// Objects by their ids, in this order; those that are gone are left out.
+    /// Rows for object ids, in this order; objects that are gone are left out.
     func objects(_ ids: [ObjectID], view: ObjectQuery.View, models: [String: UpstreamModels]) throws -> [ObjectRow] {
         let query = try Query(
             database,
@@ -244,7 +245,7 @@ extension Inventory {
         )
     }
 
-    /// The objects whose identity or key is the text of a listing; only what an index finds.
+    /// The objects whose identity or key equals the text of a listing, found by index.
     func named(_ listing: ObjectListing, models: [String: UpstreamModels]) throws -> [ObjectRow] {
         guard let text = listing.text else { return [] }
         var query = ObjectQuery(
@@ -266,7 +267,7 @@ extension Inventory {
 extension ObjectStore {
     /// A page of a model's objects.
     ///
-    /// The search stops after `patience`; it holds no snapshot for long, and runs behind other searches.
+    /// The search stops after `patience`. It holds no snapshot for long, and waits for other searches.
     public func list(_ listing: ObjectListing, patience: Duration = .milliseconds(500)) async throws(StoreError)
         -> ObjectListingPage
     {
@@ -291,7 +292,7 @@ extension ObjectStore {
             }
             scan = next
             page.rows += rows.filter { row in
-                // A cluster's objects lie together; of each, its members say which concrete model it is.
+                // The objects of a cluster are stored together; the members of each show its concrete model.
                 !namedIDs.contains(row.id) && models[row.upstream]?.models.isObject(row.json, of: listing.model) ?? true
             }
             if ContinuousClock.now >= end || Task.isCancelled { break }

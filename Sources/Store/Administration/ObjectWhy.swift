@@ -4,7 +4,7 @@ public import Mapping
 public struct ShowingDocument: Sendable {
     /// The document.
     public var row: DocumentRow
-    /// The form in which a look-up finds it.
+    /// The form in which a look-up returns it.
     public var form: StoredDocument.Form
     /// The versions of the object that it pins.
     var versions: [Int64]
@@ -12,7 +12,7 @@ public struct ShowingDocument: Sendable {
     var observation: Observation
 }
 
-/// Where an observation comes from.
+/// The response of an observation.
 public struct ObservationSource: Sendable, Equatable {
     /// The method of the request.
     public var method: String
@@ -22,9 +22,9 @@ public struct ObservationSource: Sendable, Equatable {
     public var isStored: Bool
 }
 
-/// States that an object is deleted, or that a write may have changed it in a way that no response has shown.
+/// A notice that an object is deleted, or that a write may have changed it in a way that no response has shown.
 public struct ObjectNotice: Sendable, Equatable {
-    /// Which of the two.
+    /// The kind of notice.
     public enum Kind: Sendable, Equatable {
         /// The object is deleted.
         case deleted
@@ -36,45 +36,45 @@ public struct ObjectNotice: Sendable, Equatable {
     public enum Cause: Sendable, Equatable {
         /// A request.
         case request(MarkSource)
-        /// A response whose members say so of the object; nil if its request is no longer known.
+        /// A response that shows the deletion; nil if its request is no longer known.
         case itself(ObservationSource?)
         /// The cause is no longer known.
         case forgotten
     }
 
-    /// Which of the two.
+    /// The kind of notice.
     public var kind: Kind
-    /// Since when: the end of a write, or the start of a read; microseconds of the store's clock.
+    /// The time of the cause: the end of a write, or the start of a read; microseconds of the store's clock.
     public var time: Int64
     /// What caused it.
     public var cause: Cause
-    /// Whether the object was observed later, so that the notice concerns only older responses.
+    /// Whether the object was observed later; the notice then concerns only older responses.
     public var isSuperseded: Bool
 }
 
-/// What is known of an object, where from, and which documents show it.
+/// What is known of an object, from which responses, and which documents show it.
 public struct ObjectWhy: Sendable {
     /// Set if it is deleted, or if a write may have changed it.
     public var notice: ObjectNotice?
     /// Its members.
     public var members: [Provenance.Member]
-    /// Where the members' observations come from, as far as that is still known.
+    /// The responses of the members' observations, as far as they are still known.
     public var sources: [Int64: ObservationSource]
-    /// The documents that show it, the newest first; the page may be short.
+    /// The documents that show it, newest first; the page may be short.
     public var documents: Page<ShowingDocument>
 }
 
-/// Where an object's values come from, and which documents show it.
+/// Explains an object's values.
 extension ObjectStore {
-    /// At most so many bytes of bodies are composed for one page; a single document may be larger.
+    /// The maximum bytes of bodies composed for one page; a single document may be larger.
     private static let composedBytes: Int64 = 16 << 20
 
-    /// A page of the documents that show an object, the newest first.
+    /// A page of the documents that show an object, newest first.
     ///
     /// A page may be short, or empty with a `next`: the search stops after `patience`. Searches run one at a time, and none
     /// holds a snapshot for long.
     ///
-    /// - Parameter after: the `next` of the page before.
+    /// - Parameter after: the `next` of the previous page.
     public func documents(
         showing object: ObjectID,
         limit: Int = 100,
@@ -114,10 +114,10 @@ extension ObjectStore {
         return page
     }
 
-    /// What is known of an object and where from; nil when it is gone.
+    /// What is known of an object, and from which responses; nil if it is gone.
     ///
     /// - Parameters:
-    ///   - limit: the maximum of documents that show it.
+    ///   - limit: the maximum number of documents that show it.
     ///   - patience: how long to search for them.
     public func why(
         _ object: ObjectID,

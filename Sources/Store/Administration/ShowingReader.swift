@@ -1,14 +1,14 @@
 import GRDB
 import Mapping
 
-/// Reads the documents that show an object, and where its members come from, in one read snapshot.
+/// Reads the documents that show an object, and the sources of its members, in one read snapshot.
 struct ShowingReader {
     let database: Database
     let models: [String: UpstreamModels]
 
     // MARK: Documents
 
-    /// A document that shows an object, composed if something newer is known; nil when it is gone.
+    /// A document that shows an object, composed if newer values are known; nil if it is gone.
     func document(_ id: DocumentID, showing object: ObjectID) throws -> ShowingDocument? {
         let reader = try DocumentReader(database, models: models)
         return try Query(
@@ -43,7 +43,7 @@ struct ShowingReader {
 
     // MARK: Members
 
-    /// Where an object's members come from; nil when it is gone.
+    /// The sources of an object's members; nil if the object is gone.
     ///
     /// - Parameter showing: documents that show it, which may contain older values.
     func provenance(of object: ObjectID, showing documents: [ShowingDocument]) throws
@@ -73,7 +73,7 @@ struct ShowingReader {
         return (notice, provenance.members, sources)
     }
 
-    /// Whether the object is deleted or in an unknown state; what it says of itself counts more than a write's mark.
+    /// Whether the object is deleted or in an unknown state; its own members take precedence over a write's mark.
     private func notice(
         of state: ObjectState,
         object: ObjectID,
@@ -100,7 +100,7 @@ struct ShowingReader {
         )
     }
 
-    /// The outdated versions that documents show, each with the latest observation of it.
+    /// The outdated versions in documents, each with its latest observation.
     private func others(
         than state: ObjectState,
         in documents: [ShowingDocument],
@@ -130,7 +130,7 @@ struct ShowingReader {
         }
     }
 
-    /// Where an observation comes from; nil if that is not known.
+    /// The response of an observation; nil if it is not known.
     private func source(of observation: Int64) throws -> ObservationSource? {
         let noted = try Query(database, "SELECT source FROM _observations WHERE id = ? AND source IS NOT NULL")
             .first(.integer(observation)) { $0.string(0) }
@@ -143,8 +143,8 @@ struct ShowingReader {
 
     /// The URL of the document with an observation.
     ///
-    /// One writer gives out both numbers, and a document keeps its observation for life. So both have the same order, and a
-    /// binary search needs some twenty look-ups among a million documents.
+    /// One writer assigns both numbers, and a document keeps its observation for life. So both have the same order, and a
+    /// binary search takes some twenty look-ups among a million documents.
     private func url(observedAs observation: Int64) throws -> String? {
         var low: Int64 = 0
         var high = (try Query(database, "SELECT max(id) FROM _documents").integer() ?? 0) + 1
@@ -165,23 +165,25 @@ struct ShowingReader {
     }
 }
 
-/// Looks for the documents that show an object, the newest first.
+/// Finds the documents that show an object, newest first.
 ///
-/// There is no index from objects to documents: every response would pay for a question that is rarely asked. So this reads
-/// the pins of all documents, in slices of some milliseconds. Each slice has a snapshot of its own, so that neither the WAL nor
-/// other readers wait for it. An object's row counts the places that show it: once all are found, the scan ends.
+/// There is no index from objects to documents: every response would pay for a rare question. Instead, the scan reads the pins
+/// of all documents, in slices of some milliseconds. Each slice has its own snapshot, so that neither the WAL nor other readers
+/// wait for it. An object's row counts the places that show it, so the scan ends when all of them are found.
 struct ShowingScan: Sendable {
     let object: ObjectID
-    /// The scan has read the documents from this one on.
+    /// The scan has read all documents from this one on.
     private(set) var position: DocumentID
     private(set) var isAtEnd = false
-    /// How many places that show it are still to be found; nil if the scan goes on after an earlier one.
+    /// How many places remain to be found; nil if the scan continues an earlier one.
     private var missing: Int64?
     private var isBegun: Bool
 
-    /// The clock is read once for so many documents.
+    /// How many documents are read between two readings of the clock.
     private static let stride = 64
 
+    /// Creates a scan.
+    ///
     /// - Parameter last: where an earlier scan stopped.
     init(object: ObjectID, after last: DocumentID? = nil) {
         self.object = object

@@ -6,14 +6,14 @@ import Synchronization
 
 /// Copies of the whole store, made while it is in use.
 extension ObjectStore {
-    /// Copies what is committed into a new file, which only its owner may read.
+    /// Copies the committed contents into a new file, readable only by its owner.
     ///
-    /// The writer copies slice by slice, and does other work in between. The copy has the content at its end. The file stands
-    /// alone: it needs no WAL.
+    /// The writer copies slice by slice, and does other work in between. The copy has the contents at its end, and needs no
+    /// WAL.
     ///
     /// - Parameters:
-    ///   - principalKey: a digest of the key that principals are made by; `load` compares it.
-    ///   - use: what is done with the complete file before another copy may be made.
+    ///   - principalKey: a digest of the key from which principals are derived. `load` compares it.
+    ///   - use: uses the complete file before another copy may be made.
     public func save<Value: Sendable>(
         to path: String,
         principalKey: [UInt8],
@@ -47,20 +47,20 @@ extension ObjectStore {
         }
     }
 
-    /// How far the copy is that is being made; nil: none is.
+    /// The progress of the copy being made; nil if there is none.
     public var copyProgress: CopyProgress? { core.copying.withLock { $0 } }
 }
 
-/// How far a copy is, in bytes.
+/// The progress of a copy, in bytes.
 public struct CopyProgress: Sendable {
-    /// Bytes that are copied.
+    /// The copied bytes.
     public var copied: Int64 = 0
-    /// Bytes in all; 0: not known yet.
+    /// The total bytes; 0 if not yet known.
     public var total: Int64 = 0
 }
 
 extension StoreCore {
-    /// Lets the writer do one slice of a copy; its errors are the copy's own and say nothing about the store's disk.
+    /// Has the writer do one slice of a copy; its errors concern the copy, and say nothing about the store's disk.
     func slice<Value: Sendable>(_ work: @escaping @Sendable (WriterSession) throws -> Value) async throws(StoreError)
         -> Value
     {
@@ -77,18 +77,18 @@ extension StoreCore {
     }
 }
 
-/// Does work that blocks on a thread that may block.
+/// Runs blocking work on a thread that may block.
 func blocking<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws(StoreError) -> Value {
     try await result { done in
         DispatchQueue.global(qos: .utility).async { done(Result(catching: work).mapError { StoreError($0) }) }
     }
 }
 
-/// A copy of the file that is being made, by SQLite's backup; on the writer's thread only.
+/// A copy of the file in progress, made by SQLite's backup.
 ///
-/// SQLite itself repeats in the copy what the writer changes in pages that are copied already.
+/// Used only on the writer's thread. SQLite itself updates the copy when the writer changes pages that are already copied.
 final class StoreCopy {
-    /// Pages that are copied at once.
+    /// How many pages are copied at once.
     static let slice: Int32 = 512
 
     private let target: OpaquePointer
@@ -108,7 +108,7 @@ final class StoreCopy {
             sqlite3_close(handle)
             throw StoreError(code: code, message: "the copy cannot be opened")
         }
-        // Nothing of it counts until it is complete.
+        // The copy does not count until it is complete.
         sqlite3_exec(handle, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF", nil, nil, nil)
         guard let backup = sqlite3_backup_init(handle, "main", database.sqliteConnection, "main") else {
             let error = StoreError(
@@ -122,7 +122,7 @@ final class StoreCopy {
         pageSize = try Query(database, "PRAGMA page_size").integer() ?? 0
     }
 
-    /// Copies some pages; whether all are copied then.
+    /// Copies some pages; returns whether all are copied.
     func isDone(after pages: Int32) throws -> Bool {
         let code = sqlite3_backup_step(backup, pages)
         let total = Int64(sqlite3_backup_pagecount(backup))
@@ -140,9 +140,9 @@ final class StoreCopy {
         sqlite3_close(target)
     }
 
-    /// Makes a file that stands alone of the pages that were copied, and writes it to disk.
+    /// Completes the copied pages to a self-contained file, and writes it to disk.
     static func complete(_ path: String, principalKey: [UInt8]) throws {
-        // The header says that there is a WAL; so far there are no checksums.
+        // The copied header declares a WAL. There are no checksums yet.
         let file = open(path, O_RDWR | O_CLOEXEC)
         guard file >= 0, pwrite(file, [1, 1], 2, 18) == 2 else {
             throw StoreError.unwritable(String(cString: strerror(errno)))
@@ -159,19 +159,19 @@ final class StoreCopy {
         try copy.close()
     }
 
-    /// The names under which a store is copied beside itself: before it is given away, and before it is taken over.
+    /// The paths beside a store for copies: one for saving, one for loading.
     static func names(beside store: String) -> (saving: String, loading: String) {
         ("\(store).saving", "\(store).loading")
     }
 
-    /// Removes copies that a daemon left behind when it was killed.
+    /// Removes copies left by a daemon that was killed.
     static func removeLeftovers(beside store: String) {
         let names = names(beside: store)
         remove(names.saving)
         remove(names.loading)
     }
 
-    /// Removes a copy with what SQLite keeps beside it.
+    /// Removes a copy and the files that SQLite keeps beside it.
     static func remove(_ path: String) {
         for suffix in ["", "-wal", "-shm", "-journal", ".lock"] { unlink(path + suffix) }
     }

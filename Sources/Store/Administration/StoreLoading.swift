@@ -4,28 +4,28 @@ import Glibc
 import Mapping
 import Synchronization
 
-/// What was taken over from a copy.
+/// The result of loading a copy.
 public struct LoadResult: Sendable {
-    /// What the store has now.
+    /// The store's contents afterwards.
     public var count: StoreCount
-    /// What was left out, because it belongs to principals of another key.
+    /// What was left out because it belongs to principals of another key.
     public var dropped: StoreCount
 }
 
 extension ObjectStore {
-    /// The files beside the store in which copies are made, and from which they are loaded.
+    /// The files beside the store in which copies are saved, and from which they are loaded.
     public var copyPaths: (saving: String, loading: String) { StoreCopy.names(beside: core.budget.path) }
 
-    /// Puts the content of a copy in the place of the store's own, in one transaction.
+    /// Replaces the store's contents with those of a copy, in one transaction.
     ///
-    /// The copy is checked first, page by page. If anything is wrong with it, or anything fails, the store stays as it is. What
-    /// is loaded is of unknown age: it is validated before it is served, unless the upstream is away.
+    /// The copy is first checked page by page. If it is damaged or anything fails, the store stays as it is. Loaded documents
+    /// are of unknown age: they are validated before they are served, unless the upstream is away.
     ///
     /// - Parameters:
-    ///   - path: a copy made by `save`. It is used up.
-    ///   - principalKey: a digest of the key that principals are made by. If the copy has another one, nobody could ask for
-    ///     what its principals own: that is left out.
-    ///   - isReplacing: whether the store may have content.
+    ///   - path: a copy made by `save`. It is consumed.
+    ///   - principalKey: a digest of the key from which principals are derived. If the copy has another one, its principals'
+    ///     data is left out, because no request could reach it.
+    ///   - isReplacing: whether the store may have contents.
     public func load(_ path: String, principalKey: [UInt8], replacing isReplacing: Bool) async throws(StoreError)
         -> LoadResult
     {
@@ -49,7 +49,7 @@ extension ObjectStore {
         let copiedKey = try await blocking { try StoreLoading.check(path, for: core) }
         let dropped = try await StoreLoading.settle(path, for: core, withoutPrivate: copiedKey != principalKey)
         let owners = try await blocking { try StoreLoading.principals(in: path) }
-        // From here on these ids are taken: nobody else is given one of them meanwhile.
+        // These ids are now taken, so that no other principal gets one of them meanwhile.
         let (ids, last) = try await core.write(.durable) { session in
             (try owners.map { try session.principal($0.digest) }, session.numbers.document)
         }
@@ -72,14 +72,14 @@ extension ObjectStore {
     }
 }
 
-/// The steps by which the content of a copy becomes the store's.
+/// The steps of loading a copy.
 enum StoreLoading {
     /// More documents than can be stored while one copy is loaded.
     static let distance: Int64 = 1 << 24
-    /// How far the copy's clock may be ahead: so long this store's clock stands still, and nothing ages.
+    /// How far the copy's clock may be ahead; this store's clock stands still for that long, and nothing ages.
     private static let lead: Int64 = 300_000_000
 
-    /// Refuses what is no whole copy of a store that fits in here; gives the digest of its principal key.
+    /// Refuses a file that is not a complete copy of a compatible store; returns the digest of its principal key.
     static func check(_ path: String, for core: StoreCore) throws -> [UInt8] {
         do {
             let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
@@ -125,7 +125,7 @@ enum StoreLoading {
         }
     }
 
-    /// What is wrong, in words about a copy.
+    /// The error, worded for a copy.
     private static func refusal(_ error: StoreError) -> StoreError {
         switch error {
         case .corrupt(let reason): .refused("the copy is damaged: \(reason)")
@@ -142,13 +142,14 @@ enum StoreLoading {
         }
     }
 
-    /// Opens the copy as a store of its own, which settles what was under way when it was made; leaves out private data, and
-    /// gives what that was.
+    /// Opens the copy as a store of its own, which settles writes that were under way, and removes private data if requested.
+    ///
+    /// Returns what was removed.
     static func settle(_ path: String, for core: StoreCore, withoutPrivate: Bool) async throws(StoreError) -> StoreCount
     {
         var configuration = StoreConfiguration(
             path: path,
-            // Nothing is evicted from it.
+            // No limit: the copy must not evict anything.
             maximumFileBytes: core.budget.maximum * 2,
             models: core.models.mapValues(\.models)
         )
@@ -168,7 +169,7 @@ enum StoreLoading {
                 var filter = CleanFilter()
                 filter.isPrivate = true
                 dropped = try await store.clean(filter).removed
-                // They may name what was left out.
+                // The warnings may name removed data.
                 try await store.core.write(.prompt) { try $0.query("DELETE FROM _warnings").run() }
             }
         } catch {
@@ -191,9 +192,9 @@ enum StoreLoading {
         }
     }
 
-    /// Gives principals the ids that this store knows them by, and documents ids and digests that are nobody else's here.
+    /// Gives principals their ids in this store, and documents new ids and digests that are unused here.
     ///
-    /// So whoever still has an id of the former content finds nothing under it, and not another one's data.
+    /// So an id of the former contents finds nothing, and never another principal's data.
     static func renumber(
         _ path: String,
         _ principals: [PrincipalID: PrincipalID],
@@ -203,7 +204,7 @@ enum StoreLoading {
         let copy = try DatabaseQueue(path: path)
         try copy.write { database in
             try Query(database, "DELETE FROM _principals WHERE id > ?").run(.id(PrincipalID.anonymous))
-            // By way of numbers that no principal has.
+            // Negative numbers, which no principal has, avoid collisions.
             for (old, new) in principals {
                 try Query(database, "UPDATE _scopes SET principal = ? WHERE principal = ?")
                     .run(.integer(-new.rawValue), .id(old))
@@ -268,7 +269,7 @@ enum StoreLoading {
 
     // MARK: On the writer's thread
 
-    /// Replaces the file's content, and what is known of it in memory.
+    /// Replaces the file's contents and the state in memory.
     static func takeOver(_ copy: DatabaseQueue, _ session: WriterSession, _ core: StoreCore) throws {
         session.copy = nil
         let known = try copy.read { try StoreFile.numbers(in: $0) }
@@ -298,7 +299,7 @@ enum StoreLoading {
             try Query(database, "SELECT low FROM _documents").each { lows.append(UInt64(bitPattern: $0.integer(0))) }
             return (UInt64(bitPattern: secret.0), UInt64(bitPattern: secret.1))
         }
-        // Before the commit: a look-up must never miss a stored document.
+        // This must precede the commit: a look-up must never miss a stored document.
         core.presence.insert(lows)
         do {
             try copy.unsafeRead { try $0.backup(to: session.database) }
@@ -329,7 +330,7 @@ enum StoreLoading {
         return found
     }
 
-    /// Keeps the principals that this store knows: requests of theirs may be under way.
+    /// Keeps the principals that this store knows: their requests may be under way.
     private static func own(_ principals: [(id: PrincipalID, digest: [UInt8], label: String)], in database: Database)
         throws
     {
@@ -341,7 +342,7 @@ enum StoreLoading {
 }
 
 extension WriterSession {
-    /// Goes on after the numbers of a copy whose content was taken over, and forgets what it knew of the former content.
+    /// Continues after the numbers of a loaded copy, and discards cached state of the former contents.
     fileprivate func adopt(_ known: Numbers, sequence: Int64) {
         numbers.document = max(numbers.document, known.document)
         numbers.object = max(numbers.object, known.object)
