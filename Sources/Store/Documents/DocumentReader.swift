@@ -1,7 +1,7 @@
 import GRDB
 import Mapping
 
-/// Reads documents in one read snapshot, and composes those that are dirty.
+/// Reads documents in one read snapshot, and composes those with outdated values.
 struct DocumentReader {
     let database: Database
     let models: [String: UpstreamModels]
@@ -15,7 +15,7 @@ struct DocumentReader {
         changed = try Meta.changed.integer(in: database) ?? 0
     }
 
-    /// The wanted variants under a key; and those among them that show the newest values although objects in them had changed.
+    /// The wanted variants under a key, and those among them that still show the newest values although their objects changed.
     func documents(
         at key: DocumentKey,
         digest: Digest128,
@@ -36,7 +36,7 @@ struct DocumentReader {
             .string(key.upstream),
             .string(key.context)
         ) { row in
-            // Before its body is read: there may be many.
+            // This precedes reading the body: there may be many variants.
             let variant = row.bytes(3)
             guard isWanted(variant) else { return }
             var document = StoredDocument(
@@ -108,7 +108,7 @@ struct DocumentReader {
         return document
     }
 
-    /// The documents under a key, whose parts are the parameters from the third on.
+    /// Selects the documents under a key, whose parts are the parameters from the third on.
     private static let underKey = """
         FROM _documents d
         JOIN _scopes s ON s.id = d.scope AND s.principal = ?3
@@ -116,7 +116,7 @@ struct DocumentReader {
         JOIN _names x ON x.id = s.context AND \(ObjectContext.isOfKey("x.text", "?5"))
         """
 
-    /// Fills in body, form and objects; true if objects had changed, but the document still shows the newest values.
+    /// Fills in body, form and objects; returns whether objects had changed but the document still shows the newest values.
     func fill(
         _ document: inout StoredDocument,
         _ observation: Observation,
@@ -193,7 +193,7 @@ struct DocumentReader {
 }
 
 extension DocumentReader {
-    /// The variants under a key without their bodies, the newest first; bounded by the limit on variants.
+    /// The variants under a key without their bodies, newest first, up to the limit on variants.
     func variants(at key: DocumentKey, digest: Digest128) throws -> [StoredVariant] {
         try Query(
             database,
@@ -218,7 +218,7 @@ extension DocumentReader {
         }
     }
 
-    /// The documents of a URL for every principal and context, the newest first.
+    /// The documents of a URL for every principal and context, newest first.
     func documents(ofURL url: String, upstream: String, place: Int64, limit: Int) throws -> [DocumentOfURL] {
         try Query(
             database,
@@ -251,32 +251,32 @@ extension DocumentReader {
 
 /// A variant without its body.
 public struct StoredVariant: Sendable {
-    /// Names the `Vary` selection.
+    /// Identifies the `Vary` selection.
     public var variant: [UInt8]
     /// The fields, in the caller's own form.
     public var head: [UInt8]
-    /// What freshness is computed from, in the caller's own form.
+    /// The input for computing freshness, in the caller's own form.
     public var policy: [UInt8]
-    /// Whether an object that it shows has changed since it was last known to show the newest values.
+    /// Whether an object in it has changed since it was last known to show the newest values.
     public var isSuspicious: Bool
 }
 
-/// One of the documents of a URL, without its body.
+/// One document of a URL, without its body.
 public struct DocumentOfURL: Sendable {
     /// The principal's label.
     public var principal: String
-    /// The representation asked for, as in its key.
+    /// The requested representation, as in its key.
     public var context: String
-    /// Names the `Vary` selection.
+    /// Identifies the `Vary` selection.
     public var variant: [UInt8]
     /// The status code.
     public var status: Int
-    /// What freshness is computed from, in the caller's own form.
+    /// The input for computing freshness, in the caller's own form.
     public var policy: [UInt8]
 }
 
 extension ObjectStore {
-    /// All variants under a key, at most ``variantLimit``, the newest first; reads no bodies.
+    /// All variants under a key, at most ``variantLimit``, newest first; reads no bodies.
     public func variants(at key: DocumentKey) async throws(StoreError) -> [StoredVariant] {
         let digest = core.hasher.digest(key)
         guard mayHave(digest) else { return [] }

@@ -1,16 +1,16 @@
 public import Mapping
 
-/// How the store names an upstream: by its name in the configuration and its URL.
+/// Names upstreams in the store: by the name in the configuration and the URL.
 ///
 /// So data of another origin or base path is never mistaken for this upstream's, and is found again when the configuration
-/// changes back. All functions of the store use this text, except listings, filters and the journal, which use names for
-/// people; see `ObjectStore.objects`.
+/// changes back. All functions of the store use this text, except listings, filters and the journal, which use labels; see
+/// `ObjectStore.objects`.
 public enum UpstreamKey {
     /// The text for an upstream.
     ///
     /// - Parameters:
-    ///   - name: as in the configuration; without a space.
-    ///   - url: its origin and base path in one spelling.
+    ///   - name: as in the configuration, without a space.
+    ///   - url: its origin and base path in a canonical spelling.
     public static func make(name: String, url: String) -> String { "\(name) \(url)" }
 
     /// The name alone.
@@ -19,16 +19,16 @@ public enum UpstreamKey {
 
 /// The cache key of a document: upstream, principal, representation and URL.
 public struct DocumentKey: Hashable, Sendable {
-    /// The upstream, as `UpstreamKey` names it.
+    /// The upstream, as named by `UpstreamKey`.
     public var upstream: String
-    /// Whose data it is.
+    /// The principal whose data it is.
     public var principal: PrincipalID
-    /// The representation asked for, as one text.
+    /// The requested representation, as one text.
     public var context: String
-    /// Path and query as sent upstream.
+    /// The path and query as sent upstream.
     public var url: String
 
-    /// Makes a key of its four parts.
+    /// Creates a key from its four parts.
     public init(upstream: String, principal: PrincipalID, context: String, url: String) {
         self.upstream = upstream
         self.principal = principal
@@ -41,36 +41,40 @@ public struct DocumentKey: Hashable, Sendable {
 public struct ReceivedDocument: Sendable {
     /// Its cache key.
     public var key: DocumentKey
-    /// Opaque bytes that name the `Vary` selection; a document with equal bytes is replaced.
+    /// Opaque bytes that identify the `Vary` selection; a document with equal bytes is replaced.
     public var variant: [UInt8]
-    /// What the response varies by besides the context of its key, as lines of text: its objects are separate from others.
+    /// What the response varies by besides the context of its key, as lines of text.
+    ///
+    /// Objects of different selections are separate.
     public var selectedBy: String
     /// The status code.
     public var status: Int
     /// The fields to be replayed, in the caller's own form.
     public var head: [UInt8]
-    /// What freshness is computed from, in the caller's own form.
+    /// The input for computing freshness, in the caller's own form.
     public var policy: [UInt8]
-    /// The decoded body, whole.
+    /// The whole decoded body.
     public var body: [UInt8]
-    /// When its request was sent, minus `Age`: it may show any state since then; microseconds of the store's clock.
+    /// When its request was sent, minus `Age`; microseconds of the store's clock.
+    ///
+    /// It may show any state since then.
     public var start: Int64
     /// When its last byte arrived.
     public var end: Int64
-    /// When the first response to a write to its upstream came while this response was on its way; nil: no write.
+    /// When the first response to a write to its upstream arrived while this response was under way.
     ///
-    /// A response under the same key that was complete after that time counts as the later one.
+    /// Nil for no write. A response under the same key that was complete after that time counts as the later one.
     public var upstreamWrittenAt: Int64?
-    /// When its request was sent: a response whose request was sent before a clean or an invalidation is not stored.
+    /// When its request was sent; it is not stored if a clean or an invalidation came later.
     public var sent: Int64
     /// The kind of observation.
     public var kind: Observation.Kind
-    /// Which model the body contains; nil: it is stored as it is.
+    /// The models that the body contains; nil to store it as it is.
     public var rule: BodyRule?
-    /// The values around the body, for identities and keys that are not in it.
+    /// The surroundings of the body, for identities and keys that are not in it.
     public var surroundings: MappingContext
 
-    /// Makes a document; without `sent`, the request was sent at `start`.
+    /// Creates a document; without `sent`, the request was sent at `start`.
     public init(
         key: DocumentKey,
         variant: [UInt8] = [],
@@ -102,20 +106,20 @@ public struct ReceivedDocument: Sendable {
     }
 }
 
-/// What a write's response shows; it is not stored as a document.
+/// The response of a write; it is not stored as a document.
 public struct ReceivedObservation: Sendable {
-    /// The decoded body, whole.
+    /// The whole decoded body.
     public var body: [UInt8]
     /// When the request was sent; microseconds of the store's clock.
     public var start: Int64
-    /// Which model the body contains.
+    /// The models that the body contains.
     public var rule: BodyRule
-    /// Path and query of the request; for warnings, and to recognise the response.
+    /// The path and query of the request, for warnings and to recognise the response.
     public var url: String
-    /// The values around the body, for identities and keys that are not in it.
+    /// The surroundings of the body, for identities and keys that are not in it.
     public var surroundings: MappingContext
 
-    /// Describes what was shown.
+    /// Describes a response.
     public init(
         body: [UInt8],
         start: Int64,
@@ -131,9 +135,11 @@ public struct ReceivedObservation: Sendable {
     }
 }
 
-/// What the store did with a response.
+/// The result of storing a response.
 public struct Receipt: Sendable {
-    /// The document; nil if none was stored: it was cleaned or invalidated meanwhile, or a later one is stored.
+    /// The document.
+    ///
+    /// Nil if none was stored: it was cleaned or invalidated meanwhile, or a later one is stored.
     public var document: DocumentID?
     /// The objects it shows.
     public var objects: [ObjectID] = []
@@ -141,8 +147,7 @@ public struct Receipt: Sendable {
     public var isDirty = false
     /// The commit sequence at which this holds.
     public var sequence: Int64
-    /// Whether the response shows a secret: only its objects without the secret are stored, and it may be kept only in
-    /// memory.
+    /// Whether the response shows a secret; only its objects without the secret are stored, and it may be kept only in memory.
     public var isSecret = false
     /// The warnings of the mapping.
     public var warnings: [MappingWarning]
@@ -150,7 +155,7 @@ public struct Receipt: Sendable {
 
 /// A document as read from the store.
 public struct StoredDocument: Sendable {
-    /// How the body came about.
+    /// The origin of a body.
     public enum Form: Sendable, Equatable {
         /// As received; nothing newer is known.
         case asReceived
@@ -160,27 +165,27 @@ public struct StoredDocument: Sendable {
         case outdated(reason: String)
     }
 
-    /// For each member in doubt that it shows, when to settle the doubt by a fetch; µs of the store's clock.
+    /// For each member in doubt that it shows, when to settle the doubt by a fetch; microseconds of the store's clock.
     public var doubts: [Int64] = []
     /// Its id.
     public var id: DocumentID
     /// Its cache key.
     public var key: DocumentKey
-    /// Names the `Vary` selection.
+    /// Identifies the `Vary` selection.
     public var variant: [UInt8] = []
     /// The status code.
     public var status = 200
     /// The fields, in the caller's own form.
     public var head: [UInt8] = []
-    /// What freshness is computed from, in the caller's own form.
+    /// The input for computing freshness, in the caller's own form.
     public var policy: [UInt8] = []
     /// The body, composed if necessary.
     public var body: [UInt8] = []
-    /// The body migrated to today's model versions, for the mapped view; nil if that is the body itself.
+    /// The body migrated to the current model versions, for the mapped view; nil if that is the body itself.
     public var migrated: [UInt8]?
-    /// How the body came about.
+    /// The origin of the body.
     public var form = Form.asReceived
-    /// The objects that it shows: a change of one may change it.
+    /// The objects that it shows; a change of one of them may change it.
     public var objects: [ObjectID] = []
     /// When its request was sent, minus `Age`.
     public var start: Int64
@@ -188,49 +193,49 @@ public struct StoredDocument: Sendable {
     public var sequence: Int64 = 0
 }
 
-/// What a 304 did to the document that it validates.
+/// The effect of a 304 on the document that it validates.
 public enum FresheningOutcome: Sendable, Equatable {
-    /// The document is fresh again; its observation time is the 304's.
+    /// The document is fresh again, with the 304's observation time.
     case freshened
-    /// The document shows older values than are known now; the 304 has no effect.
+    /// The document shows outdated values, so the 304 has no effect.
     case dirty
     /// The document was replaced or removed meanwhile.
     case gone
 }
 
-/// A path whose documents a write invalidates, with every query.
+/// A path whose documents, with any query, a write invalidates.
 public struct InvalidationTarget: Hashable, Sendable {
     /// The upstream's name.
     public var upstream: String
     /// The path as sent upstream; a query is ignored.
     public var path: String
 
-    /// Makes a target.
+    /// Creates a target.
     public init(upstream: String, path: String) {
         self.upstream = upstream
         self.path = path
     }
 }
 
-/// Hears of commits.
+/// Receives notifications of commits.
 ///
-/// Called on the writer's thread after the commit and before its callers go
-/// on; must be quick, and must not wait for the store.
+/// It is called on the writer's thread after the commit and before its callers continue. It must be quick, and must not wait
+/// for the store.
 public protocol ChangeListener: Sendable {
     /// These objects have changed.
     func objectsChanged(_ objects: [ObjectID])
     /// Documents under these keys were removed or replaced.
     func documentsRemoved(_ keys: [Digest128])
-    /// Principals without data were forgotten: an id that was looked up before may belong to nobody.
+    /// Principals without data were forgotten; an id looked up before may be unused now.
     func principalsForgotten()
     /// The file was damaged and emptied: all documents and objects are gone.
     func storeEmptied()
 }
 
 extension ChangeListener {
-    /// Does nothing: most listeners know no principals.
+    /// Does nothing: most listeners do not track principals.
     public func principalsForgotten() {}
 
-    /// Does nothing: most listeners keep nothing of what was stored.
+    /// Does nothing: most listeners keep no stored data.
     public func storeEmptied() {}
 }

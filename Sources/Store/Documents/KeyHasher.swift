@@ -2,16 +2,16 @@ import Mapping
 
 /// Digests document keys and contents under the store's persisted secret.
 ///
-/// A value: every worker carries its own copy. Neither allocates nor locks.
+/// It is a value, so every worker has its own copy. It neither allocates nor locks.
 public struct KeyHasher: Sendable {
     private let secret: (UInt64, UInt64)
 
-    /// Makes a hasher over a secret; two hashers of one secret agree.
+    /// Creates a hasher for a secret; hashers with the same secret agree.
     public init(secret: (UInt64, UInt64)) {
         self.secret = secret
     }
 
-    /// The digest of a key given as bytes, as the hit path has them.
+    /// The digest of a key in bytes, the form available on the hit path.
     public func digest(
         upstream: UnsafeRawBufferPointer,
         principal: PrincipalID,
@@ -19,7 +19,7 @@ public struct KeyHasher: Sendable {
         url: UnsafeRawBufferPointer
     ) -> Digest128 {
         var hash = SipHash(key: secret)
-        // Lengths first: two different keys never feed the same bytes.
+        // The lengths come first, so that two different keys never feed the same bytes.
         hash.feed(UInt64(upstream.count) << 32 | UInt64(context.count))
         hash.feed(UInt64(bitPattern: principal.rawValue))
         hash.feed(upstream)
@@ -28,7 +28,7 @@ public struct KeyHasher: Sendable {
         return hash.finish()
     }
 
-    /// The digest of a key given as text; equal to that of its UTF-8 bytes.
+    /// The digest of a key as text, equal to that of its UTF-8 bytes.
     public func digest(_ key: DocumentKey) -> Digest128 {
         var upstream = key.upstream
         var context = key.context
@@ -47,9 +47,9 @@ public struct KeyHasher: Sendable {
         }
     }
 
-    /// The digest of one part of a request to an upstream, such as its credentials, as the hit path has it.
+    /// The digest of one part of a request to an upstream, such as its credentials, for the hit path.
     ///
-    /// For tables in memory, one for each kind of part: parts of two kinds may have the same digest.
+    /// It is for tables in memory, one for each kind of part: parts of two kinds may have the same digest.
     public func digest(part: UnsafeRawBufferPointer, upstream: UnsafeRawBufferPointer) -> Digest128 {
         var hash = SipHash(key: secret)
         hash.feed(UInt64(upstream.count))
@@ -58,7 +58,7 @@ public struct KeyHasher: Sendable {
         return hash.finish()
     }
 
-    /// The digest of anything else: of a description and a body, however the body is split into pieces.
+    /// The digest of a description and a body, regardless of how the body is split into pieces.
     public func digest(_ description: [UInt8], body: [[UInt8]] = []) -> Digest128 {
         var hash = SipHash(key: secret)
         hash.feed(UInt64(description.count))
@@ -67,7 +67,7 @@ public struct KeyHasher: Sendable {
         return hash.finish()
     }
 
-    /// Names an upstream's path, for every principal and query: invalidation looks for it.
+    /// The index value of an upstream's path for invalidation; it is the same for every principal and query.
     func place(upstream: String, url: String) -> Int64 {
         var (upstream, url) = (upstream, url.beforeQuery)
         let digest = upstream.withUTF8 { upstream -> Digest128 in
@@ -76,10 +76,10 @@ public struct KeyHasher: Sendable {
         return Int64(bitPattern: digest.low)
     }
 
-    /// Names a key of an object, for look-ups.
+    /// The index value of an object's key.
     func lookUp(_ value: String) -> Int64 { Int64(bitPattern: content(Array(value.utf8))) }
 
-    /// Names a version among the versions of one object.
+    /// The digest of a version, unique among the versions of one object.
     func content(_ payload: [UInt8]) -> UInt64 {
         var hash = SipHash(key: secret)
         payload.withUnsafeBytes { hash.feed($0) }
@@ -87,24 +87,24 @@ public struct KeyHasher: Sendable {
     }
 }
 
-/// A 128-bit keyed digest that names a document's key.
+/// A 128-bit keyed digest of a document's key.
 ///
-/// Made by `KeyHasher` under the store's own secret, so that no client can choose keys that collide. Its bits are uniform
-/// already: hashing passes one half of them on and computes nothing.
+/// `KeyHasher` computes it under the store's own secret, so that no client can choose colliding keys. Its bits are already
+/// uniform, so hashing just passes on one half.
 public struct Digest128: Hashable, Sendable {
-    /// The lower 64 bits; the store's index is over these.
+    /// The lower 64 bits, which the store's index contains.
     public let low: UInt64
 
     /// The upper 64 bits.
     public let high: UInt64
 
-    /// Puts the two halves of a digest together.
+    /// Combines the two halves of a digest.
     public init(low: UInt64, high: UInt64) {
         self.low = low
         self.high = high
     }
 
-    /// Feeds the lower half, which is as good as a hash already.
+    /// Feeds the lower half, which already is a good hash.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(low)
     }
@@ -112,8 +112,8 @@ public struct Digest128: Hashable, Sendable {
 
 /// SipHash-1-3 with a 128-bit result, fed piece by piece.
 ///
-/// One round per word and three to finish: enough against flooding, and the fastest member of the family. Verified in the
-/// tests against the reference implementation's parameters by its 2-4 vectors.
+/// One round per word and three to finish: enough against flooding, and the fastest member of the family. The tests verify it
+/// by the reference implementation's 2-4 vectors.
 struct SipHash {
     private var v0: UInt64
     private var v1: UInt64

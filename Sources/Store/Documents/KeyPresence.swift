@@ -2,10 +2,11 @@ import Dispatch
 import GRDB
 import Synchronization
 
-/// The set of all document keys, in memory: lets a miss skip the disk.
+/// The set of all document keys, in memory, which lets a miss skip the disk.
 ///
-/// Holds the lower halves of the digests. Contains every key until the keys of a store just opened have been read. May also
-/// contain keys whose halves collide, or that went during that reading. A stored key is never missing.
+/// It contains the lower halves of the digests. Until all keys of a newly opened store have been read, it reports every key as
+/// present. It may also contain keys whose halves collide, or that were removed during that reading. A stored key is never
+/// missing.
 final class KeyPresence: Sendable {
     private struct State {
         var lows: Set<UInt64> = []
@@ -31,7 +32,7 @@ final class KeyPresence: Sendable {
     }
 }
 
-/// Reads the keys of a store just opened into memory, while the first requests are served.
+/// Reads the keys of a newly opened store into memory, while the first requests are served.
 enum KeyLoader {
     static func start(_ core: StoreCore) {
         DispatchQueue.global(qos: .utility).async {
@@ -40,7 +41,7 @@ enum KeyLoader {
             do {
                 try core.pool.read { database in
                     var lows: [UInt64] = []
-                    // Reads only the index.
+                    // This reads only the index.
                     try Query(database, "SELECT low FROM _documents INDEXED BY _documents_low").each { row in
                         lows.append(UInt64(bitPattern: row.integer(0)))
                         if lows.count == 4096 {
@@ -52,7 +53,7 @@ enum KeyLoader {
                 }
                 core.presence.complete()
             } catch {
-                // Stays incomplete: every miss looks at the disk, which is slower but correct.
+                // The set stays incomplete: every miss reads the disk, which is slower but correct.
             }
         }
     }

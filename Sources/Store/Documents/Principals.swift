@@ -1,16 +1,16 @@
 import GRDB
 import Synchronization
 
-/// Principals: 32-byte digests from outside, surrogate ids inside.
+/// Looks up principals: 32-byte digests outside, surrogate ids inside.
 extension ObjectStore {
-    /// The id of a principal's digest, if it is in memory; any thread, quick.
+    /// The id of a principal's digest, if it is in memory.
     ///
-    /// The empty digest is `anonymous`.
+    /// Any thread, quick. The empty digest is `anonymous`.
     public func knownPrincipal(_ digest: [UInt8]) -> PrincipalID? {
         digest.isEmpty ? .anonymous : core.principals.id(of: digest)
     }
 
-    /// The id of a principal's digest, made durable if it is new.
+    /// The id of a principal's digest; a new one is made durable.
     public func principal(_ digest: [UInt8]) async throws(StoreError) -> PrincipalID {
         if let known = try await existingPrincipal(digest) { return known }
         let forgettings = core.principals.forgettings
@@ -19,7 +19,7 @@ extension ObjectStore {
         return id
     }
 
-    /// The id of a principal's digest; nil if there is none.
+    /// The id of a principal's digest, if there is one.
     public func existingPrincipal(_ digest: [UInt8]) async throws(StoreError) -> PrincipalID? {
         if let known = knownPrincipal(digest) { return known }
         let forgettings = core.principals.forgettings
@@ -31,7 +31,7 @@ extension ObjectStore {
         return stored
     }
 
-    /// What people call a principal: `anonymous`, or `p-` and eight hexadecimal digits of its digest.
+    /// A principal's label: `anonymous`, or `p-` and eight hexadecimal digits of its digest.
     public static func label(ofPrincipal digest: [UInt8]) -> String {
         guard !digest.isEmpty else { return "anonymous" }
         return "p-" + digest.prefix(4).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
@@ -48,7 +48,7 @@ final class PrincipalCache: Sendable {
     private static let limit = 16_384
     private let state = Mutex(State())
 
-    /// How often all were forgotten: read this before an id is looked up in the file.
+    /// How often the cache was emptied; read this before an id is looked up in the file.
     var forgettings: Int { state.withLock(\.forgettings) }
 
     func id(of digest: [UInt8]) -> PrincipalID? {
@@ -58,7 +58,9 @@ final class PrincipalCache: Sendable {
         }
     }
 
-    /// - Parameter forgettings: as read before the look-up; if all were forgotten since, the id may belong to nobody.
+    /// Adds an id.
+    ///
+    /// - Parameter forgettings: the count read before the look-up. If the cache was emptied since, the id may be unused.
     func add(_ digest: [UInt8], id: PrincipalID, lookedUpAfter forgettings: Int) {
         state.withLock { state in
             guard state.forgettings == forgettings else { return }
@@ -88,13 +90,13 @@ final class PrincipalCache: Sendable {
     }
 }
 
-/// Principals: digests, surrogate ids, labels.
+/// Stores principals: digests, surrogate ids, labels.
 extension WriterSession {
-    /// The id of a digest, made if there is none.
+    /// The id of a digest, created if needed.
     func principal(_ digest: [UInt8]) throws -> PrincipalID {
         let known = try query("SELECT id FROM _principals WHERE digest = ?").integer(.blob(digest))
         if let known { return PrincipalID(rawValue: known) }
-        // SQLite would give the number of a forgotten principal to the next one.
+        // SQLite itself would reuse the number of a forgotten principal.
         let id = numbers.principal.increment()
         try insert(id, digest)
         return id
@@ -105,10 +107,10 @@ extension WriterSession {
             .run(.id(id), .blob(digest), .string(ObjectStore.label(ofPrincipal: digest)))
     }
 
-    /// Forgets the principals without data, except for the latest, and the scopes and names that nothing uses.
+    /// Removes all but the latest principals without data, and unused scopes and names.
     ///
-    /// Clients choose credentials and contexts freely: if these differ with each request, they would fill the file with
-    /// rows that no eviction removes. Not within a batch.
+    /// Clients choose credentials and contexts freely. If these differ with each request, they would fill the file with rows
+    /// that no eviction removes. Not within a batch.
     func forgetUnused(keepingPrincipalsAfter last: PrincipalID) throws {
         try query(
             """
@@ -133,7 +135,9 @@ extension WriterSession {
         names.forget()
     }
 
-    /// The label of a principal; nil if it was forgotten, and nothing of it must be stored.
+    /// The label of a principal.
+    ///
+    /// Nil if it was forgotten; nothing of it must be stored then.
     func principalLabel(_ id: PrincipalID) throws -> String? {
         try query("SELECT label FROM _principals WHERE id = ?").first(.id(id)) { $0.string(0) }
     }

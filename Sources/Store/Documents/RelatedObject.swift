@@ -12,11 +12,11 @@ public struct RelatedObject: Sendable {
 }
 
 extension ObjectStore {
-    /// Those of these objects whose newest values are known, in the document's own upstream, principal and context (law 4).
+    /// The objects among these whose newest values are known, in the document's own upstream, principal and context (law 4).
     ///
     /// - Parameters:
-    ///   - key: the document's.
-    ///   - selectedBy: as of `ReceivedDocument`.
+    ///   - key: the document's cache key.
+    ///   - selectedBy: as in `ReceivedDocument`.
     /// - Returns: the objects by name, and the commit sequence at which this holds.
     public func known(
         _ names: Set<ObjectName>,
@@ -45,7 +45,7 @@ extension ObjectStore {
                         models: known.models,
                         lag: known.lag,
                         identity: { other in
-                            // An identity that cannot be read is spelled like an unknown one.
+                            // If an identity cannot be read, the default spelling is used.
                             try? reader.state(of: other, scope: scope)?
                                 .identityJSON(model: other.model, models: known.models)
                         }

@@ -1,17 +1,17 @@
 public import Mapping
 
-/// A pattern of paths of one upstream that a write invalidates; queries are ignored.
+/// A pattern of paths of one upstream that a write invalidates, with any query.
 public struct InvalidationPattern: Sendable, Equatable {
     /// The upstream's name.
     public var upstream: String
     /// The base path; patterns match what follows it.
     public var base: String
-    /// The pattern, its captures filled in.
+    /// The pattern, with its captures filled in.
     public var pattern: RoutePattern
     /// The beginning of every path that it matches.
     private let start: String
 
-    /// Makes a pattern of paths below a base path.
+    /// Creates a pattern for paths below a base path.
     public init(upstream: String, base: String, pattern: RoutePattern) {
         self.upstream = upstream
         self.base = base
@@ -28,45 +28,45 @@ public struct InvalidationPattern: Sendable, Equatable {
     }
 }
 
-/// A write whose response has come, or never will.
+/// A write whose response has arrived, or never will.
 public struct SettledWrite: Sendable {
-    /// What it did to its object.
+    /// The effect on the written object.
     public enum Effect: Sendable, Equatable {
-        /// It may have changed all that its response does not show.
+        /// The write may have changed everything that its response does not show.
         case changed
-        /// It deleted the object.
+        /// The write deleted the object.
         case deleted
-        /// The object did not exist; nothing has changed.
+        /// The object did not exist, so nothing has changed.
         case absent
     }
 
     /// The upstream's name.
     public var upstream: String
-    /// Whose write it is.
+    /// The principal that wrote.
     public var principal: PrincipalID
-    /// The representation asked for.
+    /// The requested representation.
     public var context: String
     /// The path that was written to.
     public var path: String
-    /// The request's method; empty if the daemon ended before the response came.
+    /// The request's method; empty if the daemon ended before the response arrived.
     public var method = ""
-    /// When its response was complete, or Larder gave up waiting.
+    /// When the response was complete, or Larder stopped waiting for it.
     public var time: Int64
-    /// What it did to its object.
+    /// The effect on the object.
     public var effect: Effect
-    /// The object that the path names, by its route.
+    /// The object that the path identifies, by its route.
     public var bound: BoundObject?
-    /// What its response shows.
+    /// The response, if its body was decoded.
     public var observation: ReceivedObservation?
     /// Paths whose documents are removed.
     public var targets: [InvalidationTarget] = []
-    /// Paths whose documents are removed unless the models say how a deletion shows in them.
+    /// Paths whose documents are removed unless the models declare how a deletion shows in them.
     public var collections: [InvalidationTarget] = []
     /// Further paths whose documents are removed.
     public var patterns: [InvalidationPattern] = []
-    /// The mark that was made before it was sent.
+    /// The mark that was made before the request was sent.
     public var suspect: SuspectID?
-    /// Whether its path is that of a collection, in which it may have created an object.
+    /// Whether the path is that of a collection, in which the write may have created an object.
     public var isCreation = false
 
     /// Describes a write.
@@ -89,26 +89,26 @@ public struct SettledWrite: Sendable {
     }
 }
 
-/// What the store did for a write.
+/// The result of settling a write.
 public struct WriteSettlement: Sendable, Equatable {
-    /// Further paths whose documents were removed: of collections, and of a created object.
+    /// Further paths whose documents were removed: those of collections and of a created object.
     public var removed: [String] = []
-    /// The mapping's warnings about its response.
+    /// The mapping's warnings about the response.
     public var warnings: [MappingWarning] = []
 }
 
-/// A response that says that an object does not exist: a 404 or 410 to a GET.
+/// A response that shows that an object does not exist: a 404 or 410 to a GET.
 public struct ObservedAbsence: Sendable {
-    /// The request.
+    /// The cache key of the request.
     public var key: DocumentKey
-    /// Its method.
+    /// The method of the request.
     public var method = "GET"
-    /// The object that the path names, by its route.
+    /// The object that the path identifies, by its route.
     public var bound: BoundObject?
     /// When its request was sent, minus `Age`.
     public var start: Int64
 
-    /// The object, if the path alone names it; a query may ask for something else than the object itself.
+    /// The object, if the path alone identifies it; a query may ask for something other than the object itself.
     var named: BoundObject? { key.url.utf8.contains(UInt8(ascii: "?")) ? nil : bound }
 
     /// Describes a response.

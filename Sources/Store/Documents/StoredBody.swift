@@ -6,7 +6,7 @@ struct StoredBody {
     let pins: [Pin]
     let skeleton: [UInt8]?
     let literal: [UInt8]?
-    /// Where in the skeleton JSON objects begin whose members are the document's objects.
+    /// The offsets in the skeleton of JSON objects whose members are the document's objects.
     let keyed: [Int]
 
     init(document id: DocumentID, in database: Database) throws {
@@ -23,7 +23,7 @@ struct StoredBody {
         keyed = try Self.decode(row.bytes(3))
     }
 
-    /// Places in a skeleton as bytes, each as its distance from the one before.
+    /// Encodes offsets in a skeleton, each as the distance from the previous one.
     static func encode(_ keyed: [Int]) -> [UInt8] {
         var writer = VariableWriter()
         for (place, last) in zip(keyed, [0] + keyed) { writer.append(UInt64(place - last)) }
@@ -48,7 +48,7 @@ struct StoredBody {
             .first(.id(id)) { try Pins.decode($0.bytes(0)) } ?? []
     }
 
-    /// Which of these objects have changed since a commit sequence.
+    /// The objects among these that have changed since a commit sequence.
     static func changedObjects(
         among objects: Set<ObjectID>,
         since sequence: Int64,
@@ -97,7 +97,7 @@ struct StoredBody {
         return pins.map { declared[$0.version] ?? 0 }
     }
 
-    /// The payloads of the pins migrated to today's model versions; nil if they need no migration.
+    /// The payloads of the pins migrated to the current model versions; nil if they need no migration.
     func migrated(_ payloads: [[UInt8]], by models: Models?, in database: Database) throws -> [[UInt8]]? {
         guard let models, models.haveVersions, let skeleton, !pins.isEmpty else { return nil }
         return models.migrated(skeleton: skeleton, pins: payloads, declared: try declaredVersions(in: database))
@@ -110,7 +110,7 @@ struct StoredBody {
         return DecomposedBody.areEmbedded(skeleton: skeleton ?? [], payloads: payloads, in: kind)
     }
 
-    /// The body as it was received.
+    /// The body as received.
     func received(payloads: [[UInt8]]) throws -> [UInt8] {
         if let literal { return literal }
         guard let skeleton, let body = recompose(skeleton: skeleton, payloads: payloads) else {
@@ -120,15 +120,15 @@ struct StoredBody {
     }
 }
 
-/// Which version of which object a document shows at one place.
+/// The version of an object that a document shows at one place.
 struct Pin: Hashable {
     var object: ObjectID
     var version: Int64
 }
 
-/// The pins of a document in pre-order, as bytes.
+/// Encodes the pins of a document in pre-order.
 enum Pins {
-    /// Encodes differences to the pin before: the objects of one response mostly have near numbers.
+    /// Encodes each pin as a difference to the previous one: the objects of one response mostly have close numbers.
     static func encode(_ pins: [Pin]) -> [UInt8] {
         var writer = VariableWriter()
         var last = Pin(object: .zero, version: 0)
@@ -153,15 +153,15 @@ enum Pins {
     }
 }
 
-/// Groups rows that are read by their numbers: rows that lie close together are read in one range.
+/// Groups rows that are read by number: rows close together are read in one range.
 ///
-/// The rows of one response mostly have consecutive numbers. A step to the next row costs a tenth of a look-up from the root
-/// of the table.
+/// The rows of one response mostly have consecutive numbers. A step to the next row costs a tenth of a look-up from the root of
+/// the table.
 enum RowRuns {
-    /// How far apart two rows of one range may lie.
+    /// The maximum distance between two rows of one range.
     private static let gap: Int64 = 8
 
-    /// Ranges that contain all of these numbers, ascending.
+    /// Ascending ranges that contain all of these numbers.
     static func of(_ numbers: some Sequence<Int64>) -> [ClosedRange<Int64>] {
         var runs: [ClosedRange<Int64>] = []
         for number in numbers.sorted() {
