@@ -10,10 +10,10 @@ extension ObjectStore {
         core.publicNumbers.number(of: sequence)
     }
 
-    /// The commit sequence of a public number; any thread, memory only.
+    /// The commit sequence of a public number.
     ///
-    /// Nil for a number that this store never gave: another store's, a future one, or one whose commit was lost in a power
-    /// failure.
+    /// Any thread, memory only. Nil for a number that this store never issued: one of another store, a future one, or one whose
+    /// commit was lost in a power failure.
     public func sequence(fromPublic number: Int64) -> Int64? {
         core.publicNumbers.sequence(of: number)
     }
@@ -31,27 +31,27 @@ extension ObjectStore {
 /// numbers       base₁+1 …   base₂+501 …    base₃+731 …
 /// ```
 final class PublicNumbers: Sendable {
-    /// One opening of the store: its numbers are those of the sequences after `start`.
+    /// One opening of the store; its numbers are those of the sequences after `start`.
     private struct Opening {
         var start: Int64
         var base: Int64
     }
 
-    // Numbers of older openings than these are treated as unknown.
+    // The maximum number of openings kept. Numbers of older ones count as unknown.
     private static let openingLimit = 256
     /// More sequences than fit into a WAL, and so more than a power failure can lose.
     private static let distance: Int64 = 1 << 24
-    /// The random part: it distinguishes two openings of copies of one file, should the clock stand still.
+    /// The range of the random part, which distinguishes openings of two copies of a file if the clock stands still.
     private static let chance: Int64 = 1 << 20
 
-    /// The oldest first; there is at least one.
+    /// Oldest first; there is at least one.
     private let openings: [Opening]
     private let newest: Atomic<Int64>
 
     /// The commit sequence up to which everything is committed and published.
     var current: Int64 { newest.load(ordering: .acquiring) }
 
-    /// Reads what `begin` wrote.
+    /// Reads the openings stored by `begin`.
     init(in database: Database) throws {
         let stored = try Self.read(in: database)
         guard let last = stored.last else { throw StoreError.corrupt("the base of its numbers is missing") }
@@ -70,7 +70,7 @@ final class PublicNumbers: Sendable {
         try write(openings, in: database)
     }
 
-    /// Writes the openings into a file that was emptied.
+    /// Stores the openings in an emptied file.
     func write(in database: Database) throws { try Self.write(openings, in: database) }
 
     private static func write(_ openings: [Opening], in database: Database) throws {
@@ -92,7 +92,7 @@ final class PublicNumbers: Sendable {
         return openings
     }
 
-    /// Everything up to a sequence is committed.
+    /// Publishes that everything up to a sequence is committed.
     func advance(to sequence: Int64) {
         newest.max(sequence, ordering: .acquiringAndReleasing)
     }
@@ -113,11 +113,11 @@ final class PublicNumbers: Sendable {
     }
 }
 
-/// Which objects changed lately, in memory: for a document that was read just before a commit.
+/// The objects that changed recently, in memory; it serves documents that were read just before a commit.
 final class RecentChanges: Sendable {
     private struct State {
         var last: [ObjectID: Int64] = [:]
-        /// Changes up to this sequence may have been forgotten.
+        /// Changes up to this sequence may have been discarded.
         var forgotten: Int64
     }
 
@@ -133,13 +133,13 @@ final class RecentChanges: Sendable {
         state.withLock { state in
             for object in objects { state.last[object] = sequence }
             guard state.last.count > Self.capacity else { return }
-            // To forget all at once is rare and cheap: it costs a few needless looks at the disk.
+            // Discarding all at once is rare and cheap: it costs a few needless reads of the disk.
             state.forgotten = sequence
             state.last.removeAll(keepingCapacity: true)
         }
     }
 
-    /// Everything may have changed up to a sequence.
+    /// Treats everything as changed up to a sequence.
     func forgetAll(at sequence: Int64) {
         state.withLock { state in
             state.forgotten = max(state.forgotten, sequence)

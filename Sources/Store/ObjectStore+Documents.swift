@@ -1,11 +1,12 @@
 import Dispatch
 import Mapping
 
-/// Documents: looked up, received, freshened, invalidated.
+/// Looks up, freshens and removes documents.
 extension ObjectStore {
-    /// How many variants of one key are kept on disk; beyond that, a new one displaces the oldest.
+    /// The maximum number of variants kept per key.
     ///
-    /// Some servers vary by a field that differs in each request; their responses would fill the store.
+    /// Beyond that, a new one displaces the oldest. Some servers vary by a field that differs in each request. Their responses
+    /// would fill the store.
     public static let variantLimit = 64
 
     /// The wanted variants under a key, composed if newer values of their objects are known.
@@ -19,7 +20,7 @@ extension ObjectStore {
             try DocumentReader(database, models: models).documents(at: key, digest: digest, where: isWanted)
         }
         if !found.verified.isEmpty {
-            // Saves the next reader the comparison; not worth waiting for, nor an error.
+            // This saves the next reader the comparison. It is not worth waiting for, and failing is harmless.
             core.note { try $0.verify(found.verified, at: found.sequence) }
         }
         return found.documents
@@ -35,8 +36,9 @@ extension ObjectStore {
         }
     }
 
-    /// A document by its id, composed if newer values of its objects are known; nil if it is gone, or shows no object of a
-    /// model.
+    /// A document by its id, composed if newer values of its objects are known.
+    ///
+    /// Nil if it is gone, or if it shows no object of the given model.
     public func document(_ id: DocumentID, showing model: String? = nil) async throws(StoreError) -> StoredDocument? {
         let core = core
         return try await core.read { database in
@@ -49,7 +51,7 @@ extension ObjectStore {
         }
     }
 
-    /// The body of a document as it was received; nil when the document is gone.
+    /// The body of a document as received; nil if the document is gone.
     public func received(_ id: DocumentID) async throws(StoreError) -> [UInt8]? {
         try await core.read { database in
             guard try Query(database, "SELECT 1 FROM _documents WHERE id = ?").integer(.id(id)) != nil else {
@@ -60,10 +62,10 @@ extension ObjectStore {
         }
     }
 
-    /// Freshens a document by a 304: its fields and its observation time.
+    /// Freshens a document by a 304: updates its fields and its observation time.
     ///
-    /// Has no effect if the document shows outdated values. Responses that were queued before, and may replace the document,
-    /// are stored first.
+    /// Has no effect if the document shows outdated values. Responses queued earlier, which may replace the document, are
+    /// stored first.
     @discardableResult
     public func freshen(
         _ id: DocumentID,
@@ -77,7 +79,7 @@ extension ObjectStore {
         }
     }
 
-    /// Removes the documents of these URLs, for every principal, and settles a suspect in the same commit.
+    /// Removes the documents of these URLs for every principal, and settles a suspect in the same commit.
     ///
     /// A later `receive` for one of these URLs stores nothing if its request was sent before.
     public func invalidate(
@@ -90,28 +92,28 @@ extension ObjectStore {
         }
     }
 
-    /// Removes one document soon; does nothing if it is gone already.
+    /// Removes one document soon, if it still exists.
     ///
-    /// The listener is not notified: it would also forget what has been received under the same key since.
+    /// The listener is not notified, because it would also drop responses received under the same key since.
     public func remove(_ id: DocumentID) {
         core.post(.batched, { _ = try $0.delete(id) }, done: { _ in })
     }
 
-    /// Removes all variants under a key soon; does nothing if there are none.
+    /// Removes all variants under a key soon.
     ///
-    /// Responses that were queued before are stored first, and so removed as well.
+    /// Responses queued earlier are stored first, and so are removed as well.
     public func remove(at key: DocumentKey) {
         enqueue(.batched, { try $0.remove(at: key) }, done: { _ in })
     }
 
-    /// Records that documents were used, for eviction; batched, and lost if it cannot be written.
+    /// Records the use of documents, for eviction; batched, and lost if it cannot be written.
     public func touchUsed(_ documents: [DocumentID]) {
         let seconds = core.clock.now() / 1_000_000
         core.note { try $0.touch(documents, at: seconds) }
     }
 }
 
-/// Responses: queued, decomposed, committed.
+/// Queues, decomposes and stores responses.
 extension ObjectStore {
     /// Stores a response whole, and returns after its commit; waits for room in the queue.
     public func receive(_ document: ReceivedDocument) async throws(StoreError) -> Receipt {
@@ -120,10 +122,10 @@ extension ObjectStore {
 
     /// Stores a response whole as soon as there is room in the queue.
     ///
-    /// Responses are stored in the order of these calls; only the effects of writes go ahead of them. `done` runs on the
-    /// writer's thread after the commit of the response, and before the `done` of any later call.
+    /// Responses are stored in the order of these calls; only the effects of writes overtake them. `done` runs on the writer's
+    /// thread after the response's commit, and before the `done` of any later call.
     ///
-    /// - Parameter isAwaited: whether somebody waits for the commit, which then is not delayed to fill the batch.
+    /// - Parameter isAwaited: whether a caller waits for the commit, so that it is not delayed to fill the batch.
     public func receive(
         _ document: ReceivedDocument,
         isAwaited: Bool = false,
@@ -135,7 +137,7 @@ extension ObjectStore {
         }
     }
 
-    /// Counts a response among those that are queued.
+    /// Counts a response as queued.
     private func countAsQueued(_ document: ReceivedDocument) -> (time: Int64, place: Int64) {
         let place = core.hasher.place(upstream: document.key.upstream, url: document.key.url)
         core.queuedResponses.enter(document, place: place)
@@ -148,15 +150,15 @@ extension ObjectStore {
         _ urgency: Job.Urgency = .batched,
         done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
     ) {
-        // Captures the store itself: it must not end before the response has reached the writer.
+        // Capturing the store keeps it alive until the response has reached the writer.
         ingest.async { [self] in
             let core = core
             let finish: @Sendable (Result<Receipt, StoreError>, _ weight: Int?) -> Void = { result, weight in
                 if let weight { core.preparedBodies.leave(bytes: weight) }
-                // `close` counts what was given up as still queued.
+                // `close` counts abandoned responses as still queued.
                 let isGivenUp = if case .failure(.closed) = result { true } else { false }
                 if !isGivenUp { core.queuedResponses.leave(document, place: arrival.place) }
-                // Before the queue shrinks: an empty queue means that every `done` has run.
+                // This precedes leaving the queue: an empty queue means that every `done` has run.
                 done(result)
                 core.queueLimit.leave(bytes: document.body.count)
             }
@@ -171,7 +173,7 @@ extension ObjectStore {
             }
             let prepared = subject.map { core.prepare($0, upstream: document.key.upstream) } ?? PreparedBody()
             let weight = prepared.weight
-            // A decomposed object of ten bytes needs a kilobyte. So the next body is decomposed only when there is room.
+            // A decomposed object of ten bytes takes a kilobyte. So the next body is decomposed only when there is room.
             let room = DispatchSemaphore(value: 0)
             core.preparedBodies.enter(bytes: weight) { room.signal() }
             room.wait()

@@ -1,18 +1,17 @@
 import Dispatch
 import Mapping
 
-/// The effects of writes (law 10).
+/// Applies the effects of writes (law 10).
 extension ObjectStore {
-    /// Stores what a write's response shows, and has everything fetched again that it invalidates or may have changed;
-    /// returns after the commit.
+    /// Stores the objects in a write's response, and invalidates what the write may have changed.
     ///
-    /// Goes ahead of queued responses: these are older, whenever they are stored. It waits for them only if one of them may
-    /// be needed to know which object was written to. If there is no room for what the response shows, its objects are marked
-    /// as changed instead. For a pattern, a reader first compares the URL of every document of the upstream; the matching
-    /// documents are removed in slices, so that other jobs get their turn.
+    /// Returns after the commit. It overtakes queued responses, because these are older, whenever they are stored. It waits for
+    /// them only if one of them may be needed to identify the written object. If there is no room for the response's objects,
+    /// they are marked as changed instead. For a pattern, a reader first compares the URL of every document of the upstream;
+    /// the matching documents are removed in slices, so that other jobs get their turn.
     ///
-    /// - Parameter committed: called on the writer's thread after the commit, before any queued response is stored: what is
-    ///   queued and not committed by then may show outdated values.
+    /// - Parameter committed: called on the writer's thread after the commit, before any queued response is stored. Responses
+    ///   that are still queued then may show outdated values.
     @discardableResult
     public func settle(
         _ write: SettledWrite,
@@ -67,7 +66,7 @@ extension ObjectStore {
         }
     }
 
-    /// Lets the writer run a job ahead of all that is queued; if it returns nil, again behind what was queued before.
+    /// Has the writer run a job ahead of everything queued; if it returns nil, it runs again after everything queued earlier.
     private func enqueueAhead<Value: Sendable>(
         bytes: Int = 0,
         _ committed: @escaping @Sendable () -> Void,
@@ -111,9 +110,9 @@ extension ObjectStore {
     /// How many documents are removed in one transaction.
     private static let slice = 512
 
-    /// Records that a retrieval did not find an object; returns after the commit.
+    /// Records that a retrieval did not find an object.
     ///
-    /// Goes ahead of queued responses, and calls `committed`, like `settle`.
+    /// Returns after the commit. Like `settle`, it overtakes queued responses and calls `committed`.
     public func note(
         _ absence: ObservedAbsence,
         committed: @escaping @Sendable () -> Void = {}

@@ -3,18 +3,18 @@ import GRDB
 import Mapping
 import Synchronization
 
-/// Objects and documents in one SQLite file.
+/// Stores objects and documents in one SQLite file.
 ///
-/// Any thread may call. Functions that touch the file are `async`: reads run on a reader's queue in a snapshot of their own;
-/// writes run on the writer's thread, and return after their commit.
+/// Any thread may call. Functions that access the file are `async`: reads run on a reader's queue, each in its own snapshot;
+/// writes run on the writer's thread and return after their commit.
 public final class ObjectStore: Sendable {
     private let shared: StoreCore
-    /// What the store shares with its writer.
+    /// The state shared with the writer.
     ///
-    /// The store's `deinit` stops the writer. All work is done with the core, so the optimiser could end the store before its
-    /// caller's last use of it; access to the core counts as a use.
+    /// The store's `deinit` stops the writer. All work is done with the core, so the optimiser could destroy the store before
+    /// its caller's last use of it; access to the core counts as a use.
     var core: StoreCore { withExtendedLifetime(self) { shared } }
-    // Decomposes bodies before their transactions, in the order they came.
+    // Decomposes bodies before their transactions, in the order of arrival.
     let ingest = DispatchQueue(label: "larder.ingest")
     /// Decomposes the responses of writes, so that they need not wait for lists.
     let writeResponses = DispatchQueue(label: "larder.writes")
@@ -32,9 +32,9 @@ public final class ObjectStore: Sendable {
         shared.mailbox.finish()
     }
 
-    /// Opens or creates a store, alone: a second opening fails with `.locked`.
+    /// Opens or creates a store for exclusive use.
     ///
-    /// Blocks; takes the same short time whatever the size of the store.
+    /// A second opening fails with `.locked`. Blocks. It takes the same short time whatever the size of the store.
     public static func open(_ configuration: StoreConfiguration) throws(StoreError) -> (ObjectStore, [StoreNotice]) {
         do throws(StoreError) {
             return try opened(configuration)
@@ -97,7 +97,7 @@ public final class ObjectStore: Sendable {
         return (ObjectStore(core: core), notices)
     }
 
-    /// Sets the listener that hears of commits; at most one.
+    /// Sets the listener for commits; there is at most one.
     public func setListener(_ listener: any ChangeListener) {
         core.listener = listener
     }
@@ -109,17 +109,17 @@ public final class ObjectStore: Sendable {
 
     // MARK: Memory
 
-    /// Whether documents may exist under a key; memory only, any thread.
+    /// Whether documents may exist under a key.
     ///
-    /// Never wrongly false.
+    /// Memory only, any thread. Never wrongly false.
     public func mayHave(_ digest: Digest128) -> Bool {
         core.presence.mayContain(digest.low)
     }
 
-    /// Whether any of these objects may have changed after a commit sequence; memory only, any thread.
+    /// Whether any of these objects may have changed after a commit sequence.
     ///
-    /// Never wrongly false. Call it after you register a document that was read where the listener finds it, so that no
-    /// change is missed in between.
+    /// Memory only, any thread. Never wrongly false. Register a document where the listener finds it before this call, so that
+    /// no change is missed in between.
     public func mayHaveChanged(_ objects: [ObjectID], since sequence: Int64) -> Bool {
         core.recent.mayHaveChanged(objects, since: sequence)
     }
@@ -129,26 +129,28 @@ public final class ObjectStore: Sendable {
 
     // MARK: End
 
-    /// Returns when everything that was queued before is committed, or has failed.
+    /// Returns when everything queued earlier is committed or has failed.
     public func flush() async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            // Captures the store itself: it must not end before its jobs have reached the writer.
+            // Capturing the store keeps it alive until its jobs have reached the writer.
             ingest.async { [self] in
                 core.post(.prompt, { _ in }, done: { _ in continuation.resume() })
             }
         }
     }
 
-    /// Commits everything that was queued before without the batch delay.
+    /// Commits everything queued earlier without the batch delay.
     public func hurry() {
         ingest.async { [self] in core.post(.prompt, { _ in }, done: { _ in }) }
     }
 
-    /// Commits what is queued and closes the file; every later call fails with `.closed`.
+    /// Commits the queue and closes the file.
     ///
-    /// - Parameter limit: how long to wait for queued responses. After that they are given up; suspects and the effects of
+    /// Every later call fails with `.closed`.
+    ///
+    /// - Parameter limit: how long to wait for queued responses. After that they are abandoned; suspects and the effects of
     ///   writes are committed in any case.
-    /// - Returns: how many responses were given up.
+    /// - Returns: how many responses were abandoned.
     @discardableResult
     public func close(within limit: Duration? = nil) async -> Int {
         if let limit {
@@ -162,7 +164,7 @@ public final class ObjectStore: Sendable {
         return core.queuedResponses.count
     }
 
-    /// Returns when the queue is empty, and nothing waits for room in it.
+    /// Returns when the queue is empty and nothing waits for room in it.
     private func flushAll() async {
         repeat { await flush() } while core.queuedResponses.count > 0 && !core.isGivenUp
     }
@@ -174,7 +176,7 @@ public final class ObjectStore: Sendable {
             end.give()
         }
         let timer = Task { [core] in
-            // Only cancelling ends it sooner.
+            // Only cancellation ends the sleep early.
             guard (try? await Task.sleep(for: limit)) != nil else { return }
             core.giveUp()
             end.give()
@@ -186,7 +188,7 @@ public final class ObjectStore: Sendable {
 }
 
 extension ObjectStore {
-    /// Lets the writer run a job behind everything that was queued before, as soon as there is room in the queue.
+    /// Has the writer run a job after everything queued earlier, as soon as there is room in the queue.
     ///
     /// `done` runs on the writer's thread, after the commit.
     func enqueue<Value: Sendable>(
@@ -196,7 +198,7 @@ extension ObjectStore {
         done: @escaping @Sendable (Result<Value, StoreError>) -> Void
     ) {
         core.queueLimit.enter(bytes: 0) { [self] in
-            // Captures the store itself: it must not end before its jobs have reached the writer.
+            // Capturing the store keeps it alive until its jobs have reached the writer.
             ingest.async { [self] in
                 let core = core
                 core.post(urgency, bytes: bytes, work) { result in
@@ -208,18 +210,18 @@ extension ObjectStore {
     }
 }
 
-/// Counting, listing and cleaning.
+/// Counts, lists and cleans.
 extension ObjectStore {
-    /// How much the store contains.
+    /// Counts the store's contents.
     public func count() async throws(StoreError) -> StoreCount {
         try await core.read { [hasher] in try Inventory(database: $0, hasher: hasher).count() }
     }
 
-    /// Removes what a filter selects, durably; a dry run only counts it.
+    /// Removes what a filter selects, durably.
     ///
-    /// A response that arrives later is not stored if its request was sent before the clean. Everything else is served and
-    /// stored meanwhile. The clean stops after a slice if `progress` returns false; what was removed stays removed, and the
-    /// rest is consistent.
+    /// A dry run only counts it. Later responses are not stored if their requests were sent before the clean. Everything else
+    /// is served and stored meanwhile. If `progress` returns false, the clean stops after a slice: what was removed stays
+    /// removed, and the rest is consistent.
     public func clean(
         _ filter: CleanFilter,
         dryRun: Bool = false,
@@ -233,8 +235,7 @@ extension ObjectStore {
 
     /// A page of objects, in the order of their ids.
     ///
-    /// As in all listings, query and rows give an upstream of today's configuration by its name, any other by its name and
-    /// URL.
+    /// As in all listings, an upstream in the current configuration is named by its name, any other by its name and URL.
     public func objects(_ query: ObjectQuery) async throws(StoreError) -> Page<ObjectRow> {
         let models = core.models
         var query = query
@@ -257,10 +258,10 @@ extension ObjectStore {
         return page
     }
 
-    /// A page of warnings, the latest first.
+    /// A page of warnings, latest first.
     public func warnings(limit: Int = 100, after: Int64? = nil) async throws(StoreError) -> Page<StoredWarning> {
         await core.examiner.settled()
-        // The examiner has queued its warnings: behind them, all are committed.
+        // The examiner's warnings are queued by now. When this job is committed, so are they.
         _ = try? await core.write(.batched) { _ in true }
         return try await core.read { [hasher] in
             try Inventory(database: $0, hasher: hasher).warnings(limit: limit, after: after)

@@ -1,29 +1,29 @@
 public import Synchronization
 
-/// The number of a row; each kind of row has a type of its own, so that no id is taken for another.
+/// The number of a row.
 ///
-/// Rows are numbered from 1.
+/// Each kind of row has its own type, so that ids cannot be confused. Rows are numbered from 1.
 public protocol RowID: RawRepresentable<Int64>, Hashable, Comparable, Sendable, CustomStringConvertible {
-    /// Makes the id of a number.
+    /// Creates an id from a number.
     init(rawValue: Int64)
 }
 
 extension RowID {
-    /// In the order in which the ids were given out.
+    /// Orders ids as they were issued.
     @inlinable
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
     /// The number.
     public var description: String { String(rawValue) }
 
-    /// The id of no row, before all others.
+    /// The id of no row, less than all others.
     @inlinable
     package static var zero: Self { Self(rawValue: 0) }
 
-    /// An id after all others.
+    /// An id greater than all others.
     static var max: Self { Self(rawValue: .max) }
 
-    /// Goes on to the next id, and returns it.
+    /// Advances to the next id and returns it.
     mutating func increment() -> Self {
         self = Self(rawValue: rawValue + 1)
         return self
@@ -35,7 +35,7 @@ public struct PrincipalID: RowID {
     /// The row's number.
     public let rawValue: Int64
 
-    /// Makes the id of a number.
+    /// Creates an id from a number.
     @inlinable
     public init(rawValue: Int64) { self.rawValue = rawValue }
 
@@ -48,32 +48,32 @@ public struct PrincipalID: RowID {
     public static var anonymous: PrincipalID { PrincipalID(rawValue: 1) }
 }
 
-/// The id of an object; never given to another one while the store is open.
+/// The id of an object; it is never reused while the store is open.
 public struct ObjectID: RowID {
     /// The row's number.
     public let rawValue: Int64
 
-    /// Makes the id of a number.
+    /// Creates an id from a number.
     @inlinable
     public init(rawValue: Int64) { self.rawValue = rawValue }
 }
 
-/// The id of a document; never given to another one while the store is open.
+/// The id of a document; it is never reused while the store is open.
 public struct DocumentID: RowID, AtomicRepresentable {
     /// The row's number.
     public let rawValue: Int64
 
-    /// Makes the id of a number.
+    /// Creates an id from a number.
     @inlinable
     public init(rawValue: Int64) { self.rawValue = rawValue }
 }
 
-/// The id of a set of URLs that a write under way may change.
+/// The id of a set of URLs that a write in progress may change.
 public struct SuspectID: RowID {
     /// The row's number.
     public let rawValue: Int64
 
-    /// Makes the id of a number.
+    /// Creates an id from a number.
     @inlinable
     public init(rawValue: Int64) { self.rawValue = rawValue }
 }

@@ -1,18 +1,18 @@
 import Glibc
 import Synchronization
 
-/// The clocks behind a store's clock; replaced in tests.
+/// The clocks behind a store's clock; tests replace them.
 public struct TimeSource: Sendable {
     /// Wall-clock time in microseconds since 1970.
     public let wall: @Sendable () -> Int64
 
-    /// Microseconds that passed since some fixed moment, also during suspend.
+    /// Microseconds since some fixed moment, including time in suspend.
     public let elapsed: @Sendable () -> Int64
 
-    /// Names the start of `elapsed`: readings with the same name can be compared.
+    /// Identifies the start of `elapsed`; readings with the same number can be compared.
     public let boot: Int64
 
-    /// Makes a source from its readings.
+    /// Creates a source from its readings.
     public init(
         wall: @escaping @Sendable () -> Int64,
         elapsed: @escaping @Sendable () -> Int64,
@@ -26,12 +26,12 @@ public struct TimeSource: Sendable {
     /// The machine's clocks.
     public static let system = TimeSource(
         wall: { read(CLOCK_REALTIME) },
-        // Unlike CLOCK_MONOTONIC, it also counts while the machine is suspended.
+        // Unlike CLOCK_MONOTONIC, CLOCK_BOOTTIME also counts while the machine is suspended.
         elapsed: { read(CLOCK_BOOTTIME) },
         boot: bootNumber()
     )
 
-    /// The first digits of the kernel's random name for this boot; 0 where it cannot be read.
+    /// The first digits of the kernel's random id of this boot; 0 if it cannot be read.
     private static func bootNumber() -> Int64 {
         let descriptor = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return 0 }
@@ -51,29 +51,29 @@ public struct TimeSource: Sendable {
 
 /// The state of a store's clock as stored in its file.
 struct StoredTime: Sendable {
-    /// The highest time that was ever committed; 0: none.
+    /// The highest time ever committed; 0 for none.
     var clock: Int64 = 0
-    /// How far the wall clock was ahead of the store's when last read; nil: not known.
+    /// How far the wall clock was ahead of the store's when last read; nil if unknown.
     var wallLead: Int64?
-    /// How far the store's clock was ahead of elapsed time, and in which boot; nil: not known.
+    /// How far the store's clock was ahead of elapsed time, and in which boot; nil if unknown.
     var offset: Int64?
     var boot: Int64?
-    /// The age of anything before this time is unknown.
+    /// Ages of anything before this time are unknown.
     var agesKnownSince: Int64 = 0
 }
 
-/// The store's own clock: it is persisted, never goes back, and never gives the same time twice.
+/// The store's own clock.
 ///
-/// It counts only elapsed time; setting the machine's clock does not move it. When a store is opened, the time since it was
-/// closed is added: by elapsed time within one boot of the machine, otherwise by the wall clock. If the wall clock was set
-/// back meanwhile, that time is unknown, and so is the age of everything before. The clock never starts before the wall
-/// clock. Should elapsed time itself go back, the clock advances minimally until elapsed time has caught up: a later
-/// observation always has a later time.
+/// It is persisted, never goes back, and never returns the same time twice. It counts only elapsed time; setting the machine's
+/// clock does not move it. When a store is opened, the time since it was closed is added: by elapsed time within one boot of
+/// the machine, otherwise by the wall clock. If the wall clock was set back meanwhile, that time is unknown, and so are the
+/// ages of everything before. The clock never starts before the wall clock. If elapsed time itself goes back, the clock
+/// advances minimally until elapsed time has caught up: a later observation always has a later time.
 public final class StoreClock: Sendable {
     private let source: TimeSource
     private let offset: Int64
     private let last: Atomic<Int64>
-    /// The age of anything before this time is unknown: so is how long the store was closed after it.
+    /// Ages of anything before this time are unknown, because the store was closed for an unknown time.
     public var agesKnownSince: Int64 { ageless.load(ordering: .relaxed) }
     private let ageless: Atomic<Int64>
 
@@ -84,7 +84,7 @@ public final class StoreClock: Sendable {
         if let offset = stored.offset, stored.boot == source.boot, source.boot != 0, offset &+ elapsed >= stored.clock {
             passed = offset &+ elapsed
         } else if let lead = stored.wallLead {
-            // The wall clock then was `clock + lead`.
+            // When last read, the wall clock showed `clock + lead`.
             passed = wall &- lead >= stored.clock ? wall &- lead : nil
         } else if wall >= stored.clock {
             passed = wall
@@ -95,7 +95,7 @@ public final class StoreClock: Sendable {
         last = Atomic(start - 1)
     }
 
-    /// The time in microseconds since 1970; any thread; later than every time given before.
+    /// The time in microseconds since 1970, later than every time returned before; any thread.
     public func now() -> Int64 {
         let time = offset &+ source.elapsed()
         var known = last.load(ordering: .relaxed)
@@ -111,19 +111,21 @@ public final class StoreClock: Sendable {
         }
     }
 
-    /// The time in seconds since 1970; any thread; uses up no time of `now`, and never goes back on one thread.
+    /// The time in seconds since 1970.
+    ///
+    /// Any thread; consumes no time of `now`, and never goes back on one thread.
     public var seconds: Int64 {
         max(offset &+ source.elapsed(), last.load(ordering: .relaxed)) / 1_000_000
     }
 
-    /// Goes on after the times of a store whose content is taken over; how long ago these were is not known.
+    /// Continues after the times of a store whose contents are loaded; their ages are unknown.
     func takeOver(after time: Int64) {
         last.max(time, ordering: .relaxed)
-        // Ages are counted in seconds: the one that has begun counts as before.
+        // Ages are counted in seconds: the second that has begun counts as before.
         ageless.store(now() + 1_000_000, ordering: .relaxed)
     }
 
-    /// What is written to the file when it is opened, besides the time itself.
+    /// The state written to the file when it is opened.
     var stored: StoredTime {
         StoredTime(
             clock: last.load(ordering: .relaxed),

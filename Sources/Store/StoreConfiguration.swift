@@ -1,6 +1,6 @@
 public import Mapping
 
-/// How to open a store.
+/// The settings of a store.
 public struct StoreConfiguration: Sendable {
     /// The database file; its folder must exist.
     public var path: String
@@ -12,32 +12,30 @@ public struct StoreConfiguration: Sendable {
     public var queueLimit = 1024
     /// How many bytes of bodies may wait to be written.
     public var queueBytes = 64 << 20
-    /// The maximum of objects in one body; a body with more is stored as received.
+    /// The maximum number of objects in one body; a body with more is stored as received.
     public var objectLimit = 50_000
     /// How many connections may read at once.
     public var readers = 4
     /// How far responses may lag behind the truth.
     public var lag = Lag(lists: 30_000_000)
-    /// The same for upstreams with a lag of their own.
+    /// The lag of upstreams with their own setting.
     public var lags: [String: Lag] = [:]
     /// The models of each upstream.
     public var models: [String: Models]
     /// The source of time.
     public var time = TimeSource.system
-    /// Size of a database page in bytes; applies only to new files.
+    /// The size of a database page in bytes; applies only to new files.
     public var pageSize = 8192
-    /// The group that may read the files; nil: only their owner, or everybody who may enter the folder.
+    /// The group that may read the files; nil for only their owner, or everybody who may enter the folder.
     public var group: String?
-    /// After so many new principals, those without data are forgotten.
+    /// After this many new principals, those without data are forgotten.
     public var unusedPrincipals: Int64 = 4096
-    /// How many changes of objects the journal keeps; 0: there is none.
-    ///
-    /// A small store keeps fewer.
+    /// How many changes of objects the journal keeps; 0 for no journal.
     public var changes: Int64 = 100_000
-    /// Receives notices of what the store does by itself while it is open; any thread.
+    /// Receives notices of what the store does on its own while it is open; any thread.
     public var notify: @Sendable (StoreNotice) -> Void = { _ in }
 
-    /// Makes a configuration; everything but the path has a default.
+    /// Creates a configuration; everything but the path has a default.
     public init(path: String, maximumFileBytes: Int64 = 1 << 30, models: [String: Models] = [:]) {
         self.path = path
         self.maximumFileBytes = maximumFileBytes

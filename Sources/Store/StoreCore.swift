@@ -3,7 +3,7 @@ import GRDB
 import Mapping
 import Synchronization
 
-/// What `ObjectStore` and `Writer` share: the file, and the state in memory.
+/// The state shared by `ObjectStore` and `Writer`: the file, and state in memory.
 final class StoreCore: Sendable {
     let pool: DatabasePool
     let budget: FileBudget
@@ -11,9 +11,9 @@ final class StoreCore: Sendable {
     let hasher: KeyHasher
     let secret: (UInt64, UInt64)
     private let damage = Mutex<String?>(nil)
-    /// How far the copy is that is being made.
+    /// The progress of the copy being made.
     let copying = Mutex<CopyProgress?>(nil)
-    /// Whether a copy's content is being taken over.
+    /// Whether a copy is being loaded.
     let isLoading = Atomic(false)
     private let lag: Lag
     private let lags: [String: Lag]
@@ -23,7 +23,7 @@ final class StoreCore: Sendable {
     let preparedBodies: QueueLimit
     let unusedPrincipals: Int64
     let changeLimit: Int64
-    /// Reports to the operator what the store does by itself; any thread.
+    /// Reports to the operator what the store does on its own; any thread.
     let notify: @Sendable (StoreNotice) -> Void
     let presence = KeyPresence()
     let recent: RecentChanges
@@ -35,11 +35,11 @@ final class StoreCore: Sendable {
     let principals = PrincipalCache()
     let isClosed = Atomic(false)
     private let closing = Atomic(false)
-    /// Whether the store is being closed and its time is over: dispensable jobs are dropped.
+    /// Whether the store is being closed and its time limit has passed; dispensable jobs are then dropped.
     var isGivenUp: Bool { closing.load(ordering: .relaxed) }
     private let notes = Atomic(0)
     private let readings = DispatchGroup()
-    /// Set when the file is closed.
+    /// Signals that the file is closed.
     let end = Signal()
     /// Searches through the whole store run one slice at a time, so that they never occupy all readers.
     private let scans = DispatchQueue(label: "larder.scan", qos: .utility)
@@ -79,7 +79,7 @@ final class StoreCore: Sendable {
         models = compiled(configuration.models)
     }
 
-    /// The models with their tools, each upstream's with its own lag.
+    /// The compiled models, with the lag of each upstream.
     func compiled(_ models: [String: Models]) -> [String: UpstreamModels] {
         var compiled: [String: UpstreamModels] = [:]
         for (upstream, models) in models {
@@ -88,7 +88,7 @@ final class StoreCore: Sendable {
         return compiled
     }
 
-    /// An upstream's label: its name if it is in today's configuration, otherwise the name with the URL.
+    /// An upstream's label: its name if it is in the current configuration, otherwise its name with the URL.
     func label(ofUpstream key: String) -> String { models[key] == nil ? key : UpstreamKey.name(of: key) }
 
     /// The upstream with a label.
@@ -101,7 +101,7 @@ final class StoreCore: Sendable {
         set { shared.withLock { $0.models = newValue } }
     }
 
-    /// Digests the keys of objects, under a secret of their own where they came with a copy of another store.
+    /// Digests the keys of objects; they have a secret of their own if they came with a copy of another store.
     var keyHasher: KeyHasher {
         get { shared.withLock(\.keyHasher) }
         set { shared.withLock { $0.keyHasher = newValue } }
@@ -129,7 +129,7 @@ final class StoreCore: Sendable {
         return statistics
     }
 
-    /// Publishes a commit to the state in memory and to the listener; on the writer's thread.
+    /// Publishes a commit to the state in memory and to the listener; writer's thread only.
     func publish(_ outcome: WriterSession.Outcome, of session: WriterSession) {
         recent.add(outcome.changed, at: session.numbers.sequence)
         publicNumbers.advance(to: session.numbers.sequence)
@@ -142,7 +142,7 @@ final class StoreCore: Sendable {
 
     // MARK: Access to the file
 
-    /// Lets the writer run a job, and returns after its commit.
+    /// Has the writer run a job, and returns after its commit.
     func write<Value: Sendable>(
         _ urgency: Job.Urgency,
         alone: Bool = false,
@@ -151,7 +151,7 @@ final class StoreCore: Sendable {
         try await result { post(urgency, alone: alone, work, done: $0) }
     }
 
-    /// Lets the writer run a job; `done` runs on its thread, after the commit.
+    /// Has the writer run a job; `done` runs on its thread, after the commit.
     func post<Value: Sendable>(
         _ urgency: Job.Urgency,
         alone: Bool = false,
@@ -171,12 +171,12 @@ final class StoreCore: Sendable {
             },
             failed: { done(.failure($0)) }
         )
-        // Observations are ordered by the times of their responses, and marks and invalidations hold for what comes before
-        // and after them (Bans): so express jobs may go first.
+        // Express jobs may run first: observations are ordered by the times of their responses, and marks and invalidations
+        // apply to responses before and after them (`Bans`).
         if !mailbox.post(job, urgent: urgency != .batched, express: urgency.isExpress) { done(.failure(.closed)) }
     }
 
-    /// Lets the writer record something that may be lost: if the writer is behind, or cannot write it.
+    /// Has the writer record something dispensable; it is dropped if the writer is behind, or cannot write it.
     func note(_ work: @escaping @Sendable (WriterSession) throws -> Void) {
         guard notes.load(ordering: .relaxed) < Self.noteLimit else { return }
         notes.add(1, ordering: .relaxed)
@@ -185,7 +185,7 @@ final class StoreCore: Sendable {
 
     private static let noteLimit = 1024
 
-    /// Migrates objects that were stored under an earlier version of their model, slice by slice behind all other jobs.
+    /// Migrates objects stored under an earlier version of their model, slice by slice after all other jobs.
     ///
     /// This is for readers by SQL: the store itself migrates such an object whenever it reads it.
     func modernise(after object: ObjectID) {
@@ -195,9 +195,9 @@ final class StoreCore: Sendable {
         }
     }
 
-    /// Keeps the file open until `endReading`; false if it is already being closed.
+    /// Keeps the file open until `endReading`.
     ///
-    /// GRDB closes its pool's connections even while one is in use.
+    /// Returns false if it is already being closed. GRDB closes its pool's connections even while one is in use.
     func beginReading() -> Bool {
         readings.enter()
         guard isClosed.load(ordering: .sequentiallyConsistent) else { return true }
@@ -209,7 +209,7 @@ final class StoreCore: Sendable {
         readings.leave()
     }
 
-    /// Ends all reading, and returns once the last reader is done; blocks.
+    /// Stops new reads, and returns once the last reader is done; blocks.
     func endAllReading() {
         isClosed.store(true, ordering: .sequentiallyConsistent)
         readings.wait()
@@ -228,7 +228,7 @@ final class StoreCore: Sendable {
         }
     }
 
-    /// Counts an error that means that the file is damaged, and reports the first one to the operator.
+    /// Counts an error that shows damage in the file, and reports the first one to the operator.
     func noted(_ error: StoreError) -> StoreError {
         guard case .corrupt(let reason) = error else { return error }
         updateStatistics { $0.damaged += 1 }
@@ -240,10 +240,10 @@ final class StoreCore: Sendable {
         return error
     }
 
-    /// The damage that was found in the file; nil: none.
+    /// The damage found in the file, if any.
     var foundDamage: String? { damage.withLock { $0 } }
 
-    /// The file is whole again.
+    /// Records that the file is whole again.
     func mended(_ reason: String) {
         damage.withLock { $0 = nil }
         notify(.damagedFileEmptied(reason: reason))
@@ -252,7 +252,7 @@ final class StoreCore: Sendable {
     /// How long a slice of a search may hold its snapshot.
     static let scanSlice: Duration = .milliseconds(30)
 
-    /// Reads a slice of a search in one snapshot, behind the slices of other searches.
+    /// Reads a slice of a search in one snapshot, after the slices of other searches.
     func scan<Value: Sendable>(
         _ work: @escaping @Sendable (Database, _ deadline: ContinuousClock.Instant) throws -> Value
     ) async throws(StoreError) -> Value {
@@ -274,7 +274,7 @@ final class StoreCore: Sendable {
     }
 }
 
-/// Waits for a result that is given to a callback.
+/// Waits for a result that is passed to a callback.
 func result<Value: Sendable>(
     of start: (_ done: @escaping @Sendable (Result<Value, StoreError>) -> Void) -> Void
 ) async throws(StoreError) -> Value {

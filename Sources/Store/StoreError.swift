@@ -1,4 +1,4 @@
-/// Why the store could not do what it was asked.
+/// Why the store could not do what was requested.
 public enum StoreError: Error, Sendable, Equatable {
     /// Another process has the store open.
     ///
@@ -14,24 +14,26 @@ public enum StoreError: Error, Sendable, Equatable {
     case group(path: String, name: String, reason: String)
     /// The store's own bound is reached; or, on opening, the disk is full.
     case full(String)
-    /// The disk takes no writes: it is full, read-only or failing. A `StoreNotice` reports when that begins and ends.
+    /// The disk accepts no writes: it is full, read-only or failing.
+    ///
+    /// A `StoreNotice` reports when that begins and ends.
     case unwritable(String)
     /// The file is damaged.
     case corrupt(String)
     /// An earlier Larder wrote the file in a format that this one does not read.
     case earlierFormat
-    /// Too much is waiting to be written.
+    /// Too many jobs are waiting to be written.
     case queueFull
-    /// It cannot be done with what was given, or not now; the reason says what to do.
+    /// The request cannot be fulfilled as given, or not now; the reason says what to do.
     case refused(String)
     /// The store has been closed.
     case closed
-    /// Any other error of SQLite, in its own words.
+    /// Any other SQLite error, with its message.
     case sqlite(code: Int32, message: String)
 }
 
 extension StoreError: CustomStringConvertible {
-    /// What happened and what can be done, for the person who runs the daemon.
+    /// Describes errors to the person who runs the daemon.
     public var description: String {
         switch self {
         case .locked(let path, let pid, let admin):
@@ -69,7 +71,7 @@ extension StoreError: CustomStringConvertible {
     }
 }
 
-/// Something that the store did when it was opened, or later by itself, and that the operator should know.
+/// Something the store did when it was opened, or later on its own, that the operator should know.
 public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
     /// The file was damaged; it is kept at `path`, and a new one was started.
     case corruptFileSetAside(path: String, reason: String)
@@ -77,28 +79,28 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
     case earlierFileSetAside(path: String)
     /// Writes were under way when the daemon last ended; the documents that they may have changed were dropped.
     case suspectsSettled(documents: Int)
-    /// A model has a newer version than its objects in the file were stored under; its migrations are applied to them.
+    /// A model has a newer version than its objects in the file; its migrations are applied to them.
     case modelMigrated(upstream: String, model: String, from: Int, to: Int)
 
     /// Members that may have been stored are now declared secret; everything from the upstream is erased.
     case secretsErased(upstream: String)
 
-    /// A part of the file is damaged; it counts as not stored.
+    /// A part of the file is damaged and counts as not stored.
     case damaged(reason: String)
 
-    /// The writer met the damage, and emptied the file.
+    /// The writer found the damage, and emptied the file.
     case damagedFileEmptied(reason: String)
 
-    /// What has become secret could not be erased; Larder tries again.
+    /// Newly secret members could not be erased; Larder tries again.
     case secretsNotErased(reason: String)
 
-    /// The disk is full, read-only or failing: the store does not grow, and may not be able to write at all.
+    /// The disk is full, read-only or failing; the store does not grow, and may be unable to write at all.
     case writesFail(reason: String)
 
-    /// The disk takes writes again.
+    /// The disk accepts writes again.
     case writesWork
 
-    /// The store's file was moved, removed or replaced while it is in use.
+    /// The store's file was moved, removed or replaced while in use.
     case fileMoved(path: String)
 
     /// Whether it reports the end of a problem.
