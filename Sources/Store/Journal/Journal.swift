@@ -2,7 +2,7 @@ import GRDB
 
 /// The writer's state of the journal of changes: its bound, and the entries to write with the next commit.
 ///
-/// A row contains the changes of one commit. An entry is mostly one byte: the objects of one response mostly have consecutive
+/// A row contains the changes of one commit. Most entries take one byte: the objects of one response mostly have consecutive
 /// numbers and sequences.
 ///
 /// ```
@@ -18,7 +18,7 @@ struct Journal {
         var kind: ObjectChange.Kind
     }
 
-    /// How many changes are kept; 0: there is no journal.
+    /// How many changes are kept; 0 for no journal.
     let limit: Int64
     /// Changes up to this sequence are no longer in the journal.
     var floor: Int64 = 0
@@ -26,11 +26,11 @@ struct Journal {
     var total: Int64 = 0
     /// How many of them are no longer in the journal.
     var dropped: Int64 = 0
-    /// `floor` and `dropped`, if the transaction under way is committed.
+    /// The new `floor` and `dropped`, to be set if the current transaction is committed.
     var newStart: (floor: Int64, dropped: Int64)?
-    /// The changes of the batch under way.
+    /// The changes of the current batch.
     var pending: [Entry] = []
-    /// Whether the names of objects that are removed now are forgotten too.
+    /// Whether the names of objects removed now are forgotten too.
     var isErasing = false
 
     var isOn: Bool { limit > 0 }
@@ -38,16 +38,18 @@ struct Journal {
     /// How many changes are in the journal.
     var count: Int64 { total - dropped }
 
-    /// Whether the oldest changes should go: an eighth above the limit, so that they go in larger portions.
+    /// Whether to drop the oldest changes.
+    ///
+    /// The threshold is an eighth above the limit, so that they are dropped in larger portions.
     var isOverfull: Bool { count > limit + limit / 8 }
 
     init(limit: Int64) {
         self.limit = limit
     }
 
-    // MARK: As bytes
+    // MARK: Stored form
 
-    /// The sequence is that of the last entry.
+    /// Encodes entries; the sequence is that of the last one.
     static func encode(_ entries: [Entry], at sequence: Int64) -> [UInt8] {
         var writer = VariableWriter()
         var last: Int64 = 0
@@ -86,9 +88,9 @@ struct Journal {
     }
 }
 
-/// The journal of changes: written in the transaction of each change, and kept within its bound.
+/// Writes the journal of changes in the transaction of each change, and keeps it within its bound.
 extension WriterSession {
-    /// Reads the journal's position, or begins a journal; in a transaction, before anything else is done.
+    /// Reads the journal's position, or begins a journal; must come first, in a transaction.
     func beginJournal() throws {
         guard journal.isOn else {
             try query("DELETE FROM _changes").run()
@@ -118,7 +120,7 @@ extension WriterSession {
         journal.pending.append(Journal.Entry(sequence: sequence, object: object, kind: kind))
     }
 
-    /// Writes the new entries; the last step before the commit.
+    /// Writes the new entries; this is the last step before the commit.
     func flushJournal() throws {
         guard let last = journal.pending.last else { return }
         try query("INSERT INTO _changes VALUES (?, ?, ?, ?)").run(
@@ -130,7 +132,7 @@ extension WriterSession {
         outcome.isJournaled = true
     }
 
-    /// New and dropped entries are committed, or rolled back.
+    /// Ends a batch whose new and dropped entries were committed or rolled back.
     func endJournal(committed: Bool) {
         if committed {
             journal.total += Int64(journal.pending.count)
@@ -140,7 +142,9 @@ extension WriterSession {
         journal.pending.removeAll(keepingCapacity: true)
     }
 
-    /// Drops the oldest commits until no more than `count` changes are left, in a transaction; false if none could go.
+    /// Drops the oldest commits until at most `count` changes are left, in a transaction.
+    ///
+    /// Returns false if none could be dropped.
     @discardableResult
     func dropChanges(downTo count: Int64) throws -> Bool {
         var start: (floor: Int64, dropped: Int64)?
@@ -159,7 +163,7 @@ extension WriterSession {
 
     // MARK: Names of removed objects
 
-    /// Keeps the name of an object that leaves the store, for as long as the journal contains changes of it.
+    /// Keeps the name of an object that leaves the store, as long as the journal contains changes of it.
     func remember(_ record: ObjectRecord) throws {
         guard journal.isOn, !journal.isErasing, record.changed > journal.floor else { return }
         if case .text(let text) = record.identity, text.utf8.count > Self.longestName { return }
@@ -171,7 +175,7 @@ extension WriterSession {
         )
     }
 
-    /// Longer names are forgotten with their objects, as by a clean.
+    /// Longer names are forgotten with their objects, as after a clean.
     private static let longestName = 512
 
     /// Forgets the names of objects that have left the store.

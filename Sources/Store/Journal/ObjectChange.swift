@@ -1,7 +1,7 @@
 import GRDB
 import Mapping
 
-/// A change of one object; each has a commit sequence of its own.
+/// A change of one object; each has its own commit sequence.
 public struct ObjectChange: Sendable, Equatable {
     /// The kind of change.
     public enum Kind: UInt8, Sendable, CaseIterable {
@@ -18,28 +18,30 @@ public struct ObjectChange: Sendable, Equatable {
         public var name: String { String(describing: self) }
     }
 
-    /// The commit sequence; no two changes have the same.
+    /// The commit sequence, unique among all changes.
     public var sequence: Int64
     /// The kind of change.
     public var kind: Kind
-    /// When it was committed: microseconds of the store's clock.
+    /// When it was committed, in microseconds of the store's clock.
     public var time: Int64
     /// The upstream's name.
     public var upstream: String
     /// The principal's label.
     public var principal: String
-    /// The representation it was requested in.
+    /// The requested representation.
     public var context: String
-    /// The model's name; for a cluster that of its base.
+    /// The model's name; for a cluster, that of its base.
     public var model: String
-    /// The models of the object: for a cluster its base and the concrete model that its members choose, or all of them if
-    /// its members are no longer known.
+    /// The models of the object.
+    ///
+    /// For a cluster, its base and the concrete model selected by its members, or all models if its members are no longer
+    /// known.
     public var models: [String]
     /// Its identity as stored.
     public var identity: String
-    /// Its identity as JSON, in the upstream's spelling if a response that shows it is still stored.
+    /// Its identity as JSON, as the upstream spells it if a response that shows it is still stored.
     public var id: [UInt8]
-    /// Its newest known members as JSON when the journal is read; nil if not requested or not known.
+    /// Its newest known members as JSON at the time of reading; nil if not requested or not known.
     public var json: [UInt8]?
 }
 
@@ -53,23 +55,24 @@ public struct ChangePage: Sendable {
     public var isLast: Bool
     /// The commit sequence up to which changes are no longer in the journal.
     public var floor: Int64
-    /// How many changes in this page's range are of objects that a clean has erased.
+    /// How many changes in this page's range concern objects erased by a clean.
     public var erased: Int
 }
 
-/// The journal of changes, in the order of the commits.
+/// Reads the journal of changes, in the order of the commits.
 extension ObjectStore {
-    /// Sets the function that is called after each commit that added to the journal; at most one.
+    /// Sets the function that is called after each commit that added to the journal.
     ///
-    /// Called on the writer's thread: it must be quick, and must not wait for the store.
+    /// There is at most one. It is called on the writer's thread. It must be quick, and must not wait for the store.
     public func onChanges(_ handler: @escaping @Sendable () -> Void) {
         core.onChanges = handler
     }
 
-    /// The changes after a commit sequence, at most `limit`; nil if the configuration has no journal.
+    /// The changes after a commit sequence, at most `limit`.
     ///
-    /// Every change after `start` is in one page or the next, once, as long as `start` is not below the page's floor. Names
-    /// are today's: a change of an object that a clean has removed is only counted.
+    /// Nil if the configuration has no journal. Successive pages contain every change after `start` exactly once, as long as
+    /// `start` is not below the page's floor. Names are the current ones. A change of an object removed by a clean is only
+    /// counted.
     ///
     /// - Parameter values: whether to include each object's newest known members.
     public func changes(after start: Int64, limit: Int, values: Bool = false) async throws(StoreError) -> ChangePage? {
@@ -85,7 +88,7 @@ extension ObjectStore {
         for index in page.changes.indices {
             page.changes[index].upstream = core.label(ofUpstream: page.changes[index].upstream)
         }
-        // The writer may not have published its last commit yet, but a number that is handed out must be recognised.
+        // The writer may not have published its last commit yet, but an issued number must be recognised.
         core.publicNumbers.advance(to: page.end)
         return page
     }
@@ -93,7 +96,7 @@ extension ObjectStore {
 
 /// Reads the journal of changes, in one read snapshot.
 struct ChangeReader {
-    /// A page ends after so many bytes of members.
+    /// The number of bytes of members after which a page ends.
     private static let byteLimit = 1 << 20
 
     let database: Database
@@ -134,7 +137,7 @@ struct ChangeReader {
         return page
     }
 
-    /// An object with the names of what it belongs to.
+    /// An object with the names of its upstream, principal, context and model.
     private struct Row {
         var upstream: String
         var principal: String
@@ -211,7 +214,7 @@ struct ChangeReader {
             .first(.id(object), read: Row.init)
     }
 
-    /// An identity as the newest response spells it; otherwise as references to the object are shown.
+    /// An identity as the newest response spells it, or else as references to the object are shown.
     private static func spelling(of row: Row, _ models: Models?) -> [UInt8] {
         if let models, !row.payload.isEmpty {
             let newest = Contribution(

@@ -1,15 +1,16 @@
 import GRDB
 
-/// What readers of live responses were sent last, so that they can go on after a break, even of the daemon.
+/// Records what was last sent to readers of live responses, so that they can resume after a break, even of the daemon.
 extension ObjectStore {
-    /// Records what is about to be sent about a subject, and numbers it; survives a crash of the process.
+    /// Records an event about a subject before it is sent, and numbers it.
     ///
-    /// The same content has the same number as the first time, also after a restart, as long as nothing else was sent in
-    /// between: a reader that returns with this number has seen the content. So send only after this has returned.
+    /// The record survives a crash of the process. The same content keeps its number, even after a restart, as long as nothing
+    /// else was sent in between: a reader that returns with this number has seen the content. So send only after this function
+    /// has returned.
     ///
     /// - Parameters:
-    ///   - subject: names a document in one view.
-    ///   - content: a digest of what is sent; nil if nothing of it may be stored: then it is never recognised again.
+    ///   - subject: identifies a document in one view.
+    ///   - content: a digest of what is sent. Nil if nothing of it may be stored; it is then never recognised again.
     /// - Returns: a commit sequence; see `publicSequence`.
     public func recordSent(_ subject: Digest128, content: Digest128?) async throws(StoreError) -> Int64 {
         let (subject, content) = (Int64(bitPattern: subject.low), content.map { Int64(bitPattern: $0.low) })
@@ -18,10 +19,10 @@ extension ObjectStore {
 }
 
 extension WriterSession {
-    /// How many subjects are remembered; beyond that, those sent longest ago go.
+    /// How many subjects are kept; beyond that, those sent longest ago are forgotten.
     private static let sentLimit: Int64 = 16_384
 
-    /// Records what is sent about a subject; returns the commit sequence at which it was sent first.
+    /// Records an event about a subject; returns the commit sequence at which it was first sent.
     func recordSent(_ subject: Int64, content: Int64?) throws -> Int64 {
         let known = try query("SELECT sequence, content FROM _told WHERE subject = ?")
             .first(.integer(subject)) { (sequence: $0.integer(0), content: $0.isNull(1) ? nil : $0.integer(1)) }
@@ -33,7 +34,7 @@ extension WriterSession {
         return sequence
     }
 
-    /// Forgets the oldest if there are too many; a quarter at once, because it reads all of them.
+    /// Forgets the oldest subjects if there are too many; it drops a quarter at once, because it reads all of them.
     private func trimSentEvents() throws {
         let count = try sentCount ?? (query("SELECT count(*) FROM _told").integer() ?? 0)
         sentCount = count + 1
@@ -44,7 +45,7 @@ extension WriterSession {
         sentCount = nil
     }
 
-    /// Forgets all that was sent, as a clean must.
+    /// Forgets all sent events, as a clean must.
     func forgetSentEvents() throws {
         try query("DELETE FROM _told").run()
         sentCount = nil

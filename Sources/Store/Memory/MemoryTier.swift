@@ -1,15 +1,15 @@
 import Mapping
 public import Synchronization
 
-/// A response that the memory tier can hold: immutable except for its flags.
+/// A response that the memory tier can hold; it is immutable except for its flags.
 public protocol MemoryResident: AnyObject, Sendable {
     /// Its cache key.
     var key: DocumentKey { get }
     /// The selection by `Vary`, and whatever else distinguishes responses of one key; equal bytes replace each other.
     var variant: [UInt8] { get }
-    /// What it occupies, in bytes.
+    /// Its size in bytes.
     var byteCount: Int { get }
-    /// If several responses of one key match a request, the one with the highest precedence is found first.
+    /// The precedence among responses of one key that match a request; the highest is found first.
     var precedence: Int64 { get }
     /// The flags that the tier reads and writes.
     var residence: Residence { get }
@@ -20,19 +20,19 @@ extension MemoryResident {
     public var precedence: Int64 { 0 }
 }
 
-/// The memory tier: ready responses, found by their key's digest, bounded in bytes.
+/// Keeps ready responses in memory, by the digest of their key, up to a bound in bytes.
 ///
-/// Shared by all threads. A look-up holds one shard's lock during a dictionary access; everything else happens at the rate of
-/// misses. A digest has few responses (variants), so they are a list, the preferred ones first.
+/// All threads share it. A look-up holds one shard's lock during a dictionary access; everything else happens at the rate of
+/// misses. A digest has few responses (variants), so they are in a list, ordered by precedence.
 ///
 /// Eviction is second chance: a hit sets a flag; the hand passes a flagged response once and clears its flag.
 public final class MemoryTier<Response: MemoryResident>: Sendable {
-    // The look-up is inlinable: generic code that is not specialised computes metadata at each call, a fifth of the time of
-    // a hit.
+    // The look-up is inlinable: unspecialised generic code computes metadata at each call, which takes a fifth of the time of a
+    // hit.
     @usableFromInline
     struct Shard {
         @usableFromInline var responses: [Digest128: [Response]] = [:]
-        /// Every resident response once, in the order of the hand; nil where one has left.
+        /// Every resident response once, in the order of the hand; nil for one that has left.
         @usableFromInline var ring: [Response?] = []
         @usableFromInline var hand = 0
         @usableFromInline var vacancies = 0
@@ -43,7 +43,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
 
     @usableFromInline static var shardCount: Int { 16 }
 
-    /// How many variants of one document are held; the oldest go.
+    /// How many variants of one document are held; beyond that, the oldest go.
     public static var variantLimit: Int { 16 }
 
     /// The bound, in bytes.
@@ -54,7 +54,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     private let evictions = Atomic<Int>(0)
     private let nextVictim = Atomic<Int>(0)
     private let targets = Mutex<[Target: Set<Digest128>]>([:])
-    /// Which responses show which object; notified of every commit.
+    /// The index of responses by object; it is notified of every commit.
     public let responsesByObject = ResponsesByObject()
 
     /// A class around the lock, because an array cannot contain noncopyable elements.
@@ -77,7 +77,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
         }
     }
 
-    /// A tier that holds up to `capacity` bytes.
+    /// Creates a tier that holds up to `capacity` bytes.
     public init(capacity: Int) {
         self.capacity = capacity
         shards = (0..<Self.shardCount).map { _ in ShardBox() }
@@ -91,10 +91,10 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
 
     /// Inserts a response, replaces the one with its variant, and makes room for it.
     ///
-    /// A response larger than an eighth of the tier is not inserted: it would displace too much for one document.
+    /// A response larger than an eighth of the tier is not inserted: it would displace too many others.
     ///
-    /// - Parameter mayGo: whether the one with its variant may be replaced; called with the shard's lock held. If not, the
-    ///   new response is discarded.
+    /// - Parameter mayGo: whether the one with its variant may be replaced; called with the shard's lock held. If not, the new
+    ///   response is discarded.
     public func insert(
         _ response: Response,
         at digest: Digest128,
@@ -105,7 +105,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
             return discard(response)
         }
         let target = Target(upstream: response.key.upstream, url: response.key.url)
-        // Under one lock: otherwise an invalidation could miss a response that is not yet listed under its path.
+        // Both happen under one lock: otherwise an invalidation could miss a response not yet listed under its path.
         let gone = targets.withLock { targets in
             targets[target, default: []].insert(digest)
             return shard(digest).lock.withLock { $0.put(response, at: digest, insteadOf: mayGo) }
@@ -119,14 +119,14 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
 
     /// Registers a response under the objects that it shows, so that it becomes dirty when one of them changes.
     ///
-    /// Call it before or after `insert`; it has no effect once the response has left. Discard a response that will never be
+    /// Call it before or after `insert`. It has no effect once the response has left. Discard a response that will never be
     /// inserted.
     public func register(_ response: Response, under objects: [ObjectID]) {
         responsesByObject.register(response.residence, under: objects)
         makeRoom()
     }
 
-    /// Removes everything under a digest.
+    /// Removes all responses under a digest.
     public func remove(_ digest: Digest128) {
         removeResponses(at: digest) { _ in true }
     }
@@ -152,7 +152,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     /// Removes the responses of all paths of an upstream that the closure accepts, for every query, principal, context and
     /// variant.
     ///
-    /// Reads each path once; no look-up waits for it.
+    /// It reads each path once. No look-up waits for it.
     public func remove(upstream: String, where isRemoved: (_ path: Substring) -> Bool) {
         let removed = targets.withLock { targets in
             targets.keys.filter { $0.upstream == upstream && isRemoved($0.path) }
@@ -160,7 +160,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
         for target in removed { remove(upstream: upstream, path: String(target.path)) }
     }
 
-    /// Removes every response that the closure accepts, by default all; walks the whole tier.
+    /// Removes every response that the closure accepts, by default all; it walks the whole tier.
     public func removeAll(where isRemoved: (Response) -> Bool = { _ in true }) {
         for box in shards {
             let gone = box.lock.withLock { shard -> [(Digest128, Response)] in
@@ -184,7 +184,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
         }
     }
 
-    /// What the tier contains now.
+    /// The number of responses, their size, and the number of evictions so far.
     public var statistics: (responses: Int, bytes: Int, evictions: Int) {
         (
             count.load(ordering: .relaxed), occupied.load(ordering: .relaxed) + responsesByObject.byteCount,
@@ -242,7 +242,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
         while occupied.load(ordering: .relaxed) + responsesByObject.byteCount > capacity, evictOne() {}
     }
 
-    /// Evicts one response; false when there is none.
+    /// Evicts one response; returns false if there is none.
     private func evictOne() -> Bool {
         let start = nextVictim.add(1, ordering: .relaxed).newValue
         // Two rounds: the first may only clear flags.
@@ -265,7 +265,7 @@ extension MemoryTier: ChangeListener {
         responsesByObject.objectsChanged(objects)
     }
 
-    /// Removes the ready responses of documents that are gone; called on the writer's thread.
+    /// Removes the ready responses of removed documents; called on the writer's thread.
     public func documentsRemoved(_ digests: [Digest128]) {
         for digest in digests { remove(digest) }
     }
@@ -276,9 +276,9 @@ extension MemoryTier: ChangeListener {
     }
 }
 
-/// The responses of one shard, and the ring of its clock hand.
+/// Manages the responses of one shard, and the ring of its clock hand.
 extension MemoryTier.Shard {
-    /// Inserts a response in the place of the one with its variant; returns what it displaced, nil if that one stays.
+    /// Inserts a response in place of the one with its variant; returns the displaced responses, or nil if the old one stays.
     mutating func put(
         _ response: Response,
         at digest: Digest128,
@@ -292,7 +292,7 @@ extension MemoryTier.Shard {
         } else if list.count >= MemoryTier.variantLimit,
             let oldest = list.indices.min(by: { slot(list[$0]) < slot(list[$1]) })
         {
-            // Look-ups walk the list.
+            // The list is bounded because look-ups walk it.
             gone.append(list.remove(at: oldest))
         }
         list.insert(response, at: list.firstIndex { $0.precedence <= response.precedence } ?? list.endIndex)
@@ -303,7 +303,7 @@ extension MemoryTier.Shard {
         return gone
     }
 
-    /// Slots are given in the order of arrival.
+    /// The slot of a response; slots are assigned in the order of arrival.
     private func slot(_ response: Response) -> Int { response.residence.slot.load(ordering: .relaxed) }
 
     mutating func vacate(_ response: Response) {
@@ -314,7 +314,7 @@ extension MemoryTier.Shard {
         if vacancies > 64, vacancies * 2 > ring.count { compact() }
     }
 
-    /// The next response without a flag, in one turn of the hand; it stays where it is.
+    /// The next response without a flag, within one turn of the hand; it is not removed.
     mutating func victim() -> Response? {
         for _ in 0..<ring.count {
             if hand >= ring.count { hand = 0 }

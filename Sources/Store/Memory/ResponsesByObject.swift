@@ -1,12 +1,13 @@
 public import Synchronization
 
-/// The flags of a ready response while it is in the memory tier.
+/// The flags of a ready response in the memory tier.
 ///
-/// A separate class, so that lists by object keep only these few bytes alive and not the body.
-/// Every flag is a relaxed atomic: a reader that is a moment late sees what it would have seen a moment earlier. Where
-/// order matters (a write's response), a lock or a hop between threads follows.
+/// It is a separate class, so that lists by object keep only these few bytes alive and not the body.
+///
+/// Every flag is a relaxed atomic: a reader that is a moment late sees the state of a moment earlier. Where order matters (a
+/// write's response), a lock or a hop between threads follows.
 public final class Residence: Sendable {
-    /// Where the response is found.
+    /// The digest under which the response is found.
     public let digest: Digest128
     /// Whether a newer value of an object that it shows is known.
     public let isDirty = Atomic<Bool>(false)
@@ -14,21 +15,21 @@ public final class Residence: Sendable {
     let isUsed = Atomic<Bool>(false)
     /// Whether it was used since the store last recorded its use.
     let isUsedSinceReport = Atomic<Bool>(false)
-    /// Whether it is no longer resident: its registrations may be removed.
+    /// Whether it is no longer resident, so that its registrations may be removed.
     let isRetired = Atomic<Bool>(false)
-    /// Whether changes of its objects make it dirty: not once it has left, or if it was too large to be inserted.
+    /// Whether changes of its objects make it dirty; false once it has left, or if it was too large to be inserted.
     public var followsChanges: Bool { !isRetired.load(ordering: .relaxed) }
     /// The objects it is registered under; written with the lock of `ResponsesByObject` held.
     let objects = Mutex<[ObjectID]>([])
-    /// Its place in its shard's ring; guarded by the shard's lock.
+    /// Its position in its shard's ring; guarded by the shard's lock.
     let slot = Atomic<Int>(-1)
 
-    /// The flags of a response that will be found under `digest`.
+    /// Creates the flags of a response that will be found under `digest`.
     public init(digest: Digest128) {
         self.digest = digest
     }
 
-    /// Notes a hit: two relaxed stores, and only where they change something, so that a hot line stays shared.
+    /// Records a hit: two relaxed stores, and only if they change something, so that a hot cache line stays shared.
     @inline(__always)
     public func noteUse() {
         if !isUsed.load(ordering: .relaxed) { isUsed.store(true, ordering: .relaxed) }
@@ -38,11 +39,11 @@ public final class Residence: Sendable {
 
 /// An index of ready responses by the objects that they show, so that a change makes them dirty.
 ///
-/// Registration and change may come in either order. The store remembers a change before it notifies this index: so call
-/// `ObjectStore.mayHaveChanged` after you register a response that was read or committed a moment ago. The registrations of
-/// a response go when it leaves the tier, so that the index is bounded like the tier.
+/// Registration and change may come in either order. The store records a change before it notifies this index. So call
+/// `ObjectStore.mayHaveChanged` after registering a response that was read or committed a moment ago. The registrations of a
+/// response are removed when it leaves the tier, so that the index is bounded like the tier.
 public final class ResponsesByObject: Sendable {
-    /// The responses that show one object; mostly one.
+    /// The responses that show one object; mostly just one.
     fileprivate struct List {
         var first: Residence?
         var others: [Residence] = []
@@ -52,7 +53,7 @@ public final class ResponsesByObject: Sendable {
         var isEmpty: Bool { first == nil && others.isEmpty }
     }
 
-    /// About the size of a registration: a slot in the table, which is never full, and one in the response's own list.
+    /// The approximate size of a registration: a slot in the table, which is never full, and one in the response's own list.
     private static var registrationSize: Int { 64 }
 
     private let lists = Mutex<[ObjectID: List]>([:])
@@ -64,7 +65,8 @@ public final class ResponsesByObject: Sendable {
     func register(_ residence: Residence, under objects: [ObjectID]) {
         guard !objects.isEmpty else { return }
         lists.withLock { lists in
-            // Set before `forget` takes this lock: so either this sees the flag, or `forget` sees the registration.
+            // The flag is set before `forget` takes this lock. So either this code sees the flag, or `forget` sees the
+            // registration.
             guard !residence.isRetired.load(ordering: .relaxed) else { return }
             for object in objects { lists[object, default: List()].append(residence) }
             residence.objects.withLock { $0 += objects }
@@ -75,10 +77,10 @@ public final class ResponsesByObject: Sendable {
     /// The objects under which a resident response is registered.
     public func objects(of residence: Residence) -> [ObjectID] { residence.objects.withLock(\.self) }
 
-    /// How many registrations there are, including those of dirty responses that are still resident.
+    /// The number of registrations, including those of dirty responses that are still resident.
     public var registrationCount: Int { registrations.load(ordering: .relaxed) }
 
-    /// What the registrations occupy, in bytes.
+    /// The size of the registrations in bytes.
     var byteCount: Int { registrationCount * Self.registrationSize }
 
     /// Removes the registrations of a retired response.
@@ -114,7 +116,7 @@ extension ResponsesByObject.List {
         if isEmpty { first = residence } else { others.append(residence) }
     }
 
-    /// Removes a retired response, now or, in a long list, together with others.
+    /// Removes a retired response: at once or, in a long list, together with others.
     mutating func remove(_ residence: Residence) {
         if first === residence {
             first = nil

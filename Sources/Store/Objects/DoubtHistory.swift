@@ -1,11 +1,12 @@
 import GRDB
 import Mapping
 
-/// Which members were in doubt lately, and which values were replaced: this decides when to fetch because of a new doubt.
+/// The members recently in doubt and the values recently replaced.
 ///
-/// In memory, and bounded: a doubt whose history is forgotten is settled at once.
+/// It determines when to fetch because of a new doubt. It is in memory, and bounded: a doubt without history is settled at
+/// once.
 struct DoubtHistory {
-    /// After so many returns of a doubt, the upstream disagrees with itself.
+    /// How often a doubt must return before the upstream counts as contradicting itself.
     static let returnLimit = 3
     private static let capacity = 4096
 
@@ -37,8 +38,9 @@ struct DoubtHistory {
 
     /// When to fetch documents that show a member which has just come into doubt, and how often this doubt has returned.
     ///
-    /// At once, with two exceptions. A value that was replaced within `lag` most likely comes from a list that lags. A doubt
-    /// that returns within `lag` most likely comes from an upstream that disagrees with itself: the wait doubles each time.
+    /// They are fetched at once, with two exceptions. A value that was replaced within `lag` most likely comes from a list that
+    /// lags. A doubt that returns within `lag` most likely comes from an upstream that contradicts itself: the wait doubles
+    /// each time.
     mutating func begins(
         _ member: Member,
         challenger: UInt64,
@@ -68,9 +70,9 @@ struct DoubtHistory {
     }
 }
 
-/// Members in doubt: two values were observed that cannot be ordered.
+/// Handles members in doubt, with two observed values that cannot be ordered.
 extension WriterSession {
-    /// When to fetch because of a doubt that begins now; warns if the doubt returns again and again.
+    /// When to fetch because of a doubt that begins now; warns if the doubt keeps returning.
     func asksFrom(
         _ member: String,
         challenger: [UInt8],
@@ -103,7 +105,7 @@ extension WriterSession {
         )
     }
 
-    /// Forgets the warnings whose advice the config follows now.
+    /// Removes the warnings whose advice the configuration now follows.
     func forgetSettledFlipFlops() throws {
         let kind = SQLValue.string(MappingWarning.Kind.flipFlop.rawValue)
         let subjects = try query("SELECT subject FROM _warnings WHERE kind = ?").all(kind) { $0.string(0) }
@@ -115,7 +117,7 @@ extension WriterSession {
         }
     }
 
-    /// Records which values a merge replaced, and which doubts it settled.
+    /// Records the values that a merge replaced, and the doubts that it settled.
     func note(_ merge: ObjectState.Merge, of record: ObjectRecord, doubtsBefore: [String]) {
         for change in merge.changes {
             let member = DoubtHistory.Member(object: record.id, member: change.member)

@@ -2,50 +2,50 @@ import Mapping
 
 /// The decoded row of one object, while the writer works on a batch.
 ///
-/// Every stored version of the object has an entry, because it is the base of the settled values, because documents pin it,
-/// or both. If very many versions are only pinned, the oldest are rows of `_spilled` instead.
+/// Every stored version of the object has an entry, because it is the base of the settled values, because documents pin it, or
+/// both. If very many versions are only pinned, the oldest are rows of `_spilled` instead.
 final class ObjectRecord {
     struct Entry: Equatable {
         var version: Int64
-        /// Digest of the payload: equal payloads of one object are one version.
+        /// The digest of the payload; equal payloads of one object are one version.
         var content: UInt64
         /// How many places in documents show it.
         var uses: Int64
-        /// For the base, the last observation that showed it; 0: the version is only pinned.
+        /// For the base, the last observation that showed it; 0 if the version is only pinned.
         var observation: Int64
     }
 
     let id: ObjectID
     let collection: CollectionID
     let identity: Identity
-    /// Commit sequence of the last change.
+    /// The commit sequence of the last change.
     var changed: Int64
-    /// The base first, if there is one.
+    /// The entries of versions, beginning with the base, if there is one.
     var entries: [Entry]
     /// How many places in documents show versions without an entry.
     var spilledUses: Int64
-    /// The merged payload to write; outer nil: the stored one stays.
+    /// The merged payload to write; the outer nil keeps the stored one.
     var merged: [UInt8]?? {
         didSet { isMerged = (merged ?? nil) != nil }
     }
-    /// Whether the settled values are not what the base version shows.
+    /// Whether the settled values differ from the base version.
     private(set) var isMerged: Bool
     /// When the settled values were observed.
     private(set) var knowledge: Knowledge
     private(set) var isKnowledgeModified = false
-    /// The values of members with a merge policy; nil: the stored ones stay.
+    /// The values of members with a merge policy; nil keeps the stored ones.
     var accumulated: [UInt8]?
-    /// Since when its members say that it is deleted; outer nil: the stored value stays.
+    /// Since when its members show it to be deleted; the outer nil keeps the stored value.
     var deletedSince: Int64??
     /// Set if a write may have changed it, or if it is deleted.
     private(set) var mark: ObjectMark?
     private(set) var isMarkModified = false
-    /// The request that caused the mark; outer nil: the stored one stays.
+    /// The request that caused the mark; the outer nil keeps the stored one.
     private(set) var markSource: MarkSource??
     let isStored: Bool
     let wasPinned: Bool
     var isModified = false
-    /// What the response that is being stored shows of it.
+    /// The versions of it in the response being stored.
     var contributions: [Contribution] = []
 
     init(
@@ -65,7 +65,7 @@ final class ObjectRecord {
         self.collection = collection
         self.identity = identity
         self.changed = changed
-        // In the file, the last entry may stand for all spilled versions.
+        // In the file, the last entry may represent all spilled versions.
         let rest = entries.last.flatMap { $0.version == Self.spilled ? $0 : nil }
         self.entries = rest == nil ? entries : entries.dropLast()
         spilledUses = rest?.uses ?? 0
@@ -89,7 +89,7 @@ final class ObjectRecord {
         )
     }
 
-    /// The version whose shape the settled values have; nil: nothing is known.
+    /// The version that gives the settled values their shape; nil if nothing is known.
     var base: Entry? { entries.first.flatMap { $0.observation == 0 ? nil : $0 } }
 
     var isPinned: Bool { spilledUses > 0 || entries.contains { $0.uses > 0 } }
@@ -97,23 +97,23 @@ final class ObjectRecord {
     /// Whether nothing of it needs to be stored.
     var isEmpty: Bool { spilledUses == 0 && entries.allSatisfy { $0.uses == 0 && $0.observation == 0 } }
 
-    /// The entries as stored, with one for the places that show spilled versions.
+    /// The entries as stored, with one for the uses of spilled versions.
     var state: [UInt8] {
         guard spilledUses > 0 else { return Self.encode(entries) }
         return Self.encode(entries + [Entry(version: Self.spilled, content: 0, uses: spilledUses, observation: 0)])
     }
 
-    /// Not the number of any version.
+    /// The version number of that entry, which no real version has.
     private static let spilled: Int64 = 0
 
-    /// With more entries than this, the oldest that are only pinned are spilled.
+    /// The number of entries beyond which the oldest pinned-only ones are spilled.
     private static let entryLimit = 128
 
-    /// Removes and returns the oldest of very many entries that are only pinned.
+    /// Removes and returns the oldest pinned-only entries, if there are very many.
     func takeSurplus() -> [Entry] {
         guard entries.count > Self.entryLimit else { return [] }
         let first = base == nil ? 0 : 1
-        // New ones are added at the end.
+        // New entries are added at the end.
         let surplus = Array(entries[first...].dropLast(Self.entryLimit / 2))
         entries.removeSubrange(first..<first + surplus.count)
         spilledUses += surplus.reduce(0) { $0 + $1.uses }
@@ -138,7 +138,7 @@ final class ObjectRecord {
         isModified = true
     }
 
-    /// The object exists again: its tombstone becomes an `unobserved` mark of the same time and source.
+    /// Turns the tombstone of an object that exists again into an `unobserved` mark with the same time and source.
     func weakenTombstone() {
         guard case .tombstone(let time)? = mark else { return }
         mark = .unobserved(time)
@@ -156,17 +156,17 @@ final class ObjectRecord {
         return finder.index(of: version, in: entries)
     }
 
-    /// The entry of a content: the digest of a payload and of what it was declared as.
+    /// The entry of a content: the digest of a payload and its declared model version.
     func index(ofContent content: UInt64) -> Int? {
         guard entries.count > Self.many else { return entries.firstIndex { $0.content == content } }
         return finder.index(ofContent: content, in: entries)
     }
 
-    /// With more versions than this, `finder` replaces a linear search.
+    /// The number of versions beyond which `finder` replaces a linear search.
     private static let many = 32
     private var finder = EntryFinder()
 
-    // MARK: As bytes
+    // MARK: Stored form
 
     static func encode(_ entries: [Entry]) -> [UInt8] {
         var writer = VariableWriter()
@@ -197,9 +197,9 @@ final class ObjectRecord {
 }
 
 extension ObjectMark {
-    /// The mark in the columns `deleted` and `unobserved`; nil: none.
+    /// The mark in the columns `deleted` and `unobserved`, if any.
     init?(deleted: Int64, unobserved: Int64) {
-        // A negative number is the time since when the object's members say so.
+        // A negative `deleted` is the time since when the object's members show the deletion.
         if deleted > 0 {
             self = .tombstone(deleted)
         } else if unobserved > 0 {
@@ -212,7 +212,7 @@ extension ObjectMark {
 
 /// An index of the entries of an object with very many versions.
 ///
-/// It only gives hints: each place is checked, and the index is rebuilt if one is wrong.
+/// It only gives hints: each one is checked, and the index is rebuilt if one is wrong.
 struct EntryFinder {
     private var byVersion: [Int64: Int] = [:]
     private var byContent: [UInt64: Int] = [:]
@@ -232,7 +232,7 @@ struct EntryFinder {
         _ hint: (EntryFinder) -> Int?,
         _ isWanted: (ObjectRecord.Entry) -> Bool
     ) -> Int? {
-        // New entries are at the end; any other change of the entries changes their number, or makes places wrong.
+        // New entries are at the end. Any other change affects their number or makes hints wrong.
         if count > entries.count { self = EntryFinder() }
         while count < entries.count { note(entries[count]) }
         guard let index = hint(self), !isWanted(entries[index]) else { return hint(self) }
@@ -248,7 +248,7 @@ struct EntryFinder {
     }
 }
 
-/// An object's identity as its row holds it: an integer where the canonical text is one.
+/// An object's identity as stored in its row: an integer if the canonical text is one.
 enum Identity: Hashable {
     case integer(Int64)
     case text(String)

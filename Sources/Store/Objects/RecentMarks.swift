@@ -1,10 +1,10 @@
 import Mapping
 
-/// The request by which an object was deleted, or came into an unknown state.
+/// The request that deleted an object, or made its state unknown.
 public struct MarkSource: Sendable, Hashable {
-    /// Its method; nil: a write that was under way when the daemon ended.
+    /// The method; nil for a write that was under way when the daemon ended.
     public var method: String?
-    /// Its path, without the query; nil if that is not known.
+    /// The path without the query; nil if it is not known.
     public var path: String?
 
     /// Names a request; an empty text means unknown.
@@ -13,9 +13,9 @@ public struct MarkSource: Sendable, Hashable {
         self.path = path.isEmpty ? nil : path
     }
 
-    // MARK: As a text
+    // MARK: Stored form
 
-    /// As stored: `PATCH /users/1`.
+    /// The stored text, such as `PATCH /users/1`.
     var text: String { "\(method ?? "") \(path ?? "")" }
 
     init(text: String) {
@@ -24,12 +24,12 @@ public struct MarkSource: Sendable, Hashable {
     }
 }
 
-/// Which objects were written to or deleted lately, for responses to requests that were sent before.
+/// The objects recently written to or deleted, for responses to requests sent before that.
 ///
-/// A response may show an object that the store did not know at the time of the write, or has forgotten since. In memory: the
-/// requests die with the process, and no stored document shows the object, or its row would have the mark. After a restart, a
-/// list that lags behind a deletion is believed, as it would be without Larder. Bounded: if there are too many marks, all are
-/// forgotten at once, and a ban keeps out responses to requests that were sent until then.
+/// A response may show an object that the store did not know at the time of the write, or has forgotten since. The marks are in
+/// memory: the requests die with the process, and no stored document shows the object, or its row would have the mark. After a
+/// restart, a list that lags behind a deletion is trusted, as it would be without Larder. The number is bounded: if there are
+/// too many marks, all are dropped at once, and a ban blocks responses to requests sent until then.
 struct RecentMarks {
     private struct Key: Hashable {
         let upstream: String
@@ -37,14 +37,14 @@ struct RecentMarks {
         /// The identity, or the value of a key.
         let value: String
         let isKey: Bool
-        /// Whose object it is; nil: everybody's.
+        /// The scope of the object; nil for every scope.
         let scope: ScopeID?
     }
 
     private struct Mark {
         let mark: ObjectMark
         let source: MarkSource
-        /// The scope for which the mark does not hold: the write's own response shows more.
+        /// A scope for which the mark does not hold, because the write's own response shows more.
         let exception: ScopeID?
     }
 
@@ -55,10 +55,10 @@ struct RecentMarks {
 
     /// Adds a mark.
     ///
-    /// - Returns: the time of the newest mark, if all had to be forgotten: responses to earlier requests must be kept out.
+    /// - Returns: the time of the newest mark if all had to be dropped; responses to earlier requests must then be blocked.
     ///
     /// - Parameters:
-    ///   - scope: whose object it is; nil: everybody's except `exception`'s.
+    ///   - scope: the scope of the object. Nil for every scope except `exception`.
     mutating func add(
         _ mark: ObjectMark,
         by source: MarkSource,
@@ -85,7 +85,7 @@ struct RecentMarks {
         return forgotten
     }
 
-    /// The new mark does not hold for one scope; this keeps the old mark for that scope.
+    /// Keeps the old mark for a scope for which the new one does not hold.
     private mutating func keep(_ known: Mark, of key: Key, for exception: ScopeID?) {
         guard key.scope == nil, let exception, known.exception != exception else { return }
         let own = Key(upstream: key.upstream, model: key.model, value: key.value, isKey: key.isKey, scope: exception)
@@ -93,8 +93,9 @@ struct RecentMarks {
         marks[own] = Mark(mark: known.mark, source: known.source, exception: nil)
     }
 
-    /// Weakens a tombstone, because the object was shown again under one of these names: older responses are still outdated,
-    /// but the object exists.
+    /// Weakens a tombstone, because the object was shown again under one of these names.
+    ///
+    /// Older responses are still outdated, but the object exists.
     mutating func weaken(
         tombstoneAt time: Int64,
         of identity: String,
@@ -110,9 +111,9 @@ struct RecentMarks {
         }
     }
 
-    /// Forgets the marks of a model's objects, or of all objects, in some scopes.
+    /// Removes the marks of a model's objects, or of all objects, in some scopes.
     ///
-    /// - Parameter isOfEverybody: whether marks that hold for everybody go too, for one upstream or for all.
+    /// - Parameter isOfEverybody: whether marks for every scope are removed too, for one upstream or for all.
     mutating func forget(
         model: String?,
         identity: String?,
@@ -133,7 +134,7 @@ struct RecentMarks {
         newest != .min && observation.start - max(lag.lists, lag.details) <= newest
     }
 
-    /// The newest mark of an object that a response shows, and the request that caused it.
+    /// The newest mark of an object in a response, and the request that caused it.
     func mark(
         of occurrence: Occurrence,
         upstream: String,

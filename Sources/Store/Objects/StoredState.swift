@@ -13,7 +13,7 @@ struct StoredState {
     let mark: ObjectMark?
     let deletedSince: Int64?
 
-    /// Reads the columns, beginning with this number.
+    /// Reads the columns, beginning at `column`.
     init(_ row: QueryRow, from column: Int32) throws(StoreError) {
         entries = try ObjectRecord.decode(row.bytes(column))
         merged = row.isNull(column + 1) ? nil : row.bytes(column + 1)
@@ -23,7 +23,7 @@ struct StoredState {
         deletedSince = row.integer(column + 4) < 0 ? -row.integer(column + 4) : nil
     }
 
-    /// The state of an object, with the names of its model and its upstream; nil if it is gone.
+    /// The state of an object, with the names of its model and its upstream; nil if the object is gone.
     static func named(
         _ object: ObjectID,
         in database: Database
@@ -38,7 +38,7 @@ struct StoredState {
         ).first(.id(object)) { (try StoredState($0, from: 0), $0.string(6), $0.string(7)) }
     }
 
-    /// The state, migrated to today's version of the model.
+    /// The state, migrated to the current version of the model.
     func state(of model: String, _ models: Models?, in database: Database) throws -> ObjectState {
         var state = ObjectState(knowledge: knowledge, mark: mark)
         (state.merged, state.deletedSince) = (merged, deletedSince)
@@ -68,7 +68,7 @@ struct StoredState {
 }
 
 extension ObjectState {
-    /// Migrates what was stored under an earlier version of the model to today's.
+    /// Migrates content stored under an earlier version of the model to the current one.
     mutating func bringUpToDate(from declared: Int, _ model: String, _ models: Models?) {
         if case .whole(let isEmbedded) = knowledge { base?.isEmbedded = isEmbedded }
         guard let models, models.version(of: model) > declared else { return }
@@ -78,9 +78,10 @@ extension ObjectState {
     }
 }
 
-/// `Knowledge` as bytes in an object's row.
+/// Encodes `Knowledge` in an object's row.
 ///
-/// Empty if the base version's observation is the only one; one byte if the object was embedded in that response.
+/// The bytes are empty if the base version's observation is the only one. A single byte says that the object was embedded in
+/// that response.
 enum KnowledgeBytes {
     private static let embedded: UInt64 = 1
     private static let groups: UInt64 = 2

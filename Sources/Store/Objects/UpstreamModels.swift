@@ -1,7 +1,7 @@
 import GRDB
 import Mapping
 
-/// The models of one upstream with their tools.
+/// The compiled models of one upstream, with their tools.
 struct UpstreamModels: Sendable {
     let models: Models
     /// How far the upstream's responses may lag behind the truth.
@@ -24,7 +24,7 @@ struct ModelVersions {
     let path: String
     let models: [String: Models]
 
-    /// Fails if the file has a model at a newer version than is declared: its objects cannot be read.
+    /// Throws if the file has a model at a newer version than declared, because its objects cannot be read.
     func check(in database: Database) throws {
         for (upstream, model, found) in try recorded(in: database) {
             guard let declared = models[upstream]?.declaration(of: model)?.version, declared < found else { continue }
@@ -32,7 +32,7 @@ struct ModelVersions {
         }
     }
 
-    /// Records the declared versions, and returns a notice for each that is newer than the stored one.
+    /// Records the declared versions; returns a notice for each that is newer than the stored one.
     func record(in database: Database) throws -> [StoreNotice] {
         let known = Dictionary(
             try recorded(in: database).map { ("\($0.upstream)\u{0}\($0.model)", $0.version) },
@@ -82,9 +82,9 @@ struct ModelVersions {
     }
 }
 
-/// Objects that were stored under an earlier version of their model.
+/// Migrates objects that were stored under an earlier version of their model.
 extension WriterSession {
-    /// Migrates some of them to today's version; returns the last one read, nil when there are no more.
+    /// Migrates some of them to the current version; returns the last one read, or nil if there are no more.
     func modernise(after object: ObjectID, limit: Int) throws -> ObjectID? {
         guard try Meta.modernised.integer(in: database) == 0 else { return nil }
         let found = try query(

@@ -1,4 +1,4 @@
-/// Writes integers in as few bytes as they need.
+/// Writes integers in as few bytes as possible.
 struct VariableWriter {
     private(set) var bytes: [UInt8] = []
 
@@ -11,7 +11,7 @@ struct VariableWriter {
         bytes.append(UInt8(rest))
     }
 
-    /// Appends a difference: small numbers of either sign are short.
+    /// Appends a difference; small numbers of either sign are short.
     mutating func append(signed value: Int64) {
         append(UInt64(bitPattern: value << 1 ^ value >> 63))
     }
@@ -26,10 +26,10 @@ struct VariableWriter {
     }
 }
 
-/// Reads what `VariableWriter` wrote; throws `StoreError.corrupt` if bytes are missing.
+/// Reads bytes written by `VariableWriter`; throws `StoreError.corrupt` if bytes are missing.
 struct VariableReader {
     private let bytes: [UInt8]
-    /// What the bytes are, for the error.
+    /// The name of the content, for the error.
     private let content: StaticString
     private var position = 0
 
@@ -53,7 +53,7 @@ struct VariableReader {
         throw isCutShort
     }
 
-    /// A number that was not negative, or one that was appended by its bits.
+    /// Reads a nonnegative number, or one that was appended by its bits.
     mutating func nextInteger() throws(StoreError) -> Int64 { Int64(bitPattern: try next()) }
 
     mutating func nextSigned() throws(StoreError) -> Int64 {
