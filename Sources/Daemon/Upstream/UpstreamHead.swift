@@ -56,3 +56,216 @@ extension Fields {
         return FieldSyntax.equalsIgnoringCase(FieldSyntax.essence(of: type[...]), name.utf8)
     }
 }
+
+/// Puts the heads of a response together from their lines: interim ones, then the final one.
+///
+/// A value: lines in, steps out. libcurl has framed the lines and refused what is no HTTP; this refuses what a proxy
+/// must not pass on.
+struct ResponseHeadReader {
+    /// What a line led to.
+    enum Step: Equatable {
+        case incomplete
+        case informational(status: Int, fields: Fields)
+        case final(UpstreamHead)
+        case failed(UpstreamError)
+    }
+
+    private let limit: Int
+    private let decodes: Bool
+    private var size = 0
+    private var statusLine: StatusLine?
+    private var lines: [Field] = []
+    private(set) var isFinished = false
+    /// The final head as it is passed on if the body turns out not to be in the coding that it names.
+    private(set) var garbled: UpstreamHead?
+
+    /// - Parameters:
+    ///   - limit: the most bytes that all heads and the trailers may have together.
+    ///   - decodes: whether the body's content codings are taken off.
+    init(limit: Int, decodes: Bool) {
+        self.limit = limit
+        self.decodes = decodes
+    }
+
+    /// Whether not a single line has come.
+    var isEmpty: Bool { size == 0 }
+
+    /// Reads one line with its line end.
+    mutating func received(_ line: UnsafeRawBufferPointer) -> Step {
+        size += line.count
+        guard size <= limit else { return .failed(.headTooLarge) }
+        // Lines after the final head are trailers, which are dropped (RFC 9110 §6.5.1 allows it).
+        if isFinished { return .incomplete }
+        let content = line.withoutLineEnd()
+        if content.isEmpty { return blockEnded() }
+        guard statusLine != nil else { return received(statusLine: content) }
+        return received(fieldLine: content)
+    }
+
+    private mutating func received(statusLine content: Slice<UnsafeRawBufferPointer>) -> Step {
+        guard let parsed = StatusLine(content) else { return .failed(.badAnswer("a malformed status line")) }
+        statusLine = parsed
+        return .incomplete
+    }
+
+    private mutating func received(fieldLine content: Slice<UnsafeRawBufferPointer>) -> Step {
+        if content.first == 0x20 || content.first == 0x09 {
+            // A folded line continues the value with a space (RFC 9112 §5.2).
+            guard !lines.isEmpty else { return .failed(.badAnswer("a folded line before the first field")) }
+            lines[lines.count - 1].value += [0x20] + content.trimmingBlanks()
+            return .incomplete
+        }
+        guard let colon = content.firstIndex(of: UInt8(ascii: ":")) else {
+            return .failed(.badAnswer("a header line without a colon"))
+        }
+        // White space before the colon has to be removed from responses (RFC 9112 §5.1).
+        let name = content[..<colon].trimmingBlanks()
+        // What is no name is not passed on: the next parser might read something else into it.
+        guard FieldSyntax.isToken(name) else { return .incomplete }
+        // A bare CR in a value becomes a space (RFC 9112 §2.2).
+        let value = content[(colon + 1)...].map { $0 == 0x0D || $0 == 0 ? 0x20 : $0 }.trimmingBlanks()
+        lines.append(Field(name: name, value: value))
+        return .incomplete
+    }
+
+    private mutating func blockEnded() -> Step {
+        guard let line = statusLine else { return .failed(.badAnswer("an empty status line")) }
+        let fields = Fields(lines)
+        statusLine = nil
+        lines = []
+        switch line.status {
+        case 101: return .failed(.badAnswer("101 Switching Protocols, which was not asked for"))
+        case 100..<200: return interim(line, fields)
+        default: return final(line, fields)
+        }
+    }
+
+    private func interim(_ line: StatusLine, _ fields: Fields) -> Step {
+        // Neither may be there (RFC 9110 §8.6, RFC 9112 §6.1), and libcurl would take it for the final response's.
+        guard !fields.contains("content-length"), !fields.contains("transfer-encoding") else {
+            return .failed(.badAnswer("an interim answer that speaks of a body"))
+        }
+        return .informational(status: line.status, fields: fields.withoutHopByHop())
+    }
+
+    private mutating func final(_ line: StatusLine, _ fields: Fields) -> Step {
+        isFinished = true
+        var passed = fields.withoutHopByHop()
+        if fields.contains("transfer-encoding") {
+            guard fields.isChunkedOnly else { return .failed(.badAnswer("a transfer coding that was not asked for")) }
+            // The transfer coding overrides a length (RFC 9112 §6.3).
+            passed.remove("content-length")
+        } else if !passed.unifyContentLength() {
+            return .failed(.badAnswer("contradictory Content-Length fields"))
+        }
+        let decodedFrom = decodes && line.status != 205 ? fields.decodableCodings() : nil
+        if line.status == 205 {
+            // It has no content (RFC 9110 §15.3.6), whatever follows.
+            passed.removeEncodedBodyFields()
+            passed.append("Content-Length", "0")
+        }
+        var head = UpstreamHead(
+            version: line.version,
+            status: line.status,
+            reason: line.reason,
+            fields: passed,
+            decodedFrom: decodedFrom
+        )
+        guard decodedFrom != nil else { return .final(head) }
+        garbled = head
+        garbled?.decodedFrom = nil
+        garbled?.isGarbled = true
+        head.fields.removeEncodedBodyFields()
+        return .final(head)
+    }
+}
+
+/// The first line of a response (RFC 9112 §4), as libcurl gives it also for HTTP/2.
+private struct StatusLine {
+    let version: UpstreamHead.Version
+    let status: Int
+    let reason: [UInt8]
+
+    init?(_ line: Slice<UnsafeRawBufferPointer>) {
+        let parts = line.split(separator: 0x20, maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count >= 2, parts[0].starts(with: "HTTP/".utf8) else { return nil }
+        switch String(decoding: parts[0].dropFirst(5), as: UTF8.self) {
+        case "1.0": version = .http10
+        case "2", "2.0": version = .http2
+        case let other where other.hasPrefix("1."): version = .http11
+        default: return nil
+        }
+        guard parts[1].count == 3, let status = Int(String(decoding: parts[1], as: UTF8.self)), status >= 100 else {
+            return nil
+        }
+        self.status = status
+        reason =
+            parts.count > 2 ? parts[2].map { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F ? 0x20 : $0 }.trimmingBlanks() : []
+    }
+}
+
+extension Fields {
+    /// Whether the transfer codings are those that may come unasked (RFC 9112 §6.1): what else there is, nobody takes off, and
+    /// with it the content would be another.
+    fileprivate var isChunkedOnly: Bool {
+        let codings = all("transfer-encoding").flatMap { FieldSyntax.members($0) }
+            .filter { !FieldSyntax.equalsIgnoringCase($0, "identity".utf8) }
+        return codings.count <= 1 && codings.allSatisfy { FieldSyntax.equalsIgnoringCase($0, "chunked".utf8) }
+    }
+
+    /// The content coding of the body if it has one, and it is known, as the field spells it.
+    ///
+    /// With several, one over the other, the body is the client's business; nobody does that.
+    fileprivate func decodableCodings() -> String? {
+        guard let codings = combined("content-encoding") else { return nil }
+        return ContentDecoder.Coding(named: codings) == nil ? nil : codings
+    }
+
+    /// Removes what is true of the encoded body only.
+    fileprivate mutating func removeEncodedBodyFields() {
+        remove("content-encoding")
+        remove("content-length")
+        remove("content-md5")
+        remove("digest")
+        remove("content-digest")
+        remove("repr-digest")
+    }
+
+    /// Makes one line of all `Content-Length` lines; false when they disagree or are no numbers (RFC 9112 §6.3).
+    fileprivate mutating func unifyContentLength() -> Bool {
+        let values = all("content-length")
+        guard !values.isEmpty else { return true }
+        let numbers = values.flatMap { $0.split(separator: UInt8(ascii: ",")).map { $0.trimmingBlanks() } }
+        guard let first = numbers.first, first.count <= 18, first.allSatisfy({ 0x30...0x39 ~= $0 }) else {
+            return false
+        }
+        guard numbers.allSatisfy({ $0 == first }) else { return false }
+        if values.count > 1 || values[0] != first {
+            guard let place = lines.firstIndex(where: { $0.isNamed("content-length") }) else { return true }
+            lines[place].value = first
+            let kept = lines[place]
+            remove("content-length")
+            lines.insert(kept, at: place)
+        }
+        return true
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    fileprivate func withoutLineEnd() -> Slice<UnsafeRawBufferPointer> {
+        var end = count
+        if end > 0, self[end - 1] == 0x0A { end -= 1 }
+        if end > 0, self[end - 1] == 0x0D { end -= 1 }
+        return self[..<end]
+    }
+}
+
+extension Collection<UInt8> where SubSequence: BidirectionalCollection {
+    /// The bytes without spaces and tabs at both ends.
+    fileprivate func trimmingBlanks() -> [UInt8] {
+        guard let first = firstIndex(where: { !FieldSyntax.isWhitespace($0) }) else { return [] }
+        let rest = self[first...]
+        guard let last = rest.lastIndex(where: { !FieldSyntax.isWhitespace($0) }) else { return [] }
+        return Array(rest[...last])
+    }
+}

@@ -1,5 +1,6 @@
 import CachePolicy
 import EventLoops
+import HTTPSemantics
 import HTTPServer
 import Logging
 import Settings
@@ -10,7 +11,7 @@ import Upstream
 /// All requests that are on their way to upstreams, and what may be done with their responses.
 ///
 /// Lives on the upstream loop. One fetch is shared by all clients that ask for the same document (coalescing). What it
-/// brings is kept in memory and handed to the store (`Fetches+Keeping`).
+/// brings is kept in memory and handed to the store (`Fetches+Storing`).
 ///
 /// Law 10: no request joins a fetch that began before the last write to its upstream completed, and such a fetch stores
 /// nothing that the write invalidated. `invalidations` says both.
@@ -335,5 +336,138 @@ extension Fetches {
 
     private func resume(_ number: Int, _ found: [StoredDocument] = []) {
         waiting.removeValue(forKey: number)?(found)
+    }
+}
+
+/// What clients are given that wait for a fetch.
+extension Fetches {
+    /// Counts how a client was answered; what Larder asks for itself is no request.
+    func count(_ outcome: Outcome, for relay: Relay) {
+        guard relay.reply.isRequest else { return }
+        outcomes.count(outcome)
+        relay.request.note?.counted(as: outcome)
+    }
+
+    /// Answers clients from a ready response, each in its own view and for its own address.
+    ///
+    /// - Parameter cookies: the upstream's `Set-Cookie` lines, and others that are for nobody but the one whose request they
+    ///   answer.
+    func serve(
+        _ ready: ReadyResponse,
+        to relays: [Relay],
+        as cacheUse: (ProxyRequest) -> CacheUse,
+        cookies: [Field] = []
+    ) {
+        for relay in relays {
+            let cacheUse = cacheUse(relay.request)
+            if !ready.needsReceivedBytes(in: relay.request.view) {
+                let shown = cache.shown(ready, to: relay.request)
+                if shown.named.isEmpty {
+                    serve(shown, to: relay, as: cacheUse, cookies: cookies)
+                    continue
+                }
+            }
+            serveLater(ready, to: relay, as: cacheUse, cookies: cookies)
+        }
+    }
+
+    /// Serves a view that the store has to be read for.
+    private func serveLater(_ ready: ReadyResponse, to relay: Relay, as cacheUse: CacheUse, cookies: [Field]) {
+        let received = Received()
+        after(
+            { [cache, request = relay.request] in
+                let shown = try? await cache.inView(of: request, ready)
+                received.response.withLock { $0 = shown }
+            },
+            then: { [self] in
+                guard let shown = received.response.withLock({ $0 }) else {
+                    count(.error, for: relay)
+                    return relay.reply.refuse(.receivedBytesGone, nil)
+                }
+                serve(shown, to: relay, as: cacheUse, cookies: cookies)
+            }
+        )
+    }
+
+    private func serve(_ shown: ReadyResponse, to relay: Relay, as cacheUse: CacheUse, cookies: [Field]) {
+        count(cacheUse.outcome(of: shown), for: relay)
+        relay.reply.serve(
+            shown,
+            for: relay.request,
+            as: cacheUse,
+            isCollapsed: !relay.isLeader,
+            cookies: relay.isLeader ? cookies : [],
+            now: now
+        )
+    }
+
+    /// Serves a response that is whole and not stored.
+    func serveUnstored(_ body: [UInt8], of fetch: RunningFetch, to relays: [Relay]) {
+        guard let head = fetch.head else { return }
+        let request = fetch.request
+        let response = CachedResponse(
+            key: request.key,
+            document: nil,
+            status: head.status,
+            fields: StoredFields.storable(head.fields),
+            body: body,
+            policy: policy(of: head, in: fetch).stored,
+            selection: .none,
+            form: .received,
+            objects: []
+        )
+        let ready = ReadyResponse(response, digest: request.digest, upstream: request.upstream, base: request.base)
+        serve(ready, to: relays, as: { .unkept($0.reason) }, cookies: head.cookies)
+    }
+
+    /// A response read from the store, on its way back to the loop.
+    private final class Received: Sendable {
+        let response = Mutex<ReadyResponse?>(nil)
+    }
+}
+
+/// The fetches behind stale responses: one at a time for each document, and after failures not again at once.
+///
+/// A value for one thread.
+package struct Refreshes {
+    /// One document: a key and the variant of it.
+    struct Subject: Hashable {
+        let digest: Digest128
+        let variant: [UInt8]
+
+        init(_ stored: ReadyResponse) {
+            digest = stored.residence.digest
+            variant = stored.response.selection.bytes
+        }
+    }
+
+    private struct Failure {
+        var count: Int
+        /// In ns of the loop's clock.
+        var notBefore: UInt64
+    }
+
+    private var running: Set<Subject> = []
+    private var failures: [Subject: Failure] = [:]
+    private static let limit = 4_096
+
+    /// Whether a document may be refreshed now; if so it counts as being refreshed until `ended`.
+    mutating func begin(_ subject: Subject, now: UInt64) -> Bool {
+        if let failure = failures[subject], now < failure.notBefore { return false }
+        return running.insert(subject).inserted
+    }
+
+    /// The refresh is over; one that failed is repeated after 1, 2, 4 … and at last every 60 seconds.
+    mutating func ended(_ subject: Subject, hasSucceeded: Bool, now: UInt64) {
+        running.remove(subject)
+        guard !hasSucceeded else {
+            failures[subject] = nil
+            return
+        }
+        if failures.count >= Self.limit { failures = failures.filter { $0.value.notBefore > now } }
+        if failures.count >= Self.limit { failures = [:] }
+        let count = (failures[subject]?.count ?? 0) + 1
+        let seconds = min(60, UInt64(1) << UInt64(min(count - 1, 6)))
+        failures[subject] = Failure(count: count, notBefore: now + seconds * 1_000_000_000)
     }
 }

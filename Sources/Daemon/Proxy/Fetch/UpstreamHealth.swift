@@ -1,4 +1,10 @@
 package import CachePolicy
+import HTTPSemantics
+import HTTPServer
+import Logging
+import Settings
+import Store
+import Upstream
 
 /// How an upstream does, as far as its responses and failures show.
 ///
@@ -107,5 +113,105 @@ extension RateLimit {
     fileprivate var share: Double {
         guard let limit, limit > 0 else { return remaining == 0 ? 0 : 1 }
         return Double(remaining) / Double(limit)
+    }
+}
+
+/// How upstreams do: noted at the end of each transfer, and logged when it changes.
+extension Fetches {
+    /// Notes what the end of a transfer shows of its upstream.
+    ///
+    /// - Parameter status: of the response; nil where none came.
+    func note(_ result: Result<TransferSummary, UpstreamError>, status: Int?, of request: ProxyRequest) {
+        let metrics = metrics.upstream(request.upstream.name)
+        let time = RequestClock.wall
+        var failure: (words: String, cure: String?)?
+        switch result {
+        case .failure(let error) where !error.isAboutUpstream: return metrics.note { $0.gaveUp() }
+        case .failure(let error): failure = (error.message, error.cure(for: request.upstream.settings))
+        // A gateway's word that the origin behind it is away.
+        case .success where status.map { 502...504 ~= $0 } ?? false:
+            failure = ("a gateway responded with \(status ?? 0) \(statusPhrase(status ?? 0))", nil)
+        case .success: break
+        }
+        guard let failure else {
+            guard case .recovered(let pause, let count)? = metrics.note({ $0.responded(at: time) }) else { return }
+            log.notice(
+                "the upstream is reachable again",
+                metadata: [
+                    "upstream": "\(request.upstream.name)", "after": "\(Self.rounded(pause))",
+                    "failed_requests": "\(count)",
+                ]
+            )
+            return
+        }
+        let url = request.upstream.url(of: request.key.url)
+        let message = "\(request.message.method) \(url): \(failure.words)"
+        guard metrics.note({ $0.failed(message, at: time) }) == .fails else { return }
+        var metadata: Logger.Metadata = [
+            "upstream": "\(request.upstream.name)", "method": "\(request.message.method)", "url": "\(url)",
+            "host": "\(request.upstream.settings.url.host)", "cause": "\(failure.words)",
+        ]
+        if let cure = failure.cure { metadata["remedy"] = "\(cure)" }
+        log.warning("the upstream fails; further failures are counted until it is reachable again", metadata: metadata)
+    }
+
+    /// Whole seconds, if there are any: `3m12s`.
+    private static func rounded(_ duration: Duration) -> String {
+        Units.text(duration >= .seconds(1) ? .seconds(duration.components.seconds) : duration)
+    }
+}
+
+extension UpstreamError {
+    /// Whether it shows something about the upstream, and not about its client or about Larder.
+    var isAboutUpstream: Bool {
+        switch self {
+        case .invalidRequest, .queueTimeout, .tooSlow, .requestBodyFailed, .cancelled: false
+        case .couldNotResolve, .refused, .connectTimeout, .proxy, .tls, .firstByteTimeout, .stalled, .reset, .truncated,
+            .badAnswer, .headTooLarge, .decoding:
+            true
+        }
+    }
+
+    /// What the person who runs Larder can look at or change, with the config's keys; nil where it is for the upstream to mend.
+    func cure(for upstream: Configuration.Upstream) -> String? {
+        let key = { (name: String) in "upstreams.\(upstream.name).\(name)" }
+        let proxy: String
+        switch upstream.proxy {
+        case .environment: proxy = "\(key("proxy")), or http_proxy and https_proxy of the service"
+        case .none, .url: proxy = key("proxy")
+        }
+        switch self {
+        case .tls(let reason): return Self.cure(ofTLS: reason, upstream, key)
+        case .couldNotResolve:
+            return "check \(key("url")) and the machine's DNS; behind a proxy, set \(proxy)"
+        case .refused: return "check \(key("url")), or whether a firewall requires a proxy (\(proxy))"
+        case .connectTimeout:
+            return "check the network, or whether a firewall requires a proxy (\(proxy)); timeouts.connect waits longer"
+        case .proxy: return "check \(proxy)"
+        case .firstByteTimeout: return "timeouts.first_byte waits longer"
+        case .stalled: return "timeouts.stall waits longer"
+        case .headTooLarge: return "raise limits.upstream_head"
+        case .badAnswer: return "check that \(key("url")) is a web server's; \(key("http2")): false avoids HTTP/2"
+        case .invalidRequest, .queueTimeout, .tooSlow, .requestBodyFailed, .cancelled, .reset, .truncated, .decoding:
+            return nil
+        }
+    }
+
+    /// By OpenSSL's words, as libcurl passes them on.
+    private static func cure(ofTLS reason: String, _ upstream: Configuration.Upstream, _ key: (String) -> String)
+        -> String
+    {
+        let says = { (words: String) in reason.lowercased().contains(words) }
+        if says("expired") || says("not yet valid") {
+            return "the upstream's certificate is out of date, or this machine's clock is wrong"
+        }
+        if says("match") { return "the certificate is another host's: check the host in \(key("url"))" }
+        if says("wrong version number") || says("packet length too long") {
+            return "the port does not speak TLS: check \(key("url")), perhaps it is http://"
+        }
+        if says("setting certificate") { return "\(key("ca_file")) cannot be read, or is no PEM file" }
+        return upstream.caFile == nil
+            ? "if the upstream has a certificate of your own authority, name that authority's PEM file in \(key("ca_file"))"
+            : "\(key("ca_file")) replaces the system's authorities: check that it contains the one of this upstream"
     }
 }

@@ -1,4 +1,5 @@
 package import CachePolicy
+import HTTPSemantics
 package import Upstream
 
 /// How a stored response came to be served; `Cache-Status` says so.
@@ -103,5 +104,18 @@ struct RouteOverrideDetail: Sendable, Equatable {
     static func detail(_ own: String?, _ overrides: RouteOverrideDetail?) -> String? {
         guard let overrides else { return own }
         return own.map { "\($0)+\(overrides.detail)" } ?? overrides.detail
+    }
+}
+
+extension ReadyResponse {
+    /// Adds the fields that say how old a response is and how it came to be served.
+    ///
+    /// - Parameter sent: the status that the client is given.
+    func addHistory(to fields: inout Fields, as cacheUse: CacheUse, sent: Int, isCollapsed: Bool, now: Int64) {
+        fields.append("Age", String(max(0, policy.age(at: now))))
+        let status = cacheUse.cacheStatus(of: self, sent: sent, isCollapsed: isCollapsed, now: now)
+        let upstreamStatus = fields.all("cache-status")
+        fields.remove("cache-status")
+        fields.lines.append(Field(name: Array("Cache-Status".utf8), value: status.appended(to: upstreamStatus)))
     }
 }

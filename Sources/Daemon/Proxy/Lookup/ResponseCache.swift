@@ -1,5 +1,6 @@
-import CachePolicy
+package import CachePolicy
 import HTTPSemantics
+import HTTPServer
 package import Logging
 import Settings
 package import Store
@@ -219,6 +220,135 @@ package final class ResponseCache: Sendable {
                     metadata: ["error": "\(error)", "url": "\(ready.key.url)"]
                 )
             }
+        }
+    }
+}
+
+extension ResponseCache {
+    /// Why a request found nothing, as RFC 9211 distinguishes it: nothing under its URL, or other variants only.
+    ///
+    /// Asks the disk only where something may be under the key, and reads no bodies.
+    package func absence(of request: ProxyRequest) async -> CacheStatus.Forward {
+        if memory.responses(at: request.digest)?.contains(where: { $0.key == request.key }) == true { return .varyMiss }
+        guard store.mayHave(request.digest) else { return .uriMiss }
+        let sighting = Sighting()
+        do {
+            _ = try await store.documents(at: request.key) { _ in
+                sighting.isMade.store(true, ordering: .relaxed)
+                return false
+            }
+        } catch {
+            return .miss
+        }
+        return sighting.isMade.load(ordering: .relaxed) ? .varyMiss : .uriMiss
+    }
+
+    private final class Sighting: Sendable {
+        let isMade = Atomic(false)
+    }
+}
+
+/// Several responses to one URL, distinguished by what `Vary` names (RFC 9111 §4.1).
+extension ResponseCache {
+    /// What is stored under a request's key for requests with other selecting fields, the newest first.
+    ///
+    /// Bounded by the limits of memory and store; no body is read. What is for requests alone that agree in their
+    /// `OtherFields` is none of them for others: a tag may not distinguish two clients' data.
+    package func variants(besides request: ProxyRequest) async throws(StoreError) -> [Variant] {
+        let fields = request.message.fields
+        var known: Set<[UInt8]> = []
+        var variants: [Variant] = []
+        for ready in memory.responses(at: request.digest) ?? [] where ready.key == request.key {
+            let selection = ready.response.selection
+            guard !selection.matches(fields), selection.agrees(with: fields), known.insert(selection.bytes).inserted
+            else { continue }
+            let isAskable = ready.isClean && ready.response.form == .received
+            let validators = Preconditions.Stored(fields: ready.response.fields, policy: ready.response.policy)
+            variants.append(Variant(selection: selection.bytes, validators: isAskable ? validators : nil))
+        }
+        for stored in try await store.variants(at: request.key) {
+            guard let selection = VarySelection(bytes: stored.variant), !selection.matches(fields),
+                selection.agrees(with: fields), known.insert(stored.variant).inserted,
+                let policy = StoredPolicy(bytes: stored.policy)
+            else { continue }
+            let validators = Preconditions.Stored(fields: StoredHead.decode(stored.head), policy: policy)
+            variants.append(Variant(selection: stored.variant, validators: stored.isSuspicious ? nil : validators))
+        }
+        return variants.sorted { ($0.validators?.date ?? .min) > ($1.validators?.date ?? .min) }
+    }
+
+    /// Whether others than the one chosen may be stored under a request's key; memory only.
+    func mayHaveVariants(besides stored: ReadyResponse?, of request: ProxyRequest) -> Bool {
+        if let stored, stored.response.selection.without(OtherFields.name) == .none { return false }
+        return store.mayHave(request.digest) || memory.responses(at: request.digest) != nil
+    }
+}
+
+extension ReadyResponse {
+    /// The order of several responses that a request selects: those that `Vary` selected before those that came without it,
+    /// since some servers forget the field in their default responses, and the most recent by `Date` before older ones.
+    static func precedence(of response: CachedResponse) -> Int64 {
+        response.policy.date &+ (response.selection.without(OtherFields.name) == .none ? 0 : 1 << 40)
+    }
+
+    /// Whether this one is rather used than another one that the request selects as well: a fresh one before a stale one,
+    /// then by precedence, then the later arrival.
+    package func isPreferred(to other: ReadyResponse, for directives: RequestDirectives, now: Int64) -> Bool {
+        let (isFresh, isOtherFresh) = (isFresh(for: directives, now: now), other.isFresh(for: directives, now: now))
+        if isFresh != isOtherFresh { return isFresh }
+        if precedence != other.precedence { return precedence > other.precedence }
+        return policy.responseTime > other.policy.responseTime
+    }
+
+    private func isFresh(for directives: RequestDirectives, now: Int64) -> Bool {
+        if case .fresh = policy.reuse(at: now, for: directives) { true } else { false }
+    }
+}
+
+/// Which documents show a member in doubt, and when each is to be asked for again (law 3).
+///
+/// Any thread. In memory, and bounded: what is forgotten is asked for at once.
+final class OpenDoubts: Sendable {
+    private static let capacity = 4096
+
+    private struct Inquiry {
+        /// When the document was asked for last, in seconds of the store's clock.
+        var asked: Int64
+        /// How often it was, in vain.
+        var count: Int
+    }
+
+    private let inquiries = Mutex<[Digest128: Inquiry]>([:])
+
+    /// When a document is to be asked for again, in seconds of the store's clock.
+    ///
+    /// Once for each doubt; where that does not settle it, again after `lag`, twice `lag`, and so on.
+    ///
+    /// - Parameters:
+    ///   - doubts: from when on each doubt that it shows is to be settled, in µs of the store's clock.
+    ///   - lag: how far lists may lag, in seconds.
+    func nextInquiry(for digest: Digest128, about doubts: [Int64], lag: Int64) -> Int64 {
+        let times = doubts.map { $0 / 1_000_000 }
+        guard let first = times.min() else { return .max }
+        guard let inquiry = inquiries.withLock({ $0[digest] }) else { return first }
+        let again = inquiry.asked + max(lag, 1) << Int64(min(inquiry.count - 1, 10))
+        return min(again, times.filter { $0 > inquiry.asked }.min() ?? .max)
+    }
+
+    /// Notes that a document is being asked for.
+    func noteInquiry(for digest: Digest128, about doubts: [Int64], at now: Int64) {
+        inquiries.withLock { inquiries in
+            if inquiries.count >= Self.capacity, inquiries[digest] == nil { inquiries = [:] }
+            let known = inquiries[digest]
+            let isNew = known.map { known in doubts.contains { $0 / 1_000_000 > known.asked } } ?? true
+            inquiries[digest] = Inquiry(asked: now, count: isNew ? 1 : (known?.count ?? 0) + 1)
+        }
+    }
+
+    /// Forgets a document that shows no doubt any more.
+    func forget(_ digest: Digest128) {
+        inquiries.withLock { inquiries in
+            if !inquiries.isEmpty { inquiries[digest] = nil }
         }
     }
 }

@@ -252,3 +252,116 @@ package final class ProxiedUpstream: Sendable {
         fields.lines += cors.fields(for: origin).lines
     }
 }
+
+/// What a route says of a body: how it is taken apart, and how far it may be believed.
+struct BodyMapping: Sendable {
+    var rule: BodyRule?
+    var kind: Observation.Kind
+    /// Captures of the path that are bound to keys of the object.
+    var bound: [String: String]
+    /// All captures of the path.
+    var captures: [String: String] = [:]
+
+    /// What surrounds a body that is read so.
+    func surroundings(url: String, fields: Fields) -> MappingContext {
+        guard rule != nil else { return .none }
+        var values: [String: String] = [:]
+        for line in fields.lines {
+            let name = String(decoding: line.name, as: UTF8.self).lowercased()
+            // Of several lines the first counts; no field that an identity is made of comes twice.
+            if values[name] == nil { values[name] = String(decoding: line.value, as: UTF8.self) }
+        }
+        return MappingContext(url: url, captures: captures, bound: bound, fields: values)
+    }
+}
+
+/// What the routes say of writes.
+extension ProxiedUpstream {
+    /// The object that a request's path names: by the route of its own method, else by that of retrievals.
+    func bound(_ request: ProxyRequest) -> BoundObject? {
+        for method in [request.message.method, "GET"] {
+            let subject = RouteSubject(method: method, path: request.route, query: Self.query(ofURL: request.target))
+            guard let match = rules.body(subject), match.rule.shape == .one else { continue }
+            let object = rules.models.object(boundBy: match.bound, captures: match.captures, of: match.rule.model)
+            if let object { return object }
+        }
+        return nil
+    }
+
+    /// Whether a DELETE has deleted its target, as far as its response says that it was carried out.
+    func deletes(_ request: ProxyRequest, status: Int) -> Bool {
+        rules.deletes(
+            path: request.route,
+            query: Self.query(ofURL: request.target),
+            status: (200..<300).contains(status) ? status : nil
+        )
+    }
+
+    /// What else a write of this path invalidates, as its route says: paths, and patterns where there are many.
+    ///
+    /// - Parameter status: of its response; nil before it, or where it never came.
+    func invalidated(by request: ProxyRequest, status: Int?) -> (paths: [String], patterns: [InvalidationPattern]) {
+        var (paths, patterns): ([String], [InvalidationPattern]) = ([], [])
+        let base = settings.url.basePath
+        for pattern in rules.invalidated(
+            method: request.message.method,
+            path: request.route,
+            query: Self.query(ofURL: request.target),
+            status: status.flatMap { (200..<300).contains($0) ? $0 : nil }
+        ) {
+            if let path = pattern.onlyPath {
+                paths += [base + path] + (path == "/" ? [] : ["\(base)\(path)/"])
+            } else {
+                patterns.append(InvalidationPattern(upstream: storeKey, base: base, pattern: pattern))
+            }
+        }
+        return (paths, patterns)
+    }
+}
+
+/// The upstreams that are reached at one address, and who may ask for them there.
+///
+/// A class, because every request asks one: a value would be copied for each.
+final class Site {
+    /// Longest prefix first.
+    let upstreams: [ProxiedUpstream]
+    private let guards: [Guard]
+
+    init(_ entrance: Entrance, upstreams all: [ProxiedUpstream]) {
+        let owners = all.filter { $0.owns(entrance) }
+        upstreams = (owners.isEmpty ? all.filter(\.settings.listen.isEmpty) : owners)
+            .sorted { $0.settings.prefix.utf8.count > $1.settings.prefix.utf8.count }
+        let listener: Guard.Listener =
+            switch entrance.address {
+            case .tcp(let host, let port): .tcp(host: host, port: port)
+            case .unix: .unix
+            }
+        guards = upstreams.map { Guard(listeners: [listener], hosts: $0.settings.hosts, cors: $0.cors) }
+    }
+
+    /// Where the upstream stands whose prefix a path has; nil where none has.
+    func position(for path: UnsafeRawBufferPointer) -> Int? {
+        upstreams.firstIndex { upstream in
+            let prefix = upstream.normaliser.prefix
+            guard !prefix.isEmpty else { return true }
+            guard path.count >= prefix.count, path.count == prefix.count || path[prefix.count] == 0x2F else {
+                return false
+            }
+            return path.prefix(prefix.count).elementsEqual(prefix)
+        }
+    }
+
+    /// Whether a request may be answered at all; where no upstream is meant, any one's guard says whether the host is ours.
+    func check(_ request: borrowing RequestHead, at position: Int?) -> Guard.Verdict {
+        guards[position ?? 0].check(Guard.Facts(request, authority: request.authority))
+    }
+
+    func cors(at position: Int?) -> CORS { guards[position ?? 0].cors }
+}
+
+extension ProxiedUpstream {
+    /// Whether an address is one of its own.
+    fileprivate func owns(_ entrance: Entrance) -> Bool {
+        settings.listen.contains { ListenAddress($0) == entrance.configured }
+    }
+}
