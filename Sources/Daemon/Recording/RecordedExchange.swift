@@ -1,5 +1,6 @@
 import Foundation
 package import HTTPSemantics
+import Mapping
 
 /// One request and its response, as a line of `exchanges.jsonl` has them.
 ///
@@ -26,6 +27,16 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
         package init(method: String, target: String, fields: [String]?, body: String? = nil) {
             (self.method, self.target, self.fields, self.body) = (method, target, fields, body)
         }
+
+        fileprivate init?(_ node: JSONOutline.Node) {
+            guard let members = node.members, let method = members["method"]?.text, let target = members["target"]?.text
+            else { return nil }
+            let (fields, body) = (members["fields"]?.texts, members["body"]?.text)
+            guard (fields == nil) == (members["fields"] == nil), (body == nil) == (members["body"] == nil) else {
+                return nil
+            }
+            self.init(method: method, target: target, fields: fields, body: body)
+        }
     }
 
     package struct Response: Codable, Sendable, Equatable {
@@ -37,6 +48,15 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
         package init(status: Int, fields: [String], body: String? = nil) {
             (self.status, self.fields, self.body) = (status, fields, body)
         }
+
+        fileprivate init?(_ node: JSONOutline.Node) {
+            guard let members = node.members, let status = members["status"]?.integer,
+                let fields = members["fields"]?.texts
+            else { return nil }
+            let body = members["body"]?.text
+            guard (body == nil) == (members["body"] == nil) else { return nil }
+            self.init(status: status, fields: fields, body: body)
+        }
     }
 
     package init(upstream: String, credential: Int? = nil, time: String? = nil, request: Request, response: Response) {
@@ -45,6 +65,21 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
         self.time = time
         self.request = request
         self.response = response
+    }
+
+    /// Reads a line with nothing unusual in it; nil for any other, of which the decoder knows what it is or what is wrong.
+    ///
+    /// The decoder takes ten times as long.
+    package init?(line: [UInt8]) {
+        guard let members = JSONOutline(line)?.root.members, let upstream = members["upstream"]?.text,
+            let request = members["request"].flatMap(Request.init),
+            let response = members["response"].flatMap(Response.init)
+        else { return nil }
+        (credential, time) = (members["credential"]?.integer, members["time"]?.text)
+        guard (credential == nil) == (members["credential"] == nil), (time == nil) == (members["time"] == nil) else {
+            return nil
+        }
+        (self.upstream, self.request, self.response) = (upstream, request, response)
     }
 
     /// The request as people know it: `GET /users/1`.
@@ -59,6 +94,15 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         guard let data = try? encoder.encode(self) else { preconditionFailure("text and numbers are always JSON") }
         return Array(data)
+    }
+}
+
+extension JSONOutline.Node {
+    /// A list of strings; nil for any other value.
+    fileprivate var texts: [String]? {
+        guard let elements else { return nil }
+        let texts = elements.compactMap(\.text)
+        return texts.count == elements.count ? texts : nil
     }
 }
 

@@ -21,12 +21,6 @@ package struct Recording: Sendable {
             lines.isCutShort
             ? ["\(folder.exchanges): the last line is cut short, as by a crash while recording; it is left out"] : []
         exchanges = try Self.decode(lines, folder)
-        for (index, exchange) in exchanges.enumerated() {
-            let names = [exchange.request.body, exchange.response.body].compactMap(\.self)
-            if let complaint = Self.complaint(exchange) ?? names.lazy.compactMap(folder.complaint).first {
-                throw RecordingError(folder.exchanges, line: lines.numbers[index], complaint)
-            }
-        }
     }
 
     private static func complaint(_ exchange: RecordedExchange) -> String? {
@@ -43,7 +37,7 @@ package struct Recording: Sendable {
         return nil
     }
 
-    /// How many lines are decoded together: the decoder takes as long to begin as for several lines.
+    /// How many lines are decoded on one processor before the next.
     private static let portion = 2_000
 
     private static func decode(_ lines: ExchangeLines, _ folder: RecordingFolder) throws(RecordingError)
@@ -53,7 +47,9 @@ package struct Recording: Sendable {
         let results = Mutex([Result<[RecordedExchange], RecordingError>?](repeating: nil, count: count))
         DispatchQueue.concurrentPerform(iterations: count) { index in
             let range = index * portion..<min((index + 1) * portion, lines.ranges.count)
-            let result = Result { () throws(RecordingError) in try decode(lines, range, folder) }
+            let result = Result { () throws(RecordingError) in
+                try range.map { line throws(RecordingError) in try decode(lines, line, folder) }
+            }
             results.withLock { $0[index] = result }
         }
         var exchanges: [RecordedExchange] = []
@@ -64,25 +60,22 @@ package struct Recording: Sendable {
 
     private static func decode(
         _ lines: ExchangeLines,
-        _ range: Range<Int>,
+        _ index: Int,
         _ folder: RecordingFolder
-    ) throws(RecordingError) -> [RecordedExchange] {
-        let decoder = JSONDecoder()
-        var joined: [UInt8] = [0x5B]
-        for index in range {
-            if index > range.lowerBound { joined.append(0x2C) }
-            joined += lines.bytes[lines.ranges[index]]
-        }
-        joined.append(0x5D)
-        if let all = try? decoder.decode([RecordedExchange].self, from: Data(joined)), all.count == range.count {
-            return all
-        }
-        return try range.map { index throws(RecordingError) in
-            do {
-                return try decoder.decode(RecordedExchange.self, from: Data(lines.bytes[lines.ranges[index]]))
-            } catch {
-                throw RecordingError(folder.exchanges, line: lines.numbers[index], reason(error))
+    ) throws(RecordingError) -> RecordedExchange {
+        let bytes = Array(lines.bytes[lines.ranges[index]])
+        do {
+            let exchange =
+                try RecordedExchange(line: bytes) ?? JSONDecoder().decode(RecordedExchange.self, from: Data(bytes))
+            let names = [exchange.request.body, exchange.response.body].compactMap(\.self)
+            guard let complaint = complaint(exchange) ?? names.lazy.compactMap(folder.complaint).first else {
+                return exchange
             }
+            throw RecordingError(folder.exchanges, line: lines.numbers[index], complaint)
+        } catch let error as RecordingError {
+            throw error
+        } catch {
+            throw RecordingError(folder.exchanges, line: lines.numbers[index], reason(error))
         }
     }
 

@@ -32,6 +32,43 @@ public struct JSONOutline: Sendable {
         return members
     }
 
+    /// One value, to be read by what it should be.
+    public struct Node: Sendable {
+        fileprivate let index: JSONIndex
+        fileprivate let node: Int
+
+        /// The members of an object by name, the last of each; nil for any other value, and for names that are not Unicode.
+        public var members: [String: Node]? {
+            guard index.kind(node) == .object else { return nil }
+            var members: [String: Node] = [:]
+            var isUnicode = true
+            index.forEachMember(of: node) { name, value in
+                guard let name = index.name(name) else { return isUnicode = false }
+                members[name] = Node(index: index, node: value)
+            }
+            return isUnicode ? members : nil
+        }
+
+        /// The elements of a list; nil for any other value.
+        public var elements: [Node]? {
+            guard index.kind(node) == .array else { return nil }
+            var elements: [Node] = []
+            index.forEachElement(of: node) { elements.append(Node(index: index, node: $1)) }
+            return elements
+        }
+
+        /// The content of a string; nil for any other value, and for what is not Unicode.
+        public var text: String? { index.kind(node) == .string ? index.name(node) : nil }
+
+        /// A number that is spelled as an integer; nil for any other value.
+        public var integer: Int? {
+            index.kind(node) == .number ? Int(String(decoding: index.bytes(node), as: UTF8.self)) : nil
+        }
+    }
+
+    /// The whole text.
+    public var root: Node { Node(index: index, node: 0) }
+
     /// One value with its path, in which `[]` means any element of a list.
     public struct Value: Sendable {
         /// A path such as `items[].user.login`; empty for the whole text.
