@@ -13,6 +13,8 @@ final class StoreCore: Sendable {
     private let damage = Mutex<String?>(nil)
     /// The progress of the copy being made.
     let copying = Mutex<CopyProgress?>(nil)
+    /// The progress of the merge under way.
+    let merging = Mutex<MergeProgress?>(nil)
     /// Whether a copy is being loaded.
     let isLoading = Atomic(false)
     private let lag: Lag

@@ -199,7 +199,7 @@ extension Page {
 enum StoreTime {
     /// `2026-11-21T09:52:33.250Z` for microseconds since 1970.
     static func text(_ microseconds: Int64) -> String {
-        let milliseconds = max(0, microseconds) / 1000
+        let milliseconds = max(0, CopiedTime.shown(microseconds)) / 1000
         var seconds = time_t(milliseconds / 1000)
         var parts = tm()
         gmtime_r(&seconds, &parts)

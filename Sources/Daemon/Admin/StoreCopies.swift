@@ -44,8 +44,14 @@ package struct StoreCopies: Sendable {
         return response
     }
 
+    /// What becomes of what the store contains when a copy is loaded.
+    enum Loading { case ontoNothing, replacing, merging }
+
+    /// How far the merging is that is under way.
+    var mergeProgress: MergeProgress? { proxy.cache.store.mergeProgress }
+
     /// Takes a copy over.
-    func load(_ body: RequestBody?, replacing: Bool) async throws(ProblemDocument) -> LoadResult {
+    func load(_ body: RequestBody?, _ loading: Loading) async throws(ProblemDocument) -> LoadResult {
         guard let body else { throw .badRequest("the body is missing: send a copy that larder save has made") }
         let path = proxy.cache.store.copyPaths.loading
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -62,7 +68,8 @@ package struct StoreCopies: Sendable {
             throw error
         }
         do throws(StoreError) {
-            return try await proxy.load(path, replacing: replacing)
+            return loading == .merging
+                ? try await proxy.merge(path) : try await proxy.load(path, replacing: loading == .replacing)
         } catch {
             unlink(path)
             throw Self.problem(error)
@@ -147,12 +154,25 @@ package struct SavingResponse: AdminBody {
     package var total: Int64
 }
 
+/// `GET /load`.
+package struct MergingResponse: AdminBody {
+    package static let sentences = [
+        "merging": "Whether a copy is being merged.",
+        "merged": "Responses and objects of the copy that were looked at.",
+        "total": "All of them.",
+    ]
+    package var merging: Bool
+    package var merged: Int
+    package var total: Int
+}
+
 /// `POST /load`.
 package struct LoadResponse: AdminBody {
     package static let sentences = [
         "bytes": "Bytes in use in the store's file.", "models": "The number of objects of each model.",
         "droppedObjects": "Objects that were left out: they belong to principals of another key.",
-        "droppedDocuments": "The same for documents.",
+        "droppedDocuments": "The same for documents.", "addedObjects": "Objects that the store did not have.",
+        "addedDocuments": "The same for documents.",
     ]
     package var objects: Int
     package var documents: Int
@@ -160,11 +180,14 @@ package struct LoadResponse: AdminBody {
     package var models: [String: Int]
     package var droppedObjects: Int
     package var droppedDocuments: Int
+    package var addedObjects: Int
+    package var addedDocuments: Int
 
     init(_ result: LoadResult) {
         let count = result.count
         (objects, documents, bytes, models) = (count.objects, count.documents, count.bytes, count.models)
         (droppedObjects, droppedDocuments) = (result.dropped.objects, result.dropped.documents)
+        (addedObjects, addedDocuments) = (result.added.objects, result.added.documents)
     }
 }
 
@@ -195,23 +218,48 @@ extension AdminRoute {
             respond: { _, context throws(ProblemDocument) in try await context.storeCopies().save() }
         ),
         AdminRoute(
+            method: "GET",
+            path: "/load",
+            sentence: "How far the merging of a copy is.",
+            schema: MergingResponse.self,
+            respond: { _, context throws(ProblemDocument) in
+                let progress = try context.storeCopies().mergeProgress
+                return .json(
+                    MergingResponse(
+                        merging: progress != nil,
+                        merged: progress?.merged ?? 0,
+                        total: progress?.total ?? 0
+                    )
+                )
+            }
+        ),
+        AdminRoute(
             method: "POST",
             path: "/load",
             sentence:
-                "Puts the content of a copy, which is the body, in the place of the store's. Nothing changes if anything is wrong with it.",
+                "Puts the content of a copy, which is the body, in the place of the store's, or adds it. Nothing changes if anything is wrong with it.",
             query: [
                 Parameter(
                     name: "replace",
                     kind: .boolean,
                     sentence:
                         "Whether the store may have content, which goes; without it, only an empty store is loaded."
-                )
+                ),
+                Parameter(
+                    name: "merge",
+                    kind: .boolean,
+                    sentence: "Whether the copy is added to the store's content, which stays."
+                ),
             ],
             takesFile: true,
             schema: LoadResponse.self,
             respond: { request, context throws(ProblemDocument) in
-                let isReplacing = try request.flag("replace")
-                let result = try await context.storeCopies().load(request.upload, replacing: isReplacing)
+                let (isReplacing, isMerging) = (try request.flag("replace"), try request.flag("merge"))
+                guard !isReplacing || !isMerging else {
+                    throw .badRequest("replace and merge exclude each other; give one of them")
+                }
+                let loading: StoreCopies.Loading = isMerging ? .merging : isReplacing ? .replacing : .ontoNothing
+                let result = try await context.storeCopies().load(request.upload, loading)
                 return .json(LoadResponse(result))
             }
         ),

@@ -257,7 +257,7 @@ extension WhyResponse.Source {
 }
 
 /// Whole seconds between two times of the store's clock.
-private func seconds(since time: Int64, now: Int64) -> Int64 { max(0, now - time) / 1_000_000 }
+private func seconds(since time: Int64, now: Int64) -> Int64 { max(0, now - CopiedTime.shown(time)) / 1_000_000 }
 
 extension Provenance.Member {
     /// How people may name it: by a property, by its key path, or by its pointer with or without the slash.

@@ -145,7 +145,7 @@ struct ShowingReader {
     ///
     /// One writer assigns both numbers, and a document keeps its observation for life. So both have the same order, and a
     /// binary search takes some twenty look-ups among a million documents.
-    private func url(observedAs observation: Int64) throws -> String? {
+    func url(observedAs observation: Int64) throws -> String? {
         var low: Int64 = 0
         var high = (try Query(database, "SELECT max(id) FROM _documents").integer() ?? 0) + 1
         let query = try Query(database, "SELECT id, observation, url FROM _documents WHERE id >= ? ORDER BY id LIMIT 1")

@@ -10,6 +10,8 @@ public struct LoadResult: Sendable {
     public var count: StoreCount
     /// What was left out because it belongs to principals of another key.
     public var dropped: StoreCount
+    /// Objects and documents that were new.
+    public var added: StoreCount
 }
 
 extension ObjectStore {
@@ -29,6 +31,25 @@ extension ObjectStore {
     public func load(_ path: String, principalKey: [UInt8], replacing isReplacing: Bool) async throws(StoreError)
         -> LoadResult
     {
+        try await loading(path) { core throws(StoreError) in
+            if !isReplacing {
+                let present = try await count()
+                guard present.objects == 0, present.documents == 0 else {
+                    throw .refused(
+                        "the store has \(present.objects) objects and \(present.documents) documents; "
+                            + "--replace puts the copy in their place, --merge adds it to them"
+                    )
+                }
+            }
+            return try await replace(by: path, principalKey: principalKey)
+        }
+    }
+
+    /// Does something with a copy, alone; then the copy goes.
+    func loading(
+        _ path: String,
+        _ work: (StoreCore) async throws(StoreError) -> LoadResult
+    ) async throws(StoreError) -> LoadResult {
         let core = core
         guard !core.isLoading.exchange(true, ordering: .acquiringAndReleasing) else {
             throw .refused("a copy is being loaded already; try again when that is done")
@@ -37,15 +58,11 @@ extension ObjectStore {
             StoreCopy.remove(path)
             core.isLoading.store(false, ordering: .releasing)
         }
-        if !isReplacing {
-            let present = try await count()
-            guard present.objects == 0, present.documents == 0 else {
-                throw .refused(
-                    "the store has \(present.objects) objects and \(present.documents) documents; "
-                        + "--replace puts the copy in their place"
-                )
-            }
-        }
+        return try await work(core)
+    }
+
+    private func replace(by path: String, principalKey: [UInt8]) async throws(StoreError) -> LoadResult {
+        let core = core
         let copiedKey = try await blocking { try StoreLoading.check(path, for: core) }
         let dropped = try await StoreLoading.settle(path, for: core, withoutPrivate: copiedKey != principalKey)
         let owners = try await blocking { try StoreLoading.principals(in: path) }
@@ -68,7 +85,8 @@ extension ObjectStore {
             }
             try StoreLoading.takeOver(copy, session, core)
         }
-        return LoadResult(count: try await count(), dropped: dropped)
+        let count = try await count()
+        return LoadResult(count: count, dropped: dropped, added: count)
     }
 }
 
@@ -80,7 +98,9 @@ enum StoreLoading {
     private static let lead: Int64 = 300_000_000
 
     /// Refuses a file that is not a complete copy of a compatible store; returns the digest of its principal key.
-    static func check(_ path: String, for core: StoreCore) throws -> [UInt8] {
+    ///
+    /// - Parameter isMerged: whether its rows are read, so that neither its pages nor its clock become the store's.
+    static func check(_ path: String, for core: StoreCore, isMerged: Bool = false) throws -> [UInt8] {
         do {
             let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
             guard file >= 0 else { throw StoreError.refused(String(cString: strerror(errno))) }
@@ -97,31 +117,36 @@ enum StoreLoading {
                 guard let key else {
                     throw StoreError.refused("this is the file of a store itself, no copy; make one with larder save")
                 }
-                let pages = try Query(database, "PRAGMA page_count").integer() ?? 0
-                let size = try Query(database, "PRAGMA page_size").integer() ?? 0
-                guard size == core.budget.pageSize else {
-                    throw StoreError.refused(
-                        "the copy has pages of \(size) bytes, the store of \(core.budget.pageSize)"
-                    )
-                }
-                guard pages * size <= core.budget.database else {
-                    throw StoreError.refused(
-                        "the copy has \(pages * size) bytes, and the store may have \(core.budget.database); "
-                            + "raise store.maximum_size"
-                    )
-                }
-                let clock = try Meta.clock.integer(in: database) ?? 0
-                guard clock <= core.clock.now() + lead else {
-                    throw StoreError.refused(
-                        "the copy is from the future: the clock of one of the two machines is wrong"
-                    )
-                }
+                if !isMerged { try checkFit(database, core) }
                 let problem = try Query(database, "PRAGMA quick_check(1)").first { $0.string(0) }
                 guard problem == "ok" else { throw StoreError.corrupt(problem ?? "quick_check gave no result") }
                 return key
             }
         } catch {
             throw refusal(StoreError(error))
+        }
+    }
+
+    /// Refuses a copy whose pages or whose clock cannot become the store's.
+    private static func checkFit(_ database: Database, _ core: StoreCore) throws {
+        let pages = try Query(database, "PRAGMA page_count").integer() ?? 0
+        let size = try Query(database, "PRAGMA page_size").integer() ?? 0
+        guard size == core.budget.pageSize else {
+            throw StoreError.refused(
+                "the copy has pages of \(size) bytes, the store of \(core.budget.pageSize)"
+            )
+        }
+        guard pages * size <= core.budget.database else {
+            throw StoreError.refused(
+                "the copy has \(pages * size) bytes, and the store may have \(core.budget.database); "
+                    + "raise store.maximum_size"
+            )
+        }
+        let clock = try Meta.clock.integer(in: database) ?? 0
+        guard clock <= core.clock.now() + lead else {
+            throw StoreError.refused(
+                "the copy is from the future: the clock of one of the two machines is wrong"
+            )
         }
     }
 

@@ -76,6 +76,9 @@ public struct KeyHasher: Sendable {
         return Int64(bitPattern: digest.low)
     }
 
+    /// Whether another hasher has the same secret.
+    func agrees(with other: KeyHasher) -> Bool { secret == other.secret }
+
     /// The index value of an object's key.
     func lookUp(_ value: String) -> Int64 { Int64(bitPattern: content(Array(value.utf8))) }
 

@@ -83,7 +83,7 @@ struct StoredBody {
     }
 
     /// The model version under which each pin was stored, in their order.
-    private func declaredVersions(in database: Database) throws -> [Int] {
+    func declaredVersions(in database: Database) throws -> [Int] {
         var declared: [Int64: Int] = [:]
         let query = try Query(
             database,

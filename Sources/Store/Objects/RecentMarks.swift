@@ -134,13 +134,13 @@ struct RecentMarks {
         newest != .min && observation.start - max(lag.lists, lag.details) <= newest
     }
 
-    /// The newest mark of an object in a response, and the request that caused it.
+    /// The newest mark of an object, found by its name or its keys, and the request that caused it.
     func mark(
-        of occurrence: Occurrence,
+        of name: ObjectName,
+        keys: [String],
         upstream: String,
         scope: ScopeID
     ) -> (mark: ObjectMark, source: MarkSource)? {
-        let name = occurrence.name
         var found: (mark: ObjectMark, source: MarkSource)?
         func look(_ value: String, isKey: Bool) {
             for wanted in [scope, nil] {
@@ -150,7 +150,7 @@ struct RecentMarks {
             }
         }
         look(name.identity, isKey: false)
-        for key in occurrence.keys + occurrence.boundKeys { look(key.value, isKey: true) }
+        for key in keys { look(key, isKey: true) }
         return found
     }
 }

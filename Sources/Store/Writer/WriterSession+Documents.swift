@@ -25,7 +25,7 @@ extension WriterSession {
     }
 
     /// The documents under a key, the newest first.
-    private func documents(at key: DocumentKey, under digest: Digest128) throws -> [DocumentID] {
+    func documents(at key: DocumentKey, under digest: Digest128) throws -> [DocumentID] {
         try query("SELECT id, scope FROM _documents WHERE low = ? AND url = ? ORDER BY id DESC").all(
             .integer(Int64(bitPattern: digest.low)),
             .string(key.url)
@@ -40,13 +40,30 @@ extension WriterSession {
             != nil
     }
 
-    /// Writes the rows of a document whose objects have been observed.
+    /// A document whose objects have been observed.
+    struct NewDocument {
+        var key: DocumentKey
+        var variant: [UInt8]
+        var status: Int64
+        /// Of the body as received.
+        var length: Int64
+        var head: [UInt8]
+        var policy: [UInt8]
+        var pins: [Pin]
+        /// Nil: the body is stored as it is.
+        var skeleton: [UInt8]?
+        /// The body, where there is no skeleton.
+        var literal: [UInt8]
+        var keyed: [Int]
+        /// Whether it is not known which objects it contains.
+        var isUndivided: Bool
+    }
+
+    /// Writes the rows of a document.
     ///
     /// - Parameter verified: the commit sequence at which it shows the newest values; 0: it does not.
     func insert(
-        _ document: ReceivedDocument,
-        _ prepared: PreparedBody,
-        _ observed: ObservedObjects,
+        _ document: NewDocument,
         digest: Digest128,
         place: Int64,
         scope: ScopeID,
@@ -62,24 +79,22 @@ extension WriterSession {
             .id(scope),
             .string(document.key.url),
             .blob(document.variant),
-            .integer(Int64(document.status)),
+            .integer(document.status),
             .integer(observation),
             .integer(verified),
-            .integer(Int64(document.body.count)),
+            .integer(document.length),
             .blob(document.head),
             .blob(document.policy)
         )
-        let skeleton = prepared.isExact ? prepared.decomposed.map { SQLValue.blob($0.skeleton) } : nil
-        let keyed = skeleton == nil ? [] : prepared.decomposed?.keyed ?? []
         try query("INSERT INTO _bodies VALUES (?, ?, ?, ?, ?)").run(
             .id(id),
-            .blob(Pins.encode(observed.pins)),
-            skeleton ?? .null,
-            skeleton == nil ? .blob(document.body) : .null,
-            keyed.isEmpty ? .null : .blob(StoredBody.encode(keyed))
+            .blob(Pins.encode(document.pins)),
+            document.skeleton.map(SQLValue.blob) ?? .null,
+            document.skeleton == nil ? .blob(document.literal) : .null,
+            document.keyed.isEmpty ? .null : .blob(StoredBody.encode(document.keyed))
         )
         try query("INSERT INTO _used VALUES (?, ?)").run(.id(id), .integer(seconds))
-        if prepared.isUndivided { try noteUndivided(id, of: document.key.upstream) }
+        if document.isUndivided { try noteUndivided(id, of: document.key.upstream) }
         // Before the commit: a look-up must never miss a stored document.
         presence.insert([digest.low])
         outcome.inserted.append(digest)

@@ -164,7 +164,7 @@ extension WriterSession {
     }
 
     /// Sets when the values were observed, and counts the uses of the observations.
-    private func setKnowledge(_ knowledge: Knowledge, of record: ObjectRecord) throws {
+    func setKnowledge(_ knowledge: Knowledge, of record: ObjectRecord) throws {
         guard knowledge != record.knowledge else { return }
         for source in knowledge.sources.subtracting(record.knowledge.sources) { try use(source, by: 1) }
         for source in record.knowledge.sources.subtracting(knowledge.sources) { try use(source, by: -1) }

@@ -228,7 +228,7 @@ extension WriterSession {
     func observation(_ id: Int64) throws -> Observation { try observationRecord(id).observation }
 
     /// Records where an observation comes from, if no document has it; written only if something refers to it.
-    func note(source: String, of id: Int64) throws {
+    func note(source: String?, of id: Int64) throws {
         try observationRecord(id).source = source
     }
 

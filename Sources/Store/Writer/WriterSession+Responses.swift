@@ -71,10 +71,21 @@ extension WriterSession {
         // Only memory keeps such a response, and hears nothing of the predecessor's removal.
         if prepared.isSecret { return receipt }
         if predecessors.isEmpty { try displaceVariants(of: key, under: digest) }
+        let skeleton = prepared.isExact ? prepared.decomposed?.skeleton : nil
         receipt.document = try insert(
-            document,
-            prepared,
-            observed,
+            NewDocument(
+                key: key,
+                variant: document.variant,
+                status: Int64(document.status),
+                length: Int64(document.body.count),
+                head: document.head,
+                policy: document.policy,
+                pins: observed.pins,
+                skeleton: skeleton,
+                literal: document.body,
+                keyed: skeleton == nil ? [] : prepared.decomposed?.keyed ?? [],
+                isUndivided: prepared.isUndivided
+            ),
             digest: digest,
             place: place,
             scope: scope,
@@ -151,8 +162,11 @@ extension WriterSession {
                 declared = models.models.version(of: model)
             }
             let record = try record(collection: collection, identity: Identity(occurrence.name.identity))
-            if mayBeMarked, let recent = recentMarks.mark(of: occurrence, upstream: upstream, scope: scope) {
-                try apply(recent.mark, to: record, by: recent.source)
+            if mayBeMarked {
+                let keys = (occurrence.keys + occurrence.boundKeys).map(\.value)
+                if let recent = recentMarks.mark(of: occurrence.name, keys: keys, upstream: upstream, scope: scope) {
+                    try apply(recent.mark, to: record, by: recent.source)
+                }
             }
             let known = numbers.version
             let version = try self.version(

@@ -5,7 +5,7 @@ import Glibc
 import Settings
 import Upstream
 
-/// `larder load`: the content of a copy in the place of the store's.
+/// `larder load`: the content of a copy in the place of the store's, or added to it.
 struct Load: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Put back what larder save has saved.",
@@ -14,9 +14,10 @@ struct Load: ParsableCommand {
 
               larder load monday.db
               larder load monday.db --replace
+              larder load monday.db --merge
 
-            Without --replace only an empty store is loaded. A file that is damaged, or no copy, is refused, and the store \
-            stays as it is. Larder asks the API about loaded responses before it serves them, unless the API cannot be \
+            With neither only an empty store is loaded. --merge adds what the store does not have: responses and values that \
+            it has stay. A file that is damaged, or no copy, is refused, and the store stays as it is. Larder asks the API about loaded responses before it serves them, unless the API cannot be \
             reached or the mode is offline. Responses of authenticated users are left out if the copy comes from a Larder \
             with another principal.key.
             """
@@ -28,9 +29,15 @@ struct Load: ParsableCommand {
     @Flag(help: "Replace what the store contains.")
     var replace = false
 
+    @Flag(help: "Add to what the store contains, which stays.")
+    var merge = false
+
     @OptionGroup var options: AdminOptions
 
-    func validate() throws { try GivenText.check(["the file": file]) }
+    func validate() throws {
+        try GivenText.check(["the file": file])
+        if replace, merge { throw ValidationError("--replace and --merge exclude each other; give one of them.") }
+    }
 
     func run() throws {
         let source = CopyFile(file)
@@ -45,9 +52,13 @@ struct Load: ParsableCommand {
             throw source.failure("this is the file of a store itself; make a copy with larder save")
         }
         let (length, isShown) = (Int(status.st_size), !options.json && isatty(2) == 1)
-        let target = replace ? "/load?replace=true" : "/load"
+        let target = replace ? "/load?replace=true" : merge ? "/load?merge=true" : "/load"
         let response = try options.orFail { () throws(AdminClientError) in
-            defer { if isShown { Terminal.progress("") } }
+            let watch = isShown && merge ? AdminWatch(try options.client(), Self.progress) : nil
+            defer {
+                watch?.end()
+                if isShown { Terminal.progress("") }
+            }
             var received: [UInt8] = []
             let upload = CurlExchange.Upload(descriptor: descriptor, length: length) { sent in
                 guard isShown else { return }
@@ -61,7 +72,13 @@ struct Load: ParsableCommand {
         }
         try options.present(LoadResponse.self, response) { loaded in
             let count = [HumanText.count(loaded.objects, "object"), HumanText.count(loaded.documents, "document")]
-            let line = "loaded \(count.joined(separator: ", "))"
+            let added = [
+                HumanText.count(loaded.addedObjects, "object"), HumanText.count(loaded.addedDocuments, "document"),
+            ]
+            let line =
+                merge
+                ? "added \(added.joined(separator: ", ")); the store has \(count.joined(separator: ", "))"
+                : "loaded \(count.joined(separator: ", "))"
             guard loaded.droppedDocuments > 0 || loaded.droppedObjects > 0 else { return line }
             let dropped = [
                 HumanText.count(loaded.droppedObjects, "object"), HumanText.count(loaded.droppedDocuments, "document"),
@@ -69,5 +86,13 @@ struct Load: ParsableCommand {
             return
                 "\(line)\nleft out \(dropped.joined(separator: ", ")) of users whom only another principal.key tells apart"
         }
+    }
+
+    private static func progress(_ client: AdminClient) -> String? {
+        let bytes = try? client.send("GET", "/load")
+        guard let response = bytes.flatMap({ try? AdminJSON.decode(MergingResponse.self, from: $0) }),
+            response.total > 0
+        else { return nil }
+        return "merged \(response.merged) of \(response.total)"
     }
 }

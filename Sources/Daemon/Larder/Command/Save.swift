@@ -55,6 +55,13 @@ struct Save: ParsableCommand {
         }
     }
 
+    private static func progress(_ client: AdminClient) -> String? {
+        let bytes = try? client.send("GET", "/save")
+        guard let response = bytes.flatMap({ try? AdminJSON.decode(SavingResponse.self, from: $0) }), response.total > 0
+        else { return nil }
+        return "copied \(HumanText.bytes(Int(response.copied))) of \(HumanText.bytes(Int(response.total)))"
+    }
+
     private struct Saved: Encodable {
         var file: String
         var bytes: Int
@@ -64,7 +71,7 @@ struct Save: ParsableCommand {
     private func receive(into descriptor: Int32, _ target: CopyFile) throws -> Int {
         let client = try options.orFail { () throws(AdminClientError) in try options.client() }
         let isShown = !options.json && isatty(2) == 1
-        let watch = isShown ? SavingWatch(client) : nil
+        let watch = isShown ? AdminWatch(client, Self.progress) : nil
         defer {
             watch?.end()
             if isShown { Terminal.progress("") }
@@ -83,14 +90,16 @@ struct Save: ParsableCommand {
     }
 }
 
-/// Shows how far the daemon is with its copy, from a thread of its own, until the copy comes.
-private final class SavingWatch: @unchecked Sendable {  // `ended` is all that changes, under the lock
+/// Shows how far the daemon is, from a thread of its own, until it is ended.
+final class AdminWatch: @unchecked Sendable {  // `ended` is all that changes, under the lock
     private let client: AdminClient
+    private let line: @Sendable (AdminClient) -> String?
     private let lock = NSLock()
     private var ended = false
 
-    init(_ client: AdminClient) {
-        self.client = client
+    /// - Parameter line: asks the daemon, and gives what to show; nil shows nothing new.
+    init(_ client: AdminClient, _ line: @escaping @Sendable (AdminClient) -> String?) {
+        (self.client, self.line) = (client, line)
         Thread.detachNewThread { self.run() }
     }
 
@@ -99,13 +108,9 @@ private final class SavingWatch: @unchecked Sendable {  // `ended` is all that c
     private func run() {
         while true {
             usleep(300_000)
-            let bytes = try? client.send("GET", "/save")
-            let response = bytes.flatMap { try? AdminJSON.decode(SavingResponse.self, from: $0) }
+            let text = line(client)
             let isOver = lock.withLock {
-                if !ended, let response, response.total > 0 {
-                    let (copied, total) = (HumanText.bytes(Int(response.copied)), HumanText.bytes(Int(response.total)))
-                    Terminal.progress("copied \(copied) of \(total)")
-                }
+                if !ended, let text { Terminal.progress(text) }
                 return ended
             }
             if isOver { return }

@@ -1,0 +1,217 @@
+import GRDB
+import Mapping
+
+/// What a copy adds to the store, in the transactions of the writer.
+extension WriterSession {
+    /// Adds a slice of a copy; gives the number of documents and objects that are new.
+    func merge(
+        _ slice: CopiedSlice,
+        ofUnknownAge: (_ policy: [UInt8]) -> [UInt8]
+    ) throws -> (objects: Int, documents: Int) {
+        _ = nextSequence()
+        var added = (objects: 0, documents: 0)
+        let observed = try observe(slice)
+        for (_, object) in slice.objects.sorted(by: { $0.key < $1.key }) {
+            if isGivenUp() { throw StoreError.closed }
+            let record = try record(of: object)
+            if record.base != nil || record.mark != nil {
+                try observe(object, as: record)
+            } else if try adopt(object, as: record, observed) {
+                added.objects += 1
+            }
+        }
+        for document in slice.documents {
+            if isGivenUp() { throw StoreError.closed }
+            if try insert(document, of: slice.objects, observed, ofUnknownAge: ofUnknownAge) { added.documents += 1 }
+        }
+        return added
+    }
+
+    /// Numbers the observations of a slice, in their order: it has to be that of the documents.
+    ///
+    /// - Returns: the new numbers by those in the copy. What nothing refers to is not written.
+    private func observe(_ slice: CopiedSlice) throws -> [Int64: Int64] {
+        var sightings = slice.objects.values.reduce(into: [:]) { all, object in
+            all.merge(object.sightings) { first, _ in first }
+        }
+        for document in slice.documents {
+            sightings[document.sighting] = .init(observation: document.observation, source: "GET \(document.url)")
+        }
+        var observed: [Int64: Int64] = [:]
+        for (number, sighting) in sightings.sorted(by: { $0.key < $1.key }) {
+            let seen = sighting.observation
+            let new = newObservation(start: seen.start, end: seen.end, kind: seen.kind).sequence
+            try note(source: sighting.source, of: new)
+            observed[number] = new
+        }
+        return observed
+    }
+
+    private func scope(of copied: CopiedScope) throws -> NameTable.Scope {
+        NameTable.Scope(
+            upstream: copied.upstream,
+            principal: try principal(copied.principal),
+            context: copied.context
+        )
+    }
+
+    private func record(of object: CopiedObject) throws -> ObjectRecord {
+        let scope = try self.scope(try scope(of: object.scope))
+        let collection = try names.collection(scope: scope, model: object.model, in: database)
+        return try record(collection: collection, identity: object.identity)
+    }
+
+    // MARK: Objects
+
+    /// Takes over what a copy knows of an object of which nothing is known here; whether it is one that counts.
+    ///
+    /// - Parameter observed: the observations of the slice, by their numbers in the copy.
+    private func adopt(_ object: CopiedObject, as record: ObjectRecord, _ observed: [Int64: Int64]) throws -> Bool {
+        let state = object.state
+        guard let base = state.base else {
+            // That it is deleted concerns the documents that show it.
+            if let mark = state.mark { record.setMark(mark, by: object.markSource.map { MarkSource(text: $0) }) }
+            return false
+        }
+        func local(_ number: Int64) throws -> Int64 {
+            guard let new = observed[number] else {
+                preconditionFailure("a state names only observations that were read")
+            }
+            return new
+        }
+        let version = try version(
+            of: record,
+            hasher.content(base.payload),
+            payload: base.payload,
+            declared: object.declared
+        )
+        try rebase(record, on: version, try local(base.observation.sequence))
+        var knowledge = state.knowledge
+        if case .groups(var groups) = knowledge {
+            for index in groups.indices {
+                groups[index].source = try local(groups[index].source)
+                if let source = groups[index].doubt?.source { groups[index].doubt?.source = try local(source) }
+            }
+            knowledge = .groups(groups)
+        }
+        try setKnowledge(knowledge, of: record)
+        record.merged = .some(state.merged)
+        record.accumulated = state.gathered.bytes
+        record.deletedSince = .some(state.deletedSince)
+        if let mark = state.mark { record.setMark(mark, by: object.markSource.map { MarkSource(text: $0) }) }
+        let isDeleted = state.mark?.isTombstone == true || state.deletedSince != nil
+        markChanged(record, wasKnown: false, as: isDeleted ? .deleted : nil)
+        try note(keysOf: object, for: record)
+        return !isDeleted
+    }
+
+    private func note(keysOf object: CopiedObject, for record: ObjectRecord) throws {
+        guard let models = models[object.scope.upstream]?.models, let payload = object.state.payload else { return }
+        let known = models.keys(in: payload, of: object.model)
+        let keys = object.keys ?? known.map { (value: keyHasher.lookUp($0.value), isBound: false) }
+        for key in keys {
+            try query("INSERT OR IGNORE INTO _keys VALUES (?, ?, ?)")
+                .run(.id(record.id), .integer(key.value), key.isBound ? .integer(1) : .null)
+        }
+        // A write may have been made to it while it was unknown here.
+        let name = ObjectName(model: object.model, identity: object.identity.text)
+        let scope = try names.collection(record.collection, in: database).scope
+        if let recent = recentMarks.mark(
+            of: name,
+            keys: known.map(\.value),
+            upstream: object.scope.upstream,
+            scope: scope
+        ) {
+            try apply(recent.mark, to: record, by: recent.source)
+        }
+    }
+
+    /// Adds what a copy knows of an object that is known here too: an observation older than all others (law 3).
+    ///
+    /// Where a model gathers values, or says of objects that they are deleted, what is known here stays.
+    private func observe(_ object: CopiedObject, as record: ObjectRecord) throws {
+        guard let models = models[object.scope.upstream], models.models.isSimple(object.model),
+            let payload = object.state.payload, !object.state.isOutdated(lag: models.lag)
+        else { return }
+        let known = try state(of: record)
+        guard known.payload != payload else { return }
+        let observation = newObservation(start: 1, end: 1, kind: .list)
+        let source = object.state.base.flatMap { object.sightings[$0.observation.sequence]?.source }
+        try note(source: source, of: observation.sequence)
+        let version = try version(
+            of: record,
+            hasher.content(payload),
+            payload: payload,
+            declared: object.declared
+        )
+        let contribution = Contribution(observation: observation, version: version, payload: payload)
+        _ = try merge([contribution], into: record, models: models, by: MarkSource(method: "", path: ""))
+    }
+
+    // MARK: Documents
+
+    /// Adds a document, unless there is one under its key; whether it was added.
+    private func insert(
+        _ document: CopiedDocument,
+        of objects: [ObjectID: CopiedObject],
+        _ observed: [Int64: Int64],
+        ofUnknownAge: (_ policy: [UInt8]) -> [UInt8]
+    ) throws -> Bool {
+        let scope = try scope(of: document.scope)
+        let key = DocumentKey(
+            upstream: scope.upstream,
+            principal: scope.principal,
+            context: ObjectContext.key(of: scope.context),
+            url: document.url
+        )
+        let digest = hasher.digest(key)
+        guard try documents(of: key, under: digest, variant: document.variant).isEmpty,
+            try documents(at: key, under: digest).count < ObjectStore.variantLimit
+        else { return false }
+        var pins: [Pin] = []
+        for pin in document.pins {
+            guard let object = objects[pin.object] else {
+                preconditionFailure("a slice has the objects of its documents")
+            }
+            let record = try record(of: object)
+            let version = try version(
+                of: record,
+                hasher.content(pin.payload),
+                payload: pin.payload,
+                declared: pin.declared
+            )
+            if let index = record.index(of: version) {
+                record.entries[index].uses += 1
+                record.isModified = true
+            }
+            pins.append(Pin(object: record.id, version: version))
+        }
+        guard let observation = observed[document.sighting] else {
+            preconditionFailure("a slice numbers the observations of its documents")
+        }
+        // From now on the document says where it comes from.
+        try note(source: nil, of: observation)
+        let id = try insert(
+            NewDocument(
+                key: key,
+                variant: document.variant,
+                status: document.status,
+                length: document.length,
+                head: document.head,
+                policy: ofUnknownAge(document.policy),
+                pins: pins,
+                skeleton: document.skeleton,
+                literal: document.literal ?? [],
+                keyed: document.keyed,
+                isUndivided: document.isUndivided
+            ),
+            digest: digest,
+            place: hasher.place(upstream: key.upstream, url: key.url),
+            scope: try self.scope(scope),
+            observation: observation,
+            verified: 0
+        )
+        try query("UPDATE _used SET at = ? WHERE document = ?").run(.integer(document.used), .id(id))
+        return true
+    }
+}
