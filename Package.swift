@@ -69,7 +69,7 @@ let package = Package(
         room("Proxy", belowProxy + ["CCrypto", logging]),
         room("Recording", belowProxy + ["Proxy", .product(name: "Yams", package: "Yams"), logging]),
         // The dashboard's files become part of the binary: there is nothing to install beside it.
-        room("Admin", belowProxy + ["Proxy", "Recording"], resources: [.embedInCode("Dashboard")]),
+        room("Admin", belowProxy + ["Proxy", "Recording", logging], resources: [.embedInCode("Dashboard")]),
         .executableTarget(
             name: "Larder",
             dependencies: belowProxy + ["Proxy", "Recording", "Admin", argumentParser, logging],
@@ -96,7 +96,7 @@ let package = Package(
         tests("Settings", ["HTTPSemantics", "CachePolicy", "Mapping", .product(name: "Yams", package: "Yams")]),
         tests("Proxy", belowProxy + ["DaemonTestSupport", logging]),
         tests("Recording", belowProxy + ["Proxy", "DaemonTestSupport", .product(name: "Yams", package: "Yams")]),
-        tests("Admin", belowProxy + ["Proxy", "DaemonTestSupport"]),
+        tests("Admin", belowProxy + ["Proxy", "DaemonTestSupport", logging]),
         tests("Larder", belowProxy + ["Proxy", "Admin", "DaemonTestSupport", argumentParser, logging]),
         // The built binary, over real sockets.
         .testTarget(name: "EndToEndTests", dependencies: ["Larder", "TestSupport"], swiftSettings: settings),

@@ -1,95 +1,53 @@
+import Logging
 import Mapping
 import Store
-import Synchronization
 import TestSupport
 
 @testable import Admin
-@testable import HTTPSemantics
+@testable import EventLoops
 @testable import Proxy
 @testable import Settings
 
-/// A daemon reduced to what the admin side sees of it: a real store in a folder of its own.
-final class AdminFixture: AdminContext {
+/// A daemon without its sockets, as the admin side sees it, with a store in a folder of its own.
+final class AdminFixture: Sendable {
     let folder = TemporaryFolder()
-    let store: ObjectStore
-    let modes = ModeSwitch(.online)
-    let metrics = Metrics(workers: 1, startTime: 0)
-    let changeStreams: ChangeStreams? = nil
-    let requests = RequestLog()
-    let requestStreams: RequestStreams? = nil
-    let origins = [
-        UpstreamOrigin(name: "github", url: "https://api.github.com", routes: ["users/{login}", "a\"b"]),
-        UpstreamOrigin(name: "forge", url: "https://forge.example", routes: []),
-    ]
-    let version = "0.1-test"
-    let models: [String: Models]
+    let core: DaemonCore
     let token = "correct-horse-battery"
-    let logins = DashboardLogins(token: AdminToken("correct-horse-battery"))
-    let dashboardURL: String? = nil
-    private let state = Mutex(Readiness.ready)
+    private let loop: EventLoop
 
     init() throws {
-        let models = try Models([
-            ModelDeclaration(
-                name: "User",
-                identity: ["id"],
-                keys: ["login"],
-                properties: [PropertyDeclaration(name: "login", from: "login")]
-            ),
-            ModelDeclaration(
-                name: "Issue",
-                identity: ["id"],
-                properties: [
-                    PropertyDeclaration(name: "title", from: "title"),
-                    PropertyDeclaration(name: "user", from: "user", relation: .one("User")),
-                ]
-            ),
-        ])
-        self.models = ["github": models, "forge": models]
-        let configuration = StoreConfiguration(
-            path: folder.path + "/larder.db",
-            models: self.models
+        let config = """
+            upstreams:
+              github: { url: https://api.github.com, prefix: /github }
+              forge: { url: https://forge.example, prefix: /forge }
+            models:
+              User: { identity: id, keys: login, properties: { login: login } }
+              Issue: { identity: id, properties: { title: title, user: { from: user, model: User } } }
+            routes:
+              - { path: "users/{login}", model: User }
+            """
+        let file = ConfigFile.parse(config, file: "larder.yaml", environment: [:])
+        precondition(file.errors.isEmpty, "\(file.errors)")
+        var settings = file.settings
+        settings.store.path = folder.path + "/larder.db"
+        try folder.write(token, to: "admin.token")
+        loop = try EventLoop(name: "upstream")
+        core = try DaemonCore(
+            settings,
+            version: "0.1-test",
+            workers: 1,
+            upstreamLoop: loop,
+            adminLoop: loop,
+            log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            asksUpstreams: false
         )
-        store = try ObjectStore.open(configuration).0
+        loop.start()
+        core.setState { $0.unreadiness = nil }
     }
 
-    var traffic: TrafficHistory { TrafficHistory(metrics) }
+    deinit { loop.stop() }
 
-    var readiness: Readiness {
-        get { state.withLock { $0 } }
-        set { state.withLock { $0 = newValue } }
-    }
-
-    func figures() async throws(StoreError) -> StoreFigures {
-        let count = try await store.count()
-        var figures = StoreFigures()
-        (figures.objects, figures.documents, figures.bytes) = (count.objects, count.documents, Int(count.bytes))
-        return figures
-    }
-
-    func routes(spelled path: String) -> [RouteFilter] {
-        guard path == "users/{login}" else { return [] }
-        return ["github", "forge"].map { RouteFilter(upstream: $0) { $0.hasPrefix("/users/") } }
-    }
-
-    func clean(
-        _ filter: CleanFilter,
-        dryRun: Bool,
-        progress: @escaping CleanProgress
-    ) async throws(StoreError) -> CleanResult {
-        try await store.clean(filter, dryRun: dryRun, progress: progress)
-    }
-
-    func inspect(_ document: DocumentID, in view: View) async throws(StoreError) -> ShownDocument? {
-        guard let found = try await store.inspect(document) else { return nil }
-        // As for an upstream that the config no longer has: nothing is proxied here.
-        let body = try await store.received(document) ?? []
-        return ShownDocument(document: found, fields: Fields(), body: body, ready: nil, notice: "received")
-    }
-
-    func explain(_ question: ExplainQuestion) async throws(ProblemDocument) -> Explanation {
-        throw .badRequest("nothing is proxied here: \(question.url)")
-    }
+    var store: ObjectStore { core.store }
 
     // MARK: What is in the store
 
@@ -101,13 +59,18 @@ final class AdminFixture: AdminContext {
         let now = store.clock.now()
         return try await store.receive(
             ReceivedDocument(
-                key: DocumentKey(upstream: upstream, principal: .anonymous, context: "", url: url),
+                key: DocumentKey(upstream: key(of: upstream), principal: .anonymous, context: "", url: url),
                 body: Array(body.utf8),
                 start: now,
                 end: store.clock.now(),
                 rule: rule
             )
         )
+    }
+
+    /// The name by which the store knows an upstream of the config.
+    private func key(of upstream: String) -> String {
+        core.upstreams.first { $0.name == upstream }?.storeKey ?? upstream
     }
 
     /// Two users, one issue that shows one of them, three documents.

@@ -2,6 +2,7 @@ import DaemonTestSupport
 import TestSupport
 import Testing
 
+@testable import Admin
 @testable import HTTPSemantics
 @testable import Proxy
 @testable import Settings
@@ -45,10 +46,10 @@ import Testing
         let body = #"{"mode": "offline"}"#
         let head = "PUT /mode HTTP/1.1\r\nHost: \(server.authority)\r\n\(server.credential)"
         #expect(try server.ask(head + "Content-Length: \(body.utf8.count)\r\n", body: body).status == 200)
-        #expect(server.daemon.modes.current == .offline)
+        #expect(server.daemon.core.modes.current == .offline)
         let chunked = "13\r\n{\"mode\": \"online\" }\r\n0\r\n\r\n"
         #expect(try server.ask(head + "Transfer-Encoding: chunked\r\n", body: chunked).status == 200)
-        #expect(server.daemon.modes.current == .online)
+        #expect(server.daemon.core.modes.current == .online)
     }
 
     @Test(arguments: ["Content-Length: 65537\r\n", "Transfer-Encoding: chunked\r\n"])

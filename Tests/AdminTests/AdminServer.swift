@@ -21,7 +21,7 @@ final class AdminServer: Sendable {
         server = Server(loops: [loop]) { _ in
             // The clients of these tests block the shared pool's threads, so tasks have to run elsewhere.
             AdminHandler(
-                service: AdminService(context: daemon, token: AdminToken(daemon.token)),
+                service: AdminService(daemon.core),
                 executor: loop.taskExecutor
             )
         }

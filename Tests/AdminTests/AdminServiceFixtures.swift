@@ -10,7 +10,7 @@ protocol AdminServiceFixtures {
 }
 
 extension AdminServiceFixtures {
-    var service: AdminService { AdminService(context: daemon, token: AdminToken(daemon.token)) }
+    var service: AdminService { AdminService(daemon.core) }
 
     func ask(
         _ method: String,

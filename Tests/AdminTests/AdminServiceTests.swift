@@ -103,7 +103,7 @@ import Testing
 
     @Test func `readiness gives its reason while there is none`() async throws {
         #expect(try await ask("GET", "/readyz", token: nil).status == 200)
-        daemon.readiness = .notReady("draining: 3 requests are still in flight")
+        daemon.core.setState { $0.unreadiness = "draining: 3 requests are still in flight" }
         let response = try await ask("GET", "/readyz", token: nil)
         #expect(response.status == 503)
         #expect(try json(response)["detail"] as? String == "draining: 3 requests are still in flight")
@@ -112,7 +112,7 @@ import Testing
 
     @Test func `metrics are read from daemon and store`() async throws {
         try await daemon.fill()
-        daemon.metrics.worker(0).hits.add(3)
+        daemon.core.metrics.worker(0).hits.add(3)
         let response = try await ask("GET", "/metrics", token: nil)
         let text = String(decoding: response.body, as: UTF8.self)
         #expect(response.fields.text("content-type") == "text/plain; version=0.0.4; charset=utf-8")
@@ -124,10 +124,10 @@ import Testing
     @Test func `the mode is told and changed`() async throws {
         #expect(try json(await ask("GET", "/mode"))["mode"] as? String == "online")
         #expect(try await ask("PUT", "/mode", body: #"{"mode": "offline"}"#).status == 200)
-        #expect(daemon.modes.current == .offline)
+        #expect(daemon.core.modes.current == .offline)
         #expect(try json(await ask("GET", "/mode"))["mode"] as? String == "offline")
         #expect(try await ask("PUT", "/mode?mode=online").status == 200)
-        #expect(daemon.modes.current == .online)
+        #expect(daemon.core.modes.current == .online)
     }
 
     @Test(arguments: [
@@ -136,6 +136,6 @@ import Testing
     ])
     func `a mode that is none changes nothing`(target: String, body: String) async throws {
         #expect(try await ask("PUT", target, body: body).status == 400)
-        #expect(daemon.modes.current == .online)
+        #expect(daemon.core.modes.current == .online)
     }
 }

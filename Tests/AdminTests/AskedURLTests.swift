@@ -48,7 +48,7 @@ import Testing
     ])
     func `what is nobody's is refused with a reason`(_ text: String) throws {
         let upstreams = try Self.upstreams()
-        #expect(throws: AskedURLError.self) { try AskedURL(text, of: upstreams, at: Self.listen) }
+        #expect(throws: ImaginedRequestError.self) { try AskedURL(text, of: upstreams, at: Self.listen) }
     }
 
     @Test func `a choice has to be made by the person who asks`() throws {
@@ -57,9 +57,9 @@ import Testing
             (settings.name, settings.url) = (name, try UpstreamURL("https://api.example.com"))
             return ProxiedUpstream(index: 0, try CompiledUpstream(settings))
         }
-        #expect(throws: AskedURLError.self) { try AskedURL("/x", of: two, at: []) }
-        #expect(throws: AskedURLError.self) { try AskedURL("https://api.example.com/x", of: two, at: []) }
+        #expect(throws: ImaginedRequestError.self) { try AskedURL("/x", of: two, at: []) }
+        #expect(throws: ImaginedRequestError.self) { try AskedURL("https://api.example.com/x", of: two, at: []) }
         #expect(try AskedURL("/x", of: two, at: [], named: "b").upstream.name == "b")
-        #expect(throws: AskedURLError.self) { try AskedURL("/x", of: two, at: [], named: "c") }
+        #expect(throws: ImaginedRequestError.self) { try AskedURL("/x", of: two, at: [], named: "c") }
     }
 }

@@ -13,7 +13,7 @@ import Testing
                     model: "User",
                     upstream: "github",
                     principal: "anonymous",
-                    olderThan: .seconds(604_800),
+                    olderThan: 604_800_000_000,
                     isDryRun: true
                 )
         )

@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test func `a code and a session end with time, and there are only so many`() throws {
-        let logins = daemon.logins
+        let logins = daemon.core.logins
         let now = ContinuousClock.now
         let late = logins.makeCode(now: now)
         #expect(throws: ProblemDocument.self) { try logins.redeem(late, now: now + .seconds(121)) }
@@ -70,7 +70,7 @@ import Testing
     // MARK: What has gone through
 
     @Test func `traffic is counted in intervals, of which an hour is kept`() {
-        let (metrics, worker) = (daemon.metrics, daemon.metrics.worker(0))
+        let (metrics, worker) = (daemon.core.metrics, daemon.core.metrics.worker(0))
         let history = TrafficHistory(metrics)
         for outcome in [Outcome.hit, .composed, .miss, .error] { worker.count(outcome) }
         #expect(history.current.intervals == [.init(requests: 4, hits: 2, errors: 1)])

@@ -154,9 +154,7 @@ import Testing
                 process: ProcessFigures.read(),
                 mode: .offline,
                 version: "0.1",
-                origins: [
-                    UpstreamOrigin(name: "a\"b\\c\n", url: "http://a.example", routes: ["users/{id}", "users/{id}"])
-                ]
+                routes: ["a\"b\\c\n": ["users/{id}", "users/{id}"]]
             )
         )
     }

@@ -31,4 +31,19 @@ import Testing
         let names = paths.values.flatMap { $0.values.compactMap { $0["operationId"] as? String } }
         #expect(Set(names).count == AdminRoute.all.count)
     }
+
+    @Test func `what may be absent from a response is not required`() throws {
+        let clean = try #require(ResponseSchema.make(of: CleanResponse.self).object)
+        #expect(clean["required"] as? [String] == ["objects", "documents", "bytes", "models", "unshown"])
+        let request = try #require(ResponseSchema.make(of: RequestsResponse.Request.self).object)
+        #expect((request["required"] as? [String])?.contains("upstream_seconds") == false)
+        let properties = try #require(request["properties"] as? [String: [String: String]])
+        #expect(properties["upstream_seconds"]?["type"] == "number" && properties["bytes"]?["type"] == "integer")
+    }
+}
+
+extension JSONText {
+    fileprivate var object: [String: Any]? {
+        (try? JSONSerialization.jsonObject(with: Data(bytes))) as? [String: Any]
+    }
 }

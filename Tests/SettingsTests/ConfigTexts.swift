@@ -16,6 +16,21 @@ func settings(
     try ConfigFile.parse(yaml, file: "larder.yaml", environment: environment, overriding: overriding).checked().settings
 }
 
+/// A config that cannot be used, with everything there is to say about it.
+struct ConfigError: Error, CustomStringConvertible {
+    let diagnostics: [Diagnostic]
+
+    var description: String { diagnostics.map(\.description).joined(separator: "\n") }
+}
+
+extension ConfigFile {
+    /// The settings and the warnings; throws when there is any error.
+    func checked() throws -> (settings: Configuration, warnings: [Diagnostic]) {
+        if !errors.isEmpty { throw ConfigError(diagnostics: diagnostics) }
+        return (settings, diagnostics)
+    }
+}
+
 /// The first line of most configs here: one upstream, without a mistake.
 let one = "upstreams: { a: { url: 'https://a.example' } }\n"
 

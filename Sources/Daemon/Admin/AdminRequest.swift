@@ -1,7 +1,9 @@
 import FoundationEssentials
-package import HTTPSemantics
+import HTTPSemantics
 import HTTPServer
-package import Store
+import Recording
+import Settings
+import Store
 
 /// A request to the admin side, read into plain values.
 struct AdminRequest: Sendable {
@@ -118,22 +120,74 @@ extension AdminRequest {
     func flag(_ name: String) throws(ProblemDocument) -> Bool {
         guard let value = values(name).first else { return false }
         guard let flag = AdminScalar.text(value).flag else {
-            throw .badRequest("\(name) must be true or false; it was \"\(value)\"")
+            throw ProblemDocument.badRequest("\(name) must be true or false; it was \"\(value)\"")
         }
         return flag
+    }
+
+    /// A parameter of the query that is a whole number; nil where it is absent or empty.
+    func integer(_ name: String, in range: ClosedRange<Int>) throws -> Int? {
+        guard let text = value(name) else { return nil }
+        guard let number = Int(text), range.contains(number) else {
+            throw ProblemDocument.badRequest("\(name) must be a number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
+    /// A parameter of the query that is one of a few words, in the order of the complaint; nil where it is absent or empty.
+    func choice<Value>(_ name: String, of words: KeyValuePairs<String, Value>) throws -> Value? {
+        guard let text = value(name) else { return nil }
+        if let chosen = words.first(where: { $0.key == text }) { return chosen.value }
+        let all = words.map(\.key)
+        let list = all.dropLast().joined(separator: ", ") + " or " + (all.last ?? "")
+        throw ProblemDocument.badRequest("\(name) is \(list); it was \"\(text)\"")
+    }
+
+    /// A duration in a body as people write it, such as `90s`, in microseconds.
+    static func microseconds(_ text: String, of member: String) throws -> Int64 {
+        do throws(Units.Misfit) {
+            let (seconds, attoseconds) = try Units.duration(text).components
+            return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
+        } catch {
+            throw ProblemDocument.badRequest("\(member): \"\(text)\" \(error.reason)")
+        }
+    }
+
+    /// Whether the client wants server-sent events.
+    var acceptsEvents: Bool {
+        fields.combined("accept")?.lowercased().contains(EventStreamText.mediaType) == true
+    }
+
+    /// A capture of its path.
+    func capture(_ name: String) -> String { captures[name] ?? "" }
+
+    /// The texts of the body's members by name, each of which must be one of `names`.
+    ///
+    /// - Parameter advice: which members there are, for the complaint about another one.
+    func texts(_ names: [String], advice: String) throws -> [String: String] {
+        var texts: [String: String] = [:]
+        for (member, value) in try members() {
+            guard names.contains(member) else {
+                throw ProblemDocument.badRequest("\(member) is not a member of this body: use \(advice)")
+            }
+            texts[member] = value.text
+        }
+        return texts
     }
 
     /// The members of the JSON object in the body, sorted by name; none when the body is empty.
     ///
     /// The media type does not matter: `curl -d` calls everything a form, and the guard keeps foreign pages out, not the
     /// type.
-    func members() throws(ProblemDocument) -> [(name: String, value: AdminScalar)] {
+    func members() throws -> [(name: String, value: AdminScalar)] {
         if body.allSatisfy({ $0 == 0x20 || (0x09...0x0D).contains($0) }) { return [] }
         do {
             let members = try JSONDecoder().decode([String: AdminScalar].self, from: Data(body))
             return members.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) }
         } catch {
-            throw .badRequest("the body must be one JSON object whose members are texts, whole numbers or flags")
+            throw ProblemDocument.badRequest(
+                "the body must be one JSON object whose members are texts, whole numbers or flags"
+            )
         }
     }
 }
@@ -141,84 +195,61 @@ extension AdminRequest {
 /// Which page of a list is wanted.
 struct Paging: Sendable, Equatable {
     static let maximum = 1000
-    static let parameters = [
-        AdminRoute.Parameter(
-            name: "limit",
-            kind: .integer,
-            sentence: "Rows of a page, 1 to \(maximum); 100 by default."
-        ),
-        AdminRoute.Parameter(name: "after", sentence: "The `next` of the previous page."),
+    static let parameters: [AdminRoute.Parameter] = [
+        .init("limit", "Rows of a page, 1 to \(maximum); 100 by default.", .integer),
+        .init("after", "The `next` of the previous page."),
     ]
 
     let limit: Int
     var after: Int64?
 
-    init(_ request: AdminRequest) throws(ProblemDocument) {
+    init(_ request: AdminRequest) throws {
         limit = try Self.limit(request)
         if let text = request.value("after") {
-            guard let cursor = Int64(text) else { throw .badRequest("after must be the `next` of the previous page") }
+            guard let cursor = Int64(text) else {
+                throw ProblemDocument.badRequest("after must be the `next` of the previous page")
+            }
             after = cursor
         }
     }
 
     /// The page's size alone, for lists whose `after` is no number.
-    static func limit(_ request: AdminRequest) throws(ProblemDocument) -> Int {
-        guard let text = request.value("limit") else { return 100 }
-        guard let number = Int(text), (1...maximum).contains(number) else {
-            throw .badRequest("limit must be a number from 1 to \(maximum)")
-        }
-        return number
+    static func limit(_ request: AdminRequest) throws -> Int {
+        try request.integer("limit", in: 1...maximum) ?? 100
     }
 }
 
 /// Whose data is wanted.
 enum Ownership {
-    static let parameters = [
-        AdminRoute.Parameter(name: "upstream", sentence: "An upstream's name; every upstream's unless given."),
-        AdminRoute.Parameter(
-            name: "principal",
-            sentence: "A principal's label, such as `anonymous`; every principal's unless given."
-        ),
+    static let parameters: [AdminRoute.Parameter] = [
+        .init("upstream", "An upstream's name; every upstream's unless given."),
+        .init("principal", "A principal's label, such as `anonymous`; every principal's unless given."),
     ]
-}
-
-/// A response of the admin side.
-struct AdminResponse: Sendable {
-    var status = 200
-    var fields = Fields()
-    var body: [UInt8] = []
-    /// Starts the response with these fields, writes its body for as long as it likes, and ends it; nil: `body` is all.
-    var stream: (@Sendable (Reply, Fields) -> Void)?
-
-    /// JSON, ended by a line feed for terminals.
-    static func json(_ body: some Encodable, status: Int = 200) -> AdminResponse {
-        text(AdminJSON.encode(body) + [0x0A], type: "application/json", status: status)
-    }
-
-    static func text(_ body: [UInt8], type: String, status: Int = 200) -> AdminResponse {
-        AdminResponse(status: status, fields: Fields([Field("Content-Type", type)]), body: body)
-    }
-
-    static func problem(_ problem: ProblemDocument) -> AdminResponse {
-        var response = text(problem.bytes, type: ProblemDocument.mediaType, status: problem.status)
-        response.fields.lines += problem.fields.lines
-        return response
-    }
 }
 
 extension ProblemDocument {
     /// `detail` says what happened, and what to do about it.
-    package init(_ status: Int, _ detail: String, fields: Fields = Fields()) {
+    init(_ status: Int, _ detail: String, fields: Fields = Fields()) {
         self.init(status: status, detail: detail)
         self.fields = fields
     }
 
     /// What the store could not do.
-    package init(_ error: StoreError) {
+    init(_ error: StoreError) {
         self.init(error == .closed ? 503 : 500, error.description)
     }
 
-    package static func badRequest(_ detail: String) -> ProblemDocument { ProblemDocument(400, detail) }
+    /// What a route throws, for the client.
+    init(_ error: any Error) {
+        switch error {
+        case let problem as ProblemDocument: self = problem
+        case let error as StoreError: self.init(error)
+        case let error as RecordingError: self.init(409, error.description)
+        default: self.init(500, "\(error)")
+        }
+    }
+
+    static func badRequest(_ detail: String) -> ProblemDocument { ProblemDocument(400, detail) }
 
     static func notFound(_ detail: String) -> ProblemDocument { ProblemDocument(404, detail) }
 }

@@ -5,6 +5,14 @@ import Store
 // What the admin side sends, as the daemon writes it and the commands read it. `why`, `explain` and `changes` have files of
 // their own.
 
+/// The body of a response, with a sentence for each member that needs one.
+///
+/// Members may be added in later versions; those that are here keep their meaning.
+package protocol AdminBody: Codable, Sendable {
+    /// By the member's name in Swift.
+    static var sentences: [String: String] { get }
+}
+
 /// `GET /healthz` and `GET /readyz`.
 struct StatusResponse: AdminBody {
     static let sentences: [String: String] = [:]
@@ -211,5 +219,97 @@ enum StoreTime {
     private static func padded(_ number: Int32, _ width: Int) -> String {
         let digits = String(number)
         return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    }
+}
+
+/// What ends a warning: a sentence, and lines for the config where there are any.
+struct WarningCure: AdminBody, Equatable {
+    static let sentences = [
+        "sentence": "What to do.",
+        "lines": "What to write into the config, as YAML; `…` stands for what only you know.",
+    ]
+    var sentence: String
+    var lines: String?
+
+    /// Nil where nothing is to be done: the upstream sends what does not fit, and it is stored as it came.
+    ///
+    /// - Parameters:
+    ///   - kind: as the store names it.
+    ///   - subject: a model, or a model, a dot and a property.
+    ///   - local: the members that the model declares to be local today.
+    init?(kind: String, subject: String, local: (_ model: String) -> [String]) {
+        guard let kind = MappingWarning.Kind(rawValue: kind) else { return nil }
+        let parts = subject.split(separator: ".", maxSplits: 1).map(String.init)
+        let (model, property) = (parts.first ?? "…", parts.count == 2 ? parts[1] : nil)
+        func ofModel(_ line: String) -> String { "models:\n  \(model):\n    \(line)" }
+        func ofProperty(_ keys: String) -> String {
+            ofModel("properties:\n      \(property ?? "…"): { from: …, \(keys) }")
+        }
+        func ofRoute(_ keys: String) -> String { "routes:\n  - { path: \"…\", \(keys) }" }
+        let cure: (sentence: String, lines: String)? =
+            switch kind {
+            case .flipFlop, .disagreement:
+                property.map { property in
+                    let members = local(model).filter { $0 != property } + [property]
+                    return (
+                        "Let each response show its own value: it no longer moves between responses.",
+                        ofModel("local: [\(members.joined(separator: ", "))]")
+                    )
+                }
+            case .identityMissing, .identityUnusable, .identityRepeated:
+                ("Name the member that identifies \(model), or write [] if it has none.", ofModel("identity: …"))
+            case .unknownModel:
+                ("Declare the model, or correct its name where it is used.", "models:\n  \(model): { identity: id }")
+            case .objectForList:
+                (
+                    "Where one object is what comes, declare no list.",
+                    property == nil ? ofRoute("model: \(model)") : ofProperty("model: …")
+                )
+            case .arrayForObject:
+                (
+                    "Where a list is what comes, declare one.",
+                    property == nil ? ofRoute("model: [\(model)]") : ofProperty("models: …")
+                )
+            case .envelopeMissing, .notAnObject, .nothingMapped:
+                (
+                    "Say which member of the body contains the objects, or give the route another model.",
+                    ofRoute("model: \(model), root: …")
+                )
+            case .notJSON:
+                (
+                    "Restrict the route to JSON; other bodies are then stored as they are.",
+                    ofRoute("model: \(model), content_type: application/json")
+                )
+            case .tooManyObjects:
+                ("Allow more objects in one response, if you have the memory.", "limits:\n  objects: …")
+            case .requiredMissing:
+                ("Do not require the property.", ofProperty("required: false"))
+            case .unexpectedNull:
+                ("Allow null.", ofProperty("null: true"))
+            case .quarantined:
+                (
+                    "Widen the check that the value fails: type, range, length, pattern, one_of or null.",
+                    ofProperty("type: …")
+                )
+            case .conversionFailed:
+                ("Let the conversion know the value, or leave the conversion out.", ofProperty("as: …"))
+            case .coerced:
+                ("Nothing is lost. To be shown the value as it comes, do not convert it.", ofProperty("coerce: false"))
+            case .pathBlocked:
+                (
+                    "Correct the key path: what it leads through is no object.",
+                    ofModel("properties:\n      \(property ?? "…"): { from: … }")
+                )
+            case .noChoice:
+                (
+                    "End the cluster with a model that has no condition: it takes all others.",
+                    ofModel("cluster: [ …, { model: … } ]")
+                )
+            case .tooDeep, .reservedText, .keyCollision, .completionIgnored, .undeclaredMember, .notWritten,
+                .notRecomposed:
+                nil
+            }
+        guard let cure else { return nil }
+        (sentence, lines) = cure
     }
 }

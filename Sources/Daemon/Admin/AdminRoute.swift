@@ -1,4 +1,5 @@
 import HTTPSemantics
+import HTTPServer
 
 /// One endpoint of the admin side: its path, what it does, who may use it, and what a program must know to use it.
 ///
@@ -25,6 +26,9 @@ struct AdminRoute: Sendable {
         var isRepeatable = false
     }
 
+    /// Makes the response; what it throws becomes a problem document (`ProblemDocument.init(_: any Error)`).
+    typealias Responder = @Sendable (AdminRequest, DaemonCore) async throws -> AdminResponse
+
     let method: String
     /// `/objects/{model}`: literal components, and captures in braces.
     let path: String
@@ -40,10 +44,52 @@ struct AdminRoute: Sendable {
     var mediaType = "application/json"
     /// The type of its body, where that is JSON.
     var schema: (any AdminBody.Type)?
-    let respond: @Sendable (AdminRequest, any AdminContext) async throws(ProblemDocument) -> AdminResponse
+    let respond: Responder
 }
 
 extension AdminRoute {
+    /// - Parameter endpoint: method and path, such as `GET /objects/{model}`.
+    init(
+        _ endpoint: String,
+        _ sentence: String,
+        access: Access = .guarded,
+        query: [Parameter] = [],
+        body: [Parameter] = [],
+        takesFile: Bool = false,
+        mediaType: String = "application/json",
+        schema: (any AdminBody.Type)? = nil,
+        respond: @escaping Responder
+    ) {
+        let parts = endpoint.split(separator: " ").map(String.init)
+        self.init(
+            method: parts[0],
+            path: parts[1],
+            sentence: sentence,
+            access: access,
+            query: query,
+            body: body,
+            takesFile: takesFile,
+            mediaType: mediaType,
+            schema: schema,
+            respond: respond
+        )
+    }
+
+    /// A route that responds with one JSON document, whose type is its schema.
+    static func json<Body: AdminBody>(
+        _ endpoint: String,
+        _ sentence: String,
+        access: Access = .guarded,
+        query: [Parameter] = [],
+        body: [Parameter] = [],
+        status: Int = 200,
+        respond: @escaping @Sendable (AdminRequest, DaemonCore) async throws -> Body
+    ) -> AdminRoute {
+        AdminRoute(endpoint, sentence, access: access, query: query, body: body, schema: Body.self) { request, daemon in
+            .json(try await respond(request, daemon), status: status)
+        }
+    }
+
     /// How a path matches a table of routes.
     enum Match: Sendable {
         case route(AdminRoute, captures: [String: String])
@@ -88,5 +134,47 @@ extension AdminRoute {
 
     private static func captureName(_ component: Substring) -> String? {
         component.hasPrefix("{") && component.hasSuffix("}") ? String(component.dropFirst().dropLast()) : nil
+    }
+}
+
+extension AdminRoute.Parameter {
+    init(
+        _ name: String,
+        _ sentence: String,
+        _ kind: Kind = .string,
+        isRequired: Bool = false,
+        isRepeatable: Bool = false
+    ) {
+        (self.name, self.kind, self.sentence) = (name, kind, sentence)
+        (self.isRequired, self.isRepeatable) = (isRequired, isRepeatable)
+    }
+}
+
+/// A response of the admin side.
+struct AdminResponse: Sendable {
+    var status = 200
+    var fields = Fields()
+    var body: [UInt8] = []
+    /// Starts the response with these fields, writes its body for as long as it likes, and ends it; nil: `body` is all.
+    var stream: (@Sendable (Reply, Fields) -> Void)?
+
+    /// JSON, ended by a line feed for terminals.
+    static func json(_ body: some Encodable, status: Int = 200) -> AdminResponse {
+        text(AdminJSON.encode(body) + [0x0A], type: "application/json", status: status)
+    }
+
+    static func text(_ body: [UInt8], type: String, status: Int = 200) -> AdminResponse {
+        AdminResponse(status: status, fields: Fields([Field("Content-Type", type)]), body: body)
+    }
+
+    /// A stream of server-sent events.
+    static func events(_ stream: @escaping @Sendable (Reply, Fields) -> Void) -> AdminResponse {
+        AdminResponse(fields: Fields([Field("Content-Type", EventStreamText.mediaType)]), stream: stream)
+    }
+
+    static func problem(_ problem: ProblemDocument) -> AdminResponse {
+        var response = text(problem.bytes, type: ProblemDocument.mediaType, status: problem.status)
+        response.fields.lines += problem.fields.lines
+        return response
     }
 }

@@ -69,75 +69,47 @@ extension AdminRoute {
         file("/", "The dashboard for people. It holds no data before somebody logs in.", "text/html", .page),
         file("/dashboard.css", "The dashboard's style.", "text/css", .style),
         file("/dashboard.js", "The dashboard's script.", "text/javascript", .script),
-        AdminRoute(
-            method: "POST",
-            path: "/login/codes",
-            sentence: "A code for one login to the dashboard, as `larder dashboard` asks for it.",
-            schema: LoginCodeResponse.self,
-            respond: { _, context in
-                .json(
-                    LoginCodeResponse(
-                        code: context.logins.makeCode(),
-                        seconds: DashboardLogins.linkSeconds,
-                        url: context.dashboardURL
-                    ),
-                    status: 201
-                )
-            }
-        ),
-        AdminRoute(
-            method: "POST",
-            path: "/login",
-            sentence: "Begins a session for a code or for the admin token.",
+        .json(
+            "POST /login/codes",
+            "A code for one login to the dashboard, as `larder dashboard` asks for it.",
+            status: 201
+        ) { _, daemon in
+            LoginCodeResponse(
+                code: daemon.logins.makeCode(),
+                seconds: DashboardLogins.linkSeconds,
+                url: daemon.dashboardURL
+            )
+        },
+        .json(
+            "POST /login",
+            "Begins a session for a code or for the admin token.",
             access: .open,
             body: [
-                Parameter(name: "code", sentence: "A code of `/login/codes`."),
-                Parameter(name: "token", sentence: "The admin token, in its place."),
-            ],
-            schema: LoginResponse.self,
-            respond: { request, context throws(ProblemDocument) in
-                var (code, token): (String?, String?) = (nil, nil)
-                for (member, value) in try request.members() {
-                    switch member {
-                    case "code": code = value.text
-                    case "token": token = value.text
-                    default: throw .badRequest("\(member) is not a member of this body: use code or token")
-                    }
-                }
-                switch (code, token) {
-                case (let code?, nil): return .json(LoginResponse(session: try context.logins.redeem(code)))
-                case (nil, let token?): return .json(LoginResponse(session: try context.logins.open(with: token)))
-                default: throw .badRequest("give a code or the token, not both")
-                }
+                Parameter("code", "A code of `/login/codes`."),
+                Parameter("token", "The admin token, in its place."),
+            ]
+        ) { request, daemon in
+            let texts = try request.texts(["code", "token"], advice: "code or token")
+            switch (texts["code"], texts["token"]) {
+            case (let code?, nil): return LoginResponse(session: try daemon.logins.redeem(code))
+            case (nil, let token?): return LoginResponse(session: try daemon.logins.open(with: token))
+            default: throw ProblemDocument.badRequest("give a code or the token, not both")
             }
-        ),
-        AdminRoute(
-            method: "DELETE",
-            path: "/login",
-            sentence: "Ends the session that it is sent with; the admin token stays good.",
-            schema: LogoutResponse.self,
-            respond: { request, context in
-                for field in request.fields.all("authorization") { context.logins.end(field) }
-                return .json(LogoutResponse())
-            }
-        ),
-        AdminRoute(
-            method: "GET",
-            path: "/traffic",
-            sentence: "How many requests there were in the last hour, and how many of them were hits.",
-            schema: TrafficResponse.self,
-            respond: { _, context in .json(TrafficResponse(context.traffic, version: context.version)) }
-        ),
+        },
+        .json("DELETE /login", "Ends the session that it is sent with; the admin token stays good.") {
+            request,
+            daemon in
+            for field in request.fields.all("authorization") { daemon.logins.end(field) }
+            return LogoutResponse()
+        },
+        .json("GET /traffic", "How many requests there were in the last hour, and how many of them were hits.") {
+            _,
+            daemon in
+            TrafficResponse(daemon.traffic, version: daemon.version)
+        },
     ]
 
     private static func file(_ path: String, _ sentence: String, _ type: String, _ file: DashboardFile) -> AdminRoute {
-        AdminRoute(
-            method: "GET",
-            path: path,
-            sentence: sentence,
-            access: .open,
-            mediaType: type,
-            respond: { request, _ in file.response(to: request) }
-        )
+        AdminRoute("GET \(path)", sentence, access: .open, mediaType: type) { request, _ in file.response(to: request) }
     }
 }

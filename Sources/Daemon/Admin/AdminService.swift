@@ -5,9 +5,9 @@ package struct AdminService: Sendable {
     /// The longest body that is read, in bytes.
     static let maximumBody = 64 << 10
 
-    package let context: any AdminContext
-    package let token: AdminToken
-    var routes = AdminRoute.all
+    private let daemon: DaemonCore
+
+    package init(_ daemon: DaemonCore) { self.daemon = daemon }
 
     /// Responds to one request; any thread.
     ///
@@ -16,10 +16,10 @@ package struct AdminService: Sendable {
     /// `isTrusted` says that the connection proves who asks, as a Unix socket does.
     func respond(_ request: AdminRequest, isTrusted: Bool) async -> AdminResponse {
         var response: AdminResponse
-        do throws(ProblemDocument) {
+        do {
             response = try await dispatch(request, isTrusted: isTrusted)
         } catch {
-            response = .problem(error)
+            response = .problem(ProblemDocument(error))
         }
         for field in Self.always where !response.fields.contains(named: field.lowercasedName) {
             response.fields.lines.append(field)
@@ -27,8 +27,8 @@ package struct AdminService: Sendable {
         return response
     }
 
-    private func dispatch(_ request: AdminRequest, isTrusted: Bool) async throws(ProblemDocument) -> AdminResponse {
-        let match = AdminRoute.match(request, in: routes)
+    private func dispatch(_ request: AdminRequest, isTrusted: Bool) async throws -> AdminResponse {
+        let match = AdminRoute.match(request, in: AdminRoute.all)
         if case .route(let route, _) = match, route.access == .open {
             // Health, readiness and metrics are for monitors, which carry no token; the dashboard's files hold no data.
         } else if !isTrusted {
@@ -37,7 +37,7 @@ package struct AdminService: Sendable {
         }
         switch match {
         case .none:
-            throw .notFound("there is nothing at this path; GET /openapi.json lists all paths")
+            throw ProblemDocument.notFound("there is nothing at this path; GET /openapi.json lists all paths")
         case .otherMethods(let methods):
             let allowed = (methods + ["OPTIONS"]).joined(separator: ", ")
             if request.method == "OPTIONS" {
@@ -52,14 +52,14 @@ package struct AdminService: Sendable {
             var request = request
             request.captures = captures
             try checkQuery(of: request, against: route)
-            return try await route.respond(request, context)
+            return try await route.respond(request, daemon)
         }
     }
 
-    private func authorize(_ request: AdminRequest) throws(ProblemDocument) {
+    private func authorize(_ request: AdminRequest) throws {
         let credentials = request.fields.all("authorization")
         if credentials.count == 1,
-            token.authorizes(credentials[0]) || context.logins.authorizes(credentials[0])
+            daemon.token.authorizes(credentials[0]) || daemon.logins.authorizes(credentials[0])
         {
             return
         }
@@ -74,21 +74,21 @@ package struct AdminService: Sendable {
     }
 
     /// Refuses unknown and empty parameters: a misspelled condition, or an unset variable, must not mean "everything".
-    private func checkQuery(of request: AdminRequest, against route: AdminRoute) throws(ProblemDocument) {
+    private func checkQuery(of request: AdminRequest, against route: AdminRoute) throws {
         var seen: Set<String> = []
         for (name, value) in request.query {
             guard let parameter = route.query.first(where: { $0.name == name }) else {
                 let known = route.query.map(\.name).joined(separator: ", ")
-                throw .badRequest(
+                throw ProblemDocument.badRequest(
                     "\(name) is not a parameter of \(route.path)"
                         + (known.isEmpty ? ", which takes none" : ": use \(known)")
                 )
             }
             guard seen.insert(name).inserted || parameter.isRepeatable else {
-                throw .badRequest("\(name) is given twice")
+                throw ProblemDocument.badRequest("\(name) is given twice")
             }
             guard !value.isEmpty || parameter.kind != .string else {
-                throw .badRequest("\(name) is empty: give it a value, or leave it out")
+                throw ProblemDocument.badRequest("\(name) is empty: give it a value, or leave it out")
             }
         }
     }
@@ -101,10 +101,4 @@ package struct AdminService: Sendable {
         Field("Referrer-Policy", "no-referrer"),
         Field("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
     ]
-}
-
-extension AdminService {
-    package init(context: any AdminContext, token: AdminToken) {
-        self.init(context: context, token: token, routes: AdminRoute.all)
-    }
 }

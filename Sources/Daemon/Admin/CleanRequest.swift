@@ -1,7 +1,6 @@
 import HTTPSemantics
 import HTTPServer
 import Proxy
-import Settings
 import Store
 import Synchronization
 
@@ -19,8 +18,8 @@ struct CleanRequest: Sendable, Equatable {
     var upstream: String?
     /// A principal's label.
     var principal: String?
-    /// What was last observed longer ago than this.
-    var olderThan: Duration?
+    /// What was last observed longer ago than so many microseconds.
+    var olderThan: Int64?
     /// Count, remove nothing.
     var isDryRun = false
 
@@ -33,42 +32,46 @@ struct CleanRequest: Sendable, Equatable {
 
     static let parameters: [AdminRoute.Parameter] = Key.allCases.map { key in
         switch key {
-        case .all: .init(name: key.rawValue, kind: .boolean, sentence: "Everything; excludes the other conditions.")
-        case .model: .init(name: key.rawValue, sentence: "Objects of this model, and the documents that show them.")
-        case .id: .init(name: key.rawValue, sentence: "One object, by its identity or one of its keys; wants a model.")
-        case .route: .init(name: key.rawValue, sentence: "Documents of the route whose path the config spells so.")
-        case .upstream: .init(name: key.rawValue, sentence: "What came from this upstream.")
-        case .principal: .init(name: key.rawValue, sentence: "What belongs to the principal with this label.")
-        case .olderThan: .init(name: key.rawValue, sentence: "What was last observed longer ago: 90s, 15m, 12h, 7d.")
-        case .isDryRun: .init(name: key.rawValue, kind: .boolean, sentence: "Count only, remove nothing.")
+        case .all: .init(key.rawValue, "Everything; excludes the other conditions.", .boolean)
+        case .model: .init(key.rawValue, "Objects of this model, and the documents that show them.")
+        case .id: .init(key.rawValue, "One object, by its identity or one of its keys; wants a model.")
+        case .route: .init(key.rawValue, "Documents of the route whose path the config spells so.")
+        case .upstream: .init(key.rawValue, "What came from this upstream.")
+        case .principal: .init(key.rawValue, "What belongs to the principal with this label.")
+        case .olderThan: .init(key.rawValue, "What was last observed longer ago: 90s, 15m, 12h, 7d.")
+        case .isDryRun: .init(key.rawValue, "Count only, remove nothing.", .boolean)
         }
     }
 }
 
 extension CleanRequest {
     /// Reads the query's parameters and the members of the body; a condition may be in either.
-    init(_ request: AdminRequest) throws(ProblemDocument) {
+    init(_ request: AdminRequest) throws {
         let given = request.query.map { (name: $0.name, value: AdminScalar.text($0.value)) } + (try request.members())
         var seen: Set<Key> = []
         for (name, value) in given {
             guard let key = Key(rawValue: name) else {
                 // Ignoring a condition would remove more than was asked for.
                 let known = Key.allCases.map(\.rawValue).joined(separator: ", ")
-                throw .badRequest("\(name) is not a condition of clean: use \(known)")
+                throw ProblemDocument.badRequest("\(name) is not a condition of clean: use \(known)")
             }
-            guard seen.insert(key).inserted else { throw .badRequest("\(name) is given twice") }
+            guard seen.insert(key).inserted else { throw ProblemDocument.badRequest("\(name) is given twice") }
             if value != .null { try take(key, value) }
         }
         try check()
     }
 
-    private mutating func take(_ key: Key, _ value: AdminScalar) throws(ProblemDocument) {
-        func text() throws(ProblemDocument) -> String {
-            guard let text = value.text else { throw .badRequest("\(key.rawValue) must be a text that is not empty") }
+    private mutating func take(_ key: Key, _ value: AdminScalar) throws {
+        func text() throws -> String {
+            guard let text = value.text else {
+                throw ProblemDocument.badRequest("\(key.rawValue) must be a text that is not empty")
+            }
             return text
         }
-        func flag() throws(ProblemDocument) -> Bool {
-            guard let flag = value.flag else { throw .badRequest("\(key.rawValue) must be true or false") }
+        func flag() throws -> Bool {
+            guard let flag = value.flag else {
+                throw ProblemDocument.badRequest("\(key.rawValue) must be true or false")
+            }
             return flag
         }
         switch key {
@@ -79,68 +82,54 @@ extension CleanRequest {
         case .route: route = try text()
         case .upstream: upstream = try text()
         case .principal: principal = try text()
-        case .olderThan:
-            let written = try text()
-            do throws(Units.Misfit) {
-                olderThan = try Units.duration(written)
-            } catch {
-                throw .badRequest("older_than: \"\(written)\" \(error.reason)")
-            }
+        case .olderThan: olderThan = try AdminRequest.microseconds(try text(), of: key.rawValue)
         }
     }
 
-    private func check() throws(ProblemDocument) {
+    private func check() throws {
         let hasCondition = [model, id, route, upstream, principal].contains { $0 != nil } || olderThan != nil
         if all, hasCondition {
-            throw .badRequest("all removes everything: leave it out, or leave the other conditions out")
+            throw ProblemDocument.badRequest("all removes everything: leave it out, or leave the other conditions out")
         }
         if !all, !hasCondition {
             let known = Key.allCases.map(\.rawValue).joined(separator: ", ")
-            throw .badRequest("say what to remove (\(known)); {\"all\": true} removes everything")
+            throw ProblemDocument.badRequest("say what to remove (\(known)); {\"all\": true} removes everything")
         }
-        if id != nil, model == nil { throw .badRequest("an id belongs to a model: name the model, too") }
+        if id != nil, model == nil { throw ProblemDocument.badRequest("an id belongs to a model: name the model, too") }
     }
 }
 
 extension CleanRequest {
     /// Removes what was asked for; the response is what was removed, or events while it is being removed.
-    func response(to request: AdminRequest, in context: any AdminContext) async throws(ProblemDocument) -> AdminResponse
-    {
-        let filters = try await filters(in: context)
-        guard request.fields.combined("accept")?.lowercased().contains(EventStreamText.mediaType) == true else {
-            return .json(try await perform(filters, in: context) { _ in true })
-        }
-        var response = AdminResponse(fields: Fields([Field("Content-Type", EventStreamText.mediaType)]))
-        response.stream = { reply, fields in
+    func response(to request: AdminRequest, in daemon: DaemonCore) async throws -> AdminResponse {
+        let filters = try await filters(in: daemon)
+        guard request.acceptsEvents else { return .json(try await perform(filters, in: daemon) { _ in true }) }
+        return .events { reply, fields in
             reply.start(status: 200, fields: fields, framing: .chunked)
             let events = CleanEvents(reply)
             Task {
-                do throws(ProblemDocument) {
+                do {
                     events.end(
                         "done",
-                        AdminJSON.encode(try await perform(filters, in: context) { events.progress($0) })
+                        AdminJSON.encode(try await perform(filters, in: daemon) { events.progress($0) })
                     )
                 } catch {
-                    events.end("error", error.bytes)
+                    events.end("error", ProblemDocument(error).bytes)
                 }
             }
         }
-        return response
     }
 
-    /// Removes what was asked for.
     private func perform(
         _ filters: [CleanFilter],
-        in context: any AdminContext,
+        in daemon: DaemonCore,
         progress: @escaping CleanProgress
-    ) async throws(ProblemDocument) -> CleanResponse {
+    ) async throws -> CleanResponse {
         var total: CleanResult?
         for filter in filters {
             let before = total?.removed
-            let result = try await asked { () throws(StoreError) in
-                try await context.clean(filter, dryRun: isDryRun) { count in
-                    progress(before.map { $0.adding(count) } ?? count)
-                }
+            let result = try await daemon.proxy.clean(filter, dryRun: isDryRun) { count in
+                progress(before.map { $0.adding(count) } ?? count)
             }
             total = total?.adding(result) ?? result
             if result.isStopped { break }
@@ -150,45 +139,35 @@ extension CleanRequest {
     }
 
     /// The store's filters that together make this request.
-    private func filters(in context: any AdminContext) async throws(ProblemDocument) -> [CleanFilter] {
-        try await checkNames(in: context)
+    private func filters(in daemon: DaemonCore) async throws -> [CleanFilter] {
+        try await checkNames(in: daemon)
         var filter = CleanFilter(
             model: model,
             identity: id,
             upstream: upstream,
             principal: principal,
-            olderThan: olderThan.map(microseconds)
+            olderThan: olderThan
         )
-        var filters = [filter]
-        if let route {
-            let routes = context.routes(spelled: route).filter { upstream == nil || $0.upstream == upstream }
-            guard !routes.isEmpty else {
-                throw .badRequest("the config has no route \(route)" + (upstream.map { " under \($0)" } ?? ""))
-            }
-            filters = routes.map { found -> CleanFilter in
-                filter.upstream = found.upstream
-                filter.url = found.covers
-                return filter
-            }
+        guard let route else { return try await named([filter], in: daemon) }
+        let filters = try daemon.routes(spelled: route, of: upstream).map { found -> CleanFilter in
+            (filter.upstream, filter.url) = (found.upstream, found.covers)
+            return filter
         }
-        return try await named(filters, in: context)
+        return try await named(filters, in: daemon)
     }
 
     /// Fails for names that neither config nor store know: "nothing was removed" would hide the mistake.
     ///
     /// Of a principal only the form is checked, so that a clean can be repeated.
-    private func checkNames(in context: any AdminContext) async throws(ProblemDocument) {
-        if let upstream, let complaint = try await context.unknownUpstream(upstream) { throw .badRequest(complaint) }
-        if let principal, let complaint = PrincipalLabel.complaint(principal) { throw .badRequest(complaint) }
-        guard let model, let complaint = context.unknownModel(model) else { return }
-        let stored = try await asked { () throws(StoreError) in try await context.store.count().models }
-        if stored[model] == nil { throw .badRequest(complaint) }
+    private func checkNames(in daemon: DaemonCore) async throws {
+        if let upstream { try await daemon.checkUpstream(upstream) }
+        if let principal { try PrincipalLabel.check(principal) }
+        guard let model, let complaint = daemon.complaint(aboutModel: model) else { return }
+        if try await daemon.store.count().models[model] == nil { throw ProblemDocument.badRequest(complaint) }
     }
 
     /// Replaces the value of a key by the identities of the objects that have it.
-    private func named(_ filters: [CleanFilter], in context: any AdminContext) async throws(ProblemDocument)
-        -> [CleanFilter]
-    {
+    private func named(_ filters: [CleanFilter], in daemon: DaemonCore) async throws -> [CleanFilter] {
         guard let id else { return filters }
         let query = ObjectQuery(
             model: model,
@@ -197,7 +176,7 @@ extension CleanRequest {
             principal: principal,
             limit: Paging.maximum
         )
-        let found = try await asked { () throws(StoreError) in try await context.lookup.objects(query).rows }
+        let found = try await daemon.objects(named: query).rows
         guard !found.isEmpty, !found.contains(where: { $0.identity == id }) else { return filters }
         // One key may name different objects of two upstreams, or of two principals; their contexts are cleaned together.
         var seen: Set<[String]> = []
@@ -205,9 +184,7 @@ extension CleanRequest {
         return filters.flatMap { filter in
             owners.filter { filter.upstream == nil || $0.upstream == filter.upstream }.map { row in
                 var named = filter
-                named.identity = row.identity
-                named.upstream = row.upstream
-                named.principal = row.principal
+                (named.identity, named.upstream, named.principal) = (row.identity, row.upstream, row.principal)
                 return named
             }
         }
@@ -235,11 +212,6 @@ extension StoreCount {
         sum.models.merge(other.models, uniquingKeysWith: +)
         return sum
     }
-}
-
-private func microseconds(_ duration: Duration) -> Int64 {
-    let (seconds, attoseconds) = duration.components
-    return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
 }
 
 /// The events of one clean: `progress` once a second, with what is removed so far, then `done` or `error`.

@@ -116,53 +116,29 @@ extension ArraySlice<UInt8> {
     }
 }
 
-/// A request to `GET /documents/{id}`.
-struct DocumentQuestion: Sendable {
-    static let parameters = [
-        AdminRoute.Parameter(
-            name: "view",
-            sentence:
-                "`wire`: as the upstream's clients get it, the default; `mapped`: in the form of its models; `raw`: the bytes as received."
+extension DocumentResponse {
+    static let parameters: [AdminRoute.Parameter] = [
+        .init(
+            "view",
+            "`wire`: as the upstream's clients get it, the default; `mapped`: in the form of its models; `raw`: the bytes as received."
         ),
-        AdminRoute.Parameter(
-            name: "limit",
-            kind: .integer,
-            sentence: "How many bytes of the body to send, 0 to \(maximum); 65536 by default."
-        ),
+        .init("limit", "How many bytes of the body to send, 0 to \(maximum); 65536 by default.", .integer),
     ]
     private static let maximum = 64 << 20
 
-    private let id: DocumentID
-    private let view: View
-    private let viewName: String
-    private var limit = 64 << 10
-
-    init(_ request: AdminRequest) throws(ProblemDocument) {
-        let name = request.captures["id"] ?? ""
+    init(to request: AdminRequest, _ daemon: DaemonCore) async throws {
+        let name = request.capture("id")
         guard let number = Int64(name), number > 0 else {
-            throw .badRequest("a document's id is a number, as /documents lists it; it was \"\(name)\"")
+            throw ProblemDocument.badRequest("a document's id is a number, as /documents lists it; it was \"\(name)\"")
         }
-        id = DocumentID(rawValue: number)
-        viewName = request.value("view") ?? "wire"
-        switch viewName {
-        case "wire": view = .wire
-        case "mapped": view = .mapped
-        case "raw": view = .raw
-        case let other: throw .badRequest("view is wire, mapped or raw; it was \"\(other)\"")
+        let view = try request.choice("view", of: ["wire": View.wire, "mapped": .mapped, "raw": .raw]) ?? .wire
+        let limit = try request.integer("limit", in: 0...Self.maximum) ?? 64 << 10
+        guard let shown = try await daemon.inspect(DocumentID(rawValue: number), in: view) else {
+            throw ProblemDocument.notFound(
+                "there is no document \(number): it was replaced by a newer response, evicted or cleaned"
+            )
         }
-        guard let text = request.value("limit") else { return }
-        guard let wanted = Int(text), (0...Self.maximum).contains(wanted) else {
-            throw .badRequest("limit must be a number from 0 to \(Self.maximum)")
-        }
-        limit = wanted
-    }
-
-    func response(in context: any AdminContext) async throws(ProblemDocument) -> DocumentResponse {
-        let found = try await asked { () throws(StoreError) in try await context.inspect(id, in: view) }
-        guard let found else {
-            throw .notFound("there is no document \(id): it was replaced by a newer response, evicted or cleaned")
-        }
-        let shownView = found.ready == nil ? "raw" : viewName
-        return DocumentResponse(found, view: shownView, limit: limit, now: context.store.clock.seconds)
+        let shownView = shown.ready == nil ? "raw" : request.value("view") ?? "wire"
+        self.init(shown, view: shownView, limit: limit, now: daemon.store.clock.seconds)
     }
 }

@@ -31,7 +31,7 @@ enum OpenAPIDocument {
             ("operationId", .string(operationID(route))),
         ]
         let parameters =
-            route.captureNames.map { parameter(.init(name: $0, sentence: "", isRequired: true), in: "path") }
+            route.captureNames.map { parameter(.init($0, "", isRequired: true), in: "path") }
             + route.query.map { parameter($0, in: "query") }
         if !parameters.isEmpty { members.append(("parameters", .array(parameters))) }
         if !route.body.isEmpty {
@@ -92,4 +92,173 @@ enum OpenAPIDocument {
             "detail": ["type": "string"],
         ],
     ]
+}
+
+/// The JSON Schema of a response (as OpenAPI 3.1 has it), made from the type that is encoded and decoded.
+///
+/// The type is decoded from nothing: what it asks for is what its JSON contains, and what it asks for without insisting may
+/// be absent.
+enum ResponseSchema {
+    static func make<Body: Decodable>(of type: Body.Type) -> JSONText {
+        let notes = Notes()
+        // Only a type that asks for a certain value could fail, and no response is one.
+        _ = try? notes.read(type)
+        return notes.schema
+    }
+
+    /// `time_to_live` for `timeToLive`, as the encoder has it.
+    fileprivate static func snakeCase(_ name: String) -> String {
+        name.reduce(into: "") { $0 += $1.isUppercase ? "_" + $1.lowercased() : String($1) }
+    }
+}
+
+/// What a type asks for while it is decoded.
+private final class Notes {
+    private var type: JSONText?
+    private var items: JSONText?
+    private var isObject = false
+    private var isMap = false
+    private var required: [JSONText] = []
+    private var properties: [(name: String, value: JSONText)] = []
+    private var sentences: [String: String] = [:]
+    private var asked: Set<String> = []
+
+    func read<Value: Decodable>(_ type: Value.Type) throws -> Value {
+        sentences = (type as? any AdminBody.Type)?.sentences ?? [:]
+        let value = try Value(from: Asker(notes: self))
+        let unused = sentences.keys.filter { !asked.contains($0) }
+        assert(unused.isEmpty, "\(type) has no member \(unused)")
+        return value
+    }
+
+    var schema: JSONText { .object(members) }
+
+    private var members: [(name: String, value: JSONText)] {
+        if let items { return [("type", "array"), ("items", items)] }
+        if isMap { return [("type", "object"), ("additionalProperties", properties[0].value)] }
+        if isObject {
+            return [("type", "object"), ("required", .array(required)), ("properties", .object(properties))]
+        }
+        return type.map { [("type", $0)] } ?? []
+    }
+
+    /// Notes the type of a plain value and makes one up; nil for other types.
+    func scalar<Value>(_ type: Value.Type) -> Value? {
+        let value: Any
+        switch type {
+        case is Bool.Type: (self.type, value) = ("boolean", false)
+        case is String.Type: (self.type, value) = ("string", "")
+        case let number as any BinaryInteger.Type: (self.type, value) = ("integer", number.init(0 as Int))
+        case let number as any BinaryFloatingPoint.Type: (self.type, value) = ("number", number.init(0 as Int))
+        default: return nil
+        }
+        return value as? Value
+    }
+
+    func element<Value: Decodable>(_ type: Value.Type) throws -> Value {
+        let notes = Notes()
+        defer { items = notes.schema }
+        return try notes.read(type)
+    }
+
+    func beginObject() { isObject = true }
+
+    func beginMap() { isMap = true }
+
+    func member<Value: Decodable>(_ name: String, _ type: Value.Type, isRequired: Bool) throws -> Value {
+        let notes = Notes()
+        asked.insert(name)
+        defer {
+            let sentence = sentences[name].map { [(name: "description", value: JSONText.string($0))] } ?? []
+            let name = ResponseSchema.snakeCase(name)
+            if isRequired { required.append(.string(name)) }
+            properties.append((name, .object(notes.members + sentence)))
+        }
+        return try notes.read(type)
+    }
+}
+
+private struct Asker: Decoder {
+    let notes: Notes
+    var codingPath: [any CodingKey] { [] }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedDecodingContainer<Key> {
+        notes.beginObject()
+        return KeyedDecodingContainer(MembersAsker(notes: notes))
+    }
+    func unkeyedContainer() -> any UnkeyedDecodingContainer { ElementAsker(notes: notes) }
+    func singleValueContainer() -> any SingleValueDecodingContainer { ValueAsker(notes: notes) }
+}
+
+// In each of the containers one generic method stands for those that the protocol requires for every plain type.
+
+/// Asks for one value.
+private struct ValueAsker: SingleValueDecodingContainer {
+    let notes: Notes
+    var codingPath: [any CodingKey] { [] }
+
+    // Only what may be any JSON asks first whether it is null; then nothing more is known of it.
+    func decodeNil() -> Bool { true }
+    func decode<Value: Decodable>(_ type: Value.Type) throws -> Value { try notes.scalar(type) ?? notes.read(type) }
+}
+
+/// Asks for one element of a list.
+private struct ElementAsker: UnkeyedDecodingContainer {
+    let notes: Notes
+    var currentIndex = 0
+    var count: Int? { nil }
+    var isAtEnd: Bool { currentIndex > 0 }
+    var codingPath: [any CodingKey] { [] }
+
+    init(notes: Notes) {
+        self.notes = notes
+    }
+
+    mutating func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
+        currentIndex += 1
+        return try notes.element(type)
+    }
+
+    mutating func decodeNil() -> Bool { false }
+    mutating func nestedContainer<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedDecodingContainer<Key> {
+        Asker(notes: notes).container(keyedBy: type)
+    }
+    mutating func nestedUnkeyedContainer() -> any UnkeyedDecodingContainer { self }
+    mutating func superDecoder() -> any Decoder { Asker(notes: notes) }
+}
+
+/// Asks for members; of a dictionary, whose keys are not declared, for one that stands for all.
+private struct MembersAsker<Key: CodingKey>: KeyedDecodingContainerProtocol {
+    let notes: Notes
+    var codingPath: [any CodingKey] { [] }
+
+    var allKeys: [Key] {
+        notes.beginMap()
+        return Key(stringValue: "").map { [$0] } ?? []
+    }
+
+    func contains(_ key: Key) -> Bool { true }
+    func decodeNil(forKey key: Key) -> Bool { false }
+    func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
+        try notes.member(key.stringValue, type, isRequired: true)
+    }
+    private func optional<Value: Decodable>(_ type: Value.Type, _ key: Key) throws -> Value? {
+        try notes.member(key.stringValue, type, isRequired: false) as Value
+    }
+    func decodeIfPresent<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value? {
+        try optional(type, key)
+    }
+    // For plain types the protocol has methods of its own, which would ask for a value that is required.
+    func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? { try optional(type, key) }
+    func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? { try optional(type, key) }
+    func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? { try optional(type, key) }
+    func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? { try optional(type, key) }
+    func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? { try optional(type, key) }
+    func nestedContainer<Inner: CodingKey>(keyedBy type: Inner.Type, forKey key: Key) -> KeyedDecodingContainer<Inner> {
+        Asker(notes: notes).container(keyedBy: type)
+    }
+    func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedDecodingContainer { ElementAsker(notes: notes) }
+    func superDecoder() -> any Decoder { Asker(notes: notes) }
+    func superDecoder(forKey key: Key) -> any Decoder { Asker(notes: notes) }
 }

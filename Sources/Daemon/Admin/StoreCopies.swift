@@ -266,9 +266,6 @@ extension AdminRoute {
     ]
 }
 
-extension AdminContext {
-    fileprivate func storeCopies() throws(ProblemDocument) -> StoreCopies {
-        guard let copies else { throw ProblemDocument(409, "this daemon has no store to copy") }
-        return copies
-    }
+extension DaemonCore {
+    fileprivate func storeCopies() throws(ProblemDocument) -> StoreCopies { StoreCopies(proxy: proxy) }
 }

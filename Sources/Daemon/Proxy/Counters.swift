@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// Workers count in objects of their own, so that no two threads share a cache line on the way of a hit; they are
 /// added up when somebody asks. What the store and the memory tier know of themselves is asked then, too
-/// (`AdminContext.figures`).
+/// (`Metric.Reading`).
 package final class Metrics: Sendable {
     private let workers: [WorkerMetrics]
     private let upstreams = Mutex<[String: UpstreamMetrics]>([:])

@@ -80,10 +80,12 @@ extension ConfigKey where Section: ConfigSection {
         _ name: String,
         _ path: any WritableKeyPath<Section, String?> & Sendable,
         example: String,
+        isRequired: Bool = false,
+        wanted: String = "text",
         _ text: String
     ) -> ConfigKey {
-        ConfigKey(name, .text, example: example, text) { node, section, reader in
-            if let value = reader.text(node, wanted: "text") { section[keyPath: path] = value }
+        ConfigKey(name, .text, example: example, isRequired: isRequired, text) { node, section, reader in
+            if let value = reader.text(node, wanted: wanted) { section[keyPath: path] = value }
         }
     }
 
@@ -160,6 +162,20 @@ extension ConfigKey where Section: ConfigSection {
             if let word = reader.choice(node, of: words), let value = Value(rawValue: word) {
                 section[keyPath: path] = value
             }
+        }
+    }
+
+    /// One of a few words; nil by default.
+    static func choice<Value: RawRepresentable<String> & CaseIterable & Sendable>(
+        _ name: String,
+        _ path: any WritableKeyPath<Section, Value?> & Sendable,
+        fallback: String? = nil,
+        example: String? = nil,
+        _ text: String
+    ) -> ConfigKey {
+        let words = Value.allCases.map(\.rawValue)
+        return ConfigKey(name, .choice(words), fallback: fallback, example: example, text) { node, section, reader in
+            section[keyPath: path] = reader.choice(node, of: words).flatMap(Value.init)
         }
     }
 

@@ -32,18 +32,6 @@ package struct Diagnostic: Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// A config that cannot be used, with everything there is to say about it.
-struct ConfigError: Error, CustomStringConvertible {
-    /// In the order of the file; at least one is an error.
-    let diagnostics: [Diagnostic]
-
-    init(_ diagnostics: [Diagnostic]) {
-        self.diagnostics = diagnostics
-    }
-
-    var description: String { diagnostics.map(\.description).joined(separator: "\n") }
-}
-
 /// What is wrong with a file as YAML, in words.
 enum YAMLMistake {
     /// Where, if the parser says so, and what; `text` is what was parsed.

@@ -58,7 +58,7 @@ extension ConfigDraft: ConfigSection {
         .section("timeouts", \.settings.timeouts, "How long Larder waits for clients and upstreams."),
         .section("live", \.settings.live, "Responses that are followed as they change (Larder-Live: on)."),
         .section("log", \.settings.log, "What is written to standard error, and so to the journal."),
-        .accessLog,
+        Configuration.AccessLog.key,
         .duration(
             "slow_requests",
             \.settings.slowRequests,
@@ -261,17 +261,15 @@ extension Configuration.Live: ConfigSection {
 }
 
 extension Configuration.AccessLog: ConfigSection {
-    private static let formats = Format.allCases.map(\.rawValue)
+    private static let formatKey = ConfigKey<Configuration.AccessLog>.choice(
+        "format",
+        \.format,
+        example: "json",
+        "off, short, common or json. Without it, json in a file."
+    )
 
     static let keys: [ConfigKey<Configuration.AccessLog>] = [
-        ConfigKey(
-            "format",
-            .choice(formats),
-            example: "json",
-            "off, short, common or json. Without it, json in a file."
-        ) { node, section, reader in
-            section.read(node, &reader)
-        },
+        formatKey,
         .text(
             "file",
             \.file,
@@ -280,14 +278,10 @@ extension Configuration.AccessLog: ConfigSection {
         ),
     ]
 
-    private mutating func read(_ node: Node, _ reader: inout ConfigReader) {
-        if let word = reader.choice(node, of: Self.formats) { format = Format(rawValue: word) }
-    }
-
     /// The key with its short form, which is the format alone.
     fileprivate static let key = ConfigKey<ConfigDraft>(
         "access_log",
-        .either([.choice(formats), .section(keys.map(\.facts))]),
+        .either([formatKey.facts.kind, .section(keys.map(\.facts))]),
         example: "json",
         """
         A line for each request. short: for people. common: Apache's format. json: with cache status, cache key and the \
@@ -296,15 +290,11 @@ extension Configuration.AccessLog: ConfigSection {
         """
     ) { node, draft, reader in
         if node.mapping == nil {
-            draft.settings.accessLog.read(node, &reader)
+            formatKey.read(node, &draft.settings.accessLog, &reader)
         } else {
             reader.section(node, into: &draft.settings.accessLog)
         }
     }
-}
-
-extension ConfigKey where Section == ConfigDraft {
-    fileprivate static var accessLog: ConfigKey { Configuration.AccessLog.key }
 }
 
 extension Configuration.Log: ConfigSection {

@@ -135,18 +135,15 @@ extension ModelDraft: ConfigSection {
         ) { node, draft, reader in
             draft.declaration.deletedWhen = reader.condition(node)
         },
-        ConfigKey(
+        .choice(
             "on_delete",
-            .choice(DeletionPolicy.allCases.map(\.rawValue)),
+            \.declaration.onDelete,
             fallback: "stale",
             """
             What happens to responses that show a deleted object. stale: they are fetched again. remove: the object is removed \
             from their lists at once. keep: they go on showing it. A model with a base has the base's.
             """
-        ) { node, draft, reader in
-            let words = DeletionPolicy.allCases.map(\.rawValue)
-            draft.declaration.onDelete = reader.choice(node, of: words).flatMap(DeletionPolicy.init)
-        },
+        ),
         ConfigKey(
             "version",
             .integer(0...1_000_000),
@@ -156,14 +153,13 @@ extension ModelDraft: ConfigSection {
             if let version = reader.integer(node, in: 0...1_000_000) { draft.declaration.version = version }
         },
         .migrations,
-        ConfigKey(
+        .text(
             "modified",
-            .text,
+            \.declaration.modified,
             example: "updated_at",
+            wanted: "the name of a member",
             "The member that contains the time of the object's last change. It decides which of two responses is newer."
-        ) { node, draft, reader in
-            draft.declaration.modified = reader.text(node, wanted: "the name of a member")
-        },
+        ),
     ]
 }
 

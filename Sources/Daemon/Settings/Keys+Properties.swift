@@ -93,34 +93,22 @@ extension PropertyDraft: ConfigSection {
             ) { node, draft, reader in
                 draft.declaration.defaultValue = reader.json(node)
             },
-            ConfigKey(
+            .choice(
                 "merge",
-                .choice(MergePolicy.allCases.map(\.rawValue)),
-                fallback: MergePolicy.latest.rawValue,
+                \.declaration.merge,
                 """
                 How a new value is combined with the known one. latest: the newest counts, embedded objects of a model member by \
                 member; replace: embedded objects as a whole; keep: the first; union: lists are joined; sum: numbers are added.
                 """
-            ) { node, draft, reader in
-                let words = MergePolicy.allCases.map(\.rawValue)
-                if let policy = reader.choice(node, of: words).flatMap(MergePolicy.init) {
-                    draft.declaration.merge = policy
-                }
-            },
-            ConfigKey(
+            ),
+            .choice(
                 "former",
-                .choice(FormerPolicy.allCases.map(\.rawValue)),
-                fallback: FormerPolicy.keep.rawValue,
+                \.declaration.former,
                 """
                 What happens to an object that this relation no longer names. keep: it is no longer linked. delete: it counts as \
                 deleted, for relations that always show all of their objects.
                 """
-            ) { node, draft, reader in
-                let words = FormerPolicy.allCases.map(\.rawValue)
-                if let policy = reader.choice(node, of: words).flatMap(FormerPolicy.init) {
-                    draft.declaration.former = policy
-                }
-            },
+            ),
         ] + checks
 }
 

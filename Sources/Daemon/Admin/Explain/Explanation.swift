@@ -214,33 +214,39 @@ package struct Explanation: AdminBody, Equatable {
     }
 }
 
-/// A request to `GET /explain`: a URL, and the request that would be sent for it.
-package struct ExplainQuestion: Sendable, Equatable {
-    static let parameters = [
-        AdminRoute.Parameter(
-            name: "url",
-            sentence: "A path as clients send it to Larder, or an absolute URL of Larder or of an upstream.",
+extension Explanation {
+    static let parameters: [AdminRoute.Parameter] = [
+        .init(
+            "url",
+            "A path as clients send it to Larder, or an absolute URL of Larder or of an upstream.",
             isRequired: true
         ),
-        AdminRoute.Parameter(
-            name: "header",
-            sentence: "A field of the request, as `Name: value`; may be repeated.",
-            isRepeatable: true
-        ),
-        AdminRoute.Parameter(name: "method", sentence: "The method; GET by default."),
-        AdminRoute.Parameter(name: "upstream", sentence: "The upstream, where several could be meant."),
+        .init("header", "A field of the request, as `Name: value`; may be repeated.", isRepeatable: true),
+        .init("method", "The method; GET by default."),
+        .init("upstream", "The upstream, where several could be meant."),
     ]
 
-    package var url: String
-    package var fields: [String]
-    package var method: String
-    package var upstream: String?
-
-    init(_ request: AdminRequest) throws(ProblemDocument) {
-        guard let url = request.value("url") else { throw .badRequest("url is missing: give the URL to explain") }
-        self.url = url
-        fields = request.query.filter { $0.name == "header" }.map(\.value)
-        method = request.value("method") ?? "GET"
-        upstream = request.value("upstream")
+    /// Explains the request that a request to `GET /explain` describes.
+    static func make(for request: AdminRequest, _ daemon: DaemonCore) async throws -> Explanation {
+        guard let url = request.value("url") else {
+            throw ProblemDocument.badRequest("url is missing: give the URL to explain")
+        }
+        let imagined: ImaginedRequest
+        do throws(ImaginedRequestError) {
+            imagined = try ImaginedRequest(
+                request.value("method") ?? "GET",
+                url,
+                fields: request.values("header"),
+                of: daemon.upstreams,
+                named: request.value("upstream"),
+                daemon.settings
+            )
+        } catch {
+            switch error {
+            case .unreadable: throw ProblemDocument.badRequest(error.description)
+            case .refused: throw ProblemDocument(422, error.description)
+            }
+        }
+        return try await daemon.proxy.explain(imagined)
     }
 }

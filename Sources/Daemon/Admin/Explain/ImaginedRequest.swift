@@ -11,15 +11,18 @@ package struct ImaginedRequest: Sendable {
     package let incoming: IncomingRequest
 
     /// - Parameters:
+    ///   - text: a URL, as `AskedURL` reads it.
     ///   - fields: as `Name: value`, in the order in which they would be sent.
-    ///   - limits: those of the daemon's listeners.
+    ///   - name: of the upstream, where the URL leaves a choice.
     package init(
         _ method: String,
-        _ url: AskedURL,
-        fields: [String],
-        limits: HTTPLimits,
-        listen: [Address]
+        _ text: String,
+        fields: [String] = [],
+        of upstreams: [ProxiedUpstream],
+        named name: String? = nil,
+        _ settings: Configuration
     ) throws(ImaginedRequestError) {
+        let url = try AskedURL(text, of: upstreams, at: settings.listen, named: name)
         guard FieldName.complaint(method) == nil else { throw .unreadable("\"\(method)\" is not a method") }
         var lines: [String] = []
         for field in fields {
@@ -38,8 +41,8 @@ package struct ImaginedRequest: Sendable {
         for line in lines { head += Array(line.utf8) + [0x0D, 0x0A] }
         head += [0x0D, 0x0A]
 
-        let parser = RequestParser(limits: limits)
-        let door = Self.door(of: url.upstream, listen)
+        let parser = RequestParser(limits: settings.httpLimits)
+        let door = Self.door(of: url.upstream, settings.listen)
         let outcome = head.withUnsafeMutableBufferPointer { buffer -> Result<ImaginedRequest, ImaginedRequestError> in
             guard let base = buffer.baseAddress else { return .failure(.unreadable("it is empty")) }
             switch parser.parse(base, count: buffer.count) {
@@ -92,9 +95,11 @@ package struct ImaginedRequest: Sendable {
     }
 }
 
-/// Why there is nothing to explain: the request is malformed, or would be refused before any look-up.
-package enum ImaginedRequestError: Error {
+/// Why there is nothing to explain.
+package enum ImaginedRequestError: Error, CustomStringConvertible {
+    /// The request is malformed, or its URL means no upstream.
     case unreadable(String)
+    /// It would be refused before any look-up.
     case refused(ProblemDocument)
 
     /// A sentence for the person who asked.
@@ -110,7 +115,7 @@ package enum ImaginedRequestError: Error {
 /// A URL as people hand it to `larder key` and `larder explain`: Larder's own address, the upstream's, or a path alone.
 ///
 /// It says which upstream is meant, and what a client would send to Larder for it.
-package struct AskedURL: Sendable {
+struct AskedURL: Sendable {
     let upstream: ProxiedUpstream
     /// Path and query as they come to Larder, the prefix before them.
     let target: String
@@ -123,22 +128,22 @@ package struct AskedURL: Sendable {
     /// - Parameters:
     ///   - listen: the addresses of upstreams that have none of their own.
     ///   - name: of the upstream, where the URL leaves a choice.
-    package init(_ text: String, of upstreams: [ProxiedUpstream], at listen: [Address], named name: String? = nil)
-        throws(AskedURLError)
+    init(_ text: String, of upstreams: [ProxiedUpstream], at listen: [Address], named name: String? = nil)
+        throws(ImaginedRequestError)
     {
         guard text.utf8.count <= Self.limit else {
-            throw AskedURLError("the URL is longer than \(Self.limit) bytes")
+            throw .unreadable("the URL is longer than \(Self.limit) bytes")
         }
         if let byte = text.utf8.first(where: { $0 <= 0x20 || $0 == 0x7F }) {
             let escape = FieldSyntax.percentEncoded(byte)
-            throw AskedURLError("the URL contains the byte 0x\(escape.dropFirst()); write it as \(escape)")
+            throw .unreadable("the URL contains the byte 0x\(escape.dropFirst()); write it as \(escape)")
         }
         guard !text.utf8.contains(0x23) else {
-            throw AskedURLError("the URL has a fragment, which is never sent; leave out what follows \"#\"")
+            throw .unreadable("the URL has a fragment, which is never sent; leave out what follows \"#\"")
         }
         let candidates = upstreams.filter { name == nil || $0.name == name }
         guard !candidates.isEmpty else {
-            throw AskedURLError("there is no upstream \"\(name ?? "")\"; the upstreams are \(Self.names(upstreams))")
+            throw .unreadable("there is no upstream \"\(name ?? "")\"; the upstreams are \(Self.names(upstreams))")
         }
         if text.hasPrefix("/") {
             let common = candidates.filter(\.settings.listen.isEmpty)
@@ -148,17 +153,17 @@ package struct AskedURL: Sendable {
             return
         }
         guard let mark = text.firstRange(of: "://") else {
-            throw AskedURLError("\"\(text)\" is not a URL; write a path such as \"/users/1\", or a URL with its scheme")
+            throw .unreadable("\"\(text)\" is not a URL; write a path such as \"/users/1\", or a URL with its scheme")
         }
         let scheme = text[..<mark.lowerBound].lowercased()
         guard scheme == "http" || scheme == "https" else {
-            throw AskedURLError("\"\(scheme)\" is not supported; a URL begins with http:// or https://")
+            throw .unreadable("\"\(scheme)\" is not supported; a URL begins with http:// or https://")
         }
         let rest = text[mark.upperBound...]
         let host = rest.prefix { $0 != "/" && $0 != "?" }
         let path = Self.rooted(rest[host.endIndex...])
         guard let asked = Authority(String(host)) else {
-            throw AskedURLError("\"\(host)\" is not a host with an optional port; a URL here has no user name either")
+            throw .unreadable("\"\(host)\" is not a host with an optional port; a URL here has no user name either")
         }
         if let found = try Self.upstream(at: scheme, asked, path, among: candidates) {
             (upstream, target) = found
@@ -166,7 +171,7 @@ package struct AskedURL: Sendable {
         } else {
             let served = Self.served(at: asked, candidates, listen)
             guard !served.isEmpty else {
-                throw AskedURLError(
+                throw .unreadable(
                     "neither Larder nor an upstream is at \(scheme)://\(host); upstreams are \(Self.names(upstreams))"
                 )
             }
@@ -184,7 +189,7 @@ package struct AskedURL: Sendable {
         _ asked: Authority,
         _ path: String,
         among upstreams: [ProxiedUpstream]
-    ) throws(AskedURLError) -> (ProxiedUpstream, String)? {
+    ) throws(ImaginedRequestError) -> (ProxiedUpstream, String)? {
         let there = upstreams.filter { upstream in
             let url = upstream.settings.url
             return url.scheme == scheme && url.host == asked.host
@@ -192,7 +197,7 @@ package struct AskedURL: Sendable {
         }
         let found = there.filter { isBelow(path, $0.settings.url.basePath) }
         if found.isEmpty, let upstream = there.first {
-            throw AskedURLError(
+            throw .unreadable(
                 "\(path) is outside of the base path of \(upstream.name), \(upstream.settings.url); no upstream is asked for it"
             )
         }
@@ -226,7 +231,7 @@ package struct AskedURL: Sendable {
     }
 
     /// The upstream with the longest prefix that a path has.
-    private static func owner(of path: String, among upstreams: [ProxiedUpstream]) throws(AskedURLError)
+    private static func owner(of path: String, among upstreams: [ProxiedUpstream]) throws(ImaginedRequestError)
         -> ProxiedUpstream
     {
         let found = upstreams.filter { isBelow(path, $0.settings.prefix) }
@@ -234,14 +239,14 @@ package struct AskedURL: Sendable {
         let best = found.filter { $0.settings.prefix.utf8.count == longest }
         guard let upstream = best.first else {
             let prefixes = upstreams.map { "\($0.settings.prefix) (\($0.name))" }.joined(separator: ", ")
-            throw AskedURLError("no upstream is configured for this path; prefixes are \(prefixes)")
+            throw .unreadable("no upstream is configured for this path; prefixes are \(prefixes)")
         }
         guard best.count == 1 else { throw ambiguous(best) }
         return upstream
     }
 
-    private static func ambiguous(_ upstreams: [ProxiedUpstream]) -> AskedURLError {
-        AskedURLError("the URL fits several upstreams: \(names(upstreams)); say which one")
+    private static func ambiguous(_ upstreams: [ProxiedUpstream]) -> ImaginedRequestError {
+        .unreadable("the URL fits several upstreams: \(names(upstreams)); say which one")
     }
 
     private static func names(_ upstreams: [ProxiedUpstream]) -> String {
@@ -259,13 +264,4 @@ package struct AskedURL: Sendable {
     private static func rooted(_ path: String) -> String { rooted(path[...]) }
 
     private static func standardPort(_ scheme: String) -> UInt16 { scheme == "https" ? 443 : 80 }
-}
-
-/// Why a URL means no upstream; a sentence for the person who asked.
-package struct AskedURLError: Error, Equatable, CustomStringConvertible {
-    package let description: String
-
-    init(_ description: String) {
-        self.description = description
-    }
 }

@@ -1,17 +1,17 @@
 import CachePolicy
 import EventLoops
 import HTTPSemantics
-import HTTPServer
+package import HTTPServer
 import Mapping
-import Proxy
+package import Proxy
 import Settings
-package import Store
+import Store
 
 extension ProxyCore {
     /// What would be done with a request, by the functions that would do it.
     ///
     /// Nothing is fetched, nothing counts as used, nothing is taken into memory, and no principal comes to be.
-    package func explain(_ imagined: ImaginedRequest) async throws(StoreError) -> Explanation {
+    func explain(_ imagined: ImaginedRequest) async throws(StoreError) -> Explanation {
         let incoming = imagined.incoming
         let (principal, label) = try await principals.find(incoming.parts.credentials, of: incoming.upstream)
         let message = incoming.live == nil ? imagined.request : imagined.request.plain
@@ -274,7 +274,7 @@ extension Explanation.NotStored {
 
 extension ProxiedUpstream {
     /// The names of the fields and parameters of a request that say whose data it asks for, and why they do.
-    func credentials(in request: Request) -> [(name: String, reason: String)] {
+    package func credentials(in request: Request) -> [(name: String, reason: String)] {
         var found: [(name: String, reason: String)] = []
         if let credential = settings.credential { found.append(("credential (\(credential.header))", "Larder's own")) }
         func add(_ name: String, _ reason: PrincipalFields.Reason?) {
@@ -290,7 +290,7 @@ extension ProxiedUpstream {
     }
 
     /// The names of its `OtherFields`.
-    func otherFields(in request: Request) -> [String] {
+    package func otherFields(in request: Request) -> [String] {
         var names: [String] = []
         for line in request.fields.withoutHopByHop().lines where role(of: line) == .other {
             if !names.contains(line.lowercasedName) { names.append(line.lowercasedName) }

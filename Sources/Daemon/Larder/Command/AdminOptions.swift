@@ -38,11 +38,20 @@ struct AdminOptions: ParsableArguments {
 
     func validate() throws { try GivenText.check(["--store": store, "--config": config]) }
 
-    /// Asks, and ends the command with a message if that fails.
+    /// Asks the daemon; gives the response's body.
     func ask(_ method: String, _ target: String, body: (any Encodable)? = nil) throws -> [UInt8] {
-        try orFail { () throws(AdminClientError) in
-            try client().send(method, target, body: body.map { AdminJSON.encode($0) })
-        }
+        try client().send(method, target, body: body.map { AdminJSON.encode($0) })
+    }
+
+    /// Asks the daemon, and shows its response.
+    func show<Value: Decodable>(
+        _ target: String,
+        as type: Value.Type,
+        method: String = "GET",
+        body: (any Encodable)? = nil,
+        _ text: (Value) -> String
+    ) throws {
+        try present(type, try ask(method, target, body: body), text)
     }
 
     /// What asks the daemon that is meant.
@@ -64,10 +73,7 @@ struct AdminOptions: ParsableArguments {
         do {
             return try AdminJSON.decode(type, from: bytes)
         } catch {
-            Terminal.complain(
-                "larder: the daemon's response is not what this version expects; --json shows it as it is"
-            )
-            throw ExitCode.failed
+            throw CommandFailure("the daemon's response is not what this version expects; --json shows it as it is")
         }
     }
 

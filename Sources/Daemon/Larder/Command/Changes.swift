@@ -105,11 +105,9 @@ struct Changes: ParsableCommand {
     private static let patience = 60
 
     private func listen() throws {
-        let client = try options.orFail { () throws(AdminClientError) in try options.client() }
+        let client = try options.client()
         let target = Target.make(["changes"], filter + [("since", since.map { "\($0)" })])
-        var position = try options.orFail { () throws(AdminClientError) in
-            try client.listen(target, silence: Self.patience, each: show)
-        }
+        var position = try client.listen(target, silence: Self.patience, each: show)
         var failures = 0
         while true {
             do throws(AdminClientError) {

@@ -39,7 +39,7 @@ struct Check: ParsableCommand {
         var source = source
         source.config = source.config ?? file
         let file = try source.file(ConfigOverrides(), environment: environment)
-        let hasErrors = file.diagnostics.contains { $0.severity == .error }
+        let hasErrors = !file.errors.isEmpty
         if json {
             Terminal.out(AdminJSON.encode(Report(file.diagnostics), isPretty: true))
         } else {

@@ -83,8 +83,7 @@ struct Clean: ParsableCommand {
         if !dryRun, !yes, !options.json, Terminal.isInteractive {
             let preview = try options.decode(CleanResponse.self, try perform(dryRun: true))
             guard Terminal.isConfirmed("This removes \(Self.text(preview)). Go on?") else {
-                Terminal.complain("larder: nothing was removed")
-                throw ExitCode.failed
+                throw CommandFailure("nothing was removed")
             }
         }
         try options.present(CleanResponse.self, try perform(dryRun: dryRun)) { response in
@@ -98,35 +97,30 @@ struct Clean: ParsableCommand {
 
     /// Has the daemon do it, and shows its progress; gives its last event.
     private func perform(dryRun: Bool) throws -> [UInt8] {
-        let (isShown, options) = (!options.json && isatty(2) == 1, options)
-        let body = try request(dryRun: dryRun)
-        return try options.orFail { () throws(AdminClientError) in
-            let client = try options.client()
-            var result: [UInt8]?
-            var failure: AdminClientError?
-            defer { if isShown { Terminal.progress("") } }
-            _ = try client.listen("/clean", body: AdminJSON.encode(body)) { event in
-                switch event.name {
-                case "done": result = Array(event.data.utf8)
-                case "error": failure = AdminClientError(problem: Array(event.data.utf8))
-                case "progress" where isShown:
-                    guard let count = try? options.decode(CountResponse.self, Array(event.data.utf8)) else { return }
-                    Terminal.progress(
-                        "\(dryRun ? "found" : "removed") \(Self.text(count.objects, count.models, count.documents, count.bytes)) so far"
-                    )
-                default: break
-                }
-            }
-            if let failure { throw failure }
-            guard let result else {
-                throw AdminClientError(
-                    dryRun
-                        ? "the connection to \(client.address) ended before all was counted"
-                        : "the connection to \(client.address) ended before all was removed; the rest is still there"
+        let isShown = !options.json && isatty(2) == 1
+        let client = try options.client()
+        var result: [UInt8]?
+        var failure: AdminClientError?
+        defer { if isShown { Terminal.progress("") } }
+        _ = try client.listen("/clean", body: AdminJSON.encode(try request(dryRun: dryRun))) { event in
+            switch event.name {
+            case "done": result = Array(event.data.utf8)
+            case "error": failure = AdminClientError(problem: Array(event.data.utf8))
+            case "progress" where isShown:
+                guard let count = try? options.decode(CountResponse.self, Array(event.data.utf8)) else { return }
+                Terminal.progress(
+                    "\(dryRun ? "found" : "removed") \(Self.text(count.objects, count.models, count.documents, count.bytes)) so far"
                 )
+            default: break
             }
-            return result
         }
+        if let failure { throw failure }
+        if let result { return result }
+        throw CommandFailure(
+            dryRun
+                ? "the connection to \(client.address) ended before all was counted"
+                : "the connection to \(client.address) ended before all was removed; the rest is still there"
+        )
     }
 
     private static func text(_ response: CleanResponse) -> String {

@@ -1,5 +1,7 @@
 import ArgumentParser
 import Foundation
+import Mapping
+import Proxy
 import Settings
 
 /// Where the settings come from: a file, a preset, or a URL alone.
@@ -58,9 +60,8 @@ struct ConfigOptions: ParsableArguments {
     /// Reads and checks what was named; mistakes are printed and end the command.
     func settings() throws -> Configuration {
         let file = try file(ConfigOverrides(), environment: Environment.variables)
-        let errors = file.diagnostics.filter { $0.severity == .error }
-        for diagnostic in errors { Terminal.complain(diagnostic.description) }
-        guard errors.isEmpty else { throw ExitCode.badConfig }
+        for diagnostic in file.errors { Terminal.complain(diagnostic.description) }
+        guard file.errors.isEmpty else { throw ExitCode.badConfig }
         return file.settings
     }
 
@@ -86,6 +87,22 @@ struct ConfigOptions: ParsableArguments {
 
     private static func folders(_ environment: [String: String]) -> [String] {
         Defaults(environment: environment).configFolders
+    }
+}
+
+extension ConfigFile {
+    /// The settings; warnings are printed, errors end the command.
+    func usable() throws -> Configuration {
+        for diagnostic in diagnostics { Terminal.complain(diagnostic.description) }
+        guard errors.isEmpty else { throw ExitCode.badConfig }
+        return settings
+    }
+}
+
+extension Configuration {
+    /// Its upstreams with their rules compiled.
+    var compiledUpstreams: [ProxiedUpstream] {
+        get throws { try upstreams.enumerated().map { ProxiedUpstream(index: $0, try CompiledUpstream($1)) } }
     }
 }
 
@@ -137,4 +154,32 @@ enum GivenText {
 /// The environment variables of this process.
 enum Environment {
     static var variables: [String: String] { ProcessInfo.processInfo.environment }
+}
+
+extension CompletionKind {
+    /// Names that are found out when they are asked for, by the environment.
+    static func names(_ find: @escaping @Sendable ([String: String]) -> [String]) -> CompletionKind {
+        .custom { (_: [String], _: Int, prefix: String) in
+            find(Environment.variables).filter { $0.hasPrefix(prefix) }
+        }
+    }
+
+    /// The models of the config that the daemon reads.
+    static let models = names { environment in
+        Set(usualSettings(environment).upstreams.flatMap { $0.models.map(\.name) }).sorted()
+    }
+
+    /// The upstreams of that config.
+    static let upstreams = names { usualSettings($0).upstreams.map(\.name) }
+
+    /// The paths of that config's routes.
+    static let routes = names { environment in
+        Set(usualSettings(environment).upstreams.flatMap { $0.routes.map(\.declaration.path) }).sorted()
+    }
+
+    /// What a command line says of another config is not looked at: completions come while it is being typed.
+    private static func usualSettings(_ environment: [String: String]) -> Configuration {
+        ConfigOptions.usualPath(environment: environment)
+            .map { ConfigFile.read($0, environment: environment).settings } ?? Configuration()
+    }
 }

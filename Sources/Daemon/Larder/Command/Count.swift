@@ -16,7 +16,7 @@ struct Count: ParsableCommand {
     @OptionGroup var options: AdminOptions
 
     func run() throws {
-        try options.present(CountResponse.self, try options.ask("GET", "/count")) { $0.text }
+        try options.show("/count", as: CountResponse.self) { $0.text }
     }
 }
 

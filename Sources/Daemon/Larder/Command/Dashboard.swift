@@ -28,10 +28,9 @@ struct Dashboard: ParsableCommand {
     func run() throws {
         let response = try options.decode(LoginCodeResponse.self, try options.ask("POST", "/login/codes"))
         guard let page = try page(response) else {
-            Terminal.complain(
-                "larder: the daemon's admin side listens on a Unix socket only, which no browser can open: give it a TCP address as well, such as `admin: 127.0.0.1:8788`"
+            throw CommandFailure(
+                "the daemon's admin side listens on a Unix socket only, which no browser can open: give it a TCP address as well, such as `admin: 127.0.0.1:8788`"
             )
-            throw ExitCode.failed
         }
         let link = "\(page)#login=\(response.code)"
         if options.json { return Terminal.out(#"{"url": "\#(link)"}"#) }
@@ -44,7 +43,7 @@ struct Dashboard: ParsableCommand {
 
     /// Where this command reaches the daemon; over a Unix socket, what the daemon says.
     private func page(_ response: LoginCodeResponse) throws -> String? {
-        switch try options.orFail({ () throws(AdminClientError) in try options.client().address }) {
+        switch try options.client().address {
         case .unix: response.url
         case .tcp("0.0.0.0", let port), .tcp("::", let port), .tcp("[::]", let port): "http://127.0.0.1:\(port)/"
         case let address: "http://\(address)/"

@@ -37,7 +37,7 @@ struct Explain: ParsableCommand {
 
     func run() throws {
         let query = [("url", url), ("method", method), ("upstream", upstream)] + fields.header.map { ("header", $0) }
-        try options.present(Explanation.self, try options.ask("GET", Target.make(["explain"], query))) { $0.text }
+        try options.show(Target.make(["explain"], query), as: Explanation.self) { $0.text }
     }
 }
 

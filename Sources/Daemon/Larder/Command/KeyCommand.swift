@@ -1,5 +1,7 @@
 import Admin
 import ArgumentParser
+import CachePolicy
+import Mapping
 import Proxy
 import Settings
 
@@ -30,30 +32,93 @@ struct KeyCommand: ParsableCommand {
     func validate() throws { try GivenText.require(["URL": url]) }
 
     func run() throws {
-        let facts = try facts(source.settings())
-        if json { Terminal.out(AdminJSON.encode(facts.response, isPretty: true)) } else { Terminal.out(facts.text) }
+        let settings = try source.settings()
+        let facts = KeyFacts(
+            try ImaginedRequest("GET", url, fields: fields.header, of: try settings.compiledUpstreams, settings)
+        )
+        if json { Terminal.out(AdminJSON.encode(facts, isPretty: true)) } else { Terminal.out(facts.text) }
+    }
+}
+
+/// A cache key, and what of a request takes part in it.
+private struct KeyFacts: Encodable {
+    var upstream: String
+    /// What goes upstream, as spelled, credentials replaced.
+    var sent: String
+    var key: String
+    var principal: Fields
+    /// The credentials that count, and why they do.
+    var counted: [Counted]
+    /// Fields that distinguish clients only where a response is private or must be revalidated.
+    var others: [String]
+    var context: Fields
+    var rules: [Rule]
+
+    /// The fields that may take part, as configured, and what this request has of them.
+    struct Fields: Encodable {
+        var fields: [String]
+        var given: [String]
     }
 
-    /// The parts of the key; a wrong URL or field ends the command.
-    private func facts(_ settings: Configuration) throws -> KeyFacts {
-        do {
-            let upstreams = try settings.upstreams.enumerated().map { index, upstream in
-                ProxiedUpstream(index: index, try CompiledUpstream(upstream))
-            }
-            let url = try AskedURL(url, of: upstreams, at: settings.listen)
-            let imagined = try ImaginedRequest(
-                "GET",
-                url,
-                fields: fields.header,
-                limits: settings.httpLimits,
-                listen: settings.listen
-            )
-            return KeyFacts(imagined)
-        } catch let error as AskedURLError {
-            Terminal.complain("larder: \(error.description)")
-        } catch let error as ImaginedRequestError {
-            Terminal.complain("larder: \(error.description)")
+    struct Counted: Encodable {
+        var name: String
+        var why: String
+    }
+
+    struct Rule: Encodable {
+        var path: String
+        var method: String?
+        var sort: Bool
+        var ignore: [String]
+    }
+
+    init(_ imagined: ImaginedRequest) {
+        let (incoming, upstream) = (imagined.incoming, imagined.incoming.upstream)
+        let settings = upstream.settings
+        self.upstream = upstream.name
+        sent = upstream.url(of: upstream.principal.redacted(url: incoming.target))
+        key = incoming.parts.url
+        counted = upstream.credentials(in: imagined.request).map { Counted(name: $0.name, why: $0.reason) }
+        principal = Fields(fields: settings.principal, given: counted.map(\.name))
+        others = upstream.otherFields(in: imagined.request)
+        context = Fields(
+            fields: settings.context,
+            given: incoming.parts.context.split(separator: "\n").map(String.init)
+        )
+        // The rule for caching, and the one for the body of a good response, which may be another.
+        let matches = [nil, 200].compactMap { status in
+            upstream.rules.route(method: "GET", path: incoming.route, status: status)?.index
         }
-        throw ExitCode.failed
+        rules = matches.enumerated().filter { !matches[..<$0.offset].contains($0.element) }.map {
+            let route = settings.routes[$0.element]
+            return Rule(
+                path: route.declaration.path,
+                method: route.declaration.method,
+                sort: route.overrides.key.sort,
+                ignore: route.overrides.key.ignore
+            )
+        }
+    }
+
+    /// A line for each part.
+    var text: String {
+        let credentials = counted.map { "\($0.name) (\($0.why))" }.joined(separator: ", ")
+        var lines = [
+            "upstream   \(upstream)", "sent       \(sent)", "key        \(key)",
+            "principal  \(counted.isEmpty ? "anonymous" : credentials)  (of \(principal.fields.joined(separator: ", ")))",
+            "others     \(others.isEmpty ? "none" : others.joined(separator: ", "))"
+                + "  (count where a response is private or must be revalidated)",
+            "context    \(context.given.isEmpty ? "none" : context.given.joined(separator: ", "))"
+                + "  (of \(context.fields.joined(separator: ", ")), and what Vary names)",
+        ]
+        lines += rules.isEmpty ? ["rule       none"] : rules.map { "rule       \(Self.text($0))" }
+        return lines.joined(separator: "\n")
+    }
+
+    private static func text(_ rule: Rule) -> String {
+        var words = [rule.method, rule.path].compactMap(\.self)
+        if rule.sort { words.append("key: parameters sorted") }
+        if !rule.ignore.isEmpty { words.append("key: without \(rule.ignore.joined(separator: ", "))") }
+        return words.joined(separator: "  ")
     }
 }

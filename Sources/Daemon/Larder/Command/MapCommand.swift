@@ -89,26 +89,13 @@ struct MapCommand: ParsableCommand {
 
     func run() throws {
         let settings = try source.settings()
-        let upstreams = try settings.upstreams.enumerated().map { index, upstream in
-            ProxiedUpstream(index: index, try CompiledUpstream(upstream))
-        }
-        let (upstream, rule, context) = try reading(upstreams, settings)
+        let (upstream, rule, context) = try reading(try settings.compiledUpstreams, settings)
         let body = try input()
         let names = try names(rule, upstream.mapper)
         let synthetic = defaults ? [] : try syntheticPointers()
         if reverse {
-            do throws(UnmapError) {
-                let result = try upstream.mapper.unmap(
-                    body,
-                    as: rule,
-                    members: names,
-                    synthetic: synthetic
-                )
-                show(result.body, result.warnings, synthetic: [])
-            } catch {
-                Terminal.complain("larder: \(error.description)")
-                throw ExitCode.failed
-            }
+            let result = try upstream.mapper.unmap(body, as: rule, members: names, synthetic: synthetic)
+            show(result.body, result.warnings, synthetic: [])
         } else {
             let result = upstream.mapper.map(body, as: rule, in: context, members: names)
             let others = identityWarnings(of: body, rule, context, upstream)
@@ -130,40 +117,31 @@ struct MapCommand: ParsableCommand {
             }
             return (owner, BodyRule(model: model, isList: list), .none)
         }
-        do {
-            let asked = try AskedURL(url ?? "", of: upstreams, at: settings.listen)
-            let imagined = try ImaginedRequest(
-                "GET",
-                asked,
-                fields: [],
-                limits: settings.httpLimits,
-                listen: settings.listen
-            )
-            let incoming = imagined.incoming
-            let subject = RouteSubject(
-                method: "GET",
-                path: incoming.route,
-                query: ProxiedUpstream.query(ofURL: incoming.target),
-                status: status,
-                contentType: "application/json"
-            )
-            guard let match = incoming.upstream.rules.body(subject) else {
-                throw ValidationError(
-                    "no route says what \(incoming.route) holds; see: larder route GET \(url ?? "") --status \(status)"
-                )
-            }
-            let context = MappingContext(
-                url: incoming.parts.url,
-                captures: match.captures,
-                bound: match.bound,
-                fields: fields
-            )
-            return (incoming.upstream, match.rule, context)
-        } catch let error as AskedURLError {
-            throw ValidationError(error.description)
-        } catch let error as ImaginedRequestError {
+        let incoming: IncomingRequest
+        do throws(ImaginedRequestError) {
+            incoming = try ImaginedRequest("GET", url ?? "", of: upstreams, settings).incoming
+        } catch {
             throw ValidationError(error.description)
         }
+        let subject = RouteSubject(
+            method: "GET",
+            path: incoming.route,
+            query: ProxiedUpstream.query(ofURL: incoming.target),
+            status: status,
+            contentType: "application/json"
+        )
+        guard let match = incoming.upstream.rules.body(subject) else {
+            throw ValidationError(
+                "no route says what \(incoming.route) holds; see: larder route GET \(url ?? "") --status \(status)"
+            )
+        }
+        let context = MappingContext(
+            url: incoming.parts.url,
+            captures: match.captures,
+            bound: match.bound,
+            fields: fields
+        )
+        return (incoming.upstream, match.rule, context)
     }
 
     /// The response's fields; of several lines with one name the first counts, as in the daemon.
@@ -213,19 +191,12 @@ struct MapCommand: ParsableCommand {
     }
 
     private func input() throws -> [UInt8] {
-        let bytes: [UInt8]
-        do {
-            bytes =
-                file == "-"
-                ? try ConfigBytes.readStandardInput(limit: Self.limit)
-                : try ConfigBytes.read(file, limit: Self.limit).bytes
-        } catch {
-            Terminal.complain("larder: \(error)")
-            throw ExitCode.failed
-        }
+        let bytes =
+            file == "-"
+            ? try ConfigBytes.readStandardInput(limit: Self.limit)
+            : try ConfigBytes.read(file, limit: Self.limit).bytes
         guard !bytes.isEmpty else {
-            Terminal.complain("larder: \(file == "-" ? "standard input" : file) is empty: there is nothing to map")
-            throw ExitCode.failed
+            throw CommandFailure("\(file == "-" ? "standard input" : file) is empty: there is nothing to map")
         }
         return bytes
     }

@@ -23,12 +23,7 @@ struct ModeCommand: ParsableCommand {
     @OptionGroup var options: AdminOptions
 
     func run() throws {
-        let response =
-            if let mode {
-                try options.ask("PUT", "/mode", body: ModeResponse(mode: mode.rawValue))
-            } else {
-                try options.ask("GET", "/mode")
-            }
-        try options.present(ModeResponse.self, response) { $0.mode }
+        let body = mode.map { ModeResponse(mode: $0.rawValue) }
+        try options.show("/mode", as: ModeResponse.self, method: mode == nil ? "GET" : "PUT", body: body) { $0.mode }
     }
 }

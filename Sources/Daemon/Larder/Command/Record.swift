@@ -44,7 +44,7 @@ struct Record: ParsableCommand {
         var role = RecordingRole()
         role.target = (target, config)
         var summary = RecordingSummary()
-        _ = try orComplain { try runDaemon(settings, role: role, ended: { summary = $0.summary ?? summary }) }
+        try orComplain { try runDaemon(settings, role: role, ended: { summary = $0.summary ?? summary }) }
         if json {
             Terminal.out(summary.json(folder: target.path).text)
         } else {

@@ -46,7 +46,7 @@ struct Replay: ParsableCommand {
         if !json {
             role.missed = { miss in ReplayReport(missing: [miss], unused: []).lines.forEach(Terminal.complain) }
         }
-        throw ExitCode(try orComplain { try runDaemon(settings, role: role) })
+        try orComplain { try runDaemon(settings, role: role) }
     }
 }
 

@@ -55,47 +55,41 @@ struct RouteCommand: ParsableCommand {
 
     func run() throws {
         let settings = try source.settings()
-        do {
-            let upstreams = try settings.upstreams.enumerated().map { index, upstream in
-                ProxiedUpstream(index: index, try CompiledUpstream(upstream))
-            }
-            let asked = try AskedURL(url, of: upstreams, at: settings.listen)
-            let imagined = try ImaginedRequest(
-                method.uppercased(),
-                asked,
-                fields: [],
-                limits: settings.httpLimits,
-                listen: settings.listen
-            )
-            let facts = RouteFacts(imagined, status: status, contentType: contentType.lowercased(), others: others)
-            if json { Terminal.out(AdminJSON.encode(facts.response, isPretty: true)) } else { Terminal.out(facts.text) }
-        } catch let error as AskedURLError {
-            Terminal.complain("larder: \(error.description)")
-            throw ExitCode.failed
-        } catch let error as ImaginedRequestError {
-            Terminal.complain("larder: \(error.description)")
-            throw ExitCode.failed
-        }
+        let imagined = try ImaginedRequest(method.uppercased(), url, of: try settings.compiledUpstreams, settings)
+        let facts = RouteFacts(imagined, status: status, contentType: contentType.lowercased(), others: others)
+        if json { Terminal.out(AdminJSON.encode(facts, isPretty: true)) } else { Terminal.out(facts.text) }
     }
 }
 
 /// Which rule applies to a request and its response, and why the nearest others do not.
-struct RouteFacts {
-    /// One rule, and why it does not apply; nil where it does.
-    struct Rule {
-        let route: Configuration.Route
-        let misfit: String?
-    }
-
-    let upstream: String
-    let path: String
-    let status: Int
+private struct RouteFacts: Encodable {
+    var upstream: String
+    var path: String
+    var status: Int
+    /// `errors` where the rules are those for errors, else `routes`.
+    var table: String
     /// What the path's captures matched.
-    let captures: [(name: String, value: String)]
+    var captures: [String: String]
     /// The rule that applies first, if one does, then others.
-    let rules: [Rule]
-    /// Whether the rules are those for errors.
-    let areErrors: Bool
+    var rules: [Rule]
+
+    struct Rule: Encodable {
+        var path: String
+        var method: String?
+        var model: String?
+        var applies: Bool
+        /// Why it does not apply.
+        var reason: String?
+        /// The rule in a line, for people.
+        let text: String
+
+        enum CodingKeys: CodingKey { case path, method, model, applies, reason }
+
+        init(_ route: Configuration.Route, reason: String?) {
+            (path, method, model) = (route.declaration.path, route.declaration.method, route.bodyText)
+            (applies, self.reason, text) = (reason == nil, reason, route.text)
+        }
+    }
 
     /// - Parameter others: how many rules that do not apply are shown.
     init(_ imagined: ImaginedRequest, status: Int, contentType: String, others: Int) {
@@ -109,70 +103,31 @@ struct RouteFacts {
         )
         let (routes, errors) = upstream.rules.verdicts(on: subject)
         // As in the daemon: the rules for errors count only if no route applies.
-        areErrors = routes.first.map { $0.misfit != nil } ?? true && !errors.isEmpty
+        let areErrors = routes.first.map { $0.misfit != nil } ?? true && !errors.isEmpty
         let verdicts = areErrors ? errors : routes
         let declared = areErrors ? upstream.settings.errors : upstream.settings.routes
         let applying = verdicts.prefix { $0.misfit == nil }.count
-        self.upstream = upstream.name
-        path = incoming.route
-        self.status = status
-        captures =
-            upstream.rules.body(subject).map { $0.captures.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } } ?? []
+        (self.upstream, path, self.status) = (upstream.name, incoming.route, status)
+        table = areErrors ? "errors" : "routes"
+        captures = upstream.rules.body(subject)?.captures ?? [:]
         rules = verdicts.prefix(applying + others).map { verdict in
-            Rule(route: declared[verdict.index], misfit: verdict.misfit.map { Self.text($0, declared) })
+            Rule(declared[verdict.index], reason: verdict.misfit.map { Self.text($0, declared) })
         }
-    }
-
-    /// For programs.
-    struct Response: Encodable {
-        var upstream: String
-        var path: String
-        var status: Int
-        var table: String
-        var captures: [String: String]
-        var rules: [Rule]
-
-        struct Rule: Encodable {
-            var path: String
-            var method: String?
-            var model: String?
-            var applies: Bool
-            var reason: String?
-        }
-    }
-
-    var response: Response {
-        Response(
-            upstream: upstream,
-            path: path,
-            status: status,
-            table: areErrors ? "errors" : "routes",
-            captures: Dictionary(captures.map { ($0.name, $0.value) }) { first, _ in first },
-            rules: rules.map {
-                .init(
-                    path: $0.route.declaration.path,
-                    method: $0.route.declaration.method,
-                    model: $0.route.bodyText,
-                    applies: $0.misfit == nil,
-                    reason: $0.misfit
-                )
-            }
-        )
     }
 
     /// A line for each rule.
     var text: String {
         var lines = ["upstream  \(upstream)", "path      \(path)"]
-        if let winner = rules.first, winner.misfit == nil {
-            lines.append("\(areErrors ? "error " : "route ")    \(winner.route.text)")
-            lines += captures.map { "          {\($0.name)} is \"\($0.value)\"" }
+        if let winner = rules.first, winner.applies {
+            lines.append("\(table == "errors" ? "error " : "route ")    \(winner.text)")
+            lines += captures.sorted { $0.key < $1.key }.map { "          {\($0.key)} is \"\($0.value)\"" }
         } else {
             lines.append("route     none: the response is stored as a document without objects")
         }
-        let others = rules.filter { $0.misfit != nil }
+        let others = rules.filter { !$0.applies }
         if !others.isEmpty {
             var table = TextTable(columns: [("does not apply", .left), ("because", .left)])
-            table.rows = others.map { [$0.route.text, $0.misfit ?? ""] }
+            table.rows = others.map { [$0.text, $0.reason ?? ""] }
             lines += ["", table.text]
         }
         return lines.joined(separator: "\n")

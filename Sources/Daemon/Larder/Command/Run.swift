@@ -74,7 +74,7 @@ struct Run: ParsableCommand {
         settings.store.path = store.store
         let child = ChildCommand(command)
         var (summary, report): (RecordingSummary?, ReplayReport?) = (nil, nil)
-        _ = try orComplain {
+        try orComplain {
             try runDaemon(
                 settings,
                 role: plan.role,

@@ -87,30 +87,25 @@ struct SQLCommand: ParsableCommand {
                 show(try reader.views(within: limit))
             }
         } catch {
-            Terminal.complain("larder: \(complaint(about: error, reader))")
-            throw ExitCode.failed
+            throw CommandFailure(complaint(about: error, reader))
         }
     }
 
     private var limit: Duration? { timeout == .zero ? nil : timeout }
 
     private func opened() throws -> StoreReader {
-        let finder = DaemonFinder(store: store, config: config, environment: Environment.variables)
-        do {
-            let paths = try finder.stores()
-            guard let path = paths.first(where: { access($0, F_OK) == 0 || errno == EACCES }) else {
-                let places = paths.map(\.printable).joined(separator: " and no ")
-                throw AdminClientError(
-                    "there is no store yet: no \(places); `larder serve` makes one, --store FILE names another"
-                )
-            }
-            return try StoreReader(path: path)
-        } catch let error as AdminClientError {
-            Terminal.complain("larder: \(error.description)")
-        } catch let error as StoreError {
-            Terminal.complain("larder: \(error.description.printable)")
+        let paths = try DaemonFinder(store: store, config: config, environment: Environment.variables).stores()
+        guard let path = paths.first(where: { access($0, F_OK) == 0 || errno == EACCES }) else {
+            let places = paths.map(\.printable).joined(separator: " and no ")
+            throw CommandFailure(
+                "there is no store yet: no \(places); `larder serve` makes one, --store FILE names another"
+            )
         }
-        throw ExitCode.failed
+        do throws(StoreError) {
+            return try StoreReader(path: path)
+        } catch {
+            throw CommandFailure(error.description.printable)
+        }
     }
 
     /// What went wrong, and what to write instead where that is known.

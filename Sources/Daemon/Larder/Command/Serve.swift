@@ -110,7 +110,7 @@ struct Serve: ParsableCommand {
             settings,
             environment: Environment.variables
         )
-        throw ExitCode(try runDaemon(settings, role: role, logForm: form))
+        try runDaemon(settings, role: role, logForm: form)
     }
 
     /// The settings; warnings are printed, errors end the command.
@@ -139,3 +139,37 @@ struct Serve: ParsableCommand {
 extension Configuration.Mode: ExpressibleByArgument {}
 extension Configuration.Log.Level: ExpressibleByArgument {}
 extension Configuration.AccessLog.Format: ExpressibleByArgument {}
+
+/// Where a daemon listens, for the commands that start one for a recording.
+struct ServeOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Where programs reach it: HOST:PORT or unix:PATH; may be repeated. (default: 127.0.0.1:8787)",
+            valueName: "addr"
+        ),
+        transform: Address.option
+    )
+    var listen: [Address] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Where the admin side listens; may be repeated. (default: 127.0.0.1:8788)",
+            valueName: "addr"
+        ),
+        transform: Address.option
+    )
+    var admin: [Address] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "The file in which objects and responses are kept. (default: a temporary one)",
+            valueName: "file"
+        ),
+        completion: .file()
+    )
+    var store: String?
+
+    func validate() throws { try GivenText.check(["--store": store]) }
+
+    var overrides: ConfigOverrides { ConfigOverrides(listen: listen, admin: admin, storePath: store) }
+}

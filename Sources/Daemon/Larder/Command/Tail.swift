@@ -40,20 +40,16 @@ struct Tail: ParsableCommand {
     func run() throws {
         // Who ends it has seen enough: that is no failure.
         for number in [SIGINT, SIGTERM] { signal(number) { _ in _exit(0) } }
-        let client = try options.orFail { () throws(AdminClientError) in try options.client() }
-        let page = try options.orFail { () throws(AdminClientError) in
-            try client.send("GET", Target.make(["requests"], [("limit", "\(max(1, lines))")]))
-        }
+        let client = try options.client()
+        let page = try client.send("GET", Target.make(["requests"], [("limit", "\(max(1, lines))")]))
         let last = try options.decode(RequestsResponse.self, page)
         let colours = Terminal.hasColours(on: 1)
         if lines > 0 { last.requests.forEach { show($0, colours) } }
         let target = Target.make(["requests"], [("follow", "true"), ("after", "\(last.next)")])
-        _ = try options.orFail { () throws(AdminClientError) in
-            try client.listen(target, silence: Self.patience) { event in
-                take(event, colours)
-                // The reader of the output has gone (`| head`).
-                if Terminal.isClosed { Glibc.exit(0) }
-            }
+        _ = try client.listen(target, silence: Self.patience) { event in
+            take(event, colours)
+            // The reader of the output has gone (`| head`).
+            if Terminal.isClosed { Glibc.exit(0) }
         }
         Terminal.complain("larder: the daemon at \(client.address) has ended")
     }

@@ -10,6 +10,13 @@ extension ExitCode {
     static let badConfig = ExitCode(78)
 }
 
+/// What a command could not do, and what to do about it; `main` prints it behind `larder: `.
+struct CommandFailure: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
 /// Writing for people and programs, past the buffers that hold lines back.
 enum Terminal {
     /// A line for whoever reads the result.

@@ -25,12 +25,12 @@ final class LarderDaemon {
     private let log: Logger
     private let notifier: SystemdNotifier
     private let loops: Loops
-    private let parts: Parts
+    private let core: DaemonCore
     private let data: Server
     private let admin: Server
     private var signals: [EventSignal] = []
     private var timers: [EventTimer] = []
-    private let ending = Ending()
+    private var isStopping = false
     private let accessLog: AccessLog?
     private let recordings: RecordingParts
     /// Who hears of signals first, and takes those that are not for the daemon.
@@ -68,25 +68,24 @@ final class LarderDaemon {
         notifier = SystemdNotifier(environment: environment)
         let inherited = try ListenDescriptors.take(environment: environment)
         loops = try Loops(workers: settings.workers ?? min(4, max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))))
-        parts = try Parts(
+        core = try DaemonCore(
             settings,
+            version: Version.text,
             workers: loops.workers.count,
             upstreamLoop: loops.upstream,
             adminLoop: loops.admin,
             log: log,
             asksUpstreams: role.asksUpstreams
         )
-        recordings = try RecordingParts(role, parts, log: log)
-        parts.recordingSwitch.set((recordings.replayer, recordings.made))
-
-        accessLog = Self.accessLog(settings.accessLog, form: logForm, parts, log)
-
-        let (parts, loops, log, interceptor) = (parts, loops, log, recordings.interceptor)
+        recordings = try RecordingParts(role, core, log: log)
+        let (core, loops, log, recordings) = (core, loops, log, recordings)
+        core.setState { ($0.replayer, $0.recordings) = (recordings.replayer, recordings.made) }
+        accessLog = Self.accessLog(settings.accessLog, form: logForm, core, log)
         let notice: @Sendable (HTTPNotice) -> Void = { notice in
             let details = notice.details.reduce(into: Logger.Metadata()) { $0[$1.key] = "\($1.value)" }
             log.log(level: notice.level == .error ? .error : .warning, "\(notice.message)", metadata: details)
         }
-        let meters = loops.workers.indices.map { parts.metrics.worker($0) }
+        let meters = loops.workers.indices.map { core.metrics.worker($0) }
         var limits = settings.httpLimits
         let descriptors = DescriptorLimit.raised()
         limits.maxConnections = DescriptorLimit.connections(
@@ -104,14 +103,14 @@ final class LarderDaemon {
         }
         data = Server(loops: loops.workers, limits: limits, notice: notice, meters: meters) { index in
             ProxyHandler(
-                upstreams: parts.upstreams,
-                proxy: parts.proxy,
+                upstreams: core.upstreams,
+                proxy: core.proxy,
                 loop: loops.workers[index],
-                metrics: parts.metrics.worker(index),
-                interceptor: interceptor
+                metrics: core.metrics.worker(index),
+                interceptor: recordings.interceptor
             )
         }
-        let service = AdminService(context: parts, token: parts.token)
+        let service = AdminService(core)
         let hosts = settings.upstreams.flatMap(\.hosts)
         // A copy of a store may be as large as the store; other bodies are bounded by the admin side itself.
         var adminLimits = HTTPLimits()
@@ -128,13 +127,13 @@ final class LarderDaemon {
     private static func accessLog(
         _ settings: Configuration.AccessLog,
         form: LogForm,
-        _ parts: Parts,
+        _ core: DaemonCore,
         _ log: Logger
     ) -> AccessLog? {
         guard settings.format != .off, settings != Configuration.AccessLog() else { return nil }
-        let metrics = parts.metrics
+        let metrics = core.metrics
         let accessLog = AccessLog(settings, form: form, log: log) { metrics.accessLogDropped.add(UInt64($0)) }
-        parts.requests.setSink { accessLog.write($0) }
+        core.requests.setSink { accessLog.write($0) }
         return accessLog
     }
 
@@ -156,7 +155,7 @@ final class LarderDaemon {
             if !upstream.prefix.isEmpty { metadata["prefix"] = "\(upstream.prefix)" }
             log.info("upstream", metadata: metadata)
         }
-        let (store, path, log) = (parts.store, settings.store.path ?? "", log)
+        let (store, path, log) = (core.store, settings.store.path ?? "", log)
         Task {
             guard let count = try? await store.count() else { return }
             log.info(
@@ -184,8 +183,9 @@ final class LarderDaemon {
             admins += try admin.listen(on: ListenAddress(address))
         }
         announce("admin on", admins)
-        if let first = admins.first { parts.store.announce(admin: "\(first)") }
-        parts.browserAddress.withLock { $0 = admins.lazy.compactMap(\.forBrowsers).first }
+        if let first = admins.first { core.store.announce(admin: "\(first)") }
+        let browserAddress = admins.lazy.compactMap(\.forBrowsers).first
+        core.setState { $0.browserAddress = browserAddress }
         let own = settings.upstreams.flatMap(\.listen)
         let shared = dataSockets.isEmpty && settings.upstreams.contains { $0.listen.isEmpty } ? settings.listen : []
         for address in shared + own {
@@ -207,17 +207,16 @@ final class LarderDaemon {
     /// What was not found, and not asked for; nil where nothing is replayed.
     var report: (missing: [Replayer.Miss], unused: [String])? { recordings.replayer?.report }
     /// What commands need to talk to the admin side.
-    var adminToken: String { parts.token.string }
+    var adminToken: String { core.token.string }
 
-    /// Serves until a signal; the exit code.
+    /// Serves until a signal.
     ///
     /// - Parameter begun: called once it hears signals.
-    func run(begun: (LarderDaemon) -> Void = { _ in }) -> Int32 {
+    func run(begun: (LarderDaemon) -> Void) {
         // The loop does not run yet: what is put on it now is put there by the one thread that knows it.
         begin()
         begun(self)
         loops.main.run()
-        return ending.code
     }
 
     private func begin() {
@@ -227,9 +226,9 @@ final class LarderDaemon {
         for number in HarmlessSignals.handled {
             signals.append(loops.main.onSignal(number) { [unowned self] in self.ignore(number) })
         }
-        let cache = parts.cache
+        let cache = core.proxy.cache
         timers.append(loops.main.every(.seconds(10)) { cache.reportUse() })
-        let traffic = parts.traffic
+        let traffic = core.traffic
         timers.append(loops.main.every(TrafficHistory.interval) { traffic.turn() })
         let watchdog = Watchdog(notifier: notifier, members: loops.all.map { Watchdog.Member($0) })
         if let watchdog {
@@ -243,8 +242,8 @@ final class LarderDaemon {
                 }
             )
         }
-        recordings.begin(parts)
-        parts.readinessSwitch.set(.ready)
+        recordings.begin(core)
+        core.setState { $0.unreadiness = nil }
         notifier.send(.ready, .status("serving \(settings.upstreams.map(\.name).joined(separator: ", "))"))
     }
 
@@ -266,7 +265,7 @@ final class LarderDaemon {
 
     private func stop(_ signal: Int32) {
         if takesSignal(signal) { return }
-        guard ending.begin() else {
+        guard !isStopping else {
             log.notice("second signal: stopping at once")
             _exit(128 + signal)
         }
@@ -276,29 +275,30 @@ final class LarderDaemon {
     /// Stops it from any thread, as a signal would; while it runs.
     var stopper: @Sendable () -> Void {
         let daemon = LoopReference(self, on: loops.main)
-        return { daemon.enqueue { if $0.ending.begin() { $0.stop() } } }
+        return { daemon.enqueue { if !$0.isStopping { $0.stop() } } }
     }
 
     private func stop() {
+        isStopping = true
         log.notice("stopping: finishing requests in flight; a second signal stops at once")
-        parts.readinessSwitch.set(.notReady("the daemon is stopping"))
+        core.setState { $0.unreadiness = "the daemon is stopping" }
         notifier.send(.stopping)
-        parts.proxy.endStreams()
-        let (data, admin, parts, loops, recordings) = (data, admin, parts, loops, recordings)
-        let (limit, log, ending, accessLog) = (settings.timeouts.drain, log, ending, accessLog)
+        core.proxy.endStreams()
+        let (data, admin, core, loops, recordings) = (data, admin, core, loops, recordings)
+        let (limit, log, accessLog) = (settings.timeouts.drain, log, accessLog)
         let deadline = ContinuousClock.now + limit
         Task {
             await data.drain(within: limit)
             // The last client has its response, and perhaps a moment later the cache has it too.
-            await parts.proxy.finishTurn()
+            await core.proxy.finishTurn()
             recordings.close()
             // Clients come back with the last number they saw, and get the last commits then.
-            parts.changeStreams?.close()
-            parts.requestStreams?.close()
-            parts.cache.reportUse()
+            core.changeStreams.close()
+            core.requestStreams.close()
+            core.proxy.cache.reportUse()
             // It has been storing all the while; if clients took all the time, it gets some more.
             let rest = max(deadline - .now, limit / 10)
-            let lost = await parts.store.close(within: rest)
+            let lost = await core.store.close(within: rest)
             // What a replay stores is in the recording.
             if lost > 0, recordings.replayer == nil {
                 log.warning(
@@ -309,37 +309,17 @@ final class LarderDaemon {
             await accessLog?.flush(within: .seconds(1))
             await admin.drain(within: .milliseconds(200))
             log.notice("stopped")
-            ending.finish(code: 0)
             loops.main.stop()
         }
     }
 }
 
-/// Whether the daemon is on its way out, and with which exit code.
-///
-/// Any thread.
-final class Ending: Sendable {
-    private let hasBegun = Atomic<Bool>(false)
-    private let exitCode = Atomic<Int32>(0)
-
-    /// Begins the end; false when it had begun.
-    func begin() -> Bool {
-        !hasBegun.exchange(true, ordering: .relaxed)
-    }
-
-    func finish(code: Int32) {
-        exitCode.store(code, ordering: .relaxed)
-    }
-
-    var code: Int32 { exitCode.load(ordering: .relaxed) }
-}
-
-/// Runs the daemon until a signal stops it; gives the exit code.
+/// Runs the daemon until a signal stops it.
 ///
 /// - Parameters:
 ///   - role: what it does with a recording.
 ///   - begun: called with the daemon once it listens and hears signals.
-///   - ended: called when it has stopped, before the exit code is given.
+///   - ended: called when it has stopped.
 /// - Throws: what keeps it from starting, with a message for the person who starts it.
 func runDaemon(
     _ settings: Configuration,
@@ -347,42 +327,17 @@ func runDaemon(
     logForm: LogForm = .suitable(for: Environment.variables),
     begun: (LarderDaemon) -> Void = { _ in },
     ended: (LarderDaemon) -> Void = { _ in }
-) throws -> Int32 {
+) throws {
     // A client that leaves must not end the process; neither libevent nor libcurl sees to that.
     signal(SIGPIPE, SIG_IGN)
     // Bodies are made on one thread and let go of on another: with an arena for each of them, glibc keeps half as much
     // memory again as the daemon uses.
     EventSystem.limitArenas(to: 2)
     let daemon = try LarderDaemon(settings, environment: Environment.variables, role: role, logForm: logForm)
-    let code = daemon.run(begun: begun)
+    daemon.run(begun: begun)
     ended(daemon)
     // Never given back: what lives on the loops may only be taken apart on their threads, which end with the process.
     _ = Unmanaged.passRetained(daemon)
-    return code
-}
-
-/// The bound on open descriptors: clients' connections must leave enough of them for the store and the upstreams.
-enum DescriptorLimit {
-    /// Raises the bound as far as the process may; gives it.
-    static func raised() -> Int {
-        var limit = rlimit()
-        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return .max }
-        if limit.rlim_cur < limit.rlim_max {
-            var raised = limit
-            raised.rlim_cur = limit.rlim_max
-            if setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &raised) == 0 { limit = raised }
-        }
-        return Int(clamping: limit.rlim_cur)
-    }
-
-    /// How many clients' connections there may be within a bound.
-    ///
-    /// Loops, listeners, the store's files and its readers take some fifty descriptors, and the server opens up to 64
-    /// connections more than it serves, to say so.
-    static func connections(wanted: Int, within limit: Int, upstreamConnections: Int) -> Int {
-        let rest = limit - 128 - upstreamConnections
-        return max(1, min(wanted, max(rest, limit / 8)))
-    }
 }
 
 extension BoundAddress {

@@ -1,3 +1,4 @@
+import Admin
 import Foundation
 import Logging
 import Proxy
@@ -38,32 +39,32 @@ final class RecordingParts: Sendable {
     let interceptor: any ExchangeInterceptor
     private let closed = Mutex<RecordingSummary?>(nil)
 
-    init(_ role: RecordingRole, _ parts: Parts, log: Logger) throws {
+    init(_ role: RecordingRole, _ core: DaemonCore, log: Logger) throws {
         replayer = try role.recording.map {
             try Replayer(
                 $0,
-                upstreams: parts.upstreams,
+                upstreams: core.upstreams,
                 isStrict: role.isStrict,
                 clock: role.clock,
-                memory: parts.settings.memory.maximumSize
+                memory: core.settings.memory.maximumSize
             )
         }
         for notice in role.recording?.notices ?? [] { log.warning("\(notice)") }
         recorder = try role.target.map { target in
             let now = Date().timeIntervalSince1970
             let writer = try RecordingWriter(target.folder, config: target.config, recorded: now)
-            return Recorder(writer, upstreams: parts.upstreams, log: log)
+            return Recorder(writer, upstreams: core.upstreams, log: log)
         }
         guard role.isNone else {
             made = nil
             interceptor = RecordingInterceptor(replayer: replayer, recorder: recorder, missed: role.missed)
             return
         }
-        let path = parts.settings.store.path ?? ""
+        let path = core.settings.store.path ?? ""
         let made = Recordings(
             folder: (path.lastIndex(of: "/").map { String(path[...$0]) } ?? "") + "recordings",
             config: role.config,
-            upstreams: parts.upstreams,
+            upstreams: core.upstreams,
             log: log
         )
         self.made = made
@@ -71,9 +72,9 @@ final class RecordingParts: Sendable {
     }
 
     /// Begins to store what was recorded, so that its objects can be asked for.
-    func begin(_ parts: Parts) {
+    func begin(_ core: DaemonCore) {
         guard let replayer else { return }
-        let (cache, principals, upstreams) = (parts.cache, parts.proxy.principals, parts.upstreams)
+        let (cache, principals, upstreams) = (core.proxy.cache, core.proxy.principals, core.upstreams)
         Task.detached(priority: .utility) {
             await RecordedObjects(cache: cache, principals: principals, upstreams: upstreams).store(replayer.recording)
         }
@@ -91,17 +92,6 @@ final class RecordingParts: Sendable {
     var summary: RecordingSummary? { closed.withLock { $0 } }
 }
 
-/// What the admin side knows of recordings; any thread.
-final class RecordingSwitch: Sendable {
-    typealias Known = (replayer: Replayer?, recordings: Recordings?)
-
-    private let state = Mutex<Known>((nil, nil))
-
-    var current: Known { state.withLock { $0 } }
-
-    func set(_ known: Known) { state.withLock { $0 = known } }
-}
-
 /// A folder for what lives no longer than the daemon.
 final class TemporaryStore {
     let folder: String
@@ -109,7 +99,7 @@ final class TemporaryStore {
     init(environment: [String: String]) throws {
         var template = Array("\(environment["TMPDIR"] ?? "/tmp")/larder-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else {
-            throw StoreFolderError(folder: environment["TMPDIR"] ?? "/tmp", reason: systemMessage(errno))
+            throw StoreFolder.Failure(environment["TMPDIR"] ?? "/tmp", code: errno)
         }
         folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }

@@ -282,17 +282,13 @@ extension KnowledgeRule {
 
 // MARK: Questions
 
-/// `GET /objects/{model}/{id}/why`.
-struct WhyQuestion: Sendable {
-    static let parameters = [
-        AdminRoute.Parameter(
-            name: "member",
-            sentence: "Only this member: a property's name, `user.login`, or a JSON pointer."
-        ),
-        AdminRoute.Parameter(
-            name: "documents",
-            kind: .integer,
-            sentence: "How many documents to list for each object, 0 to \(maximumDocuments); 10 by default."
+extension WhyResponse {
+    static let parameters: [AdminRoute.Parameter] = [
+        .init("member", "Only this member: a property's name, `user.login`, or a JSON pointer."),
+        .init(
+            "documents",
+            "How many documents to list for each object, 0 to \(maximumDocuments); 10 by default.",
+            .integer
         ),
     ]
     private static let maximumDocuments = 100
@@ -301,97 +297,70 @@ struct WhyQuestion: Sendable {
     /// How long to search for documents, for all objects of a response.
     private static let patience: Duration = .seconds(2)
 
-    private let request: AdminRequest
-    private let member: String?
-    private var documents = 10
-
-    init(_ request: AdminRequest) throws(ProblemDocument) {
-        self.request = request
-        member = request.value("member")
-        guard let text = request.value("documents") else { return }
-        guard let number = Int(text), (0...Self.maximumDocuments).contains(number) else {
-            throw .badRequest("documents must be a number from 0 to \(Self.maximumDocuments)")
-        }
-        documents = number
-    }
-
-    func response(in context: any AdminContext) async throws(ProblemDocument) -> WhyResponse {
-        let rows = try await request.namedObjects(limit: Self.maximumObjects, in: context)
+    init(to request: AdminRequest, _ daemon: DaemonCore) async throws {
+        let member = request.value("member")
+        let documents = try request.integer("documents", in: 0...Self.maximumDocuments) ?? 10
+        let rows = try await daemon.namedObjects(request, limit: Self.maximumObjects)
         let end = ContinuousClock.now + Self.patience
-        var response = WhyResponse(objects: [])
+        objects = []
         var known: Set<String> = []
         for row in rows {
-            let rest = max(.zero, end - .now)
-            let found = try await asked { () throws(StoreError) in
-                try await context.store.why(row.id, documents: documents, patience: rest)
-            }
-            // Removed in the meantime.
-            guard var found else { continue }
+            // Nil where it was removed in the meantime.
+            guard
+                var found = try await daemon.store.why(row.id, documents: documents, patience: max(.zero, end - .now))
+            else { continue }
             for member in found.members { known.formUnion(member.spellings) }
             if let member {
                 found.members.removeAll { !$0.spellings.contains(member) }
                 if found.members.isEmpty { continue }
             }
-            response.objects.append(.init(row, found, now: context.store.clock.now()))
+            objects.append(.init(row, found, now: daemon.store.clock.now()))
         }
-        if response.objects.isEmpty, let member, !known.isEmpty {
-            let nearest = Suggestion.nearest(to: member, among: known)
-            throw .notFound(
-                "\(request.objectName) has no known member \(member)" + (nearest.map { ": did you mean \($0)?" } ?? "")
-            )
+        if objects.isEmpty, let member, !known.isEmpty {
+            let nearest = Suggestion.nearest(to: member, among: known).map { ": did you mean \($0)?" } ?? ""
+            let object = "\(request.capture("model")) \(request.capture("id"))"
+            throw ProblemDocument.notFound("\(object) has no known member \(member)\(nearest)")
         }
-        return response
     }
 }
 
-/// `GET /objects/{model}/{id}/documents`.
-struct ShowingQuestion: Sendable {
+extension ShowingDocumentsResponse {
     private static let maximumObjects = 100
     private static let patience: Duration = .seconds(1)
 
-    private let request: AdminRequest
-    private let limit: Int
-    /// The object that is being searched for, and the document before which the search goes on; both from the previous page.
-    private let cursor: (object: ObjectID, position: Int64?)?
-
-    init(_ request: AdminRequest) throws(ProblemDocument) {
-        self.request = request
-        limit = try Paging.limit(request)
-        cursor = try request.value("after").map { (text) throws(ProblemDocument) in
-            let parts = text.split(separator: "-", omittingEmptySubsequences: false).map { Int64($0) }
-            guard (1...2).contains(parts.count), let object = parts[0], parts.count == 1 || parts[1] != nil else {
-                throw .badRequest("after must be the `next` of the previous page")
+    init(to request: AdminRequest, _ daemon: DaemonCore) async throws {
+        let limit = try Paging.limit(request)
+        let cursor = try Self.cursor(request)
+        let rows = try await daemon.namedObjects(request, limit: Self.maximumObjects).sorted { $0.id < $1.id }
+        let end = ContinuousClock.now + Self.patience
+        documents = []
+        for row in rows where row.id >= cursor?.object ?? .zero {
+            if documents.count == limit || ContinuousClock.now >= end {
+                next = "\(row.id)"
+                break
             }
-            return (ObjectID(rawValue: object), parts.count == 2 ? parts[1] : nil)
+            let page = try await daemon.store.documents(
+                showing: row.id,
+                limit: limit - documents.count,
+                after: cursor.flatMap { $0.object == row.id ? $0.position : nil },
+                patience: end - .now
+            )
+            let now = daemon.store.clock.now()
+            documents += page.rows.map { ShowingDocumentResponse($0, now: now) }
+            if let position = page.next {
+                next = "\(row.id)-\(position)"
+                break
+            }
         }
     }
 
-    func response(in context: any AdminContext) async throws(ProblemDocument) -> ShowingDocumentsResponse {
-        let rows = try await request.namedObjects(limit: Self.maximumObjects, in: context).sorted { $0.id < $1.id }
-        let end = ContinuousClock.now + Self.patience
-        var response = ShowingDocumentsResponse(documents: [])
-        for row in rows where row.id >= cursor?.object ?? .zero {
-            if response.documents.count == limit || ContinuousClock.now >= end {
-                response.next = "\(row.id)"
-                break
-            }
-            let position = cursor.flatMap { $0.object == row.id ? $0.position : nil }
-            let wanted = limit - response.documents.count
-            let page = try await asked { () throws(StoreError) in
-                try await context.store.documents(
-                    showing: row.id,
-                    limit: wanted,
-                    after: position,
-                    patience: end - .now
-                )
-            }
-            let now = context.store.clock.now()
-            response.documents += page.rows.map { ShowingDocumentResponse($0, now: now) }
-            if let position = page.next {
-                response.next = "\(row.id)-\(position)"
-                break
-            }
+    /// The object that is being searched for, and the document before which the search goes on; both from the previous page.
+    private static func cursor(_ request: AdminRequest) throws -> (object: ObjectID, position: Int64?)? {
+        guard let text = request.value("after") else { return nil }
+        let parts = text.split(separator: "-", omittingEmptySubsequences: false).map { Int64($0) }
+        guard (1...2).contains(parts.count), let object = parts[0], parts.count == 1 || parts[1] != nil else {
+            throw ProblemDocument.badRequest("after must be the `next` of the previous page")
         }
-        return response
+        return (ObjectID(rawValue: object), parts.count == 2 ? parts[1] : nil)
     }
 }

@@ -2,8 +2,9 @@ import Admin
 import ArgumentParser
 
 /// `larder why MODEL ID`: where what is known of an object comes from.
-struct Why: ParsableCommand {
+struct WhyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "why",
         abstract: "Show where the value of each member of an object comes from, and which responses show it.",
         discussion: """
             For each member it prints the settled value, the response that showed it last, what it replaced and why, and any value that \

@@ -2,8 +2,9 @@ import Admin
 import ArgumentParser
 
 /// `larder warnings`: responses that did not fit their models.
-struct Warnings: ParsableCommand {
+struct WarningsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "warnings",
         abstract: "List what in the upstreams' responses did not fit the models and routes.",
         discussion: """
             Warnings never delay, change or refuse a response. Each kind and place is listed once, with a count:

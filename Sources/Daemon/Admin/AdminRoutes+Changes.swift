@@ -1,0 +1,305 @@
+import HTTPSemantics
+import HTTPServer
+import Mapping
+import Store
+
+/// A request to `/changes`.
+struct ChangeRequest: Sendable {
+    /// Where to begin.
+    enum Start: Sendable, Equatable {
+        /// What happens from now on.
+        case now
+        /// All that is kept.
+        case oldest
+        /// After the change with this number, the last one that the client has seen; nil: it gave no valid number.
+        case after(Int64?)
+    }
+
+    /// How the changes are sent.
+    enum Form: Sendable, Equatable {
+        /// As server-sent events, for as long as the client listens.
+        case events
+        /// As one JSON document with so many changes at most.
+        case page(Int)
+    }
+
+    var start: Start
+    var form: Form
+    var filter: ChangeFilter
+    /// Whether each object's members are wanted.
+    var wantsValues = false
+
+    static let parameters: [AdminRoute.Parameter] =
+        [
+            .init(
+                "since",
+                "Begin after this number; 0: with the oldest kept. `Last-Event-ID` overrides it.",
+                .integer
+            ),
+            .init("values", "`true`: with each object's newest known members at the time of sending.", .boolean),
+            .init(
+                "limit",
+                "With `Accept: application/json`: changes of a page, 1 to 1000; 100 by default.",
+                .integer
+            ),
+        ] + ChangeFilter.parameters
+
+    init(_ request: AdminRequest, _ daemon: DaemonCore) async throws {
+        filter = try await ChangeFilter(request, daemon)
+        form = try Self.form(request)
+        start = try Self.start(request)
+        switch request.values("values").first {
+        case nil, "false", "0": break
+        case "true", "1", "": wantsValues = true
+        case let other?: throw ProblemDocument.badRequest("values is true or false; it was \"\(other)\"")
+        }
+    }
+
+    private static func start(_ request: AdminRequest) throws -> Start {
+        var start = Start.now
+        if let text = request.values("since").first {
+            guard let number = Int64(text), number >= 0, text.utf8.allSatisfy({ $0 &- 0x30 < 10 }) else {
+                throw ProblemDocument.badRequest(
+                    "since must be the number of a change, or 0 for the oldest kept; it was \"\(text)\""
+                )
+            }
+            start = number == 0 ? .oldest : .after(number)
+        }
+        // A browser that reconnects requests the same URL, with the last number it saw in the field. It cannot correct
+        // the field, so a value that is not a number counts as an unknown number.
+        if let last = request.fields.combined("last-event-id"), !last.isEmpty {
+            start = last == "0" ? .oldest : .after(Int64(last))
+        }
+        return start
+    }
+
+    /// Events, unless JSON is what the client wants.
+    private static func form(_ request: AdminRequest) throws -> Form {
+        let ranges = Set(
+            (request.fields.combined("accept") ?? "*/*").split(separator: ",").map { range in
+                range.prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
+            }
+        )
+        let limit = request.values("limit").first
+        if ranges.contains(EventStreamText.mediaType) || !ranges.contains("application/json") {
+            guard !ranges.isDisjoint(with: [EventStreamText.mediaType, "text/*", "*/*"]) else {
+                throw ProblemDocument(
+                    406,
+                    "changes come as \(EventStreamText.mediaType), or as a page of application/json"
+                )
+            }
+            guard limit == nil else {
+                throw ProblemDocument.badRequest("limit goes with Accept: application/json; events have no end")
+            }
+            return .events
+        }
+        guard let limit else { return .page(100) }
+        guard let number = Int(limit), (1...1000).contains(number) else {
+            throw ProblemDocument.badRequest("limit must be a number from 1 to 1000")
+        }
+        return .page(number)
+    }
+}
+
+/// Which changes a client wants; conditions of different names add up, those of one name are alternatives.
+struct ChangeFilter: Sendable, Equatable {
+    /// Names of models, concrete ones of clusters and bases alike; empty: all.
+    var models: Set<String> = []
+    /// Identities; empty: all.
+    var ids: Set<String> = []
+    /// Names of upstreams; empty: all.
+    var upstreams: Set<String> = []
+    /// Labels of principals; empty: all.
+    var principals: Set<String> = []
+
+    var isEverything: Bool { models.isEmpty && ids.isEmpty && upstreams.isEmpty && principals.isEmpty }
+
+    func accepts(_ change: ObjectChange) -> Bool {
+        (models.isEmpty || change.models.contains { models.contains($0) })
+            && (ids.isEmpty || ids.contains(change.identity))
+            && (upstreams.isEmpty || upstreams.contains(change.upstream))
+            && (principals.isEmpty || principals.contains(change.principal))
+    }
+}
+
+extension ChangeFilter {
+    static let parameters: [AdminRoute.Parameter] = [
+        .init(
+            "model",
+            "Only objects of this model: for a cluster's base all of its objects, for a concrete model those known to be of it.",
+            isRepeatable: true
+        ),
+        .init("id", "Only objects with this identity, as `/objects` shows it.", isRepeatable: true),
+        .init("upstream", "Only objects of this upstream.", isRepeatable: true),
+        .init("principal", "Only objects of the principal with this label, such as `anonymous`.", isRepeatable: true),
+    ]
+
+    /// Reads the conditions; one that can never be met is refused, as the silence would hide the mistake.
+    ///
+    /// A principal may be named before its first request.
+    init(_ request: AdminRequest, _ daemon: DaemonCore) async throws {
+        models = Set(request.values("model"))
+        upstreams = Set(request.values("upstream"))
+        principals = Set(request.values("principal"))
+        ids = Set(request.values("id"))
+        for name in request.values("model") {
+            if let complaint = daemon.complaint(aboutModel: name) { throw ProblemDocument.badRequest(complaint) }
+        }
+        for name in request.values("upstream") { try await daemon.checkUpstream(name) }
+        for label in request.values("principal") { try PrincipalLabel.check(label) }
+        if ids.contains("") { throw ProblemDocument.badRequest("id is empty: give an object's identity") }
+    }
+}
+
+extension AdminRoute {
+    /// Changes of objects, as a stream of events or page by page.
+    static let changes = AdminRoute(
+        "GET /changes",
+        "Changes of objects as server-sent events, from now on or from a number on; with Accept: application/json, a page of them.",
+        query: ChangeRequest.parameters,
+        mediaType: EventStreamText.mediaType,
+        schema: ChangesResponse.self
+    ) { request, daemon in
+        let wanted = try await ChangeRequest(request, daemon)
+        guard try await daemon.store.changes(after: daemon.store.sequence, limit: 1) != nil else {
+            throw ProblemDocument.notFound("no changes are kept: the config says `store: { changes: 0 }`")
+        }
+        switch wanted.form {
+        case .page(let limit): return .json(try await page(wanted, limit: limit, daemon.store))
+        case .events: return .events { reply, fields in daemon.changeStreams.open(wanted, reply, fields: fields) }
+        }
+    }
+
+    /// Reads this often at most for one page, when what is read is not what is wanted.
+    private static let readsPerPage = 16
+
+    private static func page(_ wanted: ChangeRequest, limit: Int, _ store: ObjectStore) async throws -> ChangesResponse
+    {
+        var resets: [ChangeReset] = []
+        let start: Int64
+        switch wanted.start {
+        case .now: start = store.sequence
+        case .oldest: start = 0
+        case .after(let number):
+            let known = number.flatMap { store.sequence(fromPublic: $0) }
+            start = known ?? store.sequence
+            if known == nil { resets.append(.unknown(upTo: store.publicSequence(start))) }
+        }
+        var (position, rows, isLast): (Int64, [ChangeResponse], Bool) = (start, [], false)
+        for _ in 0..<readsPerPage where rows.count < limit && !isLast {
+            let (after, count) = (position, limit - rows.count)
+            let page = try await store.changes(after: after, limit: count, values: wanted.wantsValues)
+            guard let page else { throw ProblemDocument.notFound("no changes are kept") }
+            if after < page.floor, wanted.start != .oldest {
+                resets.append(.evicted(after: store.publicSequence(after), upTo: store.publicSequence(page.floor)))
+            }
+            if page.erased > 0 {
+                let (after, end) = (store.publicSequence(max(after, page.floor)), store.publicSequence(page.end))
+                resets.append(.cleaned(page.erased, after: after, upTo: end))
+            }
+            rows += page.changes.filter { wanted.filter.accepts($0) }.map {
+                ChangeResponse($0, number: store.publicSequence($0.sequence), withValues: wanted.wantsValues)
+            }
+            (position, isLast) = (page.end, page.isLast)
+        }
+        return ChangesResponse(
+            changes: rows,
+            resets: resets.isEmpty ? nil : resets,
+            next: String(store.publicSequence(position)),
+            more: !isLast
+        )
+    }
+}
+
+/// `GET /changes` as a page.
+package struct ChangesResponse: AdminBody {
+    package static let sentences = [
+        "changes": "The oldest first.", "resets": "What is missing between them, if anything is.",
+        "next": "What to give as `since` to go on.", "more": "Whether there are more changes now.",
+    ]
+    package var changes: [ChangeResponse]
+    package var resets: [ChangeReset]?
+    package var next: String
+    package var more: Bool
+}
+
+/// One change of an object; also the data of an event.
+package struct ChangeResponse: AdminBody {
+    package static let sentences = [
+        "sequence": "The change's number.", "kind": "`created`, `changed`, `deleted` or `unknown`.",
+        "upstream": "The upstream's name.", "principal": "The principal's label.",
+        "context": "The representation that was asked for.", "model": "The model's name.",
+        "id": "The identity, as in `/objects`.", "time": "When it was committed (RFC 3339).",
+        "object": "With `values`: its newest known members; null if none are known.",
+    ]
+    package var sequence: Int64
+    package var kind: String
+    package var upstream: String
+    package var principal: String
+    package var context: String
+    package var model: String
+    package var id: String
+    package var time: String
+    package var object: RawJSON?
+
+    /// - Parameter number: its number for the outside.
+    init(_ change: ObjectChange, number: Int64, withValues: Bool) {
+        (sequence, kind, time) = (number, change.kind.name, StoreTime.text(change.time))
+        (upstream, principal, context) = (change.upstream, change.principal, change.context)
+        (model, id) = (change.model, change.identity)
+        if withValues { object = RawJSON(change.json?.onOneLine ?? Array("null".utf8)) }
+    }
+
+    var event: [UInt8] { EventStreamText.event(kind, id: sequence, data: AdminJSON.encode(self)) }
+}
+
+/// Why changes are missing, in the place of what is missing.
+///
+/// The client has to read anew what it wants to know, and can go on from there.
+package struct ChangeReset: AdminBody, Equatable {
+    package static let sentences = [
+        "reason":
+            "`unknown`: the number is not one of this store's; `evicted`: the changes are no longer kept; `cleaned`: a clean removed their objects.",
+        "message": "The same as a sentence.", "after": "The number after which changes are missing, if it is known.",
+        "upTo": "The number after which nothing is missing any more.",
+    ]
+
+    package static let eventName = "reset"
+
+    let reason: String
+    package let message: String
+    var after: Int64?
+    let upTo: Int64
+
+    /// The number is another store's, of the future, or of a commit that was lost with the power.
+    static func unknown(upTo: Int64) -> ChangeReset {
+        ChangeReset(
+            reason: "unknown",
+            message: "the given number is not one of this store's; changes before \(upTo) are not sent",
+            upTo: upTo
+        )
+    }
+
+    /// The changes are older than those that are kept.
+    static func evicted(after: Int64, upTo: Int64) -> ChangeReset {
+        ChangeReset(
+            reason: "evicted",
+            message: "the changes after \(after) up to \(upTo) are no longer kept",
+            after: after,
+            upTo: upTo
+        )
+    }
+
+    /// A clean has removed the objects, and their names with them.
+    static func cleaned(_ count: Int, after: Int64, upTo: Int64) -> ChangeReset {
+        ChangeReset(
+            reason: "cleaned",
+            message:
+                "changes between \(after) and \(upTo) that are missing here, as a clean has removed their objects: \(count)",
+            after: after,
+            upTo: upTo
+        )
+    }
+
+    var event: [UInt8] { EventStreamText.event(Self.eventName, id: upTo, data: AdminJSON.encode(self)) }
+}

@@ -1,0 +1,234 @@
+import HTTPSemantics
+import Mapping
+import Proxy
+import Store
+
+/// What the store contains: objects, documents, warnings.
+///
+/// Lists in an order that people choose, and searches in them, are read by keys, and a search stops after half a second and
+/// says where to go on: so a table over ten million objects costs what a table over ten costs.
+extension AdminRoute {
+    static let contents: [AdminRoute] = [
+        .json("GET /count", "How many objects and documents the store has, and their size.") { _, daemon in
+            CountResponse(try await daemon.store.count())
+        },
+        .json(
+            "GET /objects/{model}",
+            "The objects of a model at their newest known values. With search or sort, a page may be short, or even empty, and have a next.",
+            query: [
+                Parameter(
+                    "search",
+                    "Only objects whose identity, key or JSON contains this, whatever the case of ASCII letters."
+                ),
+                Parameter(
+                    "sort",
+                    "`id` or `stored`, the order in which they were first stored; `-id` and `-stored` for the reverse. By `id` they come principal by principal."
+                ),
+            ] + ObjectView.parameters + Paging.parameters + Ownership.parameters
+        ) { request, daemon in
+            let view = try ObjectView(request, daemon)
+            let listed =
+                request.value("search") != nil || request.value("sort") != nil
+                ? try await sortedObjects(request, view, daemon) : try await objects(request, view, daemon)
+            if listed.objects.isEmpty { try await daemon.checkNames(of: request) }
+            return listed
+        },
+        .json(
+            "GET /objects/{model}/{id}",
+            "The objects of a model with this identity, or with a key of this value: one per principal and context.",
+            query: ObjectView.parameters + Paging.parameters + Ownership.parameters
+        ) { request, daemon in
+            let view = try ObjectView(request, daemon)
+            let page = try await objects(request, view, daemon)
+            guard page.objects.isEmpty else { return page }
+            let (model, id) = (request.capture("model"), request.capture("id"))
+            guard try await objects(request, view, daemon, areDeleted: true).objects.isEmpty else {
+                throw ProblemDocument(410, "\(model) \(id) is deleted; `larder why \(model) \(id)` shows since when")
+            }
+            try await daemon.checkNames(of: request)
+            throw ProblemDocument.notFound("there is no \(model) with the identity or key \(id)")
+        },
+        .json(
+            "GET /objects/{model}/{id}/why",
+            "Where each member of an object comes from, what it replaced, and which documents show it: one per principal and context.",
+            query: WhyResponse.parameters + Ownership.parameters
+        ) { request, daemon in try await WhyResponse(to: request, daemon) },
+        .json(
+            "GET /objects/{model}/{id}/documents",
+            "The documents that show an object, the newest first. A page may be short, or even empty, and have a next.",
+            query: Paging.parameters + Ownership.parameters
+        ) { request, daemon in try await ShowingDocumentsResponse(to: request, daemon) },
+        .json(
+            "GET /documents",
+            "The stored responses. With search or sort, a page may be short, or even empty, and have a next.",
+            query: [
+                Parameter("url", "Only those whose path and query, as sent upstream, begin with this."),
+                Parameter(
+                    "search",
+                    "Only those whose path and query contain this, whatever the case of ASCII letters."
+                ),
+                Parameter("sort", "`-stored`: the latest stored first; always so with `search`."),
+            ] + Paging.parameters + Ownership.parameters
+        ) { request, daemon in
+            let page = try await documents(request, daemon.store)
+            if page.rows.isEmpty { try await daemon.checkOwnership(of: request) }
+            return DocumentsResponse(documents: page.rows.map { .init($0) }, next: page.cursor)
+        },
+        .json(
+            "GET /documents/{id}",
+            "One stored response as a client would get it: fields, body, and how fresh it is.",
+            query: DocumentResponse.parameters
+        ) { request, daemon in try await DocumentResponse(to: request, daemon) },
+        .json(
+            "GET /explain",
+            "What is stored for a URL, how fresh it is and why, and what a request would get now.",
+            query: Explanation.parameters
+        ) { request, daemon in try await Explanation.make(for: request, daemon) },
+        .json(
+            "GET /warnings",
+            "What did not fit the models and routes, the latest first.",
+            query: Paging.parameters
+        ) { request, daemon in
+            let paging = try Paging(request)
+            let page = try await daemon.store.warnings(limit: paging.limit, after: paging.after)
+            let declarations = daemon.models.values.flatMap(\.declarations)
+            let rows = page.rows.map { row in
+                WarningsResponse.Warning(row) { model in declarations.first { $0.name == model }?.local ?? [] }
+            }
+            return WarningsResponse(warnings: rows, next: page.cursor)
+        },
+    ]
+
+    private static func objects(
+        _ request: AdminRequest,
+        _ view: ObjectView,
+        _ daemon: DaemonCore,
+        areDeleted: Bool = false
+    ) async throws -> ObjectsResponse {
+        let paging = try Paging(request)
+        var query = ObjectQuery(
+            model: request.captures["model"],
+            identity: request.captures["id"],
+            upstream: request.value("upstream"),
+            principal: request.value("principal"),
+            limit: paging.limit,
+            after: paging.after
+        )
+        (query.areDeleted, query.view) = (areDeleted, view.query)
+        let page = try await daemon.objects(named: query)
+        return ObjectsResponse(objects: page.rows.map { .init($0) }, next: page.cursor)
+    }
+
+    private static func sortedObjects(
+        _ request: AdminRequest,
+        _ view: ObjectView,
+        _ daemon: DaemonCore
+    ) async throws -> ObjectsResponse {
+        let order = try request.choice(
+            "sort",
+            of: ["id": ObjectListing.Order.identity, "-id": .identity, "stored": .stored, "-stored": .stored]
+        )
+        let listing = ObjectListing(
+            model: request.capture("model"),
+            text: request.value("search"),
+            order: order ?? .identity,
+            isDescending: request.value("sort")?.hasPrefix("-") == true,
+            upstream: request.value("upstream"),
+            principal: request.value("principal"),
+            limit: try Paging.limit(request),
+            view: view.query,
+            after: request.value("after")
+        )
+        guard let listing else {
+            throw ProblemDocument.badRequest("after must be the `next` of the previous page in this order")
+        }
+        let page = try await daemon.store.list(listing)
+        return ObjectsResponse(objects: page.rows.map { .init($0) }, next: page.next, examined: page.examined)
+    }
+
+    private static func documents(_ request: AdminRequest, _ store: ObjectStore) async throws -> Page<DocumentRow> {
+        let (url, text, sort) = (request.value("url"), request.value("search"), request.value("sort"))
+        let (upstream, principal) = (request.value("upstream"), request.value("principal"))
+        guard sort == nil || sort == "-stored" else {
+            throw ProblemDocument.badRequest("sort is -stored here; it was \"\(sort ?? "")\"")
+        }
+        let isSorted = text != nil || sort != nil
+        guard !isSorted || url == nil else {
+            throw ProblemDocument.badRequest(
+                "url finds what begins with it, search what contains it: give one of them, and no sort with url"
+            )
+        }
+        let paging = try Paging(request)
+        guard isSorted else {
+            return try await store.documents(
+                DocumentQuery(
+                    upstream: upstream,
+                    principal: principal,
+                    urlPrefix: url,
+                    limit: paging.limit,
+                    after: paging.after
+                )
+            )
+        }
+        return try await store.list(
+            DocumentListing(
+                text: text,
+                upstream: upstream,
+                principal: principal,
+                limit: paging.limit,
+                after: paging.after
+            )
+        )
+    }
+}
+
+/// How objects are shown: with the members that the upstream gave, or as their model has them.
+struct ObjectView: Sendable {
+    static let parameters: [AdminRoute.Parameter] = [
+        .init(
+            "view",
+            "`wire`: the members as the upstream spells them, the default; `mapped`: as the model has them."
+        ),
+        .init(
+            "members",
+            "With the mapped view: only these properties, separated by commas, `user.login` for one of a related object."
+        ),
+    ]
+
+    /// What the store is asked for.
+    let query: ObjectQuery.View
+
+    /// Fails for names that no property of the path's model has, in any upstream.
+    init(_ request: AdminRequest, _ daemon: DaemonCore) throws {
+        let members = try request.value("members").map { text in
+            guard let names = MemberNames.split(text) else {
+                throw ProblemDocument.badRequest("members names properties, separated by commas; it was \"\(text)\"")
+            }
+            return names
+        }
+        let isMapped = try request.choice("view", of: ["wire": false, "mapped": true]) ?? false
+        query = isMapped ? .mapped(members: members) : .wire
+        guard let members else { return }
+        guard isMapped else { throw ProblemDocument.badRequest("members goes with view=mapped") }
+        let model = request.capture("model")
+        let unknown = daemon.models.values.filter { $0.declarations.contains { $0.name == model } }
+            .map { DocumentMapper(models: $0).unknownMembers(among: members, of: [model]) }
+        guard let first = unknown.first, unknown.allSatisfy({ !$0.isEmpty }) else { return }
+        throw ProblemDocument.badRequest("\(model) has no property \(first[0])")
+    }
+}
+
+/// Names of properties as people write them, separated by commas.
+package enum MemberNames {
+    /// The names; nil where one is empty.
+    package static func split(_ text: String) -> [String]? {
+        let names = text.split(separator: ",", omittingEmptySubsequences: false).map { name in
+            let start = name.drop { $0 == " " }
+            return start.lastIndex { $0 != " " }.map { start[...$0] } ?? ""
+        }
+        let isGood = names.allSatisfy { name in
+            name.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { !$0.isEmpty }
+        }
+        return isGood ? names.map(String.init) : nil
+    }
+}

@@ -1,0 +1,185 @@
+package import EventLoops
+import Glibc
+import HTTPSemantics
+package import Logging
+import Mapping
+package import Proxy
+package import Recording
+package import Settings
+package import Store
+import Synchronization
+
+/// Everything of the daemon that has no socket, opened and wired; the admin side reads and steers it.
+package final class DaemonCore: Sendable {
+    /// Larder's version, such as `0.2.0`.
+    let version: String
+    package let settings: Configuration
+    package let upstreams: [ProxiedUpstream]
+    package let store: ObjectStore
+    package let proxy: ProxyCore
+    let modes: ModeSwitch
+    package let metrics: Metrics
+    /// The last requests.
+    package let requests = RequestLog()
+    package let changeStreams: ChangeStreams
+    package let requestStreams: RequestStreams
+    package let token: AdminToken
+    /// The dashboards that are logged in.
+    let logins: DashboardLogins
+    /// What has gone through lately.
+    package let traffic: TrafficHistory
+    private let stateNow = Mutex(State())
+
+    /// What changes while the daemon starts and stops.
+    package struct State: Sendable {
+        /// Why it cannot serve requests yet, or no longer, as a sentence for people; nil if it can.
+        package var unreadiness: String? = "the daemon is starting"
+        /// What it answers from; nil where it replays nothing.
+        package var replayer: Replayer?
+        /// The recordings that are begun and ended while it runs; nil where it is for one recording.
+        package var recordings: Recordings?
+        /// Host and port of the admin side as a browser opens them; nil where it has no such address.
+        package var browserAddress: String?
+    }
+
+    package var state: State { stateNow.withLock { $0 } }
+
+    package func setState(_ change: (inout sending State) -> Void) { stateNow.withLock { change(&$0) } }
+
+    /// Opens the store, under its lock, and the keys beside it; throws what a person has to fix.
+    ///
+    /// - Parameter asksUpstreams: whether there is any way to an upstream; without, none of its clients is ever made.
+    package init(
+        _ settings: Configuration,
+        version: String,
+        workers: Int,
+        upstreamLoop: EventLoop,
+        adminLoop: EventLoop,
+        log: Logger,
+        asksUpstreams: Bool = true
+    ) throws {
+        self.version = version
+        self.settings = settings
+        let upstreams = try settings.upstreams.enumerated().map { ProxiedUpstream(index: $0, try CompiledUpstream($1)) }
+        self.upstreams = upstreams
+        guard let path = settings.store.path else { preconditionFailure("the command line names a store") }
+        try StoreFolder.prepare(forStoreAt: path)
+        let models = Dictionary(uniqueKeysWithValues: upstreams.map { ($0.storeKey, $0.rules.models) })
+        var configuration = settings.storeConfiguration(path: path, models: models)
+        configuration.notify = { log.log(level: $0.isRelief ? .notice : .warning, "\($0)") }
+        let (store, notices) = try ObjectStore.open(configuration)
+        for notice in notices { log.warning("\(notice)") }
+        self.store = store
+        let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+        let key = try PrincipalKey.open(path: folder + "principal.key")
+        let (token, origin) = try AdminToken.prepare(at: AdminToken.path(besideStore: path))
+        if case .replaced(let mode) = origin {
+            log.warning(
+                "other users could read the admin token; a new one was made",
+                metadata: ["mode": "\(String(mode, radix: 8))"]
+            )
+        }
+        self.token = token
+        logins = DashboardLogins(token: token)
+
+        let memory = MemoryTier<ReadyResponse>(capacity: settings.memory.maximumSize)
+        let watch = LiveWatch()
+        let principals = Principals(key: key, store: store)
+        // What is served comes before those who follow it.
+        store.setListener(ChangeListeners(memory, watch, principals))
+        modes = ModeSwitch(settings.mode)
+        // One more for the responses of the upstream loop.
+        metrics = Metrics(workers: workers + 1, startTime: ProcessFigures.wallClock())
+        traffic = TrafficHistory(metrics)
+        changeStreams = ChangeStreams(store: store, loop: adminLoop, metrics: metrics)
+        requestStreams = RequestStreams(requests, loop: adminLoop)
+        let proxy = ProxyCore(
+            loop: upstreamLoop,
+            settings: settings,
+            upstreams: asksUpstreams ? upstreams : [],
+            cache: ResponseCache(store: store, memory: memory, watch: watch, log: log),
+            principals: principals,
+            modes: modes,
+            metrics: metrics,
+            outcomes: metrics.worker(workers),
+            requests: requests,
+            log: log
+        )
+        self.proxy = proxy
+        // Ahead of everything else that the loop will do, requests among it.
+        upstreamLoop.enqueue { proxy.assumeIsolated { $0.start() } }
+    }
+
+    /// The models that the config declares, by upstream.
+    var models: [String: Models] { Dictionary(uniqueKeysWithValues: upstreams.map { ($0.name, $0.rules.models) }) }
+
+    /// The URL of the dashboard; nil where the admin side has no address that a browser can open.
+    var dashboardURL: String? { state.browserAddress.map { "http://\($0)/" } }
+
+    /// How each upstream does now.
+    var upstreamStates: [UpstreamsResponse.Upstream] {
+        let now = Int64(ProcessFigures.wallClock() * 1_000_000)
+        let known = Dictionary(metrics.allUpstreams.map { ($0.name, $0.metrics.health) }) { first, _ in first }
+        return settings.upstreams.map {
+            .init(name: $0.name, origin: "\($0.url)", known[$0.name] ?? UpstreamHealth(), at: now)
+        }
+    }
+
+    /// A stored document in one view; nil when it is gone.
+    func inspect(_ document: DocumentID, in view: View) async throws(StoreError) -> ShownDocument? {
+        // The port may be one that the kernel chose; links in bodies are then shown with the one of the config.
+        let authority = settings.listen.first.map { "\($0)" } ?? "localhost"
+        return try await proxy.cache.inspect(document, in: view, of: upstreams, at: authority)
+    }
+
+    /// The routes with this path in the config as conditions on documents, one for each upstream that has it; fails if none
+    /// has.
+    func routes(spelled path: String, of wanted: String? = nil) throws -> [RouteFilter] {
+        let found = upstreams.filter { wanted == nil || $0.name == wanted }.compactMap { upstream -> RouteFilter? in
+            let routes = upstream.settings.routes
+            let indices = routes.indices.filter { routes[$0].declaration.path == path }
+            guard !indices.isEmpty else { return nil }
+            return RouteFilter(upstream: upstream.name) { url in
+                let match = upstream.rules.route(method: "GET", path: upstream.route(ofURL: url), status: nil)
+                return match.map { indices.contains($0.index) } ?? false
+            }
+        }
+        guard !found.isEmpty else {
+            throw ProblemDocument.badRequest("the config has no route \(path)" + (wanted.map { " under \($0)" } ?? ""))
+        }
+        return found
+    }
+}
+
+/// One route as a condition on documents.
+struct RouteFilter: Sendable {
+    /// The upstream that the route belongs to.
+    let upstream: String
+    /// Whether the route covers this path and query, in the form in which the store has them.
+    let covers: @Sendable (String) -> Bool
+}
+
+/// The folder of the store: made at the first start, for its owner alone.
+///
+/// systemd makes `StateDirectory` itself, with the mode that the unit says.
+package enum StoreFolder {
+    /// Why there is no place for the store.
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
+
+        package init(_ folder: String, code: Int32) {
+            description = "cannot create the store's folder \(folder): \(systemMessage(code))"
+        }
+    }
+
+    /// Makes what is missing of the folders above a path.
+    static func prepare(forStoreAt path: String) throws(Failure) {
+        var folder = ""
+        for component in path.split(separator: "/", omittingEmptySubsequences: false).dropLast() {
+            folder += component + "/"
+            if folder == "/" || mkdir(folder, 0o700) == 0 { continue }
+            let code = errno
+            guard code == EEXIST else { throw Failure(folder, code: code) }
+        }
+    }
+}

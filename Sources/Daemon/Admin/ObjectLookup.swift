@@ -1,0 +1,157 @@
+import HTTPSemantics
+import Mapping
+import Proxy
+import Settings
+import Store
+
+/// Names of principals, which reveal nothing about the credential.
+enum PrincipalLabel {
+    /// Fails for a text that cannot be a label.
+    static func check(_ text: String) throws {
+        let isLabel =
+            text.hasPrefix("p-") && text.utf8.count == 10
+            && text.utf8.dropFirst(2).allSatisfy { $0 &- 0x30 < 10 || $0 &- 0x61 < 6 }
+        guard text == "anonymous" || isLabel else {
+            throw ProblemDocument.badRequest(
+                "\"\(text)\" is not a principal's label: labels are anonymous, or p- and eight hexadecimal digits"
+            )
+        }
+    }
+}
+
+/// The names that a request may use: an empty list in place of an error would hide that a name is wrong.
+extension DaemonCore {
+    /// The complaint about a model that the config does not declare; nil if it does.
+    func complaint(aboutModel name: String) -> String? {
+        let known = Set(models.values.flatMap { $0.declarations.map(\.name) }).sorted()
+        if known.contains(name) { return nil }
+        let list = known.isEmpty ? "the config declares none" : "the config declares \(known.joined(separator: ", "))"
+        return Self.complaint("no model is named", name, known, list)
+    }
+
+    /// Fails for an upstream that neither config nor store has.
+    func checkUpstream(_ name: String) async throws {
+        let known = upstreams.map(\.name).sorted()
+        if known.contains(name) { return }
+        let stored = try await store.ownerNames().upstreams
+        if stored.contains(name) { return }
+        let old = stored.filter { !known.contains($0) }
+        let list =
+            "the config has \(known.joined(separator: ", "))"
+            + (old.isEmpty ? "" : ", and the store has data of \(old.joined(separator: ", "))")
+        throw ProblemDocument.badRequest(Self.complaint("no upstream is named", name, known + old, list))
+    }
+
+    /// Fails for a principal of which the store has nothing.
+    func checkPrincipal(_ label: String) async throws {
+        try PrincipalLabel.check(label)
+        if try await store.hasPrincipal(label) { return }
+        let names = try await store.ownerNames()
+        let more = names.areAllPrincipals ? "" : " and others"
+        throw ProblemDocument.badRequest(
+            "no principal has the label \(label): the store knows \(names.principals.joined(separator: ", "))\(more)"
+        )
+    }
+
+    /// Fails for an unknown upstream or principal in a request's query.
+    func checkOwnership(of request: AdminRequest) async throws {
+        if let upstream = request.value("upstream") { try await checkUpstream(upstream) }
+        if let principal = request.value("principal") { try await checkPrincipal(principal) }
+    }
+
+    /// Fails for an unknown model in a request's path, or an unknown upstream or principal in its query.
+    func checkNames(of request: AdminRequest) async throws {
+        if let complaint = complaint(aboutModel: request.capture("model")) { throw ProblemDocument.notFound(complaint) }
+        try await checkOwnership(of: request)
+    }
+
+    private static func complaint(_ what: String, _ name: String, _ known: [String], _ list: String) -> String {
+        let meant = Suggestion.nearest(to: name, among: known).map { "; did you mean \($0)?" } ?? ""
+        return "\(what) \"\(name)\": \(list)\(meant)"
+    }
+}
+
+/// Finds objects by what people call them: by identity, or by the value of one of their model's keys.
+extension DaemonCore {
+    private static let pageSize = 1000
+
+    /// The objects whose identity is `query.identity`; when there are none, those with a key of that value.
+    ///
+    /// The store has an index of keys. It misses objects that were stored before their model had the key; these are found by
+    /// reading every object of the model, page by page. That takes seconds in a store of a million objects.
+    func objects(named query: ObjectQuery) async throws -> Page<ObjectRow> {
+        var page = try await store.objects(query)
+        guard page.rows.isEmpty, let value = query.identity, let model = query.model,
+            models.values.contains(where: { $0.declarations.contains { $0.name == model && !$0.keys.isEmpty } })
+        else { return page }
+        var query = query
+        let limit = query.limit
+        (query.identity, query.key) = (nil, value)
+        page = try await store.objects(query)
+        guard page.rows.isEmpty else { return page }
+        (query.key, query.limit) = (nil, Self.pageSize)
+        var found: [ObjectRow] = []
+        while true {
+            page = try await store.objects(query)
+            for row in page.rows where keys(of: row).contains(value) {
+                found.append(row)
+                if found.count == limit {
+                    page.next = row.id.rawValue
+                    break
+                }
+            }
+            query.after = page.next
+            if page.next == nil || found.count == limit {
+                page.rows = found
+                return page
+            }
+        }
+    }
+
+    /// The values of an object's keys, read from its newest known members.
+    private func keys(of row: ObjectRow) -> [String] {
+        models[row.upstream].map { $0.keys(in: row.json, of: row.model).map(\.value) } ?? []
+    }
+
+    /// The objects that a request's path names, of every principal and context that its query allows, deleted ones
+    /// included; fails if there is none.
+    func namedObjects(_ request: AdminRequest, limit: Int) async throws -> [ObjectRow] {
+        let query = ObjectQuery(
+            model: request.captures["model"],
+            identity: request.captures["id"],
+            upstream: request.value("upstream"),
+            principal: request.value("principal"),
+            limit: limit
+        )
+        var rows = try await objects(named: query).rows
+        // One principal's may be deleted and another's not. Where the identity is known, search by it and not by a key.
+        var deleted = query
+        deleted.areDeleted = true
+        if let identity = rows.first?.identity { deleted.identity = identity }
+        if rows.count < limit {
+            let gone = rows.isEmpty ? try await objects(named: deleted) : try await store.objects(deleted)
+            rows += gone.rows.prefix(limit - rows.count)
+        }
+        guard rows.isEmpty else { return rows }
+        try await checkNames(of: request)
+        throw ProblemDocument.notFound(
+            "there is no \(request.capture("model")) with the identity or key \(request.capture("id"))"
+                + (try await hint(for: query))
+        )
+    }
+
+    /// What may have been meant by an unknown identity: the same one elsewhere, or one spelled alike.
+    private func hint(for query: ObjectQuery) async throws -> String {
+        var wider = query
+        (wider.model, wider.upstream, wider.principal, wider.limit) = (nil, nil, nil, 1)
+        if let elsewhere = try await store.objects(wider).rows.first {
+            let (upstream, principal) = (elsewhere.upstream, elsewhere.principal)
+            return elsewhere.model == query.model
+                ? "; \(upstream) has one for \(principal)" : "; a \(elsewhere.model) of \(upstream) is"
+        }
+        var all = query
+        (all.identity, all.limit) = (nil, Paging.maximum)
+        let names = try await store.objects(all).rows.flatMap { [$0.identity] + keys(of: $0) }
+        return Suggestion.nearest(to: query.identity ?? "", among: names).map { ": did you mean \($0)?" } ?? ""
+    }
+}

@@ -1,0 +1,395 @@
+import CachePolicy
+import Glibc
+import Mapping
+import Proxy
+import Settings
+import Store
+
+/// One metric: its name, its kind, the sentence that explains it, and where its values come from.
+struct Metric: Sendable {
+    enum Kind: String, Sendable {
+        case counter, gauge, histogram
+    }
+
+    /// What a scrape sees at one moment.
+    struct Reading: Sendable {
+        let metrics: Metrics
+        let store: StoreFigures
+        let process: ProcessFigures
+        let mode: Mode
+        let version: String
+        /// The paths of each upstream's routes, in the order of the config.
+        var routes: [String: [String]] = [:]
+    }
+
+    /// One line of the exposition.
+    struct Sample: Sendable, Equatable {
+        /// What is put behind the metric's name: `_bucket`, `_sum`, `_count` of a histogram.
+        var suffix = ""
+        var labels: [Label] = []
+        var value: Double
+    }
+
+    struct Label: Sendable, Equatable {
+        let name: String
+        let value: String
+    }
+
+    let name: String
+    let kind: Kind
+    let sentence: String
+    let samples: @Sendable (Reading) -> [Sample]
+
+    init(
+        _ kind: Kind,
+        _ name: String,
+        _ sentence: String,
+        samples: @escaping @Sendable (Reading) -> [Sample]
+    ) {
+        (self.kind, self.name, self.sentence, self.samples) = (kind, name, sentence, samples)
+    }
+
+    /// The value of one plain number; none where it is unknown.
+    static func value(_ number: (some BinaryInteger)?) -> [Sample] {
+        number.map { [Sample(value: Double($0))] } ?? []
+    }
+}
+
+extension Metric {
+    /// Every metric of the daemon, in the order in which `/metrics` shows them.
+    static let all: [Metric] = requests + live + upstreams + store + process
+
+    private static let requests: [Metric] = [
+        Metric(.counter, "larder_requests_total", "Requests on the data side by their outcome.") { reading in
+            Outcome.allCases.map { outcome in
+                Sample(
+                    labels: [Label(name: "outcome", value: outcome.rawValue)],
+                    value: Double(reading.metrics.total { $0.value(of: outcome) })
+                )
+            }
+        },
+        Metric(
+            .histogram,
+            "larder_response_duration_seconds",
+            "Time from a request to the last byte of its response by the route in the config, other being without one; hits from memory, which are not timed, and streams apart."
+        ) { reading in
+            reading.metrics.allUpstreams.flatMap { upstream in durations(of: upstream, reading.routes) }
+        },
+        Metric(
+            .counter,
+            "larder_access_log_dropped_total",
+            "Lines of the access log that were not written: the disk was full, or they came too fast."
+        ) { value($0.metrics.accessLogDropped.value) },
+        Metric(.counter, "larder_received_bytes_total", "Bytes of requests received from clients.") {
+            value($0.metrics.total { $0.bytesReceived.value })
+        },
+        Metric(.counter, "larder_sent_bytes_total", "Bytes of responses sent to clients.") {
+            value($0.metrics.total { $0.bytesSent.value })
+        },
+        Metric(.counter, "larder_connections_total", "Connections accepted from clients.") {
+            value($0.metrics.total { $0.connectionsAccepted.value })
+        },
+        Metric(.gauge, "larder_open_connections", "Connections of clients that are open.") {
+            value($0.metrics.totalOpenConnections)
+        },
+        Metric(.gauge, "larder_mode", "1 for the mode the daemon is in, 0 for the others.") { reading in
+            Mode.allCases.map {
+                Sample(labels: [Label(name: "mode", value: $0.rawValue)], value: $0 == reading.mode ? 1 : 0)
+            }
+        },
+    ]
+
+    private static let live: [Metric] = [
+        Metric(.gauge, "larder_live_streams", "Open streams of live responses.") {
+            value($0.metrics.live.streams.value)
+        },
+        Metric(.gauge, "larder_live_documents", "Documents that open streams follow.") {
+            value($0.metrics.live.documents.value)
+        },
+        Metric(.counter, "larder_live_events_total", "Events of live responses, counted once for each stream.") {
+            value($0.metrics.live.events.value)
+        },
+        Metric(
+            .counter,
+            "larder_live_cut_off_total",
+            "Streams of live responses that were cut off because their client did not read."
+        ) { value($0.metrics.live.cutOff.value) },
+    ]
+
+    private static let upstreams: [Metric] = [
+        Metric(.counter, "larder_upstream_requests_total", "Requests to the upstream by their result.") { reading in
+            reading.metrics.allUpstreams.flatMap { upstream in
+                upstream.metrics.allFinished.results.sorted { $0.key < $1.key }.map { result, count in
+                    Sample(
+                        labels: [
+                            Label(name: "upstream", value: upstream.name), Label(name: "result", value: result),
+                        ],
+                        value: Double(count)
+                    )
+                }
+            }
+        },
+        Metric(
+            .histogram,
+            "larder_upstream_duration_seconds",
+            "Time from sending a request to the last byte of the upstream's response."
+        ) { reading in
+            reading.metrics.allUpstreams.flatMap { upstream in
+                buckets(
+                    upstream.metrics.allFinished.latency,
+                    labels: [Label(name: "upstream", value: upstream.name)]
+                )
+            }
+        },
+        Metric(.gauge, "larder_upstream_in_flight", "Requests to the upstream that have not ended.") {
+            perUpstream($0) { Double($0.inFlight.value) }
+        },
+        Metric(
+            .gauge,
+            "larder_upstream_failing",
+            "1 if the last request got no response, or a gateway's 502, 503 or 504; else 0."
+        ) { perUpstream($0) { $0.health.failingSince == nil ? 0 : 1 } },
+        Metric(
+            .gauge,
+            "larder_upstream_ratelimit_remaining",
+            "Requests that are left of a rate limit, as the upstream's last response that named the limit said."
+        ) { limits($0) { $0.remaining } },
+        Metric(.gauge, "larder_upstream_ratelimit_limit", "Requests that a rate limit allows in a period.") {
+            limits($0) { $0.limit }
+        },
+        Metric(
+            .counter,
+            "larder_coalesced_requests_total",
+            "Requests of clients that joined a fetch already under way."
+        ) { perUpstream($0) { Double($0.coalesced.value) } },
+        Metric(
+            .counter,
+            "larder_back_offs_total",
+            "Responses of the upstream that asked for a pause, with Retry-After."
+        ) { perUpstream($0) { Double($0.backOffs.value) } },
+        Metric(
+            .counter,
+            "larder_held_back_requests_total",
+            "Requests of clients that were not sent because the upstream had asked for a pause."
+        ) { perUpstream($0) { Double($0.heldBack.value) } },
+    ]
+
+    private static let store: [Metric] = [
+        Metric(.gauge, "larder_store_objects", "Objects in the store.") { value($0.store.objects) },
+        Metric(.gauge, "larder_store_documents", "Documents in the store.") { value($0.store.documents) },
+        Metric(.gauge, "larder_store_bytes", "Size of the store's files.") { value($0.store.bytes) },
+        Metric(.gauge, "larder_memory_entries", "Responses ready in memory.") { value($0.store.memoryEntries) },
+        Metric(.gauge, "larder_memory_bytes", "Memory used by ready responses.") { value($0.store.memoryBytes) },
+        Metric(.counter, "larder_evictions_total", "Documents that made room for others, in memory and on disk.") {
+            value($0.store.evictions)
+        },
+        Metric(.counter, "larder_store_damaged_total", "How often something in the store's file was found damaged.") {
+            value($0.store.damaged)
+        },
+        Metric(.gauge, "larder_ingest_queue", "Responses that wait to be written to the store.") {
+            value($0.store.ingestQueue)
+        },
+        Metric(.gauge, "larder_change_streams", "Streams of /changes that are open.") {
+            value($0.metrics.changeStreams.value)
+        },
+        Metric(
+            .counter,
+            "larder_change_streams_cut_total",
+            "Streams of /changes cut off because their clients did not keep up."
+        ) { value($0.metrics.changeStreamsCut.value) },
+        Metric(.counter, "larder_warnings_total", "Responses that did not fit their models or routes.") {
+            value($0.store.warnings)
+        },
+    ]
+
+    private static let process: [Metric] = [
+        Metric(.gauge, "larder_build_info", "Always 1; the label is the version.") {
+            [Sample(labels: [Label(name: "version", value: $0.version)], value: 1)]
+        },
+        Metric(.gauge, "process_start_time_seconds", "Start time of the process in seconds since 1970.") {
+            [Sample(value: $0.metrics.startTime)]
+        },
+        Metric(.counter, "process_cpu_seconds_total", "User and system CPU time spent.") {
+            [Sample(value: $0.process.cpuSeconds)]
+        },
+        Metric(.gauge, "process_resident_memory_bytes", "Resident memory.") { value($0.process.residentBytes) },
+        Metric(.gauge, "process_virtual_memory_bytes", "Virtual memory.") { value($0.process.virtualBytes) },
+        Metric(.gauge, "process_open_fds", "Open file descriptors.") { value($0.process.openDescriptors) },
+        Metric(.gauge, "process_max_fds", "Limit of open file descriptors.") { value($0.process.descriptorLimit) },
+    ]
+
+    private static func perUpstream(_ reading: Reading, _ read: (UpstreamMetrics) -> Double) -> [Sample] {
+        reading.metrics.allUpstreams.map {
+            Sample(labels: [Label(name: "upstream", value: $0.name)], value: read($0.metrics))
+        }
+    }
+
+    /// By route: routes of one path, for several methods, are one.
+    private static func durations(
+        of upstream: (name: String, metrics: UpstreamMetrics),
+        _ routes: [String: [String]]
+    ) -> [Sample] {
+        let paths = routes[upstream.name] ?? []
+        var byPath: [(path: String, histogram: Histogram)] = []
+        for (route, histogram) in upstream.metrics.durations {
+            let path = route.flatMap { paths.indices.contains($0) ? paths[$0] : nil } ?? "other"
+            if let index = byPath.firstIndex(where: { $0.path == path }) {
+                byPath[index].histogram.add(histogram)
+            } else {
+                byPath.append((path, histogram))
+            }
+        }
+        return byPath.flatMap { path, histogram in
+            let labels = [Label(name: "upstream", value: upstream.name), Label(name: "route", value: path)]
+            return buckets(histogram, labels: labels)
+        }
+    }
+
+    private static func limits(_ reading: Reading, _ read: (RateLimit) -> Int64?) -> [Sample] {
+        reading.metrics.allUpstreams.flatMap { upstream in
+            upstream.metrics.health.allLimits.compactMap { limit in
+                let resource = limit.resource.map { [Label(name: "resource", value: $0)] } ?? []
+                return read(limit).map {
+                    Sample(labels: [Label(name: "upstream", value: upstream.name)] + resource, value: Double($0))
+                }
+            }
+        }
+    }
+
+    /// The cumulative buckets, sum and count of a histogram.
+    private static func buckets(_ histogram: Histogram, labels: [Label]) -> [Sample] {
+        var samples: [Sample] = []
+        var total: UInt64 = 0
+        for (index, count) in histogram.counts.enumerated() {
+            total += count
+            let bound = index < Histogram.bounds.count ? PrometheusText.number(Histogram.bounds[index]) : "+Inf"
+            samples.append(
+                Sample(suffix: "_bucket", labels: labels + [Label(name: "le", value: bound)], value: Double(total))
+            )
+        }
+        samples.append(Sample(suffix: "_sum", labels: labels, value: histogram.sum))
+        samples.append(Sample(suffix: "_count", labels: labels, value: Double(total)))
+        return samples
+    }
+}
+
+extension Metric.Reading {
+    /// The figures of now; those of the store are read from its file.
+    init(_ daemon: DaemonCore) async throws(StoreError) {
+        let count = try await daemon.store.count()
+        let (statistics, memory) = (daemon.store.statistics, daemon.proxy.cache.memory.statistics)
+        var store = StoreFigures()
+        (store.objects, store.documents, store.bytes) = (count.objects, count.documents, Int(count.bytes))
+        (store.memoryEntries, store.memoryBytes) = (memory.responses, memory.bytes)
+        store.damaged = UInt64(statistics.damaged)
+        store.evictions = UInt64(statistics.evicted) + UInt64(memory.evictions)
+        store.ingestQueue = statistics.queued
+        let routes = daemon.settings.upstreams.map { ($0.name, $0.routes.map(\.declaration.path)) }
+        self.init(
+            metrics: daemon.metrics,
+            store: store,
+            process: .read(),
+            mode: daemon.modes.current,
+            version: daemon.version,
+            routes: Dictionary(uniqueKeysWithValues: routes)
+        )
+    }
+}
+
+/// Metrics in Prometheus' text format, version 0.0.4.
+enum PrometheusText {
+    static let mediaType = "text/plain; version=0.0.4; charset=utf-8"
+
+    /// The whole exposition; metrics without samples still show what they are.
+    static func write(_ metrics: [Metric], _ reading: Metric.Reading) -> String {
+        var text = ""
+        for metric in metrics {
+            text += "# HELP \(metric.name) \(escaped(metric.sentence, quotes: false))\n"
+            text += "# TYPE \(metric.name) \(metric.kind.rawValue)\n"
+            for sample in metric.samples(reading) {
+                text += metric.name + sample.suffix
+                if !sample.labels.isEmpty {
+                    let labels = sample.labels.map { "\($0.name)=\"\(escaped($0.value, quotes: true))\"" }
+                    text += "{" + labels.joined(separator: ",") + "}"
+                }
+                text += " \(number(sample.value))\n"
+            }
+        }
+        return text
+    }
+
+    /// Whole numbers without a fraction, others in the shortest form that reads back the same.
+    static func number(_ value: Double) -> String {
+        if value.isNaN { return "NaN" }
+        if value.isInfinite { return value < 0 ? "-Inf" : "+Inf" }
+        if let whole = Int64(exactly: value) { return String(whole) }
+        return String(value)
+    }
+
+    /// Backslash and line feed are escaped everywhere, quotes only inside of labels.
+    private static func escaped(_ text: String, quotes: Bool) -> String {
+        var result = ""
+        for character in text.unicodeScalars {
+            switch character {
+            case "\\": result += "\\\\"
+            case "\n": result += "\\n"
+            case "\"" where quotes: result += "\\\""
+            default: result.unicodeScalars.append(character)
+            }
+        }
+        return result
+    }
+}
+
+/// Figures of this process from the kernel, as Prometheus wants them.
+struct ProcessFigures: Sendable {
+    var residentBytes: Int?
+    var virtualBytes: Int?
+    var openDescriptors: Int?
+    var descriptorLimit: Int?
+    var cpuSeconds: Double
+
+    /// Reads the present figures: a few system calls, some microseconds.
+    static func read() -> ProcessFigures {
+        let pages = contents(of: "/proc/self/statm").split(separator: " ").prefix(2).compactMap { Int($0) }
+        let pageSize = sysconf(Int32(_SC_PAGESIZE))
+        var limit = rlimit()
+        let hasLimit = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0
+        return ProcessFigures(
+            residentBytes: pages.count == 2 ? pages[1] * pageSize : nil,
+            virtualBytes: pages.count == 2 ? pages[0] * pageSize : nil,
+            openDescriptors: descriptorCount(),
+            descriptorLimit: hasLimit ? Int(clamping: limit.rlim_cur) : nil,
+            cpuSeconds: seconds(CLOCK_PROCESS_CPUTIME_ID)
+        )
+    }
+
+    /// Seconds since 1970, to show to people and monitors, never to order anything.
+    static func wallClock() -> Double {
+        seconds(CLOCK_REALTIME)
+    }
+
+    private static func seconds(_ clock: clockid_t) -> Double {
+        var time = timespec()
+        clock_gettime(clock, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+
+    private static func descriptorCount() -> Int? {
+        guard let folder = opendir("/proc/self/fd") else { return nil }
+        defer { closedir(folder) }
+        var count = 0
+        while readdir(folder) != nil { count += 1 }
+        // Without ".", ".." and the descriptor of this very listing.
+        return max(0, count - 3)
+    }
+
+    private static func contents(of path: String) -> String {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return "" }
+        defer { close(file) }
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = Glibc.read(file, &buffer, buffer.count)
+        return count > 0 ? String(decoding: buffer[..<count], as: UTF8.self) : ""
+    }
+}
