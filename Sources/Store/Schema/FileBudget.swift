@@ -10,18 +10,18 @@ struct FileBudget: Sendable {
 
     /// The bytes for the WAL.
     var wal: Int64 { min(maximum / 4, 16 << 20) }
-    /// The bound on the database file, which SQLite itself keeps.
+    /// The bound on the database file, which SQLite itself enforces.
     var database: Int64 { max(maximum - wal, 64 * pageSize) }
-    /// How many bytes are allocated ahead behind each of the two files (`DiskReserve`); within the bound.
+    /// How many bytes are preallocated after the end of each of the two files (`DiskReserve`), within the bound.
     ///
-    /// As much as the WAL keeps when it restarts.
+    /// It is as much as the WAL keeps when it restarts.
     var reserve: Int64 { wal / 2 }
     /// How many bytes one batch may add before it is committed.
     var batch: Int { Int(min(wal / 4, 1 << 20)) }
 
-    /// How many changes the journal may keep, of those wanted: it must not displace the objects themselves.
+    /// How many changes the journal may keep, of the number wanted; it must not displace the objects themselves.
     func changes(wanted: Int64) -> Int64 {
-        // A change takes about two bytes, and some sixty if its object is gone and its name is kept.
+        // A change takes about two bytes, and some sixty if its object is gone but its name is kept.
         min(wanted, max(database / 16 / 64, 1))
     }
 
@@ -34,7 +34,7 @@ struct FileBudget: Sendable {
     /// Configures a connection; does nothing for readers.
     func configure(_ database: Database) throws {
         guard !database.configuration.readonly else { return }
-        // Has an effect when the file is created, or rewritten.
+        // This has an effect when the file is created or rewritten.
         PageChecksums.reserve(in: database)
         // The first two have an effect only while the file is empty.
         try database.execute(
@@ -49,13 +49,15 @@ struct FileBudget: Sendable {
         )
     }
 
-    /// Limits the size of the file, on the writing connection.
+    /// Limits the size of the file; for the writing connection.
     func limit(_ database: Database) throws {
         let actual = try Int64.fetchOne(database, sql: "PRAGMA page_size") ?? pageSize
         try database.execute(sql: "PRAGMA max_page_count = \(self.database / actual)")
     }
 
-    /// Stops the growth of the file, and limits the WAL closely, on the writing connection; returns the file's size.
+    /// Stops the growth of the file and limits the WAL tightly.
+    ///
+    /// For the writing connection. Returns the file's size.
     func freeze(_ database: Database) throws -> Int64 {
         let pages = try Query(database, "PRAGMA page_count").integer() ?? 0
         let size = try Query(database, "PRAGMA page_size").integer() ?? pageSize
@@ -64,7 +66,7 @@ struct FileBudget: Sendable {
         return pages * size
     }
 
-    /// Bytes in use in the file, free pages not counted.
+    /// The bytes in use in the file, without free pages.
     static func used(in database: Database) throws -> Int64 {
         let pages = try Query(database, "PRAGMA page_count").integer() ?? 0
         let free = try Query(database, "PRAGMA freelist_count").integer() ?? 0
@@ -78,17 +80,19 @@ struct FileBudget: Sendable {
     }
 }
 
-/// Disk blocks that a store allocates ahead, so that it still works on a full disk.
+/// Disk blocks that a store preallocates, so that it still works on a full disk.
 ///
-/// They lie behind the ends of the two files, where only `du` sees them. Those of the WAL make small commits and cleans
-/// possible. Those of the database make a checkpoint possible, after which the WAL restarts. SQLite frees both at
-/// checkpoints; they are allocated again at once. On a file system that cannot allocate ahead, there is no reserve.
+/// They are located after the ends of the two files, where only `du` shows them. Those of the WAL make small commits and cleans
+/// possible. Those of the database make a checkpoint possible, after which the WAL restarts. SQLite frees both at checkpoints;
+/// they are allocated again at once. On a file system without preallocation, there is no reserve.
 struct DiskReserve: Sendable {
     let budget: FileBudget
-    /// The database file, open.
+    /// The open database file.
     let file: Int32
 
-    /// Allocates what is missing of the reserve; returns the error number if the disk has no room.
+    /// Allocates the missing part of the reserve.
+    ///
+    /// Returns the error number if the disk has no room.
     ///
     /// - Parameter bytes: how much is about to be written at once, if that is more than usual.
     func keep(for bytes: Int64 = 0) -> Int32? {
@@ -97,12 +101,12 @@ struct DiskReserve: Sendable {
         if lead > 0, let code = allocate(file, from: end, lead) { return code }
         let wal = open(budget.path + "-wal", O_WRONLY | O_CLOEXEC)
         guard wal >= 0 else { return nil }
-        // Closing it releases no locks: SQLite has none on this file.
+        // Closing it releases no locks, because SQLite holds none on this file.
         defer { close(wal) }
         return allocate(wal, from: 0, max(budget.reserve, bytes))
     }
 
-    /// Runs a step of the start; if the disk has no room for it, again with the blocks behind the database freed.
+    /// Runs a step of the start; if the disk has no room for it, frees the blocks after the database and tries again.
     func used<Value>(_ work: () throws -> Value) throws -> Value {
         do {
             return try work()
@@ -113,7 +117,7 @@ struct DiskReserve: Sendable {
         }
     }
 
-    /// Whether the disk has enough free room that it will not be full again in a moment.
+    /// Whether the disk has enough free space not to be full again in a moment.
     ///
     /// - Parameter bytes: how much is to be written at once.
     func hasMargin(for bytes: Int64 = 0) -> Bool {
@@ -128,7 +132,7 @@ struct DiskReserve: Sendable {
             switch errno {
             case EINTR: continue
             case ENOSPC, EDQUOT, EROFS, EIO: return errno
-            // The file system cannot allocate ahead, or not so much.
+            // The file system does not support preallocation, or not of this size.
             default: return nil
             }
         }

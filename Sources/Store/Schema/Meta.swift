@@ -3,9 +3,9 @@ import GRDB
 /// The single values of a store.
 enum Meta: String {
     case secretLow, secretHigh
-    /// The secret of the digests in `_keys`, where it is not the store's: they came with a copy of another store.
+    /// The secret of the digests in `_keys`, if it differs from the store's because they came with a copy of another store.
     case keyLow, keyHigh
-    /// Only in copies: which principal key its principals were made by, as a digest.
+    /// The digest of the principal key under which the principals were made; only in copies.
     case principalKey
     /// The commit sequence.
     case sequence
@@ -13,15 +13,15 @@ enum Meta: String {
     case changed
     /// The commit sequence up to which changes are no longer in the journal; missing if there is no journal.
     case journal
-    /// The highest object id ever given, as of the last removal of an object.
+    /// The highest object id ever assigned, as of the last removal of an object.
     case object
-    /// The highest time that was ever committed, and the rest of `StoredTime`.
+    /// The highest time ever committed, and the rest of `StoredTime`.
     case clock, wallLead, clockOffset, boot, agesKnownSince
     /// 1 after an orderly shutdown.
     case closed
-    /// Digest of the views' definitions.
+    /// The digest of the views' definitions.
     case views
-    /// 0 while objects are still to be migrated to a newer version of their model.
+    /// 0 while objects remain to be migrated to a newer version of their model.
     case modernised
 
     func integer(in database: Database) throws -> Int64? {
@@ -40,9 +40,9 @@ enum Meta: String {
     }
 }
 
-/// The clock's values.
+/// Reads and writes the clock's state.
 extension StoredTime {
-    // The year 10000: no valid clock is beyond it.
+    // The year 10000, which no valid clock reaches.
     private static let end: Int64 = 253_402_300_800_000_000
 
     init(in database: Database) throws {
@@ -54,7 +54,7 @@ extension StoredTime {
         agesKnownSince = try Meta.agesKnownSince.integer(in: database) ?? 0
     }
 
-    /// Writes all but the time itself, which each commit writes.
+    /// Writes everything but the time itself, which each commit writes.
     func write(in database: Database) throws {
         try Meta.wallLead.set(wallLead ?? 0, in: database)
         try Meta.clockOffset.set(offset ?? 0, in: database)

@@ -3,26 +3,27 @@ import GRDBSQLite
 import Glibc
 import Synchronization
 
-/// A checksum at the end of each page of the database file: made when the page is written, compared when it is read.
+/// Maintains a checksum at the end of each page of the database file.
 ///
-/// So a byte that changed on the disk is detected, in every table. SQLite reads and writes through this layer over its own
-/// VFS; a page with a wrong checksum gives `SQLITE_IOERR_DATA`. The WAL is not covered: its frames have checksums of their
-/// own, which SQLite compares when it opens a WAL that was left behind.
+/// It is computed when a page is written, and compared when it is read. So a byte that changed on the disk is detected, in
+/// every table. SQLite reads and writes through this layer over its own VFS; a page with a wrong checksum gives
+/// `SQLITE_IOERR_DATA`. The WAL is not covered: its frames have their own checksums, which SQLite compares when it opens a
+/// leftover WAL.
 ///
-/// The checksum is zero in memory and in the WAL. A page with a checksum of zero in the file was therefore copied from the
-/// WAL by another program, which closed the store last, after the daemon was killed. Such a page is an error until `seal` has
+/// The checksum is zero in memory and in the WAL. A page with a checksum of zero in the file was therefore copied from the WAL
+/// by another program that closed the store last, after the daemon was killed. Such a page is an error until `seal` has
 /// verified that this happened.
 enum PageChecksums {
-    /// How many bytes at the end of a page they take; SQLite keeps them free.
+    /// The number of bytes for it at the end of a page; SQLite leaves them free.
     static let reserved: Int32 = 8
 
-    /// How SQLite reports a page that does not fit its checksum.
+    /// SQLite's code for a page that does not match its checksum.
     static let mismatch = SQLITE_IOERR | 32 << 8
 
     // A macro that Swift does not import.
     private static let shortRead = SQLITE_IOERR | 2 << 8
 
-    /// Puts the layer between SQLite and the files; once per process, before the first one is opened.
+    /// Installs the layer between SQLite and the files; runs once per process, before the first file is opened.
     static let install: Void = {
         guard let system = sqlite3_vfs_find(nil) else { preconditionFailure("SQLite has no VFS") }
         let layer = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
@@ -31,19 +32,19 @@ enum PageChecksums {
         layer.pointee.pNext = nil
         layer.pointee.szOsFile = Int32(File.size) + system.pointee.szOsFile
         layer.pointee.xOpen = { _, name, file, flags, outFlags in open(name, file, flags, outFlags) }
-        // All other functions are about file names, which are the same; the system's functions expect the system's data.
+        // All other functions concern file names and stay the same. The system's functions expect the system's data.
         layer.pointee.pAppData = system.pointee.pAppData
         below = system
         sqlite3_vfs_register(layer, 1)
     }()
 
-    // Written once by `install`, before anything is opened.
+    // Written once by `install`, before any file is opened.
     nonisolated(unsafe) private static var below: UnsafeMutablePointer<sqlite3_vfs>!
 
-    /// An open database file: what SQLite sees of it, the state of its pages, and after that the system's own file.
+    /// An open database file: the part that SQLite sees, the state of its pages, and then the system's own file.
     private struct File {
         var base = sqlite3_file()
-        /// Bytes of a page; 0 while the file has no checksums, or its header has not been read.
+        /// The page size in bytes; 0 if the file has no checksums, or its header has not been read.
         var pageSize: Int32 = 0
         /// Whether pages with a checksum of zero are accepted.
         var takesUnsealed = false
@@ -82,11 +83,11 @@ enum PageChecksums {
         return code
     }
 
-    // Immutable once made.
+    // Immutable after initialization.
     nonisolated(unsafe) private static let methods: UnsafeMutablePointer<sqlite3_io_methods> = {
         let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
         methods.initialize(to: sqlite3_io_methods())
-        // Not version 3: it maps the file into memory, which would bypass the comparison.
+        // Version 3 would map the file into memory, which would bypass the comparison.
         methods.pointee.iVersion = 2
         methods.pointee.xClose = { system($0).pointee.pMethods.pointee.xClose(system($0)) }
         methods.pointee.xRead = { read($0!, $1!, $2, $3) }
@@ -117,10 +118,10 @@ enum PageChecksums {
         return methods
     }()
 
-    // A file control of our own; SQLite leaves numbers from 100 on to VFSs.
+    // The number of our file control. SQLite leaves numbers from 100 on to VFSs.
     private static let comparing: Int32 = 0x4c72
 
-    /// Lets a connection read pages without comparing checksums, while all of them are replaced.
+    /// Lets a connection read pages without comparing checksums, while all of them are being replaced.
     static func withoutComparing<Result>(in database: Database, _ work: () throws -> Result) rethrows -> Result {
         func compare(_ isCompared: Int32) {
             var isCompared = isCompared
@@ -142,7 +143,7 @@ enum PageChecksums {
             return system.pointee.pMethods.pointee.xRead(system, buffer, count, offset)
         }
         if pageSize > 0, count != pageSize, count > 100 {
-            // A part of a page, as SQLite reads for long values: it is correct if the whole page is.
+            // SQLite reads parts of pages for long values. A part is correct if the whole page is.
             let start = offset / Int64(pageSize) * Int64(pageSize)
             guard offset - start + Int64(count) <= Int64(pageSize) else { return mismatch }
             return withUnsafeTemporaryAllocation(byteCount: Int(pageSize), alignment: 8) { page in
@@ -174,7 +175,7 @@ enum PageChecksums {
         guard count == file(handle).pointee.pageSize else {
             return system.pointee.pMethods.pointee.xWrite(system, buffer, count, offset)
         }
-        // Into a copy: the page that SQLite keeps has a checksum of zero.
+        // The checksum goes into a copy: the page that SQLite keeps has a checksum of zero.
         return withUnsafeTemporaryAllocation(byteCount: Int(count), alignment: 8) { page in
             page.copyMemory(from: UnsafeRawBufferPointer(start: buffer, count: Int(count)))
             let sum = checksum(buffer, count, at: offset).littleEndian
@@ -183,7 +184,7 @@ enum PageChecksums {
         }
     }
 
-    /// Reads whether pages have checksums; the header says so in two places, because one may be damaged.
+    /// Reads whether pages have checksums; the header says so in two places, in case one is damaged.
     private static func readHeader(_ header: UnsafeRawPointer, of handle: Handle) {
         file(handle).pointee.pageSize = Header(UnsafeRawBufferPointer(start: header, count: 100))?.pageSize ?? 0
     }
@@ -202,9 +203,9 @@ enum PageChecksums {
         }
     }
 
-    /// The checksum of a page without its last bytes; never 0.
+    /// The checksum of a page without its last bytes.
     ///
-    /// It depends on the page's place.
+    /// Never 0. It depends on the page's position.
     private static func checksum(_ page: UnsafeRawPointer, _ count: Int32, at offset: Int64) -> UInt64 {
         var sum = UInt64(bitPattern: offset) ^ 0x9e37_79b9_7f4a_7c15
         var place = 0
@@ -220,15 +221,15 @@ enum PageChecksums {
         return sum == 0 ? 1 : sum
     }
 
-    /// Keeps the end of each page free in a file that is created or rewritten.
+    /// Leaves the end of each page free in a file that is created or rewritten.
     static func reserve(in database: Database) {
         var count = reserved
         sqlite3_file_control(database.sqliteConnection, "main", SQLITE_FCNTL_RESERVE_BYTES, &count)
     }
 
-    /// Whether the header in a file says that the end of each page is kept free.
+    /// Whether a file's header says that the end of each page is left free.
     ///
-    /// - Parameter descriptor: must stay open as long as SQLite has the file: closing it would release SQLite's locks.
+    /// - Parameter descriptor: must stay open as long as SQLite has the file open: closing it would release SQLite's locks.
     static func areReserved(in descriptor: Int32) -> Bool {
         var count: UInt8 = 0
         return pread(descriptor, &count, 1, 20) == 1 && count == UInt8(reserved)
@@ -240,7 +241,7 @@ enum PageChecksums {
 
     /// Opens a file so that pages without a checksum are accepted.
     static func believingUnsealed<Result>(at path: String, _ work: () throws -> Result) rethrows -> Result {
-        // SQLite opens files by their real names.
+        // SQLite opens files by their resolved names.
         let name = realpath(path, nil).map { name in
             defer { free(name) }
             return String(cString: name)
@@ -251,10 +252,10 @@ enum PageChecksums {
         return try work()
     }
 
-    /// Gives checksums to pages without one; reads every page.
+    /// Adds checksums to pages without one.
     ///
-    /// Only for a file that another program closed last, or for a new one, in which all pages get checksums. The file must not
-    /// be open.
+    /// Reads every page. Use it only for a file that another program closed last, or for a new one, in which all pages get
+    /// checksums. The file must not be open.
     static func seal(_ path: String, isNew: Bool = false) throws(StoreError) {
         let descriptor = Glibc.open(path, O_RDWR | O_CLOEXEC)
         guard descriptor >= 0 else { return }
@@ -282,7 +283,7 @@ enum PageChecksums {
 extension Schema {
     /// The user version of a file whose pages have checksums: "chk8".
     ///
-    /// The header also has the number of reserved bytes: so neither can be damaged unnoticed.
+    /// The header also has the number of reserved bytes, so that neither can be damaged unnoticed.
     static let checksummed: Int64 = 0x6368_6b38
 
     /// Whether a file's pages have checksums.
@@ -290,7 +291,7 @@ extension Schema {
         try Query(database, "PRAGMA user_version").integer() == checksummed
     }
 
-    /// Records that a file's pages have checksums, if its header says that there is room for them.
+    /// Records that a file's pages have checksums, if its header reserves space for them.
     static func noteChecksums(in database: Database, file: Int32) throws {
         guard PageChecksums.areReserved(in: file) else { return }
         try database.execute(sql: "PRAGMA user_version = \(checksummed)")

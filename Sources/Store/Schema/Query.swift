@@ -6,25 +6,25 @@ import Mapping
 enum SQLValue {
     case null
     case integer(Int64)
-    /// UTF-8, such as JSON; bound without a `String`.
+    /// UTF-8, such as JSON, bound without a `String`.
     case text([UInt8])
     case string(String)
     case blob([UInt8])
 
-    /// The id of a row.
+    /// A row id.
     static func id(_ id: some RowID) -> SQLValue { .integer(id.rawValue) }
 
-    /// A text, or NULL for none.
+    /// A text, or NULL for nil.
     init(_ text: String?) {
         self = text.map(SQLValue.string) ?? .null
     }
 }
 
-/// A prepared statement of one connection's cache, bound and stepped directly.
+/// A prepared statement from one connection's cache, bound and stepped directly.
 ///
-/// GRDB owns the statement; binding and stepping bypass its `DatabaseValue`s and `Data`, which would copy every payload
-/// twice. Only for statements that change no schema and no transaction, which GRDB must know of. Use it only within the
-/// access that gave the connection, and never step it twice at once.
+/// GRDB owns the statement. Binding and stepping bypass its `DatabaseValue`s and `Data`, which would copy every payload twice.
+/// Statements that change the schema or the transaction are not allowed, because GRDB must know of them. Use it only within the
+/// database access that provided the connection, and never step it twice at once.
 struct Query {
     // Keeps the handle alive.
     private let statement: Statement
@@ -35,14 +35,14 @@ struct Query {
         handle = statement.sqliteStatement
     }
 
-    /// Runs to the end, and ignores rows.
+    /// Runs to the end and ignores rows.
     func run(_ values: SQLValue...) throws {
         try bind(values)
         defer { sqlite3_reset(handle) }
         while try step() {}
     }
 
-    /// Calls back for each row; the row is valid during the call only.
+    /// Calls back for each row; the row is valid only during the call.
     func each(_ values: SQLValue..., body: (QueryRow) throws -> Void) throws {
         try bind(values)
         defer { sqlite3_reset(handle) }
@@ -66,7 +66,7 @@ struct Query {
         return try read(QueryRow(handle: handle))
     }
 
-    /// What the callback makes of each row.
+    /// The callback's results for all rows.
     func all<Value>(_ values: SQLValue..., read: (QueryRow) throws -> Value) throws -> [Value] {
         try bind(values)
         defer { sqlite3_reset(handle) }
@@ -122,9 +122,9 @@ struct Query {
         )
     }
 
-    // The macro SQLITE_TRANSIENT, a cast that Swift does not import: SQLite copies before it returns.
+    // The macro SQLITE_TRANSIENT, a cast that Swift does not import. SQLite copies the value before it returns.
     private static let copy = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
-    // The address of an empty value: a null pointer would bind NULL. Never read, never written.
+    // The address of an empty value, because a null pointer would bind NULL. Never read, never written.
     nonisolated(unsafe) private static let nothing = UnsafeRawPointer(
         UnsafeMutableRawPointer.allocate(byteCount: 1, alignment: 1)
     )
@@ -153,7 +153,7 @@ struct QueryRow {
         sqlite3_column_int64(handle, column)
     }
 
-    /// The id of a row, or of none where the column is NULL.
+    /// A row id; that of no row if the column is NULL.
     func id<ID: RowID>(_ column: Int32, as type: ID.Type = ID.self) -> ID {
         ID(rawValue: integer(column))
     }
@@ -166,7 +166,7 @@ struct QueryRow {
         sqlite3_column_type(handle, column) == SQLITE_INTEGER
     }
 
-    /// An observation, of which this column and the next two are start, finish and kind.
+    /// An observation whose start, finish and kind are in this column and the next two.
     func observation(_ sequence: Int64, from column: Int32) -> Observation {
         Observation(
             sequence: sequence,
@@ -176,12 +176,12 @@ struct QueryRow {
         )
     }
 
-    /// The bytes of a blob or a text, none of NULL.
+    /// The bytes of a blob or a text; empty for NULL.
     func bytes(_ column: Int32) -> [UInt8] {
         [UInt8](buffer(column))
     }
 
-    /// Calls back with the bytes of a blob or a text, valid during the call only.
+    /// Calls back with the bytes of a blob or a text, valid only during the call.
     func withBytes<Result>(_ column: Int32, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         try body(buffer(column))
     }
@@ -191,7 +191,7 @@ struct QueryRow {
     }
 
     private func buffer(_ column: Int32) -> UnsafeRawBufferPointer {
-        // SQLite's page on sqlite3_column_bytes: first the pointer, then the length.
+        // As SQLite's page on sqlite3_column_bytes requires: first the pointer, then the length.
         let start = sqlite3_column_blob(handle, column)
         return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column)))
     }
@@ -203,14 +203,14 @@ extension StoreError {
         if case .corrupt = self { true } else { false }
     }
 
-    /// Whether any write to the file would fail: it is locked or not writable.
+    /// Whether any write to the file would fail, because it is locked or not writable.
     var isOfTheFile: Bool {
         if case .unwritable = self { return true }
         guard case .sqlite(let code, _) = self else { return false }
         return [SQLITE_BUSY, SQLITE_LOCKED, SQLITE_CANTOPEN].contains(code & 0xff)
     }
 
-    /// Makes the store's error from an SQLite result code.
+    /// Converts an SQLite result code.
     init(code: Int32, message: String) {
         self =
             switch code & 0xff {
@@ -231,13 +231,13 @@ extension StoreError {
         }
     }
 
-    /// Whether an extended code of `SQLITE_IOERR` says that a file could not be written, rather than read.
+    /// Whether an extended code of `SQLITE_IOERR` means that a file could not be written, rather than read.
     private static func isOfWriting(_ code: Int32) -> Bool {
-        // Write, flush, flush of the folder, cut, delete; size and opening of the WAL's index.
+        // Write, flush, flush of the folder, truncate, delete; size and opening of the WAL's index.
         [3, 4, 5, 6, 10, 18, 19].contains(code >> 8)
     }
 
-    /// Translates any error of GRDB.
+    /// Converts any error of GRDB.
     init(_ error: any Error) {
         self =
             switch error {
@@ -250,6 +250,6 @@ extension StoreError {
 }
 
 extension ObjectStore {
-    /// The version of SQLite that is linked.
+    /// The version of the linked SQLite.
     public static var libraryVersion: String { String(cString: sqlite3_libversion()) }
 }

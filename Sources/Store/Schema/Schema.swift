@@ -1,10 +1,10 @@
 import GRDB
 
-/// The tables, as numbered steps that every store goes through once.
+/// The tables, created by numbered migrations that every store goes through once.
 ///
-/// There is one step so far. A store of a format before it is set aside.
+/// There is one migration so far. A store with an earlier format is set aside.
 enum Schema {
-    /// Marks the file as Larder's, for `file(1)` and for ourselves: "Lrdr".
+    /// Marks the file as Larder's, for `file(1)` and for Larder itself: "Lrdr".
     static let applicationID: Int64 = 0x4c72_6472
 
     static var migrator: DatabaseMigrator {
@@ -16,14 +16,14 @@ enum Schema {
         return migrator
     }
 
-    /// Whether a store that is not empty has a format from which no step leads on.
+    /// Whether a store that is not empty has a format without a migration to the current one.
     static func isEarlier(_ database: Database) throws -> Bool {
         let applied = try migrator.appliedIdentifiers(database)
         return !applied.contains(migrator.migrations[0]) && applied.allSatisfy { $0 < migrator.migrations[0] }
     }
 
-    // Small rows matter most: integers instead of names, no column that can be computed from others, and only the indexes
-    // that a look-up needs. A column that is nearly always NULL costs a byte per row.
+    // Small rows matter most: integers instead of names, no column that can be computed from others, and only the indexes that
+    // look-ups need. A column that is nearly always NULL costs a byte per row.
     private static let tables = """
         -- Single values: the secret, the commit sequence, the clock's high-water mark …
         CREATE TABLE _meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;

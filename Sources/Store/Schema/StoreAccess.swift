@@ -1,6 +1,6 @@
 import Glibc
 
-/// Who may read a store's files.
+/// Sets who may read a store's files.
 ///
 /// A configured group may read them (0640). Without a group, a store in a folder that others may enter is readable only by its
 /// owner (0600); in any other folder, the folder and the umask decide.
@@ -8,6 +8,8 @@ struct StoreAccess {
     private let path: String
     private let group: (name: String, id: gid_t)?
 
+    /// Looks up the group.
+    ///
     /// - Throws: if this machine does not have the group.
     init(path: String, group: String?) throws(StoreError) {
         self.path = path
@@ -23,13 +25,15 @@ struct StoreAccess {
         self.group = (group, entry.gr_gid)
     }
 
-    /// Call it before SQLite creates files beside the database: it gives them the database's mode, but not its group.
+    /// Restricts access to the owner.
+    ///
+    /// Call it before SQLite creates files beside the database: these get the database's mode, but not its group.
     func narrow() {
         guard group != nil || isOpenFolder else { return }
         for file in files { chmod(file, 0o600) }
     }
 
-    /// Call it once all files exist.
+    /// Gives the group access; call it once all files exist.
     func widen() throws(StoreError) {
         guard let group else { return }
         for file in files {
@@ -45,7 +49,7 @@ struct StoreAccess {
         }
     }
 
-    /// The database comes last: nobody can read it before the others are readable.
+    /// The database is last: it becomes readable only after the others.
     private var files: [String] { ["-wal", "-shm", ""].map { path + $0 } }
 
     private var isOpenFolder: Bool {

@@ -3,7 +3,7 @@ import GRDBSQLite
 import Glibc
 import Mapping
 
-/// A store's file, opened: locked, checked, migrated.
+/// A store's opened file: locked, checked, migrated.
 struct StoreFile: Sendable {
     let pool: DatabasePool
     let lock: StoreLock
@@ -16,10 +16,10 @@ struct StoreFile: Sendable {
     let publicNumbers: PublicNumbers
     let notices: [StoreNotice]
 
-    // A larger file is not checked as a whole: it would take too long.
+    // A larger file is not checked as a whole, because it would take too long.
     private static let checkLimit: Int64 = 64 << 20
 
-    /// Opens the file, or creates it; a damaged one, or one of an earlier format, is set aside, and a new one created.
+    /// Opens the file, or creates it; a damaged file, or one of an earlier format, is set aside and a new one created.
     static func open(_ configuration: StoreConfiguration) throws(StoreError) -> StoreFile {
         var configuration = configuration
         configuration.path = try StorePath.resolve(configuration.path)
@@ -37,16 +37,16 @@ struct StoreFile: Sendable {
         }
     }
 
-    /// The file, once its access is set and the disk reserve is allocated.
+    /// Sets the access to the file and allocates the disk reserve.
     private static func ready(_ file: StoreFile, _ access: StoreAccess) throws(StoreError) -> StoreFile {
         try access.widen()
-        // Before others use up the disk; if it fails, the writer finds out.
+        // This takes the disk space before others do. If it fails, the writer will notice.
         _ = DiskReserve(budget: file.budget, file: file.lock.file).keep()
         file.lock.label()
         return file
     }
 
-    /// Opens the file; if the disk has no room for that, in the reserve.
+    /// Opens the file; if the disk has no room for that, uses the reserve.
     private static func openDespiteFullDisk(
         _ configuration: StoreConfiguration,
         lock: StoreLock,
@@ -70,7 +70,7 @@ struct StoreFile: Sendable {
 
     /// Replaces this file by a new one, after damage was found in it.
     func replaced(because reason: String, _ configuration: StoreConfiguration) throws(StoreError) -> StoreFile {
-        // An error does not matter: the file is not used any more.
+        // An error does not matter: the file is no longer used.
         try? pool.close()
         var configuration = configuration
         configuration.path = try StorePath.resolve(configuration.path)
@@ -104,7 +104,7 @@ struct StoreFile: Sendable {
             let wasLeft = access(path + "-wal", F_OK) == 0
             let check = { try checkIdentity(path, models: configuration.models) }
             let wasClosed = try wasLeft ? check() : PageChecksums.believingUnsealed(at: path, check)
-            // Then another program closed it last, and copied the WAL into it.
+            // Another program closed it last, and copied the WAL into it.
             if !wasClosed, !wasLeft { try PageChecksums.seal(path) }
             var settings = GRDB.Configuration()
             settings.label = "larder"
@@ -146,10 +146,10 @@ struct StoreFile: Sendable {
         }
     }
 
-    /// Lets SQLite keep WAL and index when it closes the file.
+    /// Makes SQLite keep the WAL and its index when it closes the file.
     ///
-    /// So a start creates no files, for which a full disk may have no room; and a user without write access can read the
-    /// store while it is not open.
+    /// So a start creates no files, for which a full disk may have no room; and a user without write access can read the store
+    /// while it is not open.
     private static func keepFiles(_ database: Database) {
         var isKept: Int32 = 1
         sqlite3_file_control(database.sqliteConnection, nil, SQLITE_FCNTL_PERSIST_WAL, &isKept)
@@ -163,7 +163,7 @@ struct StoreFile: Sendable {
         wall: Int64
     ) throws {
         try pool.writeWithoutTransaction { database in
-            // Empties the WAL first, to make room in it.
+            // This empties the WAL first, to make room in it.
             _ = try Query(database, "PRAGMA wal_checkpoint(RESTART)").integer()
             let tables = try Query(database, "SELECT count(*) FROM sqlite_schema").integer() ?? 0
             try checkContent(database, path: path, isNew: tables == 0, budget: budget)
@@ -185,11 +185,11 @@ struct StoreFile: Sendable {
         }
     }
 
-    /// Refuses a file of another program or a later Larder, or with objects that are newer than the models.
+    /// Refuses a file of another program or a later Larder, or one with objects that are newer than the models.
     ///
-    /// Opens the file only for reading, so that a refused file is not changed.
+    /// It opens the file only for reading, so that a refused file is not changed.
     ///
-    /// - Returns: whether a daemon closed it in order.
+    /// - Returns: whether a daemon closed it properly.
     static func checkIdentity(_ path: String, models: [String: Models]) throws -> Bool {
         var status = stat()
         guard stat(path, &status) == 0, status.st_size > 0 else { return true }
@@ -275,12 +275,12 @@ struct StoreFile: Sendable {
         }
         return WriterSession.Numbers(
             document: DocumentID(rawValue: try last("id", "_documents")),
-            // Never given again: the journal may still contain an object that is gone.
+            // Object ids are never reused: the journal may still contain an object that is gone.
             object: ObjectID(rawValue: max(try last("id", "_objects"), try Meta.object.integer(in: database) ?? 0)),
             version: try last("id", "_versions"),
             observation: try last("id", "_observations"),
             suspect: SuspectID(rawValue: try last("suspect", "_suspects")),
-            // Never given again while there is data of a forgotten principal.
+            // Ids of forgotten principals are not reused while they have data.
             principal: PrincipalID(rawValue: max(try last("id", "_principals"), try last("principal", "_scopes"))),
             scope: ScopeID(rawValue: try last("id", "_scopes")),
             sequence: try Meta.sequence.integer(in: database) ?? 0

@@ -1,10 +1,10 @@
 import Glibc
 
-/// The exclusive lock of one process on one store: one lock on the store's name, one on its file.
+/// A process's exclusive lock on a store: one lock on the store's name, one on its file.
 ///
 /// The name's lock is `flock` on a file beside the store, which names the owner. It holds even if the database is replaced
-/// while it is in use. The file's lock is on the database itself, under whichever name: SQLite would keep a separate WAL for
-/// each name. The kernel releases both when the process ends.
+/// while in use. The file's lock is on the database itself, whatever its name: SQLite would keep a separate WAL for each name.
+/// The kernel releases both when the process ends.
 ///
 /// The file's lock is an open file description (OFD) lock on a byte that SQLite never locks. Unlike `flock`, it does not lock
 /// the whole file over NFS, which would block SQLite. Unlike a POSIX lock, it is kept when this process closes the file
@@ -12,10 +12,14 @@ import Glibc
 final class StoreLock: Sendable {
     private let path: String
     private let name: Int32
-    /// The database file, open for as long as SQLite has it: closing it would release SQLite's own (POSIX) locks.
+    /// The database file.
+    ///
+    /// It stays open as long as SQLite has it open: closing it would release SQLite's own (POSIX) locks.
     let file: Int32
 
-    /// Locks a store, and makes its file if there is none.
+    /// Locks a store.
+    ///
+    /// Creates its file if there is none.
     ///
     /// - Parameter path: without symbolic links.
     init(store path: String) throws(StoreError) {
@@ -36,7 +40,7 @@ final class StoreLock: Sendable {
             Glibc.close(name)
             throw error
         }
-        // The id is only for the error message of another process; without it, the lock still holds.
+        // The id is only for the error message of another process. The lock holds without it.
         write("\(getpid())\n")
     }
 
@@ -50,7 +54,7 @@ final class StoreLock: Sendable {
     }
 
     private static func lockedFile(_ path: String) throws(StoreError) -> Int32 {
-        // Other kinds of files were refused before; should it have changed since, this must not block.
+        // Other kinds of files were refused before. If the file has changed since, opening it must not block.
         let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
         let file = Glibc.open(path, flags, 0o640)
         guard file >= 0 else { throw .cannotOpen(path: path, reason: String(cString: strerror(errno))) }
@@ -60,16 +64,16 @@ final class StoreLock: Sendable {
             return file
         }
         let code = errno
-        // Stays open: this process may have the store open under another name, and would lose its locks.
+        // The file stays open: this process may have the store open under another name, and would lose its locks.
         if code == EAGAIN || code == EACCES { throw .locked(path: path, pid: owner(of: file)) }
-        // The file system has no such locks: the name's lock has to suffice.
+        // The file system has no such locks, so the name's lock has to suffice.
         return file
     }
 
     /// Refuses a file with several names (hard links).
     ///
-    /// The last commits may be in a WAL, which is found by the file's name. Under another name they would be missing, and
-    /// would later overwrite what is written now.
+    /// The last commits may be in a WAL, which is found by the file's name. Under another name they would be missing, and would
+    /// later overwrite newer content.
     private static func refuseOtherNames(of file: Int32, at path: String) throws(StoreError) {
         var status = stat()
         guard fstat(file, &status) == 0, status.st_nlink > 1 else { return }
@@ -82,7 +86,7 @@ final class StoreLock: Sendable {
         )
     }
 
-    /// Names the owner to processes that open the file under another name.
+    /// Identifies the owner to processes that open the file under another name.
     ///
     /// Call it after SQLite has opened the file: this lock is released when the file is closed anywhere in the process.
     func label() {
@@ -115,7 +119,7 @@ final class StoreLock: Sendable {
         return (lines.first.flatMap { Int32($0) }, lines.count > 1 ? lines[1] : nil)
     }
 
-    /// The process that labelled a file; the exclusive lock does not name its owner.
+    /// The process that labelled a file; the exclusive lock does not identify its owner.
     private static func owner(of file: Int32) -> Int32? {
         var lock = range(F_WRLCK, at: labelByte)
         guard fcntl(file, F_GETLK, &lock) == 0, lock.l_type != F_UNLCK, lock.l_pid > 0 else { return nil }
@@ -131,7 +135,7 @@ final class StoreLock: Sendable {
 
     /// Offsets that no database reaches; SQLite locks those around 2^30.
     private static let (exclusionByte, labelByte): (off_t, off_t) = (1 << 48, 1 << 48 + 1)
-    /// `F_OFD_SETLK` of Linux, which Swift's Glibc module hides.
+    /// Linux's `F_OFD_SETLK`, which Swift's Glibc module hides.
     private static let setOFDLock: Int32 = 37
 
     func release() {

@@ -2,15 +2,17 @@ import Glibc
 
 /// Resolves the path of a store's file.
 ///
-/// SQLite keeps WAL and index beside the target of a symbolic link. The lock, the budget, and the renaming of a damaged file
-/// must use the same place.
+/// SQLite keeps the WAL and its index beside the target of a symbolic link. The lock, the budget, and the renaming of a damaged
+/// file must use the same place.
 enum StorePath {
-    /// The path with all symbolic links resolved; the file itself need not exist.
+    /// The path with all symbolic links resolved.
     ///
-    /// - Throws: an error that says what is there instead of a file.
+    /// The file itself need not exist.
+    ///
+    /// - Throws: an error that names the kind of file if it is not a regular one.
     static func resolve(_ path: String) throws(StoreError) -> String {
         var path = path
-        // As many as the kernel follows.
+        // The kernel follows as many links.
         for _ in 0..<40 {
             if let resolved = real(path) {
                 try checkKind(of: resolved, namedAs: path)
@@ -20,7 +22,7 @@ enum StorePath {
             let (folder, name) = split(path)
             guard let folder = real(folder) else { throw cannotOpen(path, errno) }
             path = folder == "/" ? "/\(name)" : "\(folder)/\(name)"
-            // A link to a file that does not exist yet: the file is created there.
+            // For a link to a file that does not exist yet, the file is created at the target.
             guard let target = target(ofLink: path) else { return path }
             path = target.hasPrefix("/") ? target : split(path).folder + "/" + target
         }

@@ -1,17 +1,17 @@
 import GRDBSQLite
 import Glibc
 
-/// Reads a store's file by SQL, beside the daemon that has it open, or without one.
+/// Reads a store's file by SQL, whether or not a daemon has it open.
 ///
-/// It takes no lock that the daemon would wait for, and writes nothing. While a query runs, SQLite keeps what it reads, so that
-/// the WAL grows; its time limit bounds that. Not for several threads.
+/// It takes no lock that the daemon would wait for, and writes nothing. While a query runs, SQLite keeps its snapshot, so that
+/// the WAL grows; the time limit of the query bounds that. Use it on one thread only.
 public final class StoreReader {
     private let handle: OpaquePointer
     private let deadline: UnsafeMutablePointer<UInt64>
 
     /// Opens a file.
     ///
-    /// - Throws: if there is no such file, it cannot be read, or is no store.
+    /// - Throws: if the file does not exist, cannot be read, or is not a store.
     public init(path: String) throws(StoreError) {
         guard access(path, F_OK) == 0 else { throw .cannotOpen(path: path, reason: String(cString: strerror(errno))) }
         let path = try StorePath.resolve(path)
@@ -22,7 +22,7 @@ public final class StoreReader {
         }
         PageChecksums.install
         var opened: OpaquePointer?
-        // Another program may have copied pages into it, which the next daemon gives their checksums.
+        // Another program may have copied pages into it; the next daemon adds their checksums.
         let code = PageChecksums.believingUnsealed(at: path) {
             sqlite3_open_v2(path, &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nil)
         }
@@ -54,7 +54,7 @@ public final class StoreReader {
         do throws(QueryFailure) {
             try run("PRAGMA application_id", within: nil, columns: { _ in }, row: { application = $0[0] })
         } catch .failed(let message) {
-            // Without the index beside it, SQLite has to make one.
+            // Without the index file, SQLite has to create one.
             let cure =
                 access(path + "-shm", R_OK) == 0
                 ? "" : "; \(path)-shm cannot be read: run this as the user that runs Larder"
@@ -67,10 +67,10 @@ public final class StoreReader {
         }
     }
 
-    /// Runs one statement that only reads.
+    /// Runs one read-only statement.
     ///
     /// - Parameters:
-    ///   - limit: for how long it may take; nil: as long as it does.
+    ///   - limit: how long it may take. Nil for no limit.
     ///   - columns: called once, with the names of the columns.
     ///   - row: called for each row.
     public func run(
@@ -96,7 +96,7 @@ public final class StoreReader {
     }
 
     private func prepare(_ sql: String) throws(QueryFailure) -> OpaquePointer {
-        // SQLite would end at a zero byte, and not say so.
+        // SQLite would silently end the statement at a zero byte.
         guard !sql.utf8.contains(0) else { throw .failed("the statement contains a zero byte") }
         var (first, second): (OpaquePointer?, OpaquePointer?)
         let (code, following) = sql.withCString { text in
@@ -112,7 +112,7 @@ public final class StoreReader {
             sqlite3_finalize(first)
             throw .severalStatements
         }
-        // Statements without columns, such as ATTACH and BEGIN, have nothing to show.
+        // Statements without columns, such as ATTACH and BEGIN, have no result.
         guard sqlite3_stmt_readonly(first) != 0, sqlite3_column_count(first) > 0 else {
             sqlite3_finalize(first)
             throw .wouldWrite
@@ -122,12 +122,12 @@ public final class StoreReader {
 
     private func failure() -> QueryFailure {
         let message = String(cString: sqlite3_errmsg(handle))
-        // The code of a damaged page is the store's own, and SQLite has no words for it.
+        // The code for a damaged page is the store's own, and SQLite has no message for it.
         let error = StoreError(code: sqlite3_extended_errcode(handle), message: message)
         return .failed(error.isDamage ? error.description : message)
     }
 
-    /// The views and their columns, in the order of their names; whether a view has rows.
+    /// The views with their columns, ordered by name, and whether each view has rows.
     public func views(within limit: Duration?) throws(QueryFailure) -> [StoreView] {
         var views: [StoreView] = []
         try run(
@@ -152,7 +152,7 @@ public final class StoreReader {
         return views
     }
 
-    /// When a limit that begins now ends.
+    /// The time at which a limit that begins now ends.
     private static func end(of limit: Duration) -> UInt64 {
         let (seconds, attoseconds) = limit.components
         guard seconds < 1 << 32 else { return .max }
@@ -177,12 +177,12 @@ public struct StoreView: Sendable {
     public var hasRows = false
 }
 
-/// One value that a query gives, of the type that SQLite has it in.
+/// One value in the result of a query, with SQLite's type.
 public enum SQLCell: Sendable, Equatable {
     case null
     case integer(Int64)
     case real(Double)
-    /// Bytes that are not UTF-8 are replaced.
+    /// A text; bytes that are not UTF-8 are replaced.
     case text(String)
     case blob([UInt8])
 
@@ -202,14 +202,14 @@ public enum SQLCell: Sendable, Equatable {
     }
 }
 
-/// Why a query gave nothing, or not all.
+/// Why a query failed.
 public enum QueryFailure: Error, Sendable, Equatable {
     /// More than one statement was given.
     case severalStatements
-    /// The statement is none that only reads.
+    /// The statement is not read-only.
     case wouldWrite
     /// It took longer than its limit.
     case tookTooLong
-    /// SQLite's own words, or why the file cannot be read.
+    /// SQLite's message, or the reason why the file cannot be read.
     case failed(String)
 }

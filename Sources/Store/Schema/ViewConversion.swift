@@ -1,13 +1,13 @@
 import Mapping
 
-/// What a view shows of a property's value by the conversion that it declares.
+/// How a view shows a property's value with its declared conversion.
 ///
-/// SQL computes it when the view is read. The SQL has the value as `t`. It is NULL for a value that the conversion does not
-/// accept; the raw column still has that value.
+/// SQL computes it when the view is read. The SQL has the value as `t`. The result is NULL for a value that the conversion does
+/// not accept; the raw column still has that value.
 enum ViewConversion: Equatable {
-    /// The value as it is: the conversion only says which values are accepted.
+    /// The value unchanged: the conversion only checks it.
     case checked
-    /// The value of this SQL, beside the raw one.
+    /// The value computed by this SQL, beside the raw one.
     case computed(String)
     /// The raw value alone: SQLite has no function for this conversion.
     case unavailable
@@ -52,14 +52,14 @@ enum ViewConversion: Equatable {
 
     // MARK: SQL
 
-    /// UTC, to the second: so texts are in the order of their times.
+    /// UTC to the second, so that the order of the texts is the order of their times.
     private static func time(_ arguments: String) -> String { "strftime('%Y-%m-%dT%H:%M:%SZ', \(arguments))" }
 
-    /// RFC 3339, and nothing else that SQLite takes: a date without a time, `now`, a number.
+    /// RFC 3339, without the other forms that SQLite accepts: a date without a time, `now`, a number.
     private static let timestamp: String = {
         let (two, four) = ("[0-9][0-9]", "[0-9][0-9][0-9][0-9]")
         let form = "\(four)-\(two)-\(two)[Tt ]\(two):\(two):\(two)*"
-        // The day is checked by itself: SQLite counts 31 days in each month.
+        // The day is checked separately: SQLite counts 31 days in each month.
         return "CASE WHEN typeof(t) = 'text' AND t GLOB '\(form)' AND (t GLOB '*[Zz]' OR t GLOB '*[-+]\(two):\(two)') "
             + "AND date(substr(t, 1, 10), '+0 days') = substr(t, 1, 10) "
             + "THEN \(time("substr(t, 1, 10) || 'T' || substr(t, 12)")) END"
@@ -69,12 +69,12 @@ enum ViewConversion: Equatable {
     private static let number =
         "CASE typeof(t) WHEN 'integer' THEN t WHEN 'real' THEN t WHEN 'text' THEN \(number(in: "t", "-+.eE0-9")) END"
 
-    /// The number that a text is in JSON.
+    /// The JSON number in a text.
     private static func number(in text: String, _ characters: String) -> String {
         "CASE WHEN \(text) NOT GLOB '*[^\(characters)]*' AND json_valid(\(text)) THEN json_extract(\(text), '$') END"
     }
 
-    /// Groups of three digits, or none; then the decimal separator, which may be missing.
+    /// The number in a text with groups of three digits, or none, and an optional decimal separator.
     private static func number(grouping: String, decimal: String) -> String {
         let (group, point) = (SQLText.literal(grouping), SQLText.literal(decimal))
         let whole = "CASE instr(t, \(point)) WHEN 0 THEN t ELSE substr(t, 1, instr(t, \(point)) - 1) END"
@@ -91,7 +91,7 @@ enum ViewConversion: Equatable {
         return "CASE WHEN \(accepted) THEN (SELECT \(number(in: "n", "-.0-9")) FROM (SELECT \(plain) AS n)) END"
     }
 
-    /// The words that `coerce` takes for true and false.
+    /// The words that `coerce` accepts for true and false.
     private static let boolean =
         "CASE WHEN t IN (0, 1) THEN t WHEN typeof(t) = 'text' THEN CASE "
         + "WHEN lower(t) IN ('true', 't', 'yes', 'y', 'on', '1') THEN 1 "
@@ -105,7 +105,7 @@ enum ViewConversion: Equatable {
     }
 
     private static func values(_ pairs: [ConversionDeclaration.Pair], _ fallback: [UInt8]?) -> ViewConversion {
-        // An absent value is NULL as well, and nothing is made of it.
+        // An absent value is NULL as well, and must not be converted.
         let lines = pairs.filter { $0.wire != Array("null".utf8) }.map {
             " WHEN \(json($0.wire)) THEN \(json($0.mapped))"
         }

@@ -1,10 +1,10 @@
 import GRDB
 import Mapping
 
-/// The SQL views for users: two for each declared model that has an identity.
+/// The SQL views for users: two for each declared model with an identity.
 ///
 /// `MODEL` has a row for each object of each principal and context. `MODEL_current` has one row for each identity: the object
-/// that changed last, of whichever principal and context.
+/// that changed last, of any principal and context.
 struct Views {
     private let definitions: [(name: String, sql: String)]
 
@@ -20,7 +20,7 @@ struct Views {
             return (entry, name: isAmbiguous ? "\(UpstreamKey.name(of: entry.upstream))_\(model)" : model)
         }
         var taken: Set<String> = []
-        // A model may have the name that another one's second view would have.
+        // A model may have the name of another one's second view.
         definitions = [Scope.all, .current].flatMap { scope in
             named.compactMap { entry, name in
                 let name = name + scope.suffix
@@ -47,11 +47,11 @@ struct Views {
         try Meta.views.set(digest, in: database)
     }
 
-    /// Which objects a view shows.
+    /// The objects that a view shows.
     enum Scope {
-        /// Those of every principal and context.
+        /// The objects of every principal and context.
         case all
-        /// Of those with one identity, the one that changed last.
+        /// For each identity, the object that changed last.
         case current
 
         var suffix: String { self == .current ? "_current" : "" }
@@ -63,7 +63,7 @@ struct Views {
     }
 }
 
-/// The SQL of one view.
+/// Builds the SQL of one view.
 private struct ViewDefinition {
     let model: ModelDeclaration
     let upstream: String
@@ -95,7 +95,7 @@ private struct ViewDefinition {
             "x.text AS context",
         ]
         for column in columns {
-            // Found by the index, and equal to the references; the strict form of a string stands in quotes.
+            // This value is found by the index, and is equal to references. The strict form of a string has quotes.
             let isRow = column.role == .identity && isSingle && !models.distinguishesTypes(model.name)
             let value =
                 column.source == .identity || isRow
@@ -119,7 +119,7 @@ private struct ViewDefinition {
     /// The condition by which a view shows each identity once; empty for one that shows all objects.
     private var latest: String {
         guard scope == .current else { return "" }
-        // One look-up in the index for each principal and context that has objects of the model.
+        // This takes one look-up in the index for each principal and context with objects of the model.
         return """
 
               AND NOT EXISTS (
@@ -142,12 +142,12 @@ private struct ViewDefinition {
     }
 }
 
-/// The SQL for a column's value, given the SQL for the object's JSON and scope.
+/// Builds the SQL for a column's value, given the SQL for the object's JSON and scope.
 private struct ViewExpression {
     let payload: String
     let scope: String
     var depth = 0
-    /// The SQLite JSON path of what paths begin at: an object that is embedded in the payload.
+    /// The SQLite JSON path in which paths begin: that of an object embedded in the payload.
     var base = "$"
 
     func value(of source: ViewColumn.Source) -> String {
@@ -157,7 +157,7 @@ private struct ViewExpression {
         case .one(let path, _): one(path)
         case .many(let path, _): many(path)
         case .keyed(let path, _): keyed(path)
-        // In the row itself; only the object's own column uses it.
+        // The identity is in the row itself; only the object's own column uses it.
         case .identity: "NULL"
         case .elements(let path, let inner): elements(path, inner)
         case .object(let parts):
@@ -201,13 +201,13 @@ private struct ViewExpression {
         each(path, of: "object", "json_group_object(e.key, \(Self.member(identity(in: "e.value"))))")
     }
 
-    /// An element or member that names an object, or is one without an identity.
+    /// An element or member that names an object, or is an object without an identity.
     private static func member(_ identity: String) -> String {
         "CASE e.type WHEN 'text' THEN \(identity) WHEN 'integer' THEN e.value WHEN 'real' THEN e.value "
             + "WHEN 'object' THEN json(\(plain("e.value"))) END"
     }
 
-    /// What is made of the elements or members of a container; NULL where another value stands.
+    /// The result computed from the elements or members of a container; NULL for another type of value.
     private func each(_ path: String, of type: String, _ result: String) -> String {
         "CASE \(self.type(path)) WHEN '\(type)' THEN (SELECT \(result) "
             + "FROM json_each(\(payload), \(SQLText.literal(full(path)))) e) END"
@@ -236,9 +236,9 @@ private struct ViewExpression {
             + "WHERE \(m).text = \(SQLText.literal(model))) END"
     }
 
-    /// JSON, or any other value, with the identities of objects in the place of the references to them.
+    /// JSON, or any other value, with identities in place of references.
     static func plain(_ value: String) -> String {
-        // Steps by turns up to the next reference, and over it. An integer is written without quotes.
+        // The steps alternate: up to the next reference, then over it. An integer is written without quotes.
         let mark = #"'"\u0001'"#
         let word = #"substr(tail, 1, instr(tail, '"') - 1)"#
         let number = "CAST(CAST(\(word) AS INTEGER) AS TEXT) = \(word)"
@@ -269,7 +269,7 @@ private struct ViewExpression {
     }
 }
 
-/// The SQL for a condition on an object's JSON.
+/// Builds the SQL for a condition on an object's JSON.
 private struct ConditionExpression {
     let payload: String
 
@@ -287,7 +287,7 @@ private struct ConditionExpression {
 
     private func equals(_ member: String, _ value: [UInt8]) -> String {
         let json = "json(\(SQLText.literal(String(decoding: value, as: UTF8.self))))"
-        // Both sides as JSON values, so that types are compared too.
+        // Both sides are compared as JSON values, so that types are compared too.
         return "(\(type(member)) IS json_type(\(json)) AND \(extract(member)) IS json_extract(\(json), '$'))"
     }
 
@@ -300,7 +300,7 @@ private struct ConditionExpression {
     }
 }
 
-/// Names and texts as SQL spells them.
+/// Quotes names and texts for SQL.
 enum SQLText {
     static func literal(_ text: String) -> String { "'\(text.replacing("'", with: "''"))'" }
 
