@@ -1,9 +1,10 @@
 import GRDB
 import Mapping
 
-/// The cleans and invalidations that keep out responses to requests sent before them.
+/// The cleans and invalidations that block responses to requests sent before them.
 ///
-/// In memory: the requests die with the process. Bounded: a forgotten ban counts as one of everything.
+/// They are in memory, because the requests die with the process. The number is bounded: a dropped ban counts as a ban of
+/// everything.
 struct Bans {
     private struct Place {
         var time: Int64
@@ -15,15 +16,15 @@ struct Bans {
     struct Write {
         let write: SettledWrite
         let named: Set<BoundObject>
-        /// Whether it deleted one of these.
+        /// Whether it deleted one of these objects.
         let hasDeleted: Bool
     }
 
-    /// What is stored of a response.
+    /// How much of a response is stored.
     enum Verdict {
         /// Its document and its objects.
         case stored
-        /// Only its objects: it was queued before the invalidation.
+        /// Only its objects, because it was queued before the invalidation.
         case observed
         /// Nothing.
         case dropped
@@ -36,7 +37,7 @@ struct Bans {
     private var places: [Int64: Place] = [:]
     private var patterns: [(pattern: InvalidationPattern, time: Int64)] = []
     private var cleans: [(filter: CleanFilter, time: Int64)] = []
-    /// All responses to requests sent until then are kept out.
+    /// Responses to requests sent until this time are blocked.
     private var everything: Int64 = .min
 
     mutating func invalidated(place: Int64, at time: Int64) {
@@ -61,7 +62,7 @@ struct Bans {
         patterns.append((pattern, time))
     }
 
-    /// Bans everything until a time, because it is no longer known what was written until then.
+    /// Bans everything until a time, because the writes until then are no longer known.
     mutating func forgotten(until time: Int64) { everything = max(everything, time) }
 
     mutating func cleaned(_ filter: CleanFilter, at time: Int64) {
@@ -69,7 +70,7 @@ struct Bans {
         cleans.append((filter, time))
     }
 
-    /// What is stored of a response.
+    /// How much of a response is stored.
     ///
     /// - Parameter arrival: when it was queued.
     func verdict(
@@ -84,7 +85,7 @@ struct Bans {
         return arrival <= time ? .observed : .dropped
     }
 
-    /// When a response's path was invalidated after its request was sent; nil: it was not.
+    /// When a response's path was invalidated after its request was sent, if at all.
     private func invalidated(_ document: ReceivedDocument, _ place: Int64) -> Int64? {
         if let time = places[place]?.time, document.sent <= time { return time }
         return patterns.first { ban in
@@ -120,7 +121,7 @@ extension CleanFilter {
 }
 
 extension WriterSession {
-    /// Keeps out responses to requests sent before now; returns the newest document.
+    /// Blocks responses to requests sent before now; returns the newest document.
     func ban(_ patterns: [InvalidationPattern]) -> DocumentID {
         let now = clock.now()
         for pattern in patterns { bans.invalidated(pattern, at: now) }
@@ -129,7 +130,7 @@ extension WriterSession {
 }
 
 extension InvalidationPattern {
-    /// The documents up to an id that one of the patterns matches; reads the URL of every document of their upstreams.
+    /// The documents up to an id that match one of the patterns; reads the URL of every document of their upstreams.
     static func documents(
         matching patterns: [InvalidationPattern],
         until last: DocumentID,

@@ -2,12 +2,12 @@ import GRDB
 import GRDBSQLite
 import Glibc
 
-/// Keeps file and WAL within their bound: evicts, checkpoints, returns free pages.
+/// Keeps the file and the WAL within their bound: evicts, checkpoints, returns free pages.
 struct FileKeeper {
     let core: StoreCore
     // Whether anything was written to the WAL since it was last emptied.
     var isWALUsed = true
-    // The newest principal when principals without data were last forgotten.
+    // The newest principal when principals without data were last removed.
     private var sweptPrincipal = PrincipalID.nobody
 
     init(core: StoreCore) {
@@ -17,7 +17,7 @@ struct FileKeeper {
     /// How long the writer may sleep before the next check, in microseconds.
     var patience: Int64 { isWALUsed ? 1_000_000 : 3_600_000_000 }
 
-    /// After a batch: evicts if the file is too large, and keeps the WAL short.
+    /// Runs after a batch: evicts if the file is too large, and keeps the WAL short.
     mutating func committed(_ session: WriterSession) {
         isWALUsed = true
         sweep(session)
@@ -32,7 +32,7 @@ struct FileKeeper {
         look(session)
     }
 
-    /// Forgets principals without data after every `unusedPrincipals` new ones.
+    /// Removes principals without data after every `unusedPrincipals` new ones.
     private mutating func sweep(_ session: WriterSession) {
         let newest = session.numbers.principal
         guard newest.rawValue - sweptPrincipal.rawValue >= core.unusedPrincipals else { return }
@@ -47,11 +47,13 @@ struct FileKeeper {
         core.listener?.principalsForgotten()
     }
 
-    /// Before a batch that adds data: nil if there is room for it, otherwise why not.
+    /// Runs before a batch that adds data.
+    ///
+    /// Returns nil if there is room for it, otherwise the reason.
     ///
     /// - Parameter bytes: about how much it adds.
     mutating func makeRoom(_ session: WriterSession, for bytes: Int) -> String? {
-        // It must be possible to checkpoint the batch.
+        // The batch must be small enough to be checkpointed.
         if Int64(bytes) > core.budget.reserve / 4, session.disk.trouble == nil {
             if core.reserve.keep(for: Int64(bytes) * 2) != nil { look(session) }
         }
@@ -63,19 +65,19 @@ struct FileKeeper {
         return "the file and its WAL are past their bound, and another process reads an old state of it"
     }
 
-    /// With nothing to do: empties the WAL.
+    /// Runs when there is nothing to do: empties the WAL.
     mutating func idle(_ session: WriterSession) {
         if emptyWAL(session, patience: 0) { isWALUsed = session.disk.trouble != nil }
         look(session)
     }
 
     mutating func close(_ session: WriterSession) {
-        // If this fails, only the mark of an orderly end is missing: the next opening checks the file.
+        // If this fails, only the mark of an orderly shutdown is missing, and the next opening checks the file.
         _ = try? session.transaction { try Meta.closed.set(1, in: session.database) }
         _ = emptyWAL(session, patience: 100, erasing: true)
     }
 
-    /// Removes the least recently used documents until no more than this many bytes are used.
+    /// Removes the least recently used documents until at most this many bytes are used.
     func evict(_ session: WriterSession, down target: Int64) {
         while let used = try? FileBudget.used(in: session.database), used > target {
             guard (try? evictSome(session)) == true || (try? halveJournal(session)) == true else { return }
@@ -84,7 +86,7 @@ struct FileKeeper {
         if core.budget.fileBytes > core.budget.database { returnPages(session) }
     }
 
-    /// Removes one slice, small enough for the WAL; false if there is nothing left to evict.
+    /// Removes one slice, small enough for the WAL; returns false if there is nothing left to evict.
     private func evictSome(_ session: WriterSession) throws -> Bool {
         var documents: [DocumentID] = []
         var last: Int64 = .max
@@ -100,7 +102,7 @@ struct FileKeeper {
         }
         let (orphans, outcome) = try session.transaction {
             for document in documents { try session.remove(document) }
-            // Flushed first: objects that only these documents showed are orphans after that.
+            // Flushing comes first: then objects that only these documents showed are orphans.
             try session.flush()
             return try session.removeOrphans(until: last, limit: 1024)
         }
@@ -109,7 +111,7 @@ struct FileKeeper {
         return orphans > 0 || !documents.isEmpty
     }
 
-    /// When nothing else is left to evict; false if there is no journal either.
+    /// Drops half of the journal, when nothing else is left to evict; returns false if there is no journal either.
     private func halveJournal(_ session: WriterSession) throws -> Bool {
         let half = session.journal.count / 2
         return try session.transaction {
@@ -124,9 +126,10 @@ struct FileKeeper {
         _ = emptyWAL(session, patience: 100)
     }
 
-    /// Checkpoints the WAL, so that it restarts; false if a reader still needs it.
+    /// Checkpoints the WAL, so that it restarts.
     ///
-    /// Truncates it too, except on a full disk: there it keeps its blocks, unless its bytes must be erased.
+    /// Returns false if a reader still needs it. It also truncates the WAL, except on a full disk, where the WAL keeps its
+    /// blocks unless its bytes must be erased.
     func emptyWAL(_ session: WriterSession, patience milliseconds: Int, erasing: Bool = false) -> Bool {
         let database = session.database
         defer { try? database.execute(sql: "PRAGMA busy_timeout = 2000") }
@@ -143,11 +146,11 @@ struct FileKeeper {
 
     /// Returns free pages to the file system.
     func returnPages(_ session: WriterSession) {
-        // In slices: each is a transaction that the WAL has to hold.
+        // It works in slices, because each is a transaction that must fit into the WAL.
         while (try? returnSomePages(session)) == true {}
     }
 
-    /// Returns some of them; true while there are more.
+    /// Returns some free pages; the result is true while there are more.
     func returnSomePages(_ session: WriterSession) throws -> Bool {
         func free() throws -> Int64 {
             try Query(session.database, "PRAGMA freelist_count").integer() ?? 0
@@ -161,9 +164,9 @@ struct FileKeeper {
     }
 }
 
-/// The state of the disk, as the writer knows it.
+/// The state of the disk, as far as the writer knows it.
 struct DiskState {
-    /// Why nothing can be written; nil: the disk takes writes.
+    /// Why nothing can be written; nil if the disk accepts writes.
     var trouble: String?
     /// The size that the database keeps meanwhile.
     var cap: Int64?
@@ -172,10 +175,10 @@ struct DiskState {
     var nextLook = ContinuousClock.now
 }
 
-/// While the disk takes no writes, for whatever reason, the store keeps its size.
+/// Keeps the store at its size while the disk accepts no writes, for whatever reason.
 ///
-/// So a checkpoint is always possible: all pages of the database are allocated. New data replaces the least recently used,
-/// and the WAL keeps its blocks. A notice reports when this begins and when it ends.
+/// So a checkpoint is always possible: all pages of the database are allocated. New data replaces the least recently used, and
+/// the WAL keeps its blocks. A notice reports when this begins and when it ends.
 extension FileKeeper {
     /// Makes room after a batch that did not fit on the disk or within the bound.
     ///
@@ -187,20 +190,20 @@ extension FileKeeper {
             let code = session.database.sqliteConnection.map { sqlite3_system_errno($0) } ?? 0
             begin(code == 0 ? message : Self.message(code), session)
         case .full:
-            // It may be the store's own bound, which is normal.
+            // This may be the store's own bound, which is normal.
             if !core.reserve.hasMargin(for: Int64(bytes)), !isAtBound(session) { begin(Self.message(ENOSPC), session) }
         default: return
         }
         evict(session, down: low(session))
     }
 
-    /// The error for the callers: `.unwritable` where the keeper has logged the cause already, else the error itself.
+    /// The error for the callers: `.unwritable` if the keeper has already logged the cause, else the error itself.
     func reported(_ error: StoreError, _ session: WriterSession) -> StoreError {
         guard case .full = error, let trouble = session.disk.trouble else { return error }
         return .unwritable(trouble)
     }
 
-    /// Allocates the reserve again, and checks whether the disk has become full or has room again.
+    /// Reallocates the reserve, and checks whether the disk has become full or has room again.
     mutating func look(_ session: WriterSession) {
         guard session.disk.trouble == nil else { return lookForRoom(session) }
         if let code = core.reserve.keep() { begin(Self.message(code), session) }
@@ -238,7 +241,7 @@ extension FileKeeper {
         session.disk.cap = size
     }
 
-    /// Whether the store's own bound is reached.
+    /// Whether the store has reached its own bound.
     private func isAtBound(_ session: WriterSession) -> Bool {
         guard let used = try? FileBudget.used(in: session.database) else { return false }
         // Less is left than a usual batch may take.
@@ -247,7 +250,7 @@ extension FileKeeper {
 
     /// The number of bytes in use above which documents are evicted.
     func high(_ session: WriterSession) -> Int64 { (session.disk.cap ?? core.budget.database) / 100 * 92 }
-    /// The number of bytes in use down to which they are evicted.
+    /// The number of bytes in use down to which documents are evicted.
     func low(_ session: WriterSession) -> Int64 { (session.disk.cap ?? core.budget.database) / 100 * 85 }
 
     private static func message(_ code: Int32) -> String { String(cString: strerror(code)) }

@@ -1,6 +1,6 @@
 import GRDB
 
-/// The ids of upstreams, contexts, models, scopes and collections, as the writer needs them.
+/// The ids of upstreams, contexts, models, scopes and collections, cached for the writer.
 struct NameTable {
     struct Scope: Hashable {
         var upstream: String
@@ -21,7 +21,7 @@ struct NameTable {
             (self.upstream, self.principal, self.context) = (upstream, principal, context)
         }
 
-        /// Whether responses under a key are in it, whatever else they vary by.
+        /// Whether responses under a key belong to it, whatever else they vary by.
         func isOfKey(_ key: DocumentKey) -> Bool {
             upstream == key.upstream && principal == key.principal
                 && ObjectContext.key(of: context).utf8.elementsEqual(key.context.utf8)
@@ -33,7 +33,7 @@ struct NameTable {
         var model: String
     }
 
-    // Clients choose contexts freely: the cache is emptied before it grows too large.
+    // Clients choose contexts freely, so the cache is emptied before it grows too large.
     private static let limit = 8192
 
     private var names: [String: Int64] = [:]
@@ -46,10 +46,10 @@ struct NameTable {
         self = NameTable()
     }
 
-    /// The id of a scope, made if there is none.
+    /// The id of a scope, created if needed.
     ///
-    /// - Parameter new: the id of a new scope. SQLite would give it the id of a forgotten scope, for which memory may still
-    ///   have marks.
+    /// - Parameter new: the id for a new scope. SQLite itself would reuse the id of a forgotten scope, for which memory may
+    ///   still have marks.
     mutating func scope(_ scope: Scope, orNew new: ScopeID, in database: Database) throws -> ScopeID {
         if let id = scopes[scope] { return id }
         if scopes.count > Self.limit || names.count > Self.limit || collectionsByID.count > Self.limit {
@@ -125,7 +125,7 @@ struct NameTable {
 /// The context of a response's objects: that of its key, and what else the response varies by.
 ///
 /// Two responses under one key that the upstream selected by a request field show two representations of their objects, just
-/// like two languages (law 5). As one text: the key's context, an empty line, the rest. A key's context never contains an
+/// like two languages (law 5). The text is the key's context, an empty line, and the rest. A key's context never contains an
 /// empty line.
 struct ObjectContext {
     private static let separator = "\n\n"
@@ -136,7 +136,7 @@ struct ObjectContext {
         text = selectedBy.isEmpty ? key : key + Self.separator + selectedBy
     }
 
-    /// The SQL condition that responses under a key with the context `parameter` have the context `context`.
+    /// The SQL condition for `context` being that of responses under a key with the context `parameter`.
     static func isOfKey(_ context: String, _ parameter: String) -> String {
         "(\(context) = \(parameter) OR substr(\(context), 1, length(\(parameter)) + 2) = \(parameter) || char(10, 10))"
     }

@@ -1,6 +1,6 @@
 import Mapping
 
-/// The body of a response that shows objects, with what its mapping needs.
+/// The body of a response that shows objects, with the input for its mapping.
 struct MappedSubject: Sendable {
     var body: [UInt8]
     var rule: BodyRule
@@ -8,21 +8,23 @@ struct MappedSubject: Sendable {
     var url: String
 }
 
-/// A body that was decomposed before its transaction begins.
+/// A body that was decomposed before its transaction.
 struct PreparedBody: Sendable {
-    /// Nil: the body is stored as it is.
+    /// The decomposed body; nil to store the body as it is.
     var decomposed: DecomposedBody?
     /// Whether the skeleton recomposes to exactly the same bytes.
     var isExact = false
     /// Whether the body must not be stored.
     var isSecret = false
-    /// Digest of each occurrence's payload.
+    /// The digest of each occurrence's payload.
     var contents: [UInt64] = []
     var warnings: [MappingWarning] = []
 
     /// A body that is stored as it is.
     init() {}
 
+    /// Decomposes a body.
+    ///
     /// - Parameter isExamined: whether the examiner maps the body too.
     init(_ subject: MappedSubject, models: UpstreamModels, hasher: KeyHasher, isExamined: Bool) {
         let (body, rule) = (subject.body, subject.rule)
@@ -49,13 +51,13 @@ struct PreparedBody: Sendable {
 
     private static let unread: Set<MappingWarning.Kind> = [.notJSON, .tooDeep, .reservedText, .tooManyObjects]
 
-    /// Whether the body has too many objects to decompose it, so that it never shows their changes.
+    /// Whether the body has too many objects to decompose it; it then never shows their changes.
     var isUndivided: Bool { decomposed == nil && warnings.contains { $0.kind == .tooManyObjects } }
 
-    /// About how many bytes of memory it needs until its commit, besides the body itself.
+    /// The approximate memory it needs until its commit, in bytes, besides the body itself.
     var weight: Int {
         guard let decomposed else { return 0 }
-        // Measured: an occurrence with its name, its payload, its keys, and its record in the writer.
+        // Measured for an occurrence with its name, its payload, its keys, and its record in the writer.
         return decomposed.occurrences.count * 1024 + decomposed.skeleton.count
     }
 }

@@ -1,11 +1,11 @@
 import GRDB
 import Mapping
 
-/// Erases what was stored before a member was declared secret.
+/// Erases everything that was stored before a member was declared secret.
 ///
-/// The file does not say which responses show the member: routes say what a body contains, and a body that matches no route
-/// may contain it too. So everything from that upstream is cleaned: in slices, and its bytes are overwritten. This happens
-/// once each time that a member becomes secret. A process that dies in the middle begins again.
+/// The file does not say which responses show the member: routes say what a body contains, and a body that matches no route may
+/// contain it too. So everything from that upstream is cleaned, slice by slice, and its bytes are overwritten. This happens
+/// once each time that a member becomes secret. If the process dies in the middle, the next one begins again.
 struct SecretErasure {
     let core: StoreCore
 
@@ -17,7 +17,7 @@ struct SecretErasure {
         }
     }
 
-    /// Erases what has become secret, and records what is secret now.
+    /// Erases newly secret members, and records the current secrets.
     func run() async throws(StoreError) {
         let core = core
         let models = core.models
@@ -35,18 +35,18 @@ struct SecretErasure {
         try await core.write(.prompt) { try Self.record(models, in: $0.database) }
     }
 
-    /// Records what is secret now, once nothing of it is stored.
+    /// Records the current secrets, once nothing of them is stored.
     static func record(_ models: [String: UpstreamModels], in database: Database) throws {
         for (upstream, models) in models {
             let secrets = Self.secrets(of: models)
-            // A member that is no longer secret may be stored from now on, and has to go if it becomes secret again.
+            // A member that is no longer secret may be stored from now on, and must be erased if it becomes secret again.
             guard try secrets != Self.recorded(upstream, in: database) else { continue }
             try Query(database, "INSERT OR REPLACE INTO _meta VALUES (?, ?)")
                 .run(.string(Self.key(upstream)), .string(secrets.sorted().joined(separator: "\n")))
         }
     }
 
-    /// Models and members.
+    /// The secret members with their models.
     ///
     /// A line break in a name can only make the sets differ, which erases too much, never too little.
     private static func secrets(of models: UpstreamModels) -> Set<String> {
@@ -63,7 +63,9 @@ struct SecretErasure {
 }
 
 extension StoreCore {
-    /// Starts to erase what has become secret, and tries again until it is erased; new responses are stored without it anyway.
+    /// Erases newly secret members in the background, and retries until it succeeds.
+    ///
+    /// New responses are stored without them anyway.
     func eraseSecrets() {
         Task {
             var pause = Duration.seconds(1)
@@ -78,7 +80,7 @@ extension StoreCore {
                 } catch {
                     notify(.secretsNotErased(reason: error.description))
                 }
-                // Nothing cancels it.
+                // Nothing cancels the sleep.
                 try? await Task.sleep(for: pause)
                 pause = min(pause * 2, .seconds(30))
             }

@@ -1,13 +1,13 @@
 import GRDB
 public import Mapping
 
-/// Suspects: what a write under way may change, recorded in case of a crash.
+/// Records suspects: what a write in progress may change, in case of a crash.
 extension ObjectStore {
-    /// Records URLs that a write is about to change; on disk before it returns.
+    /// Records URLs that a write is about to change.
     ///
-    /// If the process dies before the suspect is settled, the next opening of the store removes the documents of these URLs
-    /// and those that the patterns match. It also marks the objects as changed: that of the path and those that these
-    /// documents represent.
+    /// The record is on disk when this returns. If the process dies before the suspect is settled, the next opening of the
+    /// store removes the documents of these URLs and those that match the patterns. It also marks objects as changed: that of
+    /// the path and those that these documents represent.
     public func markSuspect(
         upstream: String,
         urls: [String],
@@ -25,7 +25,7 @@ extension ObjectStore {
     }
 }
 
-/// The rows of suspects.
+/// Reads and writes the rows of suspects.
 extension WriterSession {
     func markSuspect(
         upstream: String,
@@ -89,11 +89,11 @@ extension WriterSession {
         return outcome.removed.count
     }
 
-    /// The writes that were under way, each with one path, object or pattern: nothing else is known of them.
+    /// The writes that were in progress, each with one path, object or pattern; nothing else is known of them.
     private func suspectWrites() throws -> [SettledWrite] {
         let now = clock.now()
         var writes: [SettledWrite] = []
-        // Nobody's: it may have changed the objects of every principal.
+        // It has no principal: it may have changed the objects of every one.
         func write(_ upstream: String, path: String = "") -> SettledWrite {
             SettledWrite(upstream: upstream, principal: .nobody, context: "", path: path, time: now)
         }

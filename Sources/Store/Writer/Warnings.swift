@@ -3,7 +3,7 @@ import GRDB
 import Mapping
 import Synchronization
 
-/// Warnings: one row for each kind and subject, with a count; the number of rows is bounded.
+/// Stores warnings: one row for each kind and subject, with a count; the number of rows is bounded.
 extension WriterSession {
     static let warningLimit: Int64 = 1000
 
@@ -57,9 +57,9 @@ extension WriterSession {
 
 /// Maps bodies in the background to find their warnings, so that `larder warnings` lists what `larder map` reports.
 ///
-/// Nothing waits for it. It maps a limited number of bytes per second: if more come, it skips bodies.
+/// Nothing waits for it. It maps a limited number of bytes per second, and skips further bodies.
 final class BodyExaminer: Sendable {
-    /// Larger bodies are skipped: mapping needs several times their size.
+    /// The size limit in bytes: mapping needs several times the size of the body.
     private static let largest = 4 << 20
     private static let bytesPerSecond = 4 << 20
 
@@ -74,7 +74,7 @@ final class BodyExaminer: Sendable {
         return allowance.withLock { allowance in
             let now = DispatchTime.now()
             let passed = Int(min((now.uptimeNanoseconds &- allowance.time.uptimeNanoseconds) / 1_000_000, 1_000))
-            // A time below a millisecond counts for the next call.
+            // Time below a millisecond is left to the next call.
             if passed > 0 {
                 allowance.bytes = min(allowance.bytes + Self.bytesPerSecond / 1_000 * passed, Self.bytesPerSecond)
                 allowance.time = now
@@ -97,14 +97,14 @@ final class BodyExaminer: Sendable {
         }
     }
 
-    /// Returns when all bodies that were given before have been examined.
+    /// Returns when all bodies passed in earlier have been examined.
     func settled() async {
         await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
     }
 }
 
 extension StoreCore {
-    /// Decomposes a body, and has it examined in the background for further warnings, unless there are too many bodies.
+    /// Decomposes a body; also has it examined in the background for further warnings, unless there are too many bodies.
     func prepare(_ subject: MappedSubject, upstream: String) -> PreparedBody {
         guard let models = models[upstream] else { return PreparedBody() }
         let isExamined = examiner.admits(bytes: subject.body.count)
@@ -117,12 +117,12 @@ extension StoreCore {
     }
 }
 
-/// Objects that one response shows several times, with different values.
+/// Warns of objects that one response shows several times with different values.
 extension WriterSession {
-    /// Further pairs of places are counted, but not reported one by one.
+    /// The limit on warnings; further pairs of places are only counted.
     private static let disagreementLimit = 20
 
-    /// Reports the members on which the versions of an object in one response disagree, and where each of them stands.
+    /// Reports the members on which the versions of an object in one response disagree, and their places.
     ///
     /// Called only for an object with different versions in the response.
     func warn(

@@ -7,14 +7,14 @@ struct Job: Sendable {
     enum Urgency: Sendable, Equatable {
         /// Waits for the batch delay.
         case batched
-        /// Committed at once, together with all that is queued.
+        /// Committed at once, together with everything queued.
         case prompt
-        /// Like `prompt`, but ahead of all that is queued, and in a transaction of its own.
+        /// Like `prompt`, but before everything queued, and in a transaction of its own.
         case express
         /// Like `express`, and on disk before it is reported as done.
         case durable
 
-        /// Whether it goes ahead of queued jobs.
+        /// Whether it overtakes queued jobs.
         var isExpress: Bool { self == .express || self == .durable }
     }
 
@@ -23,22 +23,22 @@ struct Job: Sendable {
     var isAlone = false
     /// About how much it adds to the file.
     var bytes = 0
-    /// Whether it may be dropped when the store is closed and its time is over.
+    /// Whether it may be dropped when the store is being closed and its time limit has passed.
     var isDispensable = false
     /// Does the work, and returns a function to call after the commit.
     ///
-    /// Runs a second time if its batch had to be rolled back.
+    /// It runs a second time if its batch had to be rolled back.
     let work: @Sendable (WriterSession) throws -> @Sendable () -> Void
     let failed: @Sendable (StoreError) -> Void
 }
 
-/// The queue through which any thread gives jobs to the writer's thread.
+/// The queue in which any thread posts jobs for the writer's thread.
 ///
-/// The writer waits by the monotonic clock, which setting the time does not change.
+/// The writer waits by the monotonic clock, which setting the time does not affect.
 final class Mailbox<Element: Sendable>: Sendable {
     private struct State {
         var waiting: [Element] = []
-        /// What goes ahead of `waiting`.
+        /// The elements that overtake `waiting`.
         var express: [Element] = []
         var isUrgent = false
         var isFinished = false
@@ -47,10 +47,12 @@ final class Mailbox<Element: Sendable>: Sendable {
     }
 
     private let state = Mutex(State())
-    // Signalled for the first element, for urgent ones, and at the end. Only the writer waits, and looks again each time.
+    // Signalled for the first element, for urgent ones, and at the end. Only the writer waits, and rechecks each time.
     private let wake = DispatchSemaphore(value: 0)
 
-    /// Adds an element, ahead of all that is not express if it is express itself; false once the mailbox is finished.
+    /// Adds an element.
+    ///
+    /// An express element is placed before all others that are not express. Returns false once the mailbox is finished.
     func post(_ element: Element, urgent: Bool, express isExpress: Bool = false) -> Bool {
         let (isAccepted, isFirst) = state.withLock { state in
             guard !state.isFinished else { return (false, false) }
@@ -70,15 +72,16 @@ final class Mailbox<Element: Sendable>: Sendable {
         }
     }
 
-    /// Accepts no more elements; those that wait are still handed out.
+    /// Accepts no more elements; those already waiting are still delivered.
     func finish() {
         state.withLock { $0.isFinished = true }
         wake.signal()
     }
 
-    /// Takes all elements, once the first has waited for `delay` microseconds or an urgent one came.
+    /// Takes all elements, once the first has waited for `delay` microseconds or an urgent one has arrived.
     ///
-    /// Empty if nothing came within `idle` microseconds; nil once the mailbox is finished and empty. For one thread.
+    /// The result is empty if nothing arrived within `idle` microseconds, and nil once the mailbox is finished and empty. For
+    /// one thread only.
     func take(delay: Int64, idle: Int64) -> [Element]? {
         wait(for: idle) { $0.count > 0 || $0.isFinished }
         guard state.withLock({ $0.count > 0 }) else { return state.withLock(\.isFinished) ? nil : [] }
@@ -95,7 +98,7 @@ final class Mailbox<Element: Sendable>: Sendable {
     }
 }
 
-/// Bounds something, in number and bytes: the queued responses, and those of them that are decomposed.
+/// A limit on number and bytes, for queued responses and for decomposed ones.
 final class QueueLimit: Sendable {
     private struct State {
         var count = 0
@@ -114,7 +117,7 @@ final class QueueLimit: Sendable {
 
     var queued: Int { state.withLock(\.count) }
 
-    /// Takes room as soon as there is some, in the order of the calls; then calls `admit`, at once if there is room now.
+    /// Takes room as soon as it is available, in the order of the calls, and then calls `admit`; at once if there is room now.
     func enter(bytes: Int, admit: @escaping @Sendable () -> Void) {
         let isAdmitted = state.withLock { state in
             guard state.waiters.isEmpty, hasRoom(for: bytes, in: state) else {
@@ -153,7 +156,7 @@ final class QueueLimit: Sendable {
 
 /// The responses that are queued to be stored.
 ///
-/// The effects of a write go ahead of them, unless one of them may be needed to know which object the write concerns.
+/// The effects of a write overtake them, unless one of them may be needed to identify the written object.
 final class QueuedResponses: Sendable {
     private struct State {
         var count = 0
@@ -165,7 +168,7 @@ final class QueuedResponses: Sendable {
 
     private let state = Mutex(State())
 
-    /// How many there are.
+    /// The number of queued responses.
     var count: Int { state.withLock(\.count) }
 
     func enter(_ document: ReceivedDocument, place: Int64) {

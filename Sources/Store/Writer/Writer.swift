@@ -1,21 +1,22 @@
 import Foundation
 import GRDB
 
-/// The only writer of the file: has a thread of its own, writes in batches, and keeps the file within its bound.
+/// The only writer of the file.
 ///
-/// A batch is one transaction. It contains the jobs that came within the batch delay, in their order, as many as can be done
-/// in `span`; express jobs go first, in a transaction of their own. If a batch fails, each of its jobs is tried again alone,
-/// after an eviction if there was no room. If nothing can be written at all, because another process locks the file, all fail.
+/// It has its own thread, writes in batches, and keeps the file within its bound. A batch is one transaction. It contains the
+/// jobs that arrived within the batch delay, in their order, as many as fit into `span`; express jobs come first, in a
+/// transaction of their own. If a batch fails, each of its jobs is retried alone, after an eviction if there was no room. If
+/// nothing can be written at all, because another process locks the file, all fail.
 final class Writer {
-    /// How long one transaction may take: urgent jobs wait so long.
+    /// How long one transaction may take; urgent jobs may have to wait this long.
     private static let span: Duration = .milliseconds(25)
 
     private let core: StoreCore
     private let session: WriterSession
     private var keeper: FileKeeper
-    /// The damage that it has met; then it does no more jobs.
+    /// The damage found in the file; the writer then does no more jobs.
     private var damage: FoundDamage?
-    /// Whether it works on jobs from before the file was emptied: if they meet damage again, they fail.
+    /// Whether it works on jobs from before the file was emptied; if these meet damage again, they fail.
     private var isMended = false
 
     private init(core: StoreCore, session: WriterSession) {
@@ -24,7 +25,7 @@ final class Writer {
         keeper = FileKeeper(core: core)
     }
 
-    /// Starts the thread; it ends when the mailbox is finished, and closes the file then.
+    /// Starts the thread; it ends when the mailbox is finished, and then closes the file.
     static func start(_ core: StoreCore, numbers: WriterSession.Numbers, journal: Journal) {
         let thread = Thread {
             var (numbers, journal) = (numbers, journal)
@@ -40,25 +41,25 @@ final class Writer {
                 if let damage {
                     numbers = damage.session.numbers
                     journal = Journal(limit: core.changeLimit)
-                    // Outside of an access to the pool, which takes over the empty file.
+                    // This must be outside of an access to the pool, because it accesses the pool itself.
                     damage.mend(core)
                 }
             } while damage != nil
             // The pool cannot be closed from within an access to it.
             core.endAllReading()
             try? core.pool.close()
-            // SQLite has truncated the WAL; the next start must not depend on free room on the disk.
+            // SQLite has truncated the WAL. The next start must not depend on free room on the disk.
             _ = core.reserve.keep()
             core.lock.release()
             core.end.give()
         }
         thread.name = "larder-writer"
-        // Composition is recursive: the stack has to suffice for the depth that the scanner allows.
+        // Composition is recursive: the stack must suffice for the depth that the scanner allows.
         thread.stackSize = 16 << 20
         thread.start()
     }
 
-    /// Works until the mailbox is finished, or until it meets damage, which it returns with the unfinished jobs.
+    /// Works until the mailbox is finished, or until it finds damage, which it returns with the unfinished jobs.
     private func run() -> FoundDamage? {
         while damage == nil, let jobs = core.mailbox.take(delay: core.batchDelay, idle: keeper.patience) {
             if jobs.isEmpty {
@@ -120,13 +121,13 @@ final class Writer {
         }
     }
 
-    /// Commits as many of the jobs as can be done in `Self.span`, at least one.
+    /// Commits as many of the jobs as fit into `Self.span`, at least one.
     ///
-    /// - Returns: how many of them are finished, or have failed.
+    /// - Returns: how many of them are finished or have failed.
     private func commitFirst(of batch: ArraySlice<Job>) -> Int {
         var done = batch.count
-        // A page that a reader found damaged would stay damaged. The upstream responds, so the file may be emptied; while
-        // nothing is stored, as offline, the intact part is still served.
+        // A page that a reader found damaged would stay damaged. This batch shows that the upstream is reachable, so the file
+        // may be emptied. While nothing is stored, as when offline, the intact part is still served.
         if !isMended, batch.contains(where: { $0.bytes > 0 }), let reason = core.foundDamage {
             fail(batch, .corrupt(reason))
             return done
@@ -145,7 +146,7 @@ final class Writer {
             // A job that is too large must not fail the others.
             for job in batch { retry(job) }
         } catch .closed where core.isGivenUp {
-            // In the middle of a dispensable job; none of the others fails with it.
+            // This interrupted a dispensable job. None of the others fails with it.
             let rest = withoutDispensable(batch)
             if rest.count < batch.count { commit(rest) } else { fail(batch, .closed) }
         } catch {
@@ -153,7 +154,7 @@ final class Writer {
             if batch.count == 1 || error.isOfTheFile || error.isDamage && !isMended {
                 fail(batch, error)
             } else {
-                // A job that fails must not fail those that were never tried.
+                // A failing job must not fail those that were never tried.
                 for job in batch { retry(job) }
             }
         }
@@ -161,7 +162,7 @@ final class Writer {
         return done
     }
 
-    /// Fails the dispensable jobs; returns the others.
+    /// Fails the dispensable jobs and returns the others.
     private func withoutDispensable(_ batch: ArraySlice<Job>) -> [Job] {
         for job in batch where job.isDispensable { job.failed(.closed) }
         return batch.filter { !$0.isDispensable }
@@ -178,7 +179,7 @@ final class Writer {
                 for (index, job) in zip(batch.indices, batch) {
                     completions.append(try job.work(session))
                     let next = batch[(index + 1)...].first
-                    // Express jobs are waited for, and what follows may be a long list.
+                    // Callers wait for express jobs, and the next job may be a long list.
                     let isBorder = job.urgency.isExpress && next?.urgency.isExpress == false
                     if isBorder || ContinuousClock.now >= end { break }
                 }
@@ -233,18 +234,18 @@ final class Writer {
     }
 }
 
-/// Damage of the file that the writer has met.
+/// Damage that the writer found in the file.
 ///
-/// A reader of a damaged page finds nothing stored. The writer empties the file and goes on, and the store fills again with
-/// new responses. The state in memory is forgotten, and no number is given twice.
+/// A reader of a damaged page finds nothing stored. The writer empties the file and continues, and the store fills again with
+/// new responses. The state in memory is discarded, and no number is reused.
 struct FoundDamage {
     let reason: String
-    /// The session that met it; its connection must not be used any more.
+    /// The session that found it; its connection must no longer be used.
     let session: WriterSession
     /// The unfinished jobs, in their order.
     var unfinished: [Job] = []
 
-    /// Empties the file; if that fails, as on a full disk, the unfinished jobs fail when they are tried again.
+    /// Empties the file; if that fails, as on a full disk, the unfinished jobs fail when they are retried.
     func mend(_ core: StoreCore) {
         do {
             try Self.empty(core, numbers: session.numbers)
@@ -255,9 +256,9 @@ struct FoundDamage {
         }
     }
 
-    /// Replaces the file's content by an empty store with the same secret, whose numbers and times continue; blocks.
+    /// Replaces the file's contents by an empty store with the same secret, whose numbers and times continue.
     ///
-    /// There must be no other writer. Readers see the old state or the new one.
+    /// Blocks. There must be no other writer. Readers see the old state or the new one.
     private static func empty(_ core: StoreCore, numbers: WriterSession.Numbers) throws {
         var settings = Configuration()
         settings.prepareDatabase { try core.budget.configure($0) }
@@ -287,7 +288,7 @@ struct FoundDamage {
         }
     }
 
-    /// Forgets the state in memory; on the writer's thread, before anything is written.
+    /// Discards the state in memory; writer's thread only, before anything is written.
     private func forget(_ core: StoreCore) {
         core.keyHasher = core.hasher
         core.principals.forgetAll()

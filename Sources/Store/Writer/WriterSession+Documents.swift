@@ -1,7 +1,7 @@
 import GRDB
 import Mapping
 
-/// The rows of documents.
+/// Reads and writes the rows of documents.
 extension WriterSession {
     func documents(
         of key: DocumentKey,
@@ -20,11 +20,11 @@ extension WriterSession {
     /// Deletes the oldest variants of a key, so that one more is within the limit.
     func displaceVariants(of key: DocumentKey, under digest: Digest128) throws {
         let surplus = try documents(at: key, under: digest).dropFirst(ObjectStore.variantLimit - 1)
-        // Without notice to the listener, which would forget the other variants too.
+        // The listener is not notified, because it would drop the other variants too.
         for id in surplus { try delete(id) }
     }
 
-    /// The documents under a key, the newest first.
+    /// The documents under a key, newest first.
     func documents(at key: DocumentKey, under digest: Digest128) throws -> [DocumentID] {
         try query("SELECT id, scope FROM _documents WHERE low = ? AND url = ? ORDER BY id DESC").all(
             .integer(Int64(bitPattern: digest.low)),
@@ -40,12 +40,12 @@ extension WriterSession {
             != nil
     }
 
-    /// A document whose objects have been observed.
+    /// A document whose objects have been merged.
     struct NewDocument {
         var key: DocumentKey
         var variant: [UInt8]
         var status: Int64
-        /// Of the body as received.
+        /// The length of the body as received.
         var length: Int64
         var head: [UInt8]
         var policy: [UInt8]
@@ -61,7 +61,7 @@ extension WriterSession {
 
     /// Writes the rows of a document.
     ///
-    /// - Parameter verified: the commit sequence at which it shows the newest values; 0: it does not.
+    /// - Parameter verified: the commit sequence at which it shows the newest values, or 0 if it does not.
     func insert(
         _ document: NewDocument,
         digest: Digest128,
@@ -95,14 +95,14 @@ extension WriterSession {
         )
         try query("INSERT INTO _used VALUES (?, ?)").run(.id(id), .integer(seconds))
         if document.isUndivided { try noteUndivided(id, of: document.key.upstream) }
-        // Before the commit: a look-up must never miss a stored document.
+        // This must precede the commit: a look-up must never miss a stored document.
         presence.insert([digest.low])
         outcome.inserted.append(digest)
         outcome.vanished.remove(digest)
         return id
     }
 
-    /// Deletes a document and what only it needed, without notice to the listener.
+    /// Deletes a document and everything that only it needed, without notifying the listener.
     ///
     /// - Parameter isForgotten: whether its URL is forgotten too, as the source of its observation.
     @discardableResult
@@ -141,7 +141,7 @@ extension WriterSession {
         for id in try documents(at: key, under: hasher.digest(key)) { try remove(id) }
     }
 
-    /// Removes every document of a path, and keeps out responses to requests that were sent before.
+    /// Removes every document of a path, and blocks responses to requests sent before.
     func invalidate(_ target: InvalidationTarget) throws {
         let place = hasher.place(upstream: target.upstream, url: target.path)
         bans.invalidated(place: place, at: clock.now())
@@ -167,20 +167,21 @@ extension WriterSession {
     }
 }
 
-/// Documents with too many objects to decompose them: a write may have changed any of these objects (law 10).
+/// Handles documents with too many objects to decompose; a write may have changed any of these objects (law 10).
 extension WriterSession {
-    /// Whether such a document may show the state before a write: its request was sent before the write's response came.
+    /// Whether such a document may show the state before a write, because its request was sent before the write's response
+    /// came.
     func isOutdatedUndivided(_ document: ReceivedDocument, _ prepared: PreparedBody) -> Bool {
         guard prepared.isUndivided else { return false }
         return document.upstreamWrittenAt != nil || document.start <= lastWrites[document.key.upstream] ?? .min
     }
 
-    /// Records that it is not known which objects a document contains.
+    /// Records that the objects in a document are unknown.
     func noteUndivided(_ id: DocumentID, of upstream: String) throws {
         try query("INSERT INTO _undivided VALUES (?, ?)").run(.id(id), .string(upstream))
     }
 
-    /// Removes such documents of a write's upstream, for all principals, and keeps out responses to earlier requests.
+    /// Removes such documents of a write's upstream, for all principals, and blocks responses to earlier requests.
     func invalidateUndivided(by write: SettledWrite) throws {
         lastWrites[write.upstream] = max(lastWrites[write.upstream] ?? .min, write.time)
         let found = try query("SELECT document FROM _undivided WHERE upstream = ?")

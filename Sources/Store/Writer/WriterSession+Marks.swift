@@ -1,14 +1,14 @@
 import GRDB
 import Mapping
 
-/// Marks: objects that a write may have changed, and deleted objects.
+/// Marks deleted objects, and objects that a write may have changed.
 extension WriterSession {
-    /// Marks an object, if it is known, and remembers the mark for responses that are still to come.
+    /// Marks an object if it is known, and keeps the mark for later responses.
     ///
     /// - Parameters:
-    ///   - own: the mark for the owner; nil: none.
-    ///   - owner: the owner's scope; nil if nothing of it is stored.
-    ///   - others: the mark for everybody else; nil: none.
+    ///   - own: the mark for the owner's scope, if any.
+    ///   - owner: the owner's scope. Nil if nothing of it is stored.
+    ///   - others: the mark for all other scopes, if any.
     ///   - source: the request that caused it.
     func mark(
         _ object: BoundObject,
@@ -54,16 +54,16 @@ extension WriterSession {
         isJournaled: Bool = true
     ) throws {
         if let known = record.mark, known.time >= mark.time { return }
-        // Older values are kept for admin queries, if nothing newer is known; documents do not use them.
+        // Older values are kept for admin queries if nothing newer is known. Documents do not use them.
         if record.base != nil, case (let model, let models?) = try model(of: record) {
             var state = try state(of: record)
-            // Its state when it was deleted is not known: documents that still show it must not show an earlier one.
+            // Its state at the deletion is unknown, so documents that still show it must not show an earlier one.
             if mark.isTombstone, case .unobserved = record.mark, state.isOutdated(lag: models.lag) {
                 try forgetKnown(record)
                 state = try self.state(of: record)
             }
             if !state.isOutdated(by: mark, lag: models.lag) {
-                // It exists again; documents older than the deletion show another object of the same name.
+                // The object exists again. Documents older than the deletion show another object of the same name.
                 if mark.isTombstone {
                     return try apply(.unobserved(mark.time), to: record, by: source, isJournaled: false)
                 }
@@ -83,7 +83,7 @@ extension WriterSession {
         )
     }
 
-    /// Replaces what was known before a mark by newer observations; after a tombstone, it is a new object.
+    /// Replaces values from before a mark by newer observations; after a tombstone, the object is a new one.
     func supersede(
         _ mark: ObjectMark,
         of record: ObjectRecord,
@@ -108,10 +108,10 @@ extension WriterSession {
         )
     }
 
-    /// Forgets the marks of objects that a clean removes completely.
+    /// Removes the marks of objects that a clean removes completely.
     func forgetMarks(matching filter: CleanFilter, base: String?) throws {
         guard filter.url == nil, filter.urlPrefix == nil, filter.olderThan == nil else { return }
-        // Which of a cluster's models a deleted object had is not known any more.
+        // The model that a deleted object had within its cluster is no longer known.
         guard base == nil || filter.identity != nil else { return }
         let scopes = try query(
             """
@@ -159,7 +159,7 @@ extension WriterSession {
         try query("DELETE FROM _marks WHERE object = ?").run(.id(record.id))
     }
 
-    // MARK: Finding
+    // MARK: Look-ups
 
     /// The id of a scope; nil if nothing of it is stored.
     func existingScope(_ scope: NameTable.Scope) throws -> ScopeID? {
@@ -199,7 +199,7 @@ extension WriterSession {
         return found.sorted { $0.key < $1.key }.map(\.value)
     }
 
-    /// Whether an object has a key of this value today: the index also contains earlier values.
+    /// Whether an object still has a key with this value: the index also contains earlier values.
     private func isKnown(_ record: ObjectRecord, by key: String, model: String, upstream: String) throws -> Bool {
         guard let models = models[upstream] else { return false }
         let payload = try state(of: record).newestPayload(model: model, models: models.models) ?? []
@@ -207,13 +207,13 @@ extension WriterSession {
     }
 }
 
-/// Retrievals that found nothing.
+/// Handles retrievals that found nothing.
 extension WriterSession {
-    /// Marks the object that a retrieval did not find: the one that its path names, or the one that the document under its key
-    /// represents.
+    /// Marks the object that a retrieval did not find: the one that its path identifies, or the one that the document under its
+    /// key represents.
     ///
-    /// If the path names the object by its identity, the object is deleted. If the path names it by a key, such as a login,
-    /// the object may only have been renamed: then its state is unknown.
+    /// If the path contains the object's identity, the object is deleted. If it contains a key, such as a login, the object may
+    /// only have been renamed, so its state is unknown.
     func note(_ absence: ObservedAbsence) throws {
         let key = absence.key
         guard let models = models[key.upstream]?.models, !models.declarations.isEmpty else { return }
@@ -222,7 +222,7 @@ extension WriterSession {
             return
         }
         _ = nextSequence()
-        // The first responses of this scope may be on their way: the mark must be there for them.
+        // The first responses of this scope may be under way: the mark must exist for them.
         owner = try owner ?? scope(NameTable.Scope(of: key))
         let path = String(key.url.beforeQuery)
         let isIdentified = absence.named?.identity != nil || isNamed(object, by: path, nil)

@@ -1,9 +1,9 @@
 import GRDB
 import Mapping
 
-/// Merges observations into what is known of objects, and pins and unpins versions.
+/// Merges observations into the known state of objects, and pins and unpins versions.
 extension WriterSession {
-    /// Adds what one response shows of an object to what is known of it (law 3).
+    /// Merges what one response shows of an object (law 3).
     ///
     /// - Parameter source: the request of the response.
     /// - Returns: the changes of members that were known before, and warnings.
@@ -16,7 +16,7 @@ extension WriterSession {
         let model = try names.collection(record.collection, in: database).model
         var new = new
         if let mark = record.mark {
-            // A write that was under way at the time of the mark may have happened after it.
+            // A write in progress at the time of the mark may have happened after it.
             let write = new.first { $0.observation.kind == .write && !$0.isEmbedded && $0.observation.end > mark.time }
             new = new.filter { $0.lo(lag: models.lag) > mark.time }
             if mark.isTombstone { new.removeAll { models.models.saysDeleted($0.payload, of: model) } }
@@ -38,7 +38,7 @@ extension WriterSession {
         try keep(state, as: record, of: model, models: models)
         note(merge, of: record, doubtsBefore: doubtsBefore)
         if merge.hasDeletionChanged {
-            // The member that decides it may not be a shared property.
+            // The member that shows the deletion may not be a shared property.
             markChanged(record, wasKnown: wasKnown, as: state.deletedSince == nil ? .created : .deleted)
         } else if merge.isChanged {
             markChanged(record, wasKnown: wasKnown)
@@ -49,7 +49,7 @@ extension WriterSession {
         return (merge.changes, warnings)
     }
 
-    /// Handles the two most frequent cases without parsing JSON: a new object, and one that has not changed.
+    /// Handles the two most frequent cases without parsing JSON: a new object, and an unchanged one.
     private func isMergedUnparsed(
         _ new: [Contribution],
         into record: ObjectRecord,
@@ -103,7 +103,9 @@ extension WriterSession {
         record.isModified = true
     }
 
-    /// The version of a base under today's declaration of its model: a new one if it was stored under an earlier declaration.
+    /// The version of a base under the current declaration of its model.
+    ///
+    /// It is a new one if the base was stored under an earlier declaration.
     private func upToDate(
         _ base: Contribution,
         of record: ObjectRecord,
@@ -149,7 +151,7 @@ extension WriterSession {
         record.isModified = true
     }
 
-    /// Forgets all that is known of an object; versions that documents pin stay.
+    /// Removes all that is known of an object; versions that documents pin stay.
     func forgetKnown(_ record: ObjectRecord) throws {
         try removeBase(of: record)
         try setKnowledge(.whole(isEmbedded: false), of: record)
@@ -184,7 +186,7 @@ extension WriterSession {
         }
     }
 
-    /// Removes a pin from a version that has no entry in its object's state.
+    /// Removes a pin from a version without an entry in its object's state.
     private func unpin(spilled version: Int64, of record: ObjectRecord) throws {
         guard let uses = try query("SELECT uses FROM _spilled WHERE version = ?").integer(.integer(version)) else {
             return

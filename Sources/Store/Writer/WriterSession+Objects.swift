@@ -1,9 +1,9 @@
 import GRDB
 import Mapping
 
-/// Objects: looked up, with what is known of them.
+/// Looks up objects and their known state.
 extension WriterSession {
-    /// The object with a name, made if there is none.
+    /// The object with a name, created if needed.
     func record(collection: CollectionID, identity: Identity) throws -> ObjectRecord {
         if let known = try existingRecord(collection: collection, identity: identity) { return known }
         let record = ObjectRecord(id: numbers.object.increment(), collection: collection, identity: identity)
@@ -11,7 +11,7 @@ extension WriterSession {
         return record
     }
 
-    /// The object with a name; nil if there is none.
+    /// The object with a name, if there is one.
     func existingRecord(collection: CollectionID, identity: Identity) throws -> ObjectRecord? {
         if let id = recordIDs[RecordKey(collection: collection, identity: identity)] { return records[id] }
         let found = try query(
@@ -43,14 +43,14 @@ extension WriterSession {
         recordIDs[RecordKey(collection: record.collection, identity: record.identity)] = record.id
     }
 
-    /// The payload of a version, migrated to today's version of its model.
+    /// The payload of a version, migrated to the current version of its model.
     func known(_ version: Int64, of record: ObjectRecord) throws -> [UInt8] {
         let (model, models) = try model(of: record)
         let found = try stored(version)
         return models?.models.migrate(found.payload, of: model, from: found.declared) ?? found.payload
     }
 
-    /// The payload of a version as it was stored, and the version of its model then.
+    /// The payload of a version as stored, and the model version at that time.
     private func stored(_ version: Int64) throws -> (payload: [UInt8], declared: Int) {
         let found = try query("SELECT payload, declared FROM _versions WHERE id = ?")
             .first(.integer(version)) { (payload: $0.bytes(0), declared: Int($0.integer(1))) }
@@ -58,13 +58,13 @@ extension WriterSession {
         return found
     }
 
-    /// An object's model, and the models of its upstream; these are nil if it is not configured.
+    /// An object's model, and the models of its upstream; these are nil if the upstream is not configured.
     func model(of record: ObjectRecord) throws -> (String, UpstreamModels?) {
         let (scope, model) = try names.collection(record.collection, in: database)
         return (model, models[try names.scope(scope, in: database).upstream])
     }
 
-    /// What is known of an object, migrated to today's version of its model.
+    /// The known state of an object, migrated to the current version of its model.
     func state(of record: ObjectRecord) throws -> ObjectState {
         var state = ObjectState(knowledge: record.knowledge, mark: record.mark)
         var accumulated = record.accumulated ?? []
@@ -91,7 +91,7 @@ extension WriterSession {
     }
 }
 
-/// The rows of objects, written at the end of a batch.
+/// Writes the rows of objects at the end of a batch.
 extension WriterSession {
     func flushObjects() throws {
         for record in recordOrder where record.isModified {
@@ -121,7 +121,7 @@ extension WriterSession {
         }
     }
 
-    /// When an object was last observed, in seconds: the order in which orphans are evicted.
+    /// When an object was last observed, in seconds; orphans are evicted in this order.
     private func lastSeen(_ record: ObjectRecord) throws -> Int64 {
         guard let base = record.base else { return 0 }
         let seen = try ([base.observation] + record.knowledge.sources).map { try observation($0).end }.max() ?? 0
@@ -188,9 +188,9 @@ extension WriterSession {
     }
 }
 
-/// Objects that no document shows any more.
+/// Removes objects that no document shows any more.
 extension WriterSession {
-    /// Forgets orphans up to a time in seconds; returns how many.
+    /// Removes orphans up to a time in seconds; returns how many.
     func removeOrphans(until time: Int64, limit: Int) throws -> Int {
         let found = try query("SELECT object FROM _orphans WHERE since <= ? LIMIT ?")
             .all(.integer(time), .integer(Int64(limit))) { $0.id(0, as: ObjectID.self) }
@@ -202,7 +202,7 @@ extension WriterSession {
         return found.count
     }
 
-    /// Forgets an object; versions that documents pin stay.
+    /// Removes all that is known of an object; versions that documents pin stay.
     func forget(_ id: ObjectID) throws {
         guard let record = try record(id) else {
             try query("DELETE FROM _orphans WHERE object = ?").run(.id(id))
@@ -215,9 +215,9 @@ extension WriterSession {
     }
 }
 
-/// Observations: one row for each response, as long as something refers to it.
+/// Maintains observations: one row for each response, as long as something refers to it.
 extension WriterSession {
-    /// The observation of a new response, not used yet.
+    /// Creates the observation of a new response, without uses.
     func newObservation(start: Int64, end: Int64, kind: Observation.Kind) -> Observation {
         numbers.observation += 1
         let observation = Observation(sequence: numbers.observation, start: start, end: end, kind: kind)
@@ -227,7 +227,7 @@ extension WriterSession {
 
     func observation(_ id: Int64) throws -> Observation { try observationRecord(id).observation }
 
-    /// Records where an observation comes from, if no document has it; written only if something refers to it.
+    /// Records the request of an observation without a document; it is written only if something refers to the observation.
     func note(source: String?, of id: Int64) throws {
         try observationRecord(id).source = source
     }

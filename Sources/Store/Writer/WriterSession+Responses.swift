@@ -1,11 +1,11 @@
 import GRDB
 import Mapping
 
-/// Responses that have arrived.
+/// Stores responses.
 extension WriterSession {
     /// Stores a response: document, versions and objects, all in this transaction.
     ///
-    /// - Parameter arrival: when it was given to the store.
+    /// - Parameter arrival: when the store received it.
     func receive(
         _ document: ReceivedDocument,
         queuedAt arrival: Int64,
@@ -57,18 +57,18 @@ extension WriterSession {
         )
         receipt.objects = observed.objects
         receipt.warnings += observed.warnings
-        // The changes by this response itself have sequences by now.
+        // The changes by this response itself now have sequences.
         receipt.sequence = numbers.sequence
         if isSuperseded || prepared.isSecret {
             try note(source: "GET \(key.url)", of: observation.sequence)
         }
         if isSuperseded { return receipt }
-        // Unpinned after the new document was pinned: a version in both is never deleted in between.
+        // The old documents are unpinned after the new one was pinned, so that a version in both is never deleted in between.
         for predecessor in predecessors { try delete(predecessor.id) }
         receipt.isDirty =
             try !observed.areNewest && isDirty(prepared, observation, scope: scope, upstream: key.upstream)
         receipt.isSecret = prepared.isSecret
-        // Only memory keeps such a response, and hears nothing of the predecessor's removal.
+        // Only memory keeps such a response, and is not notified of the predecessor's removal.
         if prepared.isSecret { return receipt }
         if predecessors.isEmpty { try displaceVariants(of: key, under: digest) }
         let skeleton = prepared.isExact ? prepared.decomposed?.skeleton : nil
@@ -95,7 +95,7 @@ extension WriterSession {
         return receipt
     }
 
-    /// Whether newer values are known than a document shows that is being stored.
+    /// Whether values are known that are newer than those of a document being stored.
     private func isDirty(
         _ prepared: PreparedBody,
         _ observation: Observation,
@@ -111,7 +111,7 @@ extension WriterSession {
         ) { try state(of: $0, scope: scope) }
     }
 
-    /// The state of the object with a name; nil if nothing is known.
+    /// The state of the object with a name; nil if nothing is known of it.
     func state(of name: ObjectName, scope: ScopeID) throws -> ObjectState? {
         let collection = try names.collection(scope: scope, model: name.model, in: database)
         guard let record = try existingRecord(collection: collection, identity: Identity(name.identity)) else {
@@ -121,7 +121,7 @@ extension WriterSession {
     }
 }
 
-/// The objects in a response.
+/// Merges the objects in a response.
 extension WriterSession {
     /// The objects in one response, after they were merged.
     struct ObservedObjects {
@@ -133,7 +133,7 @@ extension WriterSession {
         var warnings: [MappingWarning] = []
     }
 
-    /// Merges the objects of one response into what is known, and pins them if the response becomes a document.
+    /// Merges the objects of one response, and pins them if the response becomes a document.
     ///
     /// - Parameter source: the request of the response.
     func observe(
@@ -154,7 +154,7 @@ extension WriterSession {
         let mayBeMarked = recentMarks.mayConcern(observation, lag: models.lag)
         let areEmbedded = decomposed.areEmbedded(in: observation.kind)
         for (index, occurrence) in decomposed.occurrences.enumerated() {
-            // A single list may take longer than the time to close the store.
+            // A single list may take longer than the time limit for closing the store.
             if observation.kind != .write, isGivenUp() { throw StoreError.closed }
             if occurrence.name.model != model {
                 model = occurrence.name.model
@@ -220,7 +220,7 @@ extension WriterSession {
     ///
     /// The same bytes under another version of the model are another version of the object.
     ///
-    /// - Parameter digest: the payload's.
+    /// - Parameter digest: the digest of the payload.
     func version(of record: ObjectRecord, _ digest: UInt64, payload: [UInt8], declared: Int) throws -> Int64 {
         let content = digest ^ UInt64(truncatingIfNeeded: declared) &* 0x9E37_79B9_7F4A_7C15
         if let known = record.index(ofContent: content) { return record.entries[known].version }
@@ -239,7 +239,7 @@ extension WriterSession {
 
     /// Records the keys of an object.
     ///
-    /// The path of a read names the object that its response shows, perhaps by an alias. The path of a write named the object
+    /// The path of a read identifies the object in its response, perhaps by an alias. The path of a write identified the object
     /// before the write: if the response shows another value of that key, the object may have been renamed.
     private func note(keysOf occurrence: Occurrence, for record: ObjectRecord, _ kind: Observation.Kind) throws {
         for key in occurrence.keys {
@@ -260,12 +260,12 @@ extension WriterSession {
     }
 }
 
-/// Objects that were removed from a relation, if the config counts these as deleted (`former: delete`).
+/// Deletes objects that were removed from a relation with `former: delete`.
 extension WriterSession {
-    /// Makes tombstones for the objects that a response removed from such relations.
+    /// Adds tombstones for the objects that a response removed from such relations.
     ///
-    /// Not for objects that the response itself shows elsewhere, nor for those in an overlapping response: these cannot be
-    /// ordered (law 3).
+    /// Objects that the response itself shows elsewhere are excluded, and so are those in an overlapping response, because the
+    /// two cannot be ordered (law 3).
     func deleteFormer(
         _ changes: [(change: MemberChange, model: String)],
         scope: ScopeID,
@@ -289,7 +289,7 @@ extension WriterSession {
     }
 }
 
-/// Documents freshened by a 304 (RFC 9111 §4.3.4).
+/// Freshens documents by a 304 (RFC 9111 §4.3.4).
 extension WriterSession {
     /// Freshens a document by a 304, if it shows the newest values of all its objects.
     func freshen(
@@ -335,7 +335,7 @@ extension WriterSession {
         models: UpstreamModels,
         by source: MarkSource
     ) throws {
-        // Reads all payloads, which most documents do not need.
+        // This reads all payloads, which most documents do not need.
         var areEmbedded: [Bool]?
         var seen: [ObjectID: [(version: Int64, pin: Int)]] = [:]
         var taken: Set<Int64> = []
@@ -344,7 +344,7 @@ extension WriterSession {
         }
         for (id, versions) in seen {
             guard let record = try record(id) else { continue }
-            // The observation row, which has moved, suffices.
+            // The observation's row, which has moved, suffices.
             if let base = record.base, base.observation == observation.sequence, versions.count == 1,
                 base.version == versions[0].version, case .whole = record.knowledge
             {

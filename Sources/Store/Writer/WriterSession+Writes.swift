@@ -1,14 +1,16 @@
 import GRDB
 import Mapping
 
-/// Writes whose responses have come, or never will (law 10).
+/// Settles writes whose responses have arrived, or never will (law 10).
 extension WriterSession {
-    /// Stores what a write's response shows, marks what it may have changed besides, and removes the documents that it
-    /// invalidates, except those that its patterns match.
+    /// Stores the objects in a write's response, marks other objects that it may have changed, and removes the documents that
+    /// it invalidates.
+    ///
+    /// Documents that match its patterns are not removed here.
     ///
     /// - Parameters:
-    ///   - prepared: the body of its response; nil if it has no observation.
-    ///   - isObservationSkipped: whether there is no room for the observation: then its objects are only marked.
+    ///   - prepared: the body of its response. Nil if it has no observation.
+    ///   - isObservationSkipped: whether there is no room for the observation. Its objects are then only marked.
     func settle(
         _ write: SettledWrite,
         _ prepared: PreparedBody?,
@@ -22,7 +24,7 @@ extension WriterSession {
         let isKnown = try principalLabel(write.principal) != nil
         let observation = isObservationSkipped || !isKnown ? nil : write.observation
         if let observation, let prepared { settlement.warnings = try observe(observation, of: write, prepared) }
-        // The observation may be the first of its scope; and a deletion is remembered for responses that are on their way.
+        // The observation may be the first of its scope, and a deletion is kept for responses under way.
         var known = owner
         if isKnown, owner == nil, observation != nil || subjects.contains(where: { $0.own?.isTombstone == true }) {
             known = try scope(NameTable.Scope(of: write))
@@ -49,7 +51,7 @@ extension WriterSession {
         return settlement
     }
 
-    /// Stores the objects of a write's response, which is no document.
+    /// Stores the objects of a write's response, which is not a document.
     ///
     /// - Returns: warnings.
     private func observe(
@@ -77,7 +79,7 @@ extension WriterSession {
         return prepared.warnings + objects.warnings
     }
 
-    /// The likely path of an object that was created in a collection: a 404 may be stored for it.
+    /// The likely path of an object that was created in a collection; a 404 may be stored for it.
     private func path(ofCreated subjects: [Subject], by write: SettledWrite) -> String? {
         guard write.isCreation, subjects.count == 1, subjects[0].isShown,
             let identity = subjects[0].object.identity,
@@ -86,7 +88,7 @@ extension WriterSession {
         return "\(write.path)\(write.path.hasSuffix("/") ? "" : "/")\(identity)"
     }
 
-    /// Whether a write only deleted objects whose models say how a deletion shows in documents, without a fetch.
+    /// Whether a write only deleted objects whose models declare how documents show a deletion without a fetch.
     private func isDeletionShown(by subjects: [Subject], _ write: SettledWrite) -> Bool {
         guard write.effect == .deleted, let models = models[write.upstream]?.models else { return false }
         let deleted = subjects.filter { $0.own?.isTombstone == true }
@@ -94,21 +96,22 @@ extension WriterSession {
     }
 }
 
-/// The objects that a write concerns.
+/// Finds the objects that a write concerns.
 extension WriterSession {
     /// An object that a write concerns, and its mark for the principal who wrote.
     struct Subject {
         var object: BoundObject
-        /// The mark, besides what the response shows; nil: none.
+        /// The mark that applies besides the response, if any.
         var own: ObjectMark?
         /// Whether the response shows the object.
         var isShown = false
     }
 
-    /// Each object once, deleted ones first: if one object has two marks of the same time by two names, the first holds.
+    /// The objects that a write concerns, each once, deleted ones first: if an object has two marks of the same time by two
+    /// names, the first holds.
     ///
     /// - Parameters:
-    ///   - owner: the scope of who wrote; nil if nothing of it is stored.
+    ///   - owner: the scope of the writing principal. Nil if nothing of it is stored.
     ///   - isObservationSkipped: whether the response's observation is not stored.
     func subjects(
         of write: SettledWrite,
@@ -125,12 +128,12 @@ extension WriterSession {
         func add(_ new: [Subject]) { subjects += new.filter { known.insert($0.object).inserted } }
         func add(_ objects: [BoundObject], _ mark: ObjectMark) { add(objects.map { Subject(object: $0, own: mark) }) }
         if write.effect != .changed {
-            // The only object in the response may be a parent of the deleted one, unless the path names it.
+            // The only object in the response may be a parent of the deleted one, unless the path identifies it.
             let only = shown.count == 1 ? shown.map(\.object).filter { isNamed($0, by: write.path, prepared) } : []
             let candidates = [write.bound.map { [$0] } ?? [], own, only]
             let gone = candidates.first { !$0.isEmpty } ?? []
             for object in gone + (try own.filter { try isNamed($0, byKeysOf: gone, of: write.upstream, owner) }) {
-                // If nothing is found under a key, the object may not be deleted but renamed.
+                // If nothing is found under a key, the object may be renamed rather than deleted.
                 let isIdentified = write.bound?.identity != nil || isNamed(object, by: write.path, nil)
                 let isDeleted = write.effect == .deleted || isIdentified
                 add([object], isDeleted ? .tombstone(write.time) : .unobserved(write.time))
@@ -138,7 +141,7 @@ extension WriterSession {
         }
         add(shown)
         if write.effect != .absent {
-            // The path may name an object by a key, and the response show the same object by its identity.
+            // The path may identify an object by a key, and the response show the same object by its identity.
             let named = write.bound.flatMap { bound in
                 bound.identity == nil && shown.contains { $0.object.model == bound.model } ? nil : bound
             }
@@ -147,7 +150,7 @@ extension WriterSession {
         return subjects
     }
 
-    /// Whether one of the others names an object by a key.
+    /// Whether one of the others identifies an object by a key.
     private func isNamed(
         _ object: BoundObject,
         byKeysOf others: [BoundObject],
@@ -206,13 +209,12 @@ extension WriterSession {
     }
 }
 
-/// Writes that go ahead of queued responses.
+/// Decides which writes overtake queued responses.
 ///
-/// Observations are ordered by the times of their responses, not by their arrival, and marks and bans hold for later
-/// responses: so the order does not matter. There is one exception: a queued response may show which object a path or a key
-/// names.
+/// Observations are ordered by the times of their responses, not by their arrival, and marks and bans apply to later responses,
+/// so the order does not matter. There is one exception: a queued response may show which object a path or a key identifies.
 extension WriterSession {
-    /// Whether a write may go ahead: no queued response could show which object it concerns.
+    /// Whether a write may overtake: no queued response could show which object it concerns.
     func mayGoAhead(_ write: SettledWrite, _ prepared: PreparedBody?, of queued: QueuedResponses) throws -> Bool {
         guard let models = models[write.upstream]?.models, !models.declarations.isEmpty else { return true }
         if write.bound?.identity != nil { return true }
@@ -248,9 +250,9 @@ extension WriterSession {
         return try records(of: bound, upstream: upstream).contains { $0.scope == owner }
     }
 
-    // MARK: Responses that come after a write to their path
+    // MARK: Responses that arrive after a write to their path
 
-    /// Remembers a write for responses to its path that are on their way.
+    /// Records a write for responses to its path that are under way.
     func note(_ write: SettledWrite, to subjects: [Subject]) {
         guard !write.path.isEmpty, models[write.upstream]?.models.declarations.isEmpty == false else { return }
         var rest = write
@@ -263,7 +265,7 @@ extension WriterSession {
         bans.written(written, to: hasher.place(upstream: write.upstream, url: write.path))
     }
 
-    /// Marks the object in a response that is kept out because its path was written to, if the write was not known to concern
+    /// Marks the object in a response that is blocked because of a write to its path, unless the write was known to concern
     /// this object.
     func mark(rootOf prepared: PreparedBody, writtenBy written: Bans.Write, of key: DocumentKey) throws {
         guard let name = prepared.decomposed.flatMap({ Reference.root(of: $0.skeleton) }) else { return }

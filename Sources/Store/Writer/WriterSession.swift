@@ -1,14 +1,14 @@
 import GRDB
 import Mapping
 
-/// The state of the writer: the writing connection, the ids and sequences given out, and the batch under way.
+/// The state of the writer: the writing connection, the issued ids and sequences, and the current batch.
 ///
 /// Used only on the writer's thread. Objects and observations are read once per batch, changed in memory, and written by
 /// `flush`: an object that is shown a hundred times in a batch is written once.
 final class WriterSession {
-    /// The last ids and numbers given out.
+    /// The last issued ids and numbers.
     ///
-    /// None is given twice while the store is open, even if rows were deleted.
+    /// None is reused while the store is open, even if rows were deleted.
     struct Numbers: Sendable {
         var document: DocumentID
         var object: ObjectID
@@ -20,11 +20,11 @@ final class WriterSession {
         var sequence: Int64
     }
 
-    /// What is published after a commit.
+    /// The changes to publish after a commit.
     struct Outcome {
         var changed: [ObjectID] = []
         var removed: [Digest128] = []
-        /// Keys of documents that went and were not replaced, also without notice to the listener.
+        /// Keys of documents that were deleted and not replaced, even without notice to the listener.
         var vanished: Set<Digest128> = []
         /// Keys of new documents.
         var inserted: [Digest128] = []
@@ -38,7 +38,7 @@ final class WriterSession {
         var observation: Observation
         /// How many documents and objects refer to it.
         var uses: Int64
-        /// Method and URL, if no document has them; nil: the stored value stays.
+        /// The method and URL, if no document has them; nil keeps the stored value.
         var source: String?
         let isStored: Bool
         var isModified: Bool
@@ -72,29 +72,29 @@ final class WriterSession {
     var lastWrites: [String: Int64] = [:]
     var journal: Journal
     var names: NameTable
-    /// Which doubts began and ended lately.
+    /// The doubts that began and ended recently.
     var doubts = DoubtHistory()
-    /// The copy that is being made of the file.
+    /// The copy of the file being made.
     var copy: StoreCopy?
-    /// Whether the disk takes writes.
+    /// Whether the disk accepts writes.
     var disk = DiskState()
-    /// About how many rows `_told` has; nil: not counted yet.
+    /// The approximate number of rows in `_told`; nil if not counted yet.
     var sentCount: Int64?
     private var queries = QueryCache()
     /// The wall clock's lead as stored.
     private var wallLead: Int64?
 
-    // The batch.
+    // The current batch.
     var outcome = Outcome()
     var records: [ObjectID: ObjectRecord] = [:]
     var recordIDs: [RecordKey: ObjectID] = [:]
-    /// In the order of their first use, so that new ones are inserted in the order of their ids.
+    /// The records in the order of their first use, so that new ones are inserted in the order of their ids.
     var recordOrder: [ObjectRecord] = []
     var observations: [Int64: ObservationRecord] = [:]
-    /// Set when objects were removed: the highest stored id may not be the highest ever given.
+    /// Whether objects were removed, so that the highest stored id may not be the highest ever issued.
     var hasRemovedObjects = false
 
-    /// A session on the writing connection of a store.
+    /// Creates a session on the writing connection of a store.
     init(_ database: Database, of core: StoreCore, numbers: Numbers, journal: Journal) {
         self.database = database
         hasher = core.hasher
@@ -113,7 +113,7 @@ final class WriterSession {
         try queries.query(sql, in: database)
     }
 
-    /// The id of a scope, made if there is none.
+    /// The id of a scope, created if needed.
     func scope(_ scope: NameTable.Scope) throws -> ScopeID {
         var new = numbers.scope
         let id = try names.scope(scope, orNew: new.increment(), in: database)
@@ -134,7 +134,7 @@ final class WriterSession {
     func transaction<Value>(durable: Bool = false, _ work: () throws -> Value) throws -> (Value, Outcome) {
         if durable { try database.execute(sql: "PRAGMA synchronous = FULL") }
         defer {
-            // Cannot fail once it has succeeded; and a batch that is too durable does no harm.
+            // This cannot fail once it has succeeded, and a batch that is too durable does no harm.
             if durable { try? database.execute(sql: "PRAGMA synchronous = NORMAL") }
             outcome = Outcome()
         }
@@ -155,7 +155,7 @@ final class WriterSession {
         return (result, outcome)
     }
 
-    /// Writes what the batch changed in memory, and forgets it there.
+    /// Writes the batch's changes from memory to the file, and clears them in memory.
     func flush() throws {
         try flushObjects()
         try flushObservations()
@@ -179,12 +179,12 @@ final class WriterSession {
         wallLead = lead
     }
 
-    /// Removes keys without documents from memory; if the file cannot be read they stay, which only costs a look at the disk.
+    /// Removes keys without documents from memory; if the file cannot be read they stay, which only costs a read of the disk.
     func forgetAbsent(_ keys: some Sequence<Digest128>) {
         for key in keys where (try? hasDocuments(under: key)) == false { presence.remove(key.low) }
     }
 
-    /// Forgets a batch that was rolled back, with the names that it introduced.
+    /// Discards a batch that was rolled back, with the names that it introduced.
     private func discard() {
         forgetAbsent(outcome.inserted)
         records.removeAll()
