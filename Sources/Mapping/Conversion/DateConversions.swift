@@ -143,9 +143,7 @@ final class DatePatternConversion: Conversion {
         self.formatter = Mutex(formatter)
     }
 
-    /// The probable mistake in a pattern that is valid but reads differently than its author meant.
-    ///
-    /// `letters` are the unquoted ones.
+    /// Why a pattern probably does not mean what its author intended; `letters` are the unquoted ones.
     private static func misunderstanding(of pattern: String, _ letters: [Character]) -> String? {
         func has(_ letter: Character) -> Bool { letters.contains(letter) }
         if let percent = pattern.firstIndex(of: "%"), pattern[percent...].dropFirst().first?.isLetter == true {

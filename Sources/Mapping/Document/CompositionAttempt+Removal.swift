@@ -56,7 +56,7 @@ extension CompositionAttempt {
     mutating func isRemoved(_ element: JSONSlice, _ link: ObservedMember.Link) -> Bool {
         guard element.isReference, let target = element.target(isStrict: link.isStrict) else { return false }
         let name = name(of: target, link)
-        // An object whose pins are all current may still have been deleted, so its state is needed.
+        // That its pins may stay does not mean that it may appear elsewhere, so its state is needed.
         if known[name] == nil, isPinned(name) { missing.insert(name) }
         return fate(of: name, shownAs: nil, isEmbedded: true) == .removed
     }

@@ -47,7 +47,7 @@ struct CircleSearch {
 
     /// The circles to report.
     ///
-    /// Each is the shortest one through its first declared model, and no model is the first of two.
+    /// For each model on no circle before: the shortest circle through it, if it is the first declared model on that circle.
     private func circles(along edges: [[Int]]) -> [[Int]] {
         // Most models are on no circle, and the models of a circle all reach each other.
         let groups = ReachableGroups(edges)

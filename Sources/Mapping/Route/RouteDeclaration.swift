@@ -7,9 +7,7 @@ public enum StatusPattern: Sendable, Hashable {
     /// Every status.
     case any
 
-    /// Whether the pattern matches a status.
-    ///
-    /// Nil means that there is no response yet; it is assumed to be 200.
+    /// Whether the pattern matches a status; nil, before the response, counts as 2xx but as no exact status.
     func matches(_ status: Int?) -> Bool {
         switch self {
         case .any: true

@@ -56,7 +56,7 @@ public struct SettledWrite: Sendable {
     public var effect: Effect
     /// The object that the path identifies, by its route.
     public var bound: BoundObject?
-    /// The response, if its body was decoded.
+    /// The response; nil if it shows no objects.
     public var observation: ReceivedObservation?
     /// Paths whose documents are removed.
     public var targets: [InvalidationTarget] = []
