@@ -25,7 +25,7 @@ enum Schema {
     // Small rows matter most: integers instead of names, no column that can be computed from others, and only the indexes that
     // look-ups need. A column that is nearly always NULL costs a byte per row.
     private static let tables = """
-        -- Single values: the secret, the commit sequence, the clock's high-water mark …
+        -- Single values: the secret, the commit sequence, the clock's high-water mark, and others.
         CREATE TABLE _meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 
         -- Upstreams, contexts and models by name.
@@ -38,7 +38,7 @@ enum Schema {
         );
         INSERT INTO _principals VALUES (1, x'', 'anonymous');
 
-        -- Whose data, from where, in which representation.
+        -- The upstream, principal and representation of data.
         CREATE TABLE _scopes (
             id INTEGER PRIMARY KEY,
             upstream INTEGER NOT NULL,
@@ -55,9 +55,9 @@ enum Schema {
             UNIQUE (scope, model)
         );
 
-        -- One response each: when it was observed. uses: the document, and every object that names it. source: method and
-        -- URL, such as "PATCH /users/1", of a response that is no document, or whose document is gone. Of all others the
-        -- document knows: documents are in the order of their observations.
+        -- One row per response: when it was observed. uses: how many documents and objects refer to it. source: method and URL,
+        -- such as "PATCH /users/1", of a response that is not a document, or whose document is gone. For all others the
+        -- document has the URL: documents are in the order of their observations.
         CREATE TABLE _observations (
             id INTEGER PRIMARY KEY,
             start INTEGER NOT NULL,
@@ -67,12 +67,12 @@ enum Schema {
             source TEXT
         );
 
-        -- identity: an integer where the canonical text is one. changed: commit sequence of the last change. version: the one
-        -- that gives the settled values their shape. merged: the settled values, where they are not what that version shows.
-        -- known: when they were seen (KnowledgeBytes). state: which versions are pinned (ObjectRecord). accumulated: what
-        -- members with a merge policy come to (GatheredValues). deleted: NULL; since when it says of itself that it is
-        -- deleted, times -1; else the time of its tombstone. unobserved: when a write ended whose effect on the object no
-        -- response has shown. Both in µs of the store's clock.
+        -- identity: an integer if the canonical text is one. changed: commit sequence of the last change. version: the version
+        -- that gives the settled values their shape. merged: the settled values, if they differ from that version. known: when
+        -- they were observed (KnowledgeBytes). state: the pinned versions (ObjectRecord). accumulated: the values of members
+        -- with a merge policy (GatheredValues). deleted: NULL; or since when its members show it to be deleted, times -1; or
+        -- the time of its tombstone. unobserved: when a write ended whose effect on the object no response has shown. Both are
+        -- in µs of the store's clock.
         CREATE TABLE _objects (
             id INTEGER PRIMARY KEY,
             collection INTEGER NOT NULL,
@@ -89,20 +89,20 @@ enum Schema {
         CREATE UNIQUE INDEX _objects_identity ON _objects (collection, identity);
         CREATE INDEX _objects_deleted ON _objects (collection) WHERE deleted IS NOT NULL;
 
-        -- source: the request of a mark in `deleted` or `unobserved`, such as "PATCH /users/1"; without a method: a write
-        -- that was under way when the daemon ended. No row: not known.
+        -- source: the request of a mark in `deleted` or `unobserved`, such as "PATCH /users/1". Without a method: a write that
+        -- was in progress when the daemon ended. No row: not known.
         CREATE TABLE _marks (object INTEGER PRIMARY KEY, source TEXT NOT NULL);
 
-        -- Immutable; each belongs to the one object whose state names it. declared: the version of the model that it was
-        -- stored under; NULL: 0.
+        -- Immutable. Each belongs to the one object whose state names it. declared: the version of the model under which it was
+        -- stored; NULL: 0.
         CREATE TABLE _versions (id INTEGER PRIMARY KEY, payload TEXT NOT NULL, declared INTEGER);
 
-        -- Versions of objects that are shown in very many, apart from the objects' states, which are read and written whole.
-        -- uses: how many places of documents show the version; the object's state has their sum.
+        -- Versions of objects with very many of them, stored apart from the objects' states, which are read and written whole.
+        -- uses: how many places in documents show the version; the object's state has the sum.
         CREATE TABLE _spilled (version INTEGER PRIMARY KEY, uses INTEGER NOT NULL);
 
-        -- value: digest of a key by which the object can be found. bound: 1 where a route's path gave it, and the object's
-        -- own members do not.
+        -- value: digest of a key by which the object can be found. bound: 1 if a route's path gave it, and the object's own
+        -- members do not.
         CREATE TABLE _keys (
             object INTEGER NOT NULL,
             value INTEGER NOT NULL,
@@ -111,7 +111,7 @@ enum Schema {
         ) WITHOUT ROWID;
         CREATE INDEX _keys_value ON _keys (value);
 
-        -- The newest version of each model that objects were stored under.
+        -- The newest version of each model under which objects were stored.
         CREATE TABLE _models (
             upstream TEXT NOT NULL,
             model TEXT NOT NULL,
@@ -123,7 +123,7 @@ enum Schema {
         CREATE TABLE _orphans (object INTEGER PRIMARY KEY, since INTEGER NOT NULL);
 
         -- low: lower half of the key's digest. place: digest of upstream and URL, for every principal. verified: commit
-        -- sequence at which the document was last known to show the newest; 0: not when it came.
+        -- sequence at which the document was last known to show the newest values; 0: it did not when it was stored.
         CREATE TABLE _documents (
             id INTEGER PRIMARY KEY,
             low INTEGER NOT NULL,
@@ -141,9 +141,9 @@ enum Schema {
         CREATE INDEX _documents_low ON _documents (low);
         CREATE INDEX _documents_place ON _documents (place);
 
-        -- Apart from the documents, so that a 304 rewrites little. pins: the versions shown, in pre-order (Pins). body: the
-        -- very bytes, where there is no skeleton or it does not give them back. keyed: where in the skeleton objects begin
-        -- whose members are the document's objects (StoredBody).
+        -- Stored apart from the documents, so that a 304 rewrites little. pins: the versions shown, in pre-order (Pins). body:
+        -- the exact bytes, if there is no skeleton or it does not recompose to them. keyed: the offsets in the skeleton of
+        -- objects whose members are the document's objects (StoredBody).
         CREATE TABLE _bodies (
             document INTEGER PRIMARY KEY,
             pins BLOB NOT NULL,
@@ -152,8 +152,8 @@ enum Schema {
             keyed BLOB
         );
 
-        -- Documents whose objects were not taken out of them, because there are too many. It is not known which they contain:
-        -- every write to their upstream removes them.
+        -- Documents that were not decomposed, because they have too many objects. Their objects are unknown, so every write to
+        -- their upstream removes them.
         CREATE TABLE _undivided (document INTEGER PRIMARY KEY, upstream TEXT NOT NULL);
 
         -- When a document was last used: seconds of the store's clock.
@@ -167,7 +167,7 @@ enum Schema {
             PRIMARY KEY (suspect, upstream, url)
         ) WITHOUT ROWID;
 
-        -- What a write under way may change besides the paths in _suspects: objects by identity (key: NULL) or by a key, and
+        -- What a write in progress may change besides the paths in _suspects: objects by identity (key: NULL) or by a key, and
         -- paths by a pattern below a base path.
         CREATE TABLE _suspect_objects (
             suspect INTEGER NOT NULL,
@@ -195,8 +195,8 @@ enum Schema {
             PRIMARY KEY (kind, subject)
         ) WITHOUT ROWID;
 
-        -- What became of objects, one row for each commit. sequence: that of the last change in it. at: microseconds of the
-        -- store's clock. total: how many changes there ever were, these included. entries: Journal.
+        -- Changes of objects, one row per commit. sequence: that of its last change. at: microseconds of the store's clock.
+        -- total: how many changes there ever were, including these. entries: Journal.
         CREATE TABLE _changes (
             sequence INTEGER PRIMARY KEY,
             at INTEGER NOT NULL,
@@ -212,10 +212,10 @@ enum Schema {
             changed INTEGER NOT NULL
         );
 
-        -- What readers of live responses were sent last, so that they can go on after a break, also of the daemon. Rows exist
-        -- only for documents that were followed, and are bounded in number. subject: digest of a document in one view.
-        -- sequence: commit sequence at which it was sent, the number that its readers were given. content: digest of what was
-        -- sent; NULL: it cannot be recognised again.
+        -- What readers of live responses were last sent, so that they can resume after a break, even of the daemon. There are
+        -- rows only for documents that were followed, and their number is bounded. subject: digest of a document in one view.
+        -- sequence: commit sequence at which it was sent, the number given to its readers. content: digest of what was sent;
+        -- NULL: it cannot be recognised again.
         CREATE TABLE _told (
             subject INTEGER PRIMARY KEY,
             sequence INTEGER NOT NULL,
