@@ -31,7 +31,7 @@ public struct Provenance: Sendable {
         case gathered
         /// No sound value is known.
         case quarantined
-        /// A write or deletion came after everything known of the value; it moves nowhere.
+        /// A write or deletion came after everything known of the value, which moves nowhere.
         case outdated
         /// The member belongs to the response because it is declared `local`.
         case local

@@ -42,7 +42,7 @@ struct JSONIndex: Sendable {
 
     func slice(_ node: Int) -> JSONSlice { JSONSlice(text, range(node)) }
 
-    /// Visits the members of an object in order; both arguments of `body` after the first are nodes.
+    /// Visits the members of an object in order; both arguments of `body` are nodes.
     @inline(__always)
     func forEachMember(of object: Int, _ body: (_ name: Int, _ value: Int) -> Void) {
         var name = object + 1

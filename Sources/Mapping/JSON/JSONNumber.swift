@@ -3,7 +3,7 @@
 /// No floating point is involved. `1.0`, `1e0` and `10e-1` are equal, and `1e99999999999999999999` is exact too.
 struct JSONNumber: Sendable, Equatable {
     let isNegative: Bool
-    /// ASCII digits; neither the first nor the last is zero; empty for the number zero.
+    /// ASCII digits without zeros at either end; empty for the number zero.
     let digits: [UInt8]
     /// The power of ten by which the digits, read as an integer, are multiplied; 0 for zero.
     let exponent: Exponent

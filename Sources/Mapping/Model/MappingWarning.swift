@@ -56,7 +56,7 @@ public struct MappingWarning: Sendable, Equatable {
         case notWritten = "not-written"
         /// One response shows one object several times, with different values of a member; neither value counts.
         case disagreement
-        /// Responses of two routes disagree about a member again and again; it no longer moves between them.
+        /// Responses of two routes disagree about a member again and again; the member no longer moves between them.
         case flipFlop = "flip-flop"
         /// The body could not be recomposed byte for byte.
         case notRecomposed = "not-recomposed"
