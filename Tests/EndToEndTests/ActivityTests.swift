@@ -325,6 +325,24 @@ import Testing
         }
     }
 
+    @Test func `the token is sent to the admin side alone`() throws {
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        let larder = try Larder(origin)
+        for (port, words) in [
+            (larder.port, "is where Larder serves programs"), (origin.port, "is not Larder's admin side"),
+        ] {
+            let command = try ChildProcess(
+                Larder.binary,
+                ["count", "--admin", "127.0.0.1:\(port)", "--store", larder.folder.file("larder.db")],
+                environment: Larder.environment
+            )
+            #expect(command.waitForEnd() == .exited(1))
+            #expect(command.errors.contains(words), "\(command.errors)")
+        }
+        #expect(origin.count() == 2)
+        #expect(origin.requests.allSatisfy { $0["Authorization"] == nil })
+    }
+
     @Test func `commands find the daemon by its config`() throws {
         let origin = try Origin(["/users/1": .json(#"{"id":1,"login":"ada"}"#, Fresh.hour)])
         let folder = TemporaryFolder()

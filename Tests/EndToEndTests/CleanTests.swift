@@ -42,6 +42,7 @@ import Testing
     @Test(arguments: [
         (#"{"model":"User"}"#, ["/users", "/users/1"]), (#"{"model":"User","id":"2"}"#, ["/users"]),
         (#"{"model":"Post"}"#, ["/posts/7"]), (#"{"route":"users/{id:#}"}"#, ["/users/1"]),
+        (#"{"url":"/users/1"}"#, ["/users/1"]),
         (#"{"upstream":"blog"}"#, ["/users", "/users/1", "/posts/7", "/other"]), (#"{"older_than":"1h"}"#, []),
         (#"{"older_than":"0s"}"#, ["/users", "/users/1", "/posts/7", "/other"]),
     ])
@@ -56,6 +57,20 @@ import Testing
         for path in ["/users", "/users/1", "/posts/7", "/other"] {
             #expect(try (larder.get(path).status == 200) == !gone.contains(path), "\(path)")
         }
+    }
+
+    @Test func `one URL, as a client asks for it`() throws {
+        let (_, larder) = try Self.filled()
+        let address = "http://127.0.0.1:\(larder.port)"
+        let done = try larder.command("clean", "--url", "\(address)/users/1")
+        #expect(done.output.contains("1 document"))
+        #expect(try larder.get("/users").isHit && !larder.get("/users/1").isHit)
+        let elsewhere = try larder.command("clean", "--url", "http://elsewhere.example/users/1")
+        #expect(elsewhere.end == .exited(1) && elsewhere.errors.contains("neither Larder nor an upstream is at"))
+        let nothing = try larder.command("clean")
+        #expect(nothing.end == .exited(64) && nothing.errors.contains("say what to remove"))
+        let misspelled = try larder.command("clean", "--modle", "User")
+        #expect(misspelled.end == .exited(64) && misspelled.errors.contains("--modle"))
     }
 
     @Test func `the command says what goes, and what else nothing shows any more`() throws {

@@ -58,6 +58,37 @@ import Testing
         #expect((report["replayed"] as? [String: Any])?["never_used"] as? [String] == ["GET /y"])
     }
 
+    @Test func `a recording is not replaced by nothing, nor by that of a command that failed`() throws {
+        let origin = try Self.origin()
+        let recording = RecordedFolder()
+        try recording.record(origin) { _ = try $0.get("/x") }
+        let script = #"curl -s "$LARDER_URL/x""#
+        let away = try Self.run(recording.path, ["--record", "all", "--upstream", "http://127.0.0.1:1"], script)
+        #expect(away.errors.contains("nothing was recorded, so \(recording.path) stays as it was"))
+        let failed = try Self.run(recording.path, ["--record", "all"], #"curl -s "$LARDER_URL/y"; exit 3"#)
+        #expect(failed.errors.contains("the command failed, so \(recording.path) stays as it was"))
+        #expect(failed.end == .exited(3))
+        #expect(try Self.run(recording.path, script).output == "/x of the origin")
+        let empty = RecordedFolder()
+        let once = ["--record", "once", "--upstream"]
+        let first = try Self.run(empty.path, once + ["http://127.0.0.1:1"], script)
+        #expect(first.errors.contains("nothing was recorded, so there is no recording"))
+        #expect(try Self.run(empty.path, once + [origin.url], script).output == "/x of the origin")
+    }
+
+    @Test func `what is added from another address is said`() throws {
+        let (origin, other) = (try Self.origin(), try Self.origin())
+        let recording = RecordedFolder()
+        try recording.record(origin) { _ = try $0.get("/x") }
+        let options = ["--record", "new", "--upstream", other.url]
+        let added = try Self.run(recording.path, options, #"curl -s "$LARDER_URL/y""#)
+        #expect(
+            added.errors.contains("was recorded from \(origin.url), and exchanges with \(other.url) are added to it")
+        )
+        let again = try Self.run(recording.path, ["--record", "new"], #"curl -s "$LARDER_URL/y""#)
+        #expect(again.output == "/y of the origin" && !again.errors.contains("are added to it"))
+    }
+
     @Test func `once records where there is nothing, and replays from then on`() throws {
         let origin = try Self.origin()
         let recording = RecordedFolder()

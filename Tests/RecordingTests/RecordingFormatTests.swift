@@ -132,7 +132,9 @@ import Testing
 
     @Test func `a folder without a recording is named`() throws {
         let folder = TemporaryFolder()
-        #expect(Self.failure(folder).hasSuffix("there is no recording: it has no recording.yaml"))
+        #expect(
+            Self.failure(folder).contains("there is no recording (no recording.yaml); make one with `larder record")
+        )
     }
 
     @Test func `numbers of bodies go on above the highest, whatever was deleted`() throws {

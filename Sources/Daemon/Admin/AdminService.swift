@@ -69,7 +69,7 @@ package struct AdminService: Sendable {
             credentials.isEmpty
                 ? "send Authorization: Bearer with the content of \(AdminToken.fileName), a file beside the store"
                 : "this is not the token of this daemon: use the content of \(AdminToken.fileName) beside its store",
-            fields: Fields([Field("WWW-Authenticate", "Bearer realm=\"larder\"" + error)])
+            fields: Fields([Field("WWW-Authenticate", AdminToken.challenge + error)])
         )
     }
 

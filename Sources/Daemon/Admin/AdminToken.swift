@@ -37,6 +37,8 @@ extension AdminTokenError {
 package struct AdminToken: Sendable {
     /// The file's name beside the store.
     static let fileName = "admin.token"
+    /// What a response says that refuses a request without the token (RFC 6750 §3).
+    package static let challenge = "Bearer realm=\"larder\""
 
     private let text: [UInt8]
 

@@ -15,6 +15,8 @@ struct CleanRequest: Sendable, Equatable {
     var id: String?
     /// The `path` of a route, as the config has it.
     var route: String?
+    /// Path and query of one document, as listings show it, or a URL of Larder's or of the upstream's.
+    var url: String?
     var upstream: String?
     /// A principal's label.
     var principal: String?
@@ -25,7 +27,7 @@ struct CleanRequest: Sendable, Equatable {
 
     /// The fields by the names that programs use, in query and body alike.
     enum Key: String, CaseIterable {
-        case all, model, id, route, upstream, principal
+        case all, model, id, route, url, upstream, principal
         case olderThan = "older_than"
         case isDryRun = "dry_run"
     }
@@ -36,6 +38,7 @@ struct CleanRequest: Sendable, Equatable {
         case .model: .init(key.rawValue, "Objects of this model, and the documents that show them.")
         case .id: .init(key.rawValue, "One object, by its identity or one of its keys; wants a model.")
         case .route: .init(key.rawValue, "Documents of the route whose path the config spells so.")
+        case .url: .init(key.rawValue, "Documents with this path and query, as /documents shows it, or with this URL.")
         case .upstream: .init(key.rawValue, "What came from this upstream.")
         case .principal: .init(key.rawValue, "What belongs to the principal with this label.")
         case .olderThan: .init(key.rawValue, "What was last observed longer ago: 90s, 15m, 12h, 7d.")
@@ -80,6 +83,7 @@ extension CleanRequest {
         case .model: model = try text()
         case .id: id = try text()
         case .route: route = try text()
+        case .url: url = try text()
         case .upstream: upstream = try text()
         case .principal: principal = try text()
         case .olderThan: olderThan = try AdminRequest.microseconds(try text(), of: key.rawValue)
@@ -87,7 +91,7 @@ extension CleanRequest {
     }
 
     private func check() throws {
-        let hasCondition = [model, id, route, upstream, principal].contains { $0 != nil } || olderThan != nil
+        let hasCondition = [model, id, route, url, upstream, principal].contains { $0 != nil } || olderThan != nil
         if all, hasCondition {
             throw ProblemDocument.badRequest("all removes everything: leave it out, or leave the other conditions out")
         }
@@ -95,6 +99,7 @@ extension CleanRequest {
             let known = Key.allCases.map(\.rawValue).joined(separator: ", ")
             throw ProblemDocument.badRequest("say what to remove (\(known)); {\"all\": true} removes everything")
         }
+        if route != nil, url != nil { throw ProblemDocument.badRequest("a url has one route: leave the route out") }
         if id != nil, model == nil { throw ProblemDocument.badRequest("an id belongs to a model: name the model, too") }
     }
 }
@@ -148,12 +153,29 @@ extension CleanRequest {
             principal: principal,
             olderThan: olderThan
         )
+        if let url {
+            (filter.upstream, filter.url) = try Self.selection(of: url, upstream, in: daemon)
+        }
         guard let route else { return try await named([filter], in: daemon) }
         let filters = try daemon.routes(spelled: route, of: upstream).map { found -> CleanFilter in
             (filter.upstream, filter.url) = (found.upstream, found.covers)
             return filter
         }
         return try await named(filters, in: daemon)
+    }
+
+    /// The upstream and the documents that a URL means; a path may be stored of any upstream.
+    private static func selection(of url: String, _ upstream: String?, in daemon: DaemonCore) throws -> (
+        upstream: String?, isMeant: @Sendable (String) -> Bool
+    ) {
+        if url.hasPrefix("/") { return (upstream, { $0 == url }) }
+        do throws(ImaginedRequestError) {
+            let imagined = try ImaginedRequest("GET", url, of: daemon.upstreams, named: upstream, daemon.settings)
+            let stored = imagined.incoming.parts.url
+            return (imagined.incoming.upstream.name, { $0 == stored })
+        } catch {
+            throw ProblemDocument.badRequest(error.description)
+        }
     }
 
     /// Fails for names that neither config nor store know: "nothing was removed" would hide the mistake.

@@ -170,11 +170,15 @@ extension ListenError: CustomStringConvertible {
     package var description: String {
         switch self {
         case .unknownHost(let host, let reason): "cannot listen on \(host): \(reason)"
-        case .inUse(let address): "cannot listen on \(address): somebody listens there already"
+        case .inUse(let address):
+            "cannot listen on \(address): another process does already; --listen and --admin choose other addresses "
+                + "(port 0: any free one)"
         case .notASocket(let path): "cannot listen on unix:\(path): there is a file of that name that is not a socket"
         case .pathTooLong(let path): "cannot listen on unix:\(path): a socket's path has at most 107 bytes"
         case .unknownGroup(let group): "there is no group \(group)"
         case .notListening(let descriptor): "descriptor \(descriptor) is not a listening stream socket"
+        case .system(let address, "bind", EACCES) where !address.hasPrefix("unix:"):
+            "cannot listen on \(address): ports below 1024 are for root; use a higher one"
         case .system(let address, let call, let errno):
             "cannot listen on \(address): \(call): \(SystemCall.message(errno))"
         }

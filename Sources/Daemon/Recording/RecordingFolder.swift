@@ -139,6 +139,9 @@ package struct RecordingFolder: Sendable {
         if hadOld { try? FileManager.default.removeItem(atPath: old) }
     }
 
+    /// Removes the folder and all in it.
+    package func remove() { try? FileManager.default.removeItem(atPath: path) }
+
     /// Writes a file anew, readable by its owner alone.
     func write(_ bytes: [UInt8], to file: String) throws(RecordingError) {
         let descriptor = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)

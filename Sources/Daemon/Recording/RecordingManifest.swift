@@ -22,7 +22,11 @@ package struct RecordingManifest: Sendable {
     static func read(_ folder: RecordingFolder) throws(RecordingError) -> RecordingManifest {
         let file = folder.manifest
         guard folder.exists else {
-            throw RecordingError(folder.path, "there is no recording: it has no \(RecordingFolder.manifestName)")
+            throw RecordingError(
+                folder.path,
+                "there is no recording (no \(RecordingFolder.manifestName)); make one with `larder record \(folder.path) "
+                    + "--upstream URL`, or with --record once of `larder run`"
+            )
         }
         let bytes = try folder.read(file, limit: 8 << 20)
         guard let text = String(validating: bytes, as: UTF8.self) else {

@@ -80,7 +80,7 @@ extension Configuration.Store: ConfigSection {
             example: "/var/lib/larder/larder.db",
             """
             The file. Without it: larder.db in $STATE_DIRECTORY under systemd, else in $XDG_CACHE_HOME/larder, else in \
-            ~/.cache/larder. admin.token is kept beside it.
+            ~/.cache/larder. A relative path counts from the folder that Larder is started in. admin.token is kept beside it.
             """
         ),
         .text(

@@ -90,7 +90,7 @@ extension ReferenceRun {
             return false
         }
         // Another answer may have taken its place since it was asked about; it holds all the same.
-        let known = answer.request.known + documents[exchange.key].map(\.received)
+        let known = (answer.request.known + documents[exchange.key]).map(\.received)
         guard known.contains(where: { $0.etag == received.etag && answer.fits($0.body) }) else { return false }
         figures.revalidated += 1
         answer.renewedBy = exchange
@@ -113,7 +113,7 @@ extension ReferenceRun {
     /// - Parameter hasFailed: whether it stands in for an error.
     private func judge(_ answer: CheckedAnswer, hasFailed: Bool) throws -> Judgement {
         var judgement = Judgement.wrong("nothing is stored that may be reused")
-        for document in documents[answer.key] {
+        for document in documents[answer.key] + answer.request.known {
             guard (document.isFresh || document.isServedStale) && !answer.ask.isForced || hasFailed else { continue }
             // Law 6: what cannot be composed is served as received while the upstream is away.
             if answer.ask.isRaw || hasFailed, answer.fits(document.received.body) { return .sound([:]) }

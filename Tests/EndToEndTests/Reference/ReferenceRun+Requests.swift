@@ -18,7 +18,7 @@ extension ReferenceRun {
         let client = try mayWait ? larder.client() : idle ?? larder.client()
         idle = nil
         var request = Open(ask: ask, client: client, sent: now, lastWrite: lastWrite, tags: tags, rangeTag: rangeTag)
-        (request.known, request.seen) = (documents[ask.key].map(\.received), seen)
+        (request.known, request.seen) = (documents[ask.key], seen)
         let joined = isShared ? try larder.followers() : 0
         do {
             try client.send(

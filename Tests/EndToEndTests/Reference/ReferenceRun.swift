@@ -23,8 +23,8 @@ final class ReferenceRun {
         /// The ETags it named, to be told of nothing that it has, or to be given a part of that alone.
         let tags: [String]
         var rangeTag: String?
-        /// What may have been stored of it then.
-        var known: [Received] = []
+        /// What may have been stored of it then: a hit that is read late may show it.
+        var known: [StoredDocuments.Document] = []
         /// What its principal had seen then.
         var seen = ReadLog()
     }

@@ -1,3 +1,4 @@
+import Admin
 import Foundation
 import Glibc
 import HTTPSemantics
@@ -111,6 +112,32 @@ struct AdminClient {
     ) throws(AdminClientError) -> UpstreamHead {
         // A daemon that closes early must be an error here, not the end of the process.
         signal(SIGPIPE, SIG_IGN)
+        if token != nil, !address.isUnix { try checkPeer() }
+        return try result(of: exchange, received)
+    }
+
+    /// Makes sure that the token goes to an admin side: a wrong address may be anybody's, or Larder's own for programs,
+    /// which would pass the token on to the API.
+    private func checkPeer() throws(AdminClientError) {
+        let question = CurlExchange(method: "GET", url: "http://\(address)/count", fields: Fields())
+        let head = try result(of: question) { _, _ in }
+        if head.fields.combined("cache-status")?.contains("larder") == true {
+            throw AdminClientError(
+                "\(address) is where Larder serves programs; name its admin address with --admin or LARDER_ADMIN"
+            )
+        }
+        let challenge = head.fields.combined("www-authenticate") ?? ""
+        guard head.status == 401, challenge.hasPrefix(AdminToken.challenge) else {
+            throw AdminClientError(
+                "what listens on \(address) is not Larder's admin side, so the token was not sent to it"
+            )
+        }
+    }
+
+    private func result(
+        of exchange: CurlExchange,
+        _ received: (UpstreamHead, UnsafeRawBufferPointer) -> Void
+    ) throws(AdminClientError) -> UpstreamHead {
         do throws(CurlExchange.Failure) {
             return try exchange.perform(received)
         } catch {
@@ -159,8 +186,7 @@ struct AdminClientError: Error, Equatable, CustomStringConvertible {
         case 401 where !hadToken:
             self.init(
                 "the daemon requires its admin token, which is in admin.token beside the store; name the store with "
-                    + "--store FILE, set LARDER_ADMIN_TOKEN"
-                    + (socket.map { ", or join the group that may use \($0)" } ?? "")
+                    + Self.alternatives("--store FILE", "set LARDER_ADMIN_TOKEN", socket)
             )
         case 401,
             403 where hadToken && words == nil:
@@ -169,6 +195,12 @@ struct AdminClientError: Error, Equatable, CustomStringConvertible {
             )
         default: self.init(words ?? "the daemon responded with status \(status)")
         }
+    }
+
+    /// What to do: one of these, or to join the group of a socket that this user may not connect to.
+    static func alternatives(_ first: String, _ second: String, _ socket: String?) -> String {
+        guard let socket else { return "\(first), or \(second)" }
+        return "\(first), \(second), or join the group that may use \(socket)"
     }
 
     /// Title and detail of a problem document (RFC 9457); nil where it has neither.

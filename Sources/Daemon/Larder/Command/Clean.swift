@@ -14,6 +14,7 @@ struct Clean: ParsableCommand {
               larder clean --model User --id 583231
               larder clean --upstream github --older-than 30d
               larder clean --route 'repos/*/*/issues'
+              larder clean --url http://127.0.0.1:8787/users/7
               larder clean --all
 
             What is removed does not come back after a restart, nor from a request that was under way. With --model, other \
@@ -42,6 +43,11 @@ struct Clean: ParsableCommand {
     )
     var route: String?
 
+    @Option(
+        help: ArgumentHelp("Documents with this URL, or with this path and query, as `larder documents` shows it.")
+    )
+    var url: String?
+
     @Option(help: ArgumentHelp("Only data of this upstream.", valueName: "name"), completion: .upstreams)
     var upstream: String?
 
@@ -61,25 +67,31 @@ struct Clean: ParsableCommand {
 
     @OptionGroup var options: AdminOptions
 
+    private var hasCondition: Bool {
+        [model, id, route, url, upstream, principal, olderThan].contains { $0 != nil }
+    }
+
     func validate() throws {
         try GivenText.check([
-            "--model": model, "--id": id, "--route": route, "--upstream": upstream, "--principal": principal,
+            "--model": model, "--id": id, "--route": route, "--url": url, "--upstream": upstream,
+            "--principal": principal,
             "--older-than": olderThan,
         ])
-        let hasCondition = [model, id, route, upstream, principal, olderThan].contains { $0 != nil }
         if all, hasCondition {
             throw ValidationError("--all removes everything; leave out the other conditions, or --all")
-        }
-        if !all, !hasCondition {
-            throw ValidationError(
-                "say what to remove: --model, --route, --upstream, --principal or --older-than; --all removes everything"
-            )
         }
         if id != nil, model == nil { throw ValidationError("--id needs --model: an identity belongs to a model") }
         _ = try duration()
     }
 
     func run() throws {
+        // Not in `validate`, which would come before the complaint about a misspelled option.
+        guard all || hasCondition else {
+            throw ValidationError(
+                "say what to remove: --model, --route, --url, --upstream, --principal or --older-than; "
+                    + "--all removes everything"
+            )
+        }
         if !dryRun, !yes, !options.json, Terminal.isInteractive {
             let preview = try options.decode(CleanResponse.self, try perform(dryRun: true))
             guard Terminal.isConfirmed("This removes \(Self.text(preview)). Go on?") else {
@@ -144,6 +156,7 @@ struct Clean: ParsableCommand {
         var model: String?
         var id: String?
         var route: String?
+        var url: String?
         var upstream: String?
         var principal: String?
         var olderThan: String?
@@ -156,6 +169,7 @@ struct Clean: ParsableCommand {
             model: model,
             id: id,
             route: route,
+            url: url,
             upstream: upstream,
             principal: principal,
             olderThan: try duration().map(Units.text),

@@ -87,12 +87,12 @@ struct DaemonFinder {
             do throws(AdminTokenError) {
                 if let token = try AdminToken.load(from: AdminToken.path(besideStore: store)) { return token }
             } catch {
-                let group = Self.closedSocket(settings).map { ", or join the group that may use \($0)" } ?? ""
-                refusal =
-                    refusal
-                    ?? AdminClientError(
-                        "\(error.description); run this command as the user that runs Larder, set LARDER_ADMIN_TOKEN\(group)"
-                    )
+                let advice = AdminClientError.alternatives(
+                    "run this command as the user that runs Larder",
+                    "set LARDER_ADMIN_TOKEN",
+                    Self.closedSocket(settings)
+                )
+                refusal = refusal ?? AdminClientError("\(error.description); \(advice)")
             }
         }
         if let refusal { throw refusal }

@@ -52,6 +52,10 @@ extension LarderCommand {
     /// Runs the command line; whatever goes wrong is one line that begins with `larder:`, or begins with one.
     static func main() {
         let arguments = Array(CommandLine.arguments.dropFirst())
+        if arguments.first == "help", let complaint = unknownCommand(in: Array(arguments.dropFirst())) {
+            Terminal.complain(complaint)
+            Glibc.exit(ExitCode.validationFailure.rawValue)
+        }
         do {
             var command = try parseAsRoot(arguments)
             try command.run()

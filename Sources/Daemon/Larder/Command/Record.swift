@@ -36,6 +36,9 @@ struct Record: ParsableCommand {
         let target = RecordingFolder(folder)
         var settings = try RecordingConfig(source, environment: environment).settings(addresses.overrides)
         let config = try RecordingConfig(source, environment: environment).portable(settings)
+        if target.exists {
+            try orComplain { try Recording(target).warnOfOtherUpstreams(settings, environment: environment) }
+        }
         LogSetup.start(json ? .json : .suitable(for: environment), level: settings.log.level)
         let store = try TemporaryStore(environment: environment)
         defer { store.remove() }
@@ -71,6 +74,21 @@ struct RecordingConfig {
     /// The part of it that goes into the recording.
     func portable(_ settings: Configuration) throws -> String {
         ConfigFile.portable(try source.path(environment: environment), settings, environment: environment)
+    }
+}
+
+extension Recording {
+    /// Says so if exchanges with other addresses are about to be added: they may be those of another API.
+    func warnOfOtherUpstreams(_ settings: Configuration, environment: [String: String]) {
+        func list(_ settings: Configuration) -> String {
+            settings.upstreams.map { "\($0.url)" }.joined(separator: ", ")
+        }
+        guard let known = try? self.settings(nil, ConfigOverrides(), environment: environment),
+            list(known) != list(settings)
+        else { return }
+        Terminal.complain(
+            "larder: \(folder.path) was recorded from \(list(known)), and exchanges with \(list(settings)) are added to it"
+        )
     }
 }
 

@@ -88,8 +88,8 @@ struct Run: ParsableCommand {
                 }
             )
         }
-        try orComplain { try plan.finish(summary) }
         show(summary, report)
+        try orComplain { try plan.finish(summary, hasSucceeded: child.status == 0) }
         let isUnclean = options.strict && report.map { !$0.lines.isEmpty } ?? false
         throw ExitCode(child.status == 0 && (isUnclean || summary?.failure != nil) ? 1 : child.status)
     }
@@ -145,6 +145,7 @@ private struct RunPlan {
             role.recording = recording
             let own = isGiven ? try run.source.file(free, environment: environment).usable() : nil
             let known = try own ?? recording.settings(nil, free, environment: environment)
+            if mode == .new { recording.warnOfOtherUpstreams(known, environment: environment) }
             settings = mode == .new ? known.asksAlways : known
             if mode == .new { role.target = (folder, recording.manifest.config) }
         case .all:
@@ -166,15 +167,24 @@ private struct RunPlan {
         }
     }
 
-    /// Puts what was recorded anew in the place of what was there.
-    func finish(_ summary: RecordingSummary?) throws {
+    /// Puts what was recorded anew in the place of what was there, unless that would be a loss.
+    func finish(_ summary: RecordingSummary?, hasSucceeded: Bool) throws {
         guard let fresh else { return }
-        if summary?.failure != nil, fresh.target.exists {
-            throw RecordingError(
-                fresh.folder.path,
-                "the recording is not complete, so that \(fresh.target.path) stays as it was; what there is, is here"
+        guard let summary, summary.count > 0 else {
+            fresh.folder.remove()
+            let old = fresh.target.exists ? "\(fresh.target.path) stays as it was" : "there is no recording"
+            return Terminal.complain("larder: nothing was recorded, so \(old)")
+        }
+        let kept = "so \(fresh.target.path) stays as it was; what was recorded is in \(fresh.folder.path)"
+        if fresh.target.exists, let failure = summary.failure {
+            throw RecordingError(fresh.folder.path, "\(failure), \(kept)")
+        }
+        if fresh.target.exists, !hasSucceeded { return Terminal.complain("larder: the command failed, \(kept)") }
+        try fresh.folder.replace(fresh.target)
+        if !hasSucceeded {
+            Terminal.complain(
+                "larder: the command failed, so \(fresh.target.path) may lack exchanges; --record all makes it anew"
             )
         }
-        try fresh.folder.replace(fresh.target)
     }
 }
