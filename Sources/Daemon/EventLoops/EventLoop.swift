@@ -203,10 +203,9 @@ package final class EventLoop: @unchecked Sendable {
     package func watch(
         descriptor: Int32,
         events: ReadyEvents,
-        isPersistent: Bool = true,
         _ ready: @escaping (ReadyEvents) -> Void
     ) -> EventWatch {
-        let watch = EventWatch(loop: self, descriptor: descriptor, events: events, isPersistent: isPersistent, ready)
+        let watch = EventWatch(loop: self, descriptor: descriptor, events: events, ready)
         watch.enable()
         return watch
     }

@@ -1,4 +1,5 @@
 import CEvent
+import Glibc
 
 /// What a descriptor is, or should be, ready for.
 package struct ReadyEvents: OptionSet, Sendable {
@@ -12,46 +13,49 @@ package struct ReadyEvents: OptionSet, Sendable {
     package static let write = ReadyEvents(rawValue: Int16(EV_WRITE))
 }
 
-/// A descriptor being watched by a loop; dropping the watch ends it.
+/// Something that a loop waits for and then calls back; dropping it ends that.
 ///
 /// The loop's thread only.
-///
-/// The descriptor belongs to somebody else and has to be closed after the watch is gone or disabled.
-package final class EventWatch {
-    private let loop: EventLoop
-    private let ready: (ReadyEvents) -> Void
-    private var event: OpaquePointer?
+package class LoopEvent {
+    fileprivate let loop: EventLoop
+    fileprivate private(set) var event: OpaquePointer?
+    private let happened: (ReadyEvents) -> Void
 
-    init(
-        loop: EventLoop,
-        descriptor: Int32,
-        events: ReadyEvents,
-        isPersistent: Bool,
-        _ ready: @escaping (ReadyEvents) -> Void
-    ) {
+    /// - Parameters:
+    ///   - number: a descriptor or a signal; -1 for a timer.
+    ///   - flags: libevent's.
+    fileprivate init(_ loop: EventLoop, _ number: Int32, flags: Int16, _ happened: @escaping (ReadyEvents) -> Void) {
         loop.proveOwnership()
         self.loop = loop
-        self.ready = ready
-        let flags = events.rawValue | (isPersistent ? Int16(EV_PERSIST) : 0)
+        self.happened = happened
         // libevent points back at us without owning us: deinit takes the event away first.
         event = event_new(
             loop.base,
-            descriptor,
+            number,
             flags,
             { _, events, context in
-                EventWatch.from(context).becameReady(events)
+                Unmanaged<LoopEvent>.fromOpaque(context!).takeUnretainedValue().happened(ReadyEvents(rawValue: events))
             },
             Unmanaged.passUnretained(self).toOpaque()
         )
-        precondition(event != nil, "out of memory for a watch")
+        precondition(event != nil, "out of memory for an event")
     }
 
     deinit {
         loop.proveOwnership()
         event_free(event)
     }
+}
 
-    /// Watches (again); for a watch that is not persistent, once more.
+/// A descriptor being watched by a loop.
+///
+/// The descriptor belongs to somebody else and has to be closed after the watch is gone or disabled.
+package final class EventWatch: LoopEvent {
+    init(loop: EventLoop, descriptor: Int32, events: ReadyEvents, _ ready: @escaping (ReadyEvents) -> Void) {
+        super.init(loop, descriptor, flags: events.rawValue | Int16(EV_PERSIST), ready)
+    }
+
+    /// Watches (again).
     package func enable() {
         loop.proveOwnership()
         event_add(event, nil)
@@ -62,52 +66,43 @@ package final class EventWatch {
         loop.proveOwnership()
         event_del(event)
     }
+}
 
-    private func becameReady(_ events: Int16) {
-        ready(ReadyEvents(rawValue: events))
+/// A timer on a loop; dropping it cancels it.
+package final class EventTimer: LoopEvent {
+    /// A timer that is not armed yet.
+    package init(loop: EventLoop, isRepeating: Bool = false, _ work: @escaping () -> Void) {
+        super.init(loop, -1, flags: isRepeating ? Int16(EV_PERSIST) : 0) { _ in work() }
     }
 
-    private static func from(_ context: UnsafeMutableRawPointer?) -> EventWatch {
-        Unmanaged<EventWatch>.fromOpaque(context!).takeUnretainedValue()
+    /// Arms the timer, anew if it was armed.
+    package func schedule(after delay: Duration) {
+        loop.proveOwnership()
+        var interval = timeval(delay)
+        event_add(event, &interval)
     }
+
+    /// Disarms the timer; it may be armed again.
+    package func cancel() {
+        loop.proveOwnership()
+        event_del(event)
+    }
+
+    package var isScheduled: Bool { event_pending(event, Int16(EV_TIMEOUT), nil) != 0 }
 }
 
 /// A signal delivered as ordinary loop code; dropping it gives the signal its former meaning back.
-///
-/// The loop's thread only.
-package final class EventSignal {
-    private let loop: EventLoop
-    private let handler: () -> Void
-    private var event: OpaquePointer?
-
+package final class EventSignal: LoopEvent {
     init(loop: EventLoop, number: Int32, _ handler: @escaping () -> Void) {
-        loop.proveOwnership()
-        self.loop = loop
-        self.handler = handler
-        // libevent points back at us without owning us: deinit takes the event away first.
-        event = event_new(
-            loop.base,
-            number,
-            Int16(EV_SIGNAL | EV_PERSIST),
-            { _, _, context in
-                EventSignal.from(context).arrived()
-            },
-            Unmanaged.passUnretained(self).toOpaque()
-        )
-        precondition(event != nil, "out of memory for a signal")
+        super.init(loop, number, flags: Int16(EV_SIGNAL | EV_PERSIST)) { _ in handler() }
         event_add(event, nil)
     }
+}
 
-    deinit {
-        loop.proveOwnership()
-        event_free(event)
-    }
-
-    private func arrived() {
-        handler()
-    }
-
-    private static func from(_ context: UnsafeMutableRawPointer?) -> EventSignal {
-        Unmanaged<EventSignal>.fromOpaque(context!).takeUnretainedValue()
+extension timeval {
+    /// The duration in whole microseconds, none of it negative.
+    init(_ duration: Duration) {
+        let (seconds, attoseconds) = max(duration, .zero).components
+        self.init(tv_sec: Int(seconds), tv_usec: Int(attoseconds / 1_000_000_000_000))
     }
 }
