@@ -76,7 +76,6 @@ package struct CurlExchange {
         try curl.prepare(
             request,
             options: options,
-            timeouts: options.timeouts,
             bodyLength: upload?.length ?? body?.count,
             waitsForMultiplexing: false
         )

@@ -296,7 +296,6 @@ extension CurlTransfer {
     func prepare(
         _ request: UpstreamRequest,
         options: UpstreamOptions,
-        timeouts: UpstreamTimeouts,
         bodyLength: Int??,
         waitsForMultiplexing: Bool
     ) throws(UpstreamError) {
@@ -306,8 +305,8 @@ extension CurlTransfer {
         }
         setTarget(request)
         setMethod(request.method, bodyLength: bodyLength)
-        try setFields(request, options: options, bodyLength: bodyLength)
-        setConnection(request, options: options, timeouts: timeouts, bodyLength: bodyLength)
+        try setFields(request, bodyLength: bodyLength)
+        setConnection(request, options: options, bodyLength: bodyLength)
         set(CURLOPT_PIPEWAIT, waitsForMultiplexing)
     }
 
@@ -334,11 +333,7 @@ extension CurlTransfer {
         }
     }
 
-    private func setFields(
-        _ request: UpstreamRequest,
-        options: UpstreamOptions,
-        bodyLength: Int??
-    ) throws(UpstreamError) {
+    private func setFields(_ request: UpstreamRequest, bodyLength: Int??) throws(UpstreamError) {
         var fields = request.fields.withoutHopByHop()
         fields.remove("content-length")
         // Larder has read the client's expectation; libcurl would wait a second for an upstream that has none.
@@ -347,7 +342,6 @@ extension CurlTransfer {
             fields.remove("accept-encoding")
             fields.append("Accept-Encoding", ContentDecoder.codings)
         }
-        if let userAgent = options.userAgent, !fields.contains("user-agent") { fields.append("User-Agent", userAgent) }
         if bodyLength == nil, ["POST", "PUT", "PATCH"].contains(request.method) {
             // A server may want a length from methods that usually have a body (RFC 9110 §8.6).
             fields.append("Content-Length", "0")
@@ -375,12 +369,11 @@ extension CurlTransfer {
     private func setConnection(
         _ request: UpstreamRequest,
         options: UpstreamOptions,
-        timeouts: UpstreamTimeouts,
         bodyLength: Int??
     ) {
         set(CURLOPT_NOSIGNAL, true)
         set(CURLOPT_TCP_KEEPALIVE, true)
-        set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(timeouts.connect.nanoseconds / 1_000_000)))
+        set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(options.timeouts.connect.nanoseconds / 1_000_000)))
         set(CURLOPT_HTTP_VERSION, options.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
         if !request.isSafe || bodyLength != nil {

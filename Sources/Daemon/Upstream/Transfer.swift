@@ -9,7 +9,8 @@ package final class Transfer {
     let request: UpstreamRequest
     private let timeouts: UpstreamTimeouts
     var delegate: (any TransferDelegate)?
-    var curl: CurlTransfer?
+    /// The handle while there is one.
+    private(set) var curl: CurlTransfer?
     var state: TransferState
     var head: ResponseHeadReader
     var body: RequestBodySender?
@@ -34,7 +35,7 @@ package final class Transfer {
         self.client = client
         self.request = request
         self.delegate = delegate
-        timeouts = request.timeouts ?? client.options.timeouts
+        timeouts = client.options.timeouts
         stallTimeout = timeouts.stall
         state = TransferState(now: client.loop.now)
         head = ResponseHeadReader(limit: client.options.maxHeadBytes, decodes: request.decodes)
@@ -73,7 +74,6 @@ package final class Transfer {
         try curl.prepare(
             request,
             options: client.options,
-            timeouts: timeouts,
             bodyLength: body.map(\.declaredLength),
             waitsForMultiplexing: waitsForMultiplexing
         )
@@ -82,16 +82,10 @@ package final class Transfer {
         return curl
     }
 
-    /// The handle while there is one.
-    var handle: CurlTransfer? { curl }
-
     /// Whether its origin is one of these.
     func isBound(for origins: Set<Substring>) -> Bool {
         !origins.isEmpty && origins.contains(request.origin)
     }
-
-    /// Whether the user gave up before it ended.
-    var isCancelled: Bool { state.isCancelled }
 
     /// Lets libcurl go on with what rests and no longer should; on a clean stack.
     func letGo(receiving: Bool, sending: Bool) {

@@ -143,7 +143,7 @@ package final class UpstreamClient {
     }
 
     private func add(_ transfer: Transfer) {
-        guard !transfer.isCancelled else { return }
+        guard !transfer.state.isCancelled else { return }
         do throws(UpstreamError) {
             let curl = try transfer.prepare(waitsForMultiplexing: transfer.isBound(for: http2Origins))
             guard multi.add(curl) else { throw .invalidRequest("libcurl does not take it") }
@@ -154,7 +154,7 @@ package final class UpstreamClient {
 
     private func drop(_ transfer: Transfer, _ error: UpstreamError) {
         guard release(transfer) else { return }
-        if let curl = transfer.handle { multi.remove(curl) }
+        if let curl = transfer.curl { multi.remove(curl) }
         transfer.end(.failure(error))
     }
 
@@ -167,9 +167,7 @@ package final class UpstreamClient {
 
 /// How an upstream client behaves; every property has a default that suits a REST API.
 package struct UpstreamOptions: Sendable {
-    /// Sent as `User-Agent` where the request has none; none by default.
-    var userAgent: String?
-    /// The times a request may take, where it brings none of its own.
+    /// The times a request may take.
     package var timeouts = UpstreamTimeouts()
     /// The most that a response's head may have, interim responses included, in bytes; libcurl allows no more than 300 KiB.
     package var maxHeadBytes = 256 << 10

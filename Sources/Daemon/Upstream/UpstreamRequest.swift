@@ -10,8 +10,6 @@ package struct UpstreamRequest: Sendable {
     var body: (any UpstreamBody)?
     /// The path of a Unix socket to connect to instead of the URL's host.
     var unixSocket: String?
-    /// Instead of the client's.
-    var timeouts: UpstreamTimeouts?
     /// Whether content codings are offered to the upstream and taken off its response.
     ///
     /// With false the request's own `Accept-Encoding` goes upstream and the body is passed on as it comes: for ranges.
@@ -28,7 +26,6 @@ package struct UpstreamRequest: Sendable {
         fields: Fields = Fields(),
         body: (any UpstreamBody)? = nil,
         unixSocket: String? = nil,
-        timeouts: UpstreamTimeouts? = nil,
         decodes: Bool = true
     ) {
         self.method = method
@@ -36,7 +33,6 @@ package struct UpstreamRequest: Sendable {
         self.fields = fields
         self.body = body
         self.unixSocket = unixSocket
-        self.timeouts = timeouts
         self.decodes = decodes
     }
 
