@@ -224,12 +224,12 @@ import Testing
         try await withServer(handler: { request, connection in
             var variable = SmallBuffer()
             variable.append("\r\n")
-            let head = Array("HTTP/1.1 206 Partial Content\r\nContent-Length: 29999990\r\n".utf8)
-            connection.respond(head: head, variable: variable, body: body, bodyOffset: 7, bodyLength: body.count - 10)
+            let head = Array("HTTP/1.1 200 OK\r\nContent-Length: 30000000\r\n".utf8)
+            connection.respond(head: head, variable: variable, body: body)
         }) { server in
             let client = try server.connect()
             client.send(get + get)
-            for _ in 0..<2 { #expect(try client.answer().body.elementsEqual(body[7..<(body.count - 3)])) }
+            for _ in 0..<2 { #expect(try client.answer().body.elementsEqual(body)) }
         }
     }
 

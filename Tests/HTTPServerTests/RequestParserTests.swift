@@ -210,7 +210,8 @@ import Testing
             }
             let seen = [
                 text(request[.accept]), "\(request.count(of: .accept))", text(request[.range]),
-                text(request.first(named: "x-other")), text(request.field(at: 2).name), "\(request.fieldCount)",
+                request.combined("x-other").map { String(decoding: $0, as: UTF8.self) } ?? "-",
+                text(request.field(at: 2).name), "\(request.fieldCount)",
             ]
             connection.respond(status: 200, body: Array(seen.joined(separator: "|").utf8))
         }) { server in

@@ -8,8 +8,8 @@ import Testing
         buffer.append("first")
         buffer.clear()
         for number in [0, 7, -12, Int.max, Int.min] {
-            buffer.append(decimal: number)
-            buffer.append(UInt8(ascii: " "))
+            buffer.append(Array(String(number).utf8))
+            buffer.append(" ")
         }
         buffer.append(Array("end".utf8))
         let text = String(decoding: buffer.bytes, as: UTF8.self)

@@ -25,7 +25,7 @@ import Testing
         var isCancelled = false
         var isTransferred = false
         var isKeeping = false
-        var isRenewing = false
+        var isFreshening = false
         var isCommitting = false
         var timesKept = 0
         var isOver = false
@@ -42,7 +42,7 @@ import Testing
         case lag(Int)
         case end(Fetch.End)
         case kept(Fetch.Kept)
-        case renewed(Fetch.Kept)
+        case freshened(Fetch.Kept)
         case committed
         case commitIsLate
     }
@@ -90,7 +90,7 @@ import Testing
         // The one who asks is there before anything comes.
         if world.clients.isEmpty, !fetch.isRefresh { return steps }
         for (id, given) in world.clients.enumerated() where given != .left { steps.append(.leave(id)) }
-        if world.isRenewing { steps += [Fetch.Kept.unusable, .ready, .withheld].map { .renewed($0) } }
+        if world.isFreshening { steps += [Fetch.Kept.unusable, .ready, .withheld].map { .freshened($0) } }
         if world.isCommitting { steps += [.committed, .commitIsLate] }
         guard !world.isTransferred else { return steps }
         steps.append(.end(.failed))
@@ -132,8 +132,8 @@ import Testing
         case .lag(let id): event = .lagging([id])
         case .end(let end): (event, world.isTransferred, world.isWhole) = (.ended(end), true, end == .whole)
         case .kept(let kept): (event, world.isKeeping, world.isCommitting) = (.kept(kept), false, kept == .withheld)
-        case .renewed(let kept):
-            (event, world.isRenewing, world.isCommitting) = (.renewed(kept), false, kept == .withheld)
+        case .freshened(let kept):
+            (event, world.isFreshening, world.isCommitting) = (.freshened(kept), false, kept == .withheld)
         case .committed: (event, world.isCommitting) = (.committed, false)
         case .commitIsLate: event = .commitIsLate
         }
@@ -174,14 +174,14 @@ import Testing
             world.timesKept += 1
             world.isKeeping = true
             try #require(world.timesKept == 1, "kept twice")
-        case .renew: world.isRenewing = true
+        case .freshen: world.isFreshening = true
         case .show: try #require(world.isCommitting)
         case .cancel:
             try #require(world.fetch.clients.isEmpty, "cancelled, though somebody waits")
             world.isCancelled = true
         case .end:
             world.isOver = true
-            try #require(world.isTransferred && !world.isKeeping && !world.isRenewing && !world.isCommitting)
+            try #require(world.isTransferred && !world.isKeeping && !world.isFreshening && !world.isCommitting)
             for given in world.clients {
                 if case .begun = given { throw Violation("a client is forgotten in the middle") }
                 try #require(given != .nothing, "a client is forgotten")
@@ -198,7 +198,7 @@ import Testing
     /// The straightest way on from a state.
     private func nextStep(_ world: World) -> Step? {
         if world.isKeeping { return .kept(.ready) }
-        if world.isRenewing { return .renewed(.ready) }
+        if world.isFreshening { return .freshened(.ready) }
         if world.isCommitting { return .committed }
         if world.isTransferred { return world.isNoting ? .head(Self.heads[0]) : nil }
         if world.isCancelled { return .end(.failed) }

@@ -38,7 +38,7 @@ import Testing
         for _ in 0..<200 {
             let due = rhythm.due(.displaced, now: now)
             now = max(now, due)
-            rhythm.asked(.displaced)
+            rhythm.began(.displaced)
             rhythm.concluded(hasFailed: false, now: now)
             times.append(now)
         }

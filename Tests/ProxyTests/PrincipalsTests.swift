@@ -10,15 +10,15 @@ struct PrincipalsTests {
         var configuration = StoreConfiguration(path: folder.file())
         configuration.unusedPrincipals = 4
         let (store, _) = try ObjectStore.open(configuration)
-        let principals = Principals(key: try PrincipalKey.open(path: folder.file("principal.key")), store: store)
+        let principals = PrincipalResolver(key: try PrincipalKey.open(path: folder.file("principal.key")), store: store)
         store.setListener(ChangeListeners(principals))
         let upstream = try ProxyFixture.upstream()
         func identify(_ token: Int) async throws -> PrincipalID {
             let text = Array("authorization: \(token)".utf8)
-            let quick = Principals.quickDigest(text, upstream, ProxyFixture.hasher)
+            let quick = PrincipalResolver.quickDigest(text, upstream, ProxyFixture.hasher)
             return try await principals.identify(text, quick: quick, of: upstream)
         }
-        let quick = Principals.quickDigest(Array("authorization: 1".utf8), upstream, ProxyFixture.hasher)
+        let quick = PrincipalResolver.quickDigest(Array("authorization: 1".utf8), upstream, ProxyFixture.hasher)
         let first = try await identify(1)
         #expect(principals.recognise(quick) == first)
         for token in 2...20 { _ = try await identify(token) }

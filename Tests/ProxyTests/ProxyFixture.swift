@@ -31,10 +31,8 @@ enum ProxyFixture {
             target: url,
             form: .origin,
             authority: "localhost:8787",
-            isHTTP11: true,
             fields: lines,
-            body: nil,
-            connectionID: 1
+            body: nil
         )
         let incoming = IncomingRequest(
             upstream: upstream,
@@ -67,17 +65,14 @@ enum ProxyFixture {
             responseTime: 1_000,
             settings: upstream.policySettings
         )
-        let answer = Proxy.CachedResponse(
+        var answer = Proxy.CachedResponse(
             key: request.key,
-            document: nil,
             status: 200,
             fields: lines,
             body: Array(body.utf8),
-            policy: policy.stored,
-            selection: .none,
-            form: form,
-            objects: []
+            policy: policy.stored
         )
+        answer.form = form
         return ReadyResponse(answer, digest: request.digest, upstream: upstream, base: ClientAuthority(authority: base))
     }
 }

@@ -29,9 +29,8 @@ import Testing
         ProxyFixture.answer([("Cache-Control", "max-age=60")], body: body, of: upstream, for: request)
     }
 
-    private func keep(_ ready: ReadyResponse, overtakenAt: Int64? = nil) {
-        let reading = BodyMapping(rule: nil, kind: .detail, bound: [:])
-        cache.keep(ready, sent: cache.now, age: 0, reading: reading, overtakenAt: overtakenAt)
+    private func keep(_ ready: ReadyResponse, writtenAt: Int64? = nil) {
+        cache.keep(ready, sent: cache.now, age: 0, match: nil, writtenAt: writtenAt)
     }
 
     /// The same response as a 304 has renewed it.
@@ -55,13 +54,13 @@ import Testing
         let sent = cache.now
         // Whether its commit is still to come, or done; and also where memory has let go of it.
         keep(new)
-        cache.renew(old, with: renewed(old), sent: sent, isLatest: false)
+        cache.freshen(old, with: renewed(old), sent: sent, isLatest: false)
         #expect(remembered.map { $0 === new } == [true])
         await store.flush()
-        cache.renew(old, with: renewed(old), sent: sent, isLatest: false)
+        cache.freshen(old, with: renewed(old), sent: sent, isLatest: false)
         #expect(remembered.map { $0 === new } == [true])
         memory.remove(new, at: request.digest)
-        cache.renew(old, with: renewed(old), sent: sent, isLatest: false)
+        cache.freshen(old, with: renewed(old), sent: sent, isLatest: false)
         #expect(remembered.isEmpty)
         await store.close()
     }
@@ -74,11 +73,11 @@ import Testing
         await store.flush()
         let sent = cache.now
         let first = renewed(old)
-        cache.renew(old, with: first, sent: sent, isLatest: true)
+        cache.freshen(old, with: first, sent: sent, isLatest: true)
         #expect(remembered.map { $0 === first } == [true])
         memory.remove(request.digest)
         let second = renewed(old)
-        cache.renew(old, with: second, sent: sent, isLatest: true)
+        cache.freshen(old, with: second, sent: sent, isLatest: true)
         #expect(remembered.map { $0 === second } == [true])
         await store.close()
     }
@@ -92,7 +91,7 @@ import Testing
         let sent = cache.now
         let renewed = ProxyFixture.answer([("Cache-Control", "max-age=0")], body: "old", of: upstream, for: request)
         renewed.committed(as: try #require(old.stored?.document), showing: [])
-        cache.renew(old, with: renewed, sent: sent, isLatest: true)
+        cache.freshen(old, with: renewed, sent: sent, isLatest: true)
         memory.remove(request.digest)
         let found = try #require(cache.admit(documents, for: request, now: cache.now / 1_000_000))
         #expect(found.response.fields.text("cache-control") == "max-age=0")
@@ -113,7 +112,7 @@ import Testing
 
     @Test func `an answer that a write has overtaken is found by its commit at the earliest`() async throws {
         let ready = answer("overtaken")
-        keep(ready, overtakenAt: cache.now)
+        keep(ready, writtenAt: cache.now)
         // Not before, whatever the writer is at.
         if cache.commits.contains(request.digest) { #expect(remembered.allSatisfy { $0.stored != nil }) }
         await store.flush()

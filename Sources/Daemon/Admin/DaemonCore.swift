@@ -84,7 +84,7 @@ package final class DaemonCore: Sendable {
 
         let memory = MemoryTier<ReadyResponse>(capacity: settings.memory.maximumSize)
         let watch = LiveWatch()
-        let principals = Principals(key: key, store: store)
+        let principals = PrincipalResolver(key: key, store: store)
         // What is served comes before those who follow it.
         store.setListener(ChangeListeners(memory, watch, principals))
         modes = ModeSwitch(settings.mode)

@@ -18,7 +18,7 @@ package struct CacheStatus: Sendable, Equatable {
     package var isCollapsed = false
     /// What is left of the lifetime in seconds; negative once stale.
     package var timeToLive: Int64?
-    /// Tokens joined by `+`: `composed`, `stale`, `offline`, `replay`, those of `RouteOverrideDetail`, or why something was not done.
+    /// Tokens joined by `+`: `composed`, `stale`, `offline`, `replay`, those of `StoredPolicy.overrideDetail`, or why something was not done.
     package var detail: String?
 
     /// A response from the cache.

@@ -58,12 +58,12 @@ package enum Freshening {
         return .refresh
     }
 
-    /// The stored fields and the policy of a response that a 304 has renewed.
+    /// The stored fields and the policy of a response that a 304 has freshened (RFC 9111 §4.3.4).
     ///
     /// - Parameters:
     ///   - stored: the response's fields, `status` its own status.
     ///   - update: the fields of the 304, as received.
-    package static func renewed(
+    package static func freshened(
         _ stored: Fields,
         status: Int,
         by update: Fields,
@@ -74,7 +74,7 @@ package enum Freshening {
         settings: CachePolicySettings,
         route: CacheOverrides = CacheOverrides(),
         replaysCookies: Bool = false
-    ) -> Renewed {
+    ) -> Freshened {
         let fields = StoredFields.refreshed(stored, by: update, replaysCookies: replaysCookies)
         // `Age` is no stored field; that of the 304 is the age of what it says.
         let aged = Fields(fields.lines + update.lines.filter { $0.isNamed("age") })
@@ -89,7 +89,7 @@ package enum Freshening {
             route: route
         )
         let named = policy.fieldsNotStored + policy.fieldsNotReused
-        return Renewed(
+        return Freshened(
             fields: StoredFields.dated(StoredFields.reusable(fields, leavingOut: named), at: wall ?? responseTime),
             withheld: update.lines.filter { line in
                 named.contains { FieldSyntax.equalsIgnoringCase(line.name, $0) }
@@ -99,7 +99,7 @@ package enum Freshening {
     }
 
     /// What a later answer has made of a stored one.
-    package struct Renewed {
+    package struct Freshened {
         /// To be stored.
         package var fields: Fields
         /// Lines of the later answer that are for the one who asked, and not stored (`no-cache="…"`, `private="…"`).

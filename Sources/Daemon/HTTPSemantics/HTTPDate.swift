@@ -10,8 +10,9 @@ package enum HTTPDate {
     /// of five digits and numbers are no dates: an `Expires` of such a spelling has expired (RFC 9111 §5.3).
     /// - Parameter now: decides the century of the two-digit years of RFC 850 dates.
     package static func parse(_ bytes: some Collection<UInt8>, now: Int64) -> Int64? {
-        var reader = DateReader(bytes)
-        return reader.imfFixdate() ?? reader.restarted().rfc850(now: now) ?? reader.restarted().asctime()
+        let reader = DateReader(bytes)
+        return reader.trying { $0.imfFixdate() } ?? reader.trying { $0.rfc850(now: now) }
+            ?? reader.trying { $0.asctime() }
     }
 
     static func parse(_ text: String, now: Int64) -> Int64? { parse(text.utf8, now: now) }
@@ -49,10 +50,10 @@ private struct DateReader {
         self.bytes = bytes.count > 40 ? [] : bytes.map { asciiLowercased($0) }
     }
 
-    func restarted() -> DateReader {
-        var copy = self
-        copy.position = 0
-        return copy
+    /// What one of the forms gives, read from the first byte on.
+    func trying(_ form: (inout DateReader) -> Int64?) -> Int64? {
+        var reader = self
+        return form(&reader)
     }
 
     /// The preferred form, as in `Sun, 06 Nov 1994 08:49:37 GMT`.
@@ -64,12 +65,7 @@ private struct DateReader {
     }
 
     /// The form of RFC 850, as in `Sunday, 06-Nov-94 08:49:37 GMT`.
-    func rfc850(now: Int64) -> Int64? {
-        var copy = self
-        return copy.readRFC850(now: now)
-    }
-
-    private mutating func readRFC850(now: Int64) -> Int64? {
+    mutating func rfc850(now: Int64) -> Int64? {
         guard weekday(short: false), skip(","), skip(" "), let day = digits(2), skip("-"), let month = month(),
             skip("-"), let shortYear = digits(2), skip(" "), let time = timeOfDay(), skip(" "), zone(), atEnd
         else { return nil }
@@ -89,12 +85,7 @@ private struct DateReader {
     }
 
     /// The form of C's `asctime`, as in `Sun Nov  6 08:49:37 1994`.
-    func asctime() -> Int64? {
-        var copy = self
-        return copy.readAsctime()
-    }
-
-    private mutating func readAsctime() -> Int64? {
+    mutating func asctime() -> Int64? {
         guard weekday(short: true), skip(" "), let month = month(), skip(" "),
             let day = skip(" ") ? digits(1) : digits(2), skip(" "), let time = timeOfDay(), skip(" "),
             let year = digits(4), atEnd

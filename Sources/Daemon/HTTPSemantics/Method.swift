@@ -18,14 +18,6 @@ package enum Method: Sendable, Equatable {
         default: self = .other
         }
     }
-
-    /// Whether the method asks for no change (RFC 9110 §9.2.1).
-    var isSafe: Bool {
-        switch self {
-        case .get, .head, .options, .trace: true
-        case .post, .put, .patch, .delete, .connect, .other: false
-        }
-    }
 }
 
 /// What is known of a method (RFC 9110 §9.2); methods are spelled in upper case.

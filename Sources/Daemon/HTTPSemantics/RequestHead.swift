@@ -148,20 +148,6 @@ package struct RequestHead: ~Copyable {
         return count
     }
 
-    /// The value of the first line of any name; `lowercased` must be in lower case.
-    func first(named lowercased: StaticString) -> UnsafeRawBufferPointer? {
-        let count = lowercased.utf8CodeUnitCount
-        for index in 0..<fieldCount where Int(spans[index].nameCount) == count {
-            let name = base + Int(spans[index].name)
-            if (0..<count).allSatisfy({ asciiLowercased(name[$0]) == lowercased.utf8Start[$0] }) {
-                return bytes(Int(spans[index].value), Int(spans[index].valueCount))
-            }
-        }
-        return nil
-    }
-}
-
-extension RequestHead {
     /// All lines of a field joined by a comma and a space; `name` in lower case, nil when there is none.
     package func combined(_ name: String) -> [UInt8]? {
         var value: [UInt8]?

@@ -77,7 +77,7 @@ package struct ChunkedDecoder {
     private mutating func readSizeLine(_ byte: UInt8) -> RequestFault? {
         switch state {
         case .sizeStart, .size:
-            if let digit = hexValue(byte) {
+            if let digit = FieldSyntax.hexDigit(byte).map(Int.init) {
                 digits = state == .sizeStart ? 1 : digits + 1
                 remaining = state == .sizeStart ? digit : remaining << 4 | digit
                 state = .size
@@ -142,14 +142,5 @@ package struct ChunkedDecoder {
             if byte != 0x0A { return .badTrailer }
         }
         return nil
-    }
-
-    private func hexValue(_ byte: UInt8) -> Int? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): Int(byte) - 0x30
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): Int(byte) - 0x57
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): Int(byte) - 0x37
-        default: nil
-        }
     }
 }

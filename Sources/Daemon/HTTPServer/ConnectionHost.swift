@@ -30,24 +30,13 @@ final class ConnectionHost {
     /// Room in `output` from which on it is sent.
     static let outputFill = 48 * 1024
 
-    init(
-        worker: HTTPWorker,
-        loop: EventLoop,
-        limits: HTTPLimits,
-        handler: any HTTPHandler,
-        population: Population,
-        notice: @escaping @Sendable (HTTPNotice) -> Void,
-        meter: (any HTTPMeter)?
-    ) {
-        self.meter = meter
+    init(worker: HTTPWorker, handler: any HTTPHandler) {
         self.worker = worker
-        self.loop = loop
-        self.limits = limits
-        idleNanoseconds = limits.idle.nanoseconds
         self.handler = handler
-        self.population = population
-        self.notice = notice
-        parser = RequestParser(limits: limits)
+        (loop, limits, population) = (worker.loop, worker.limits, worker.population)
+        (notice, meter) = (worker.notice, worker.meter)
+        idleNanoseconds = worker.limits.idle.nanoseconds
+        parser = RequestParser(limits: worker.limits)
     }
 
     deinit {
@@ -56,6 +45,17 @@ final class ConnectionHost {
 
     /// The Date line of this second.
     var dateLine: [UInt8] { date.line(at: loop.wallSeconds) }
+
+    /// A request was neither answered nor deferred, or its reply was dropped.
+    func noticeMissingResponse() {
+        notice(
+            HTTPNotice(
+                level: .error,
+                message: "a request got no response; this is a bug in Larder, please report it",
+                details: [:]
+            )
+        )
+    }
 
     /// Gives away the parser, which is in the middle of a head.
     func takeParser() -> RequestParser {

@@ -59,7 +59,7 @@ extension HTTPConnection {
             isHead: false,
             isHTTP11: true,
             closes: true,
-            dateLine: dateLine
+            dateLine: host.dateLine
         )
         host.output.append(head.bytes)
         host.output.append(problem.bytes)
@@ -88,7 +88,7 @@ extension HTTPConnection {
             ending = .none
             SocketCall.endSending(descriptor)
             deadline = host.loop.now + host.limits.linger.nanoseconds
-            settleReading()
+            updateReading()
         }
     }
 
@@ -101,7 +101,7 @@ extension HTTPConnection {
             return
         }
         if queue.isEmpty { consumeInput() }
-        settleReading()
+        updateReading()
     }
 
     /// The server comes to its end: closes if nothing is going on.

@@ -12,7 +12,7 @@ extension HTTPConnection {
         } else {
             readIntoOwnMemory()
         }
-        settleReading()
+        updateReading()
     }
 
     /// The usual case: what arrives is used up on the spot, and the connection needs no memory of its own.
@@ -136,17 +136,11 @@ extension HTTPConnection {
         host.handler.received(parser.head, on: self)
         switch phase {
         case .handling:
-            host.notice(
-                HTTPNotice(
-                    level: .error,
-                    message: "a request got no response; this is a bug in Larder, please report it",
-                    details: [:]
-                )
-            )
+            host.noticeMissingResponse()
             respond(ProblemDocument(status: 500, detail: "Larder did not respond to this request."))
             answerIsComplete()
         case .answered: answerIsComplete()
-        case .answering: awaitBody()
+        case .answering: deadline = answeringDeadline
         default: break
         }
     }
@@ -198,7 +192,7 @@ extension HTTPConnection {
         owesContinue = false
         if let body {
             body.append(Array(bytes))
-            awaitBody()
+            deadline = answeringDeadline
         } else {
             discarded += bytes.count
             if discarded > Self.discardLimit { finish(.linger) }
@@ -210,11 +204,7 @@ extension HTTPConnection {
         if phase == .discarding { becomeIdle() } else if phase == .answering { deadline = answeringDeadline }
     }
 
-    /// Sets the time by which the next part of a body has to arrive.
-    private func awaitBody() {
-        deadline = answeringDeadline
-    }
-
+    /// The time by which the next part of the request's body has to arrive, or of the response to be taken.
     var answeringDeadline: UInt64 {
         if !queue.isEmpty { return host.loop.now + host.limits.writeStall.nanoseconds }
         if case .nothing = receiving { return .max }
@@ -232,13 +222,13 @@ extension HTTPConnection {
         }
         if phase == .closed { return }
         deadline = answeringDeadline
-        settleReading()
+        updateReading()
     }
 
     // MARK: Reading or not
 
     /// Watches the socket for input exactly when there is a use for it.
-    func settleReading() {
+    func updateReading() {
         guard phase != .closed else { return }
         let wants = wantsInput
         if wants == isReading { return }

@@ -18,7 +18,7 @@ extension HTTPConnection {
         if phase == .closed { return }
         channel.noteBacklog(queue.byteCount, consumed: consumed)
         sendQueue()
-        settleReading()
+        updateReading()
     }
 
     private func apply(_ operation: ReplyChannel.Operation) {
@@ -37,16 +37,7 @@ extension HTTPConnection {
     }
 
     private func begin(_ status: Int, _ reason: String?, _ fields: Fields, _ framing: ReplyFraming) {
-        let head = ReplyHead(
-            status: status,
-            reason: reason,
-            fields: fields,
-            framing: framing,
-            isHead: isHead,
-            isHTTP11: isHTTP11,
-            closes: mustCloseAfterDeferred || owesContinue,
-            dateLine: dateLine
-        )
+        let head = makeHead(status, reason: reason, fields, framing, closes: mustCloseAfterDeferred || owesContinue)
         closesAfterAnswer = head.closes
         bodyEnd = head.bodyEnd
         queue.append(head.bytes)
@@ -72,7 +63,7 @@ extension HTTPConnection {
         if case .length(let rest) = bodyEnd, rest > 0 { return breakOff() }
         if bodyEnd == .chunked {
             var end = Array("0\r\n".utf8)
-            for field in trailers.lines { ReplyHead.append(field, to: &end) }
+            for field in trailers.lines { end.append(line: field) }
             end += [0x0D, 0x0A]
             queue.append(end)
         }
@@ -87,13 +78,7 @@ extension HTTPConnection {
 
     private func dropped() {
         guard bodyEnd == nil else { return breakOff() }
-        host.notice(
-            HTTPNotice(
-                level: .error,
-                message: "a request got no response; this is a bug in Larder, please report it",
-                details: [:]
-            )
-        )
+        host.noticeMissingResponse()
         let problem = ProblemDocument(status: 500, detail: "Larder lost the response to this request.")
         begin(500, nil, Fields([Field("Content-Type", ProblemDocument.mediaType)]), .length(problem.bytes.count))
         write(problem.bytes)
@@ -107,23 +92,20 @@ extension HTTPConnection {
     private static let copyLimit = 16 * 1024
 
     /// Puts a body behind what is in the shared output, copied if it is small and sent at once if not.
-    func send(_ array: [UInt8], part: UnsafeRawBufferPointer, _ offset: Int) {
-        if part.count <= Self.copyLimit {
-            host.output.append(part)
-            return
-        }
-        let end = offset + part.count
+    func send(_ body: [UInt8]) {
+        if body.count <= Self.copyLimit { return host.output.append(body) }
         let headCount = host.output.count
         guard queue.isEmpty else {
             flush()
-            queue.append(array, from: offset, to: end)
-            return
+            return queue.append(body)
         }
         let outcome = withUnsafeTemporaryAllocation(of: iovec.self, capacity: 2) { vectors in
             let head = host.output.bytes
             vectors[0] = iovec(iov_base: UnsafeMutableRawPointer(mutating: head.baseAddress!), iov_len: head.count)
-            vectors[1] = iovec(iov_base: UnsafeMutableRawPointer(mutating: part.baseAddress!), iov_len: part.count)
-            return SocketCall.send(descriptor, vectors)
+            return body.withUnsafeBytes { body in
+                vectors[1] = iovec(iov_base: UnsafeMutableRawPointer(mutating: body.baseAddress!), iov_len: body.count)
+                return SocketCall.send(descriptor, vectors)
+            }
         }
         var sent = 0
         if case .done(let count) = outcome {
@@ -132,7 +114,7 @@ extension HTTPConnection {
         }
         if sent < headCount { queue.append(Array(host.output.bytes[sent...])) }
         host.output.clear()
-        queue.append(array, from: offset + max(0, sent - headCount), to: end)
+        queue.append(body, from: max(0, sent - headCount))
         // An error shows again, and is dealt with, at the next write.
         if !queue.isEmpty { startWriting() }
     }
@@ -171,7 +153,7 @@ extension HTTPConnection {
             deadline = host.loop.now + (phase == .idle ? host.limits.idle : host.limits.headTimeout).nanoseconds
             consumeInput()
         }
-        settleReading()
+        updateReading()
     }
 
     /// Offers the socket what is queued.

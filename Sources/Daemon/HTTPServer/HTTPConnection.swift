@@ -90,20 +90,15 @@ package final class HTTPConnection {
 
     // MARK: For the handler
 
-    /// The Date line of this second, for responses that are made on the spot.
-    var dateLine: [UInt8] { host.dateLine }
-
     /// Answers at once from parts that are ready.
     ///
     /// `head` is the status line and fields that do not change, without the empty line at the end; `variable` further
-    /// fields and that empty line; `body` is shared if the socket does not take it all. The body's part defaults to all of
-    /// it; to HEAD it is not sent. Connection fields are the connection's own and go between the two.
+    /// fields and that empty line; `body` is shared if the socket does not take it all, and is not sent to HEAD. Connection
+    /// fields are the connection's own and go between the two.
     package func respond(
         head: [UInt8],
         variable: borrowing SmallBuffer,
         body: [UInt8],
-        bodyOffset: Int = 0,
-        bodyLength: Int? = nil,
         headOnly: Bool = false
     ) {
         precondition(phase == .handling, "an answer without a request, or a second one")
@@ -111,32 +106,38 @@ package final class HTTPConnection {
         host.output.append(head)
         appendConnectionLine()
         host.output.append(variable.bytes)
-        if !(headOnly || isHead) {
-            let end = bodyLength.map { bodyOffset + $0 } ?? body.count
-            body.withUnsafeBytes {
-                send(body, part: UnsafeRawBufferPointer(rebasing: $0[bodyOffset..<end]), bodyOffset)
-            }
-        }
+        if !(headOnly || isHead) { send(body) }
         phase = .answered
     }
 
     /// Answers at once with a head made for the occasion.
     package func respond(status: Int, fields: Fields = Fields(), body: [UInt8] = []) {
         precondition(phase == .handling, "an answer without a request, or a second one")
-        let head = ReplyHead(
-            status: status,
-            reason: nil,
-            fields: fields,
-            framing: .length(body.count),
-            isHead: isHead,
-            isHTTP11: isHTTP11,
-            closes: mustClose,
-            dateLine: dateLine
-        )
+        let head = makeHead(status, fields, .length(body.count), closes: mustClose)
         closesAfterAnswer = head.closes
         host.output.append(head.bytes)
-        if head.bodyEnd != .noBody { body.withUnsafeBytes { send(body, part: $0, 0) } }
+        if head.bodyEnd != .noBody { send(body) }
         phase = .answered
+    }
+
+    /// The head of a response to the request in work.
+    func makeHead(
+        _ status: Int,
+        reason: String? = nil,
+        _ fields: Fields,
+        _ framing: ReplyFraming,
+        closes: Bool
+    ) -> ReplyHead {
+        ReplyHead(
+            status: status,
+            reason: reason,
+            fields: fields,
+            framing: framing,
+            isHead: isHead,
+            isHTTP11: isHTTP11,
+            closes: closes,
+            dateLine: host.dateLine
+        )
     }
 
     /// Answers at once with a problem document.
@@ -163,7 +164,7 @@ package final class HTTPConnection {
                 worker.loop.enqueue { worker.assumeIsolated { $0.bodyIsWanted(on: id) } }
             }
         }
-        var owned = request.owned(body: body, connectionID: id)
+        var owned = request.owned(body: body)
         owned.peer = peer
         return Exchange(request: owned, reply: Reply(channel))
     }

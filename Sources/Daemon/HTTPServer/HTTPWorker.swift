@@ -9,10 +9,10 @@ actor HTTPWorker {
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
 
-    private let limits: HTTPLimits
-    private let population: Population
-    private let notice: @Sendable (HTTPNotice) -> Void
-    private let meter: (any HTTPMeter)?
+    nonisolated let limits: HTTPLimits
+    nonisolated let population: Population
+    nonisolated let notice: @Sendable (HTTPNotice) -> Void
+    nonisolated let meter: (any HTTPMeter)?
     private var host: ConnectionHost?
     private var listeners: [Listener] = []
     private var sweep: EventTimer?
@@ -46,15 +46,7 @@ actor HTTPWorker {
 
     /// Makes the handler and begins to look after deadlines.
     func begin(_ makeHandler: @Sendable () -> any HTTPHandler) {
-        host = ConnectionHost(
-            worker: self,
-            loop: loop,
-            limits: limits,
-            handler: makeHandler(),
-            population: population,
-            notice: notice,
-            meter: meter
-        )
+        host = ConnectionHost(worker: self, handler: makeHandler())
         let shortest = [limits.headTimeout, limits.bodyIdle, limits.idle, limits.writeStall, limits.linger].min()!
         sweep = loop.every(min(.seconds(1), shortest / 4)) { [unowned self] in self.sweepConnections() }
     }

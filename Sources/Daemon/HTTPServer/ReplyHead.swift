@@ -35,7 +35,7 @@ struct ReplyHead {
         bytes.reserveCapacity(512)
         appendStatusLine(status, reason)
         let ownFields = Self.ownFields
-        for field in fields.lines where !ownFields.contains(where: { field.isNamed($0) }) { append(field) }
+        for field in fields.lines where !ownFields.contains(where: { field.isNamed($0) }) { bytes.append(line: field) }
         if !fields.contains("date") { bytes += dateLine }
         frame(status: status, framing: framing, fields: fields, isHead: isHead, isHTTP11: isHTTP11)
         if self.closes {
@@ -50,7 +50,7 @@ struct ReplyHead {
     init(informational status: Int, fields: Fields) {
         closes = false
         appendStatusLine(status, nil)
-        for field in fields.lines { append(field) }
+        for field in fields.lines { bytes.append(line: field) }
         bytes += "\r\n".utf8
     }
 
@@ -87,40 +87,33 @@ struct ReplyHead {
 
     private mutating func appendStatusLine(_ status: Int, _ reason: String?) {
         bytes += "HTTP/1.1 \(status) ".utf8
-        appendValue((reason ?? statusPhrase(status)).utf8)
+        bytes.append(value: (reason ?? statusPhrase(status)).utf8)
         bytes += "\r\n".utf8
     }
 
     private mutating func append(_ name: String, _ value: String) {
-        append(Field(name, value))
+        bytes.append(line: Field(name, value))
     }
+}
 
-    private mutating func append(_ field: Field) {
-        Self.append(field, to: &bytes)
-    }
-
-    private mutating func appendValue(_ value: some Sequence<UInt8>) {
-        Self.appendValue(value, to: &bytes)
-    }
-
+extension [UInt8] {
     /// Adds a field line; one whose name is no token is left out, and control characters become spaces.
     ///
     /// Whatever an upstream or a handler says, it cannot begin a line of its own.
-    static func append(_ field: Field, to bytes: inout [UInt8]) {
+    mutating func append(line field: Field) {
         let classes = ByteClass.table
         guard !field.name.isEmpty,
             field.name.allSatisfy({ classes[Int($0)] & ByteClass.token.rawValue != 0 })
         else { return }
-        bytes += field.name
-        bytes += ": ".utf8
-        appendValue(field.value, to: &bytes)
-        bytes += "\r\n".utf8
+        self += field.name
+        self += ": ".utf8
+        append(value: field.value)
+        self += "\r\n".utf8
     }
 
-    private static func appendValue(_ value: some Sequence<UInt8>, to bytes: inout [UInt8]) {
+    /// Adds text in which control characters become spaces.
+    fileprivate mutating func append(value: some Sequence<UInt8>) {
         let classes = ByteClass.table
-        for byte in value {
-            bytes.append(classes[Int(byte)] & ByteClass.value.rawValue != 0 ? byte : 0x20)
-        }
+        for byte in value { append(classes[Int(byte)] & ByteClass.value.rawValue != 0 ? byte : 0x20) }
     }
 }

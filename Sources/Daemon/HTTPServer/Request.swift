@@ -8,13 +8,10 @@ package struct Request: Sendable {
     var form: TargetForm
     /// The authority asked for: that of an absolute-form target, else the Host field's.
     var authority: String?
-    var isHTTP11: Bool
     /// All field lines as they arrived, hop-by-hop ones included.
     package var fields: Fields
     /// Nil when no body follows.
     package var body: RequestBody?
-    /// Which connection it came on; unique within the process.
-    var connectionID: UInt64
     /// The address of the client without its port, or the user at the other end of a Unix socket; empty where nobody asked.
     package var peer: [UInt8] = []
 
@@ -34,7 +31,7 @@ package struct Exchange: Sendable {
 
 extension RequestHead {
     /// The head as a value that may be kept and sent anywhere.
-    package func owned(body: RequestBody? = nil, connectionID: UInt64 = 0) -> Request {
+    package func owned(body: RequestBody? = nil) -> Request {
         var lines: [Field] = []
         lines.reserveCapacity(fieldCount)
         for index in 0..<fieldCount {
@@ -46,10 +43,8 @@ extension RequestHead {
             target: String(decoding: target, as: UTF8.self),
             form: form,
             authority: authority.map { String(decoding: $0, as: UTF8.self) },
-            isHTTP11: isHTTP11,
             fields: Fields(lines),
-            body: body,
-            connectionID: connectionID
+            body: body
         )
     }
 }

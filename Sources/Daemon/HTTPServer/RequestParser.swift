@@ -59,7 +59,7 @@ package final class RequestParser {
             lineStart = lineFeed + 1
             scanned = lineStart
             if line.isEmpty, hasRequestLine {
-                if let fault = settle() { return .refused(fault) }
+                if let fault = finish() { return .refused(fault) }
                 return .complete(lineStart)
             }
             if let fault = hasRequestLine ? readField(base, line) : readRequestLine(base, line) {
@@ -219,14 +219,14 @@ package final class RequestParser {
     // MARK: The head as a whole
 
     /// Decides, when the last line was read, what the fields say about host, body and connection.
-    private func settle() -> RequestFault? {
+    private func finish() -> RequestFault? {
         head.framing = .none
         head.expectsContinue = false
         head.keepsAlive = head.isHTTP11
-        return settleHost() ?? settleFraming() ?? settleExpectation() ?? settleConnection()
+        return checkHost() ?? readFraming() ?? readExpectation() ?? readConnection()
     }
 
-    private func settleHost() -> RequestFault? {
+    private func checkHost() -> RequestFault? {
         guard let host = head[.host] else { return head.isHTTP11 ? .noHost : nil }
         if head.count(of: .host) > 1 { return .repeatedHost }
         for byte in host where classes[Int(byte)] & ByteClass.host.rawValue == 0 { return .badHost }
@@ -234,10 +234,12 @@ package final class RequestParser {
     }
 
     /// RFC 9112 §6.1 and §6.3, without any of the leniencies they allow.
-    private func settleFraming() -> RequestFault? {
+    private func readFraming() -> RequestFault? {
         if let coding = head[.transferEncoding] {
             if head.has(.contentLength) { return .lengthAndCoding }
-            guard head.isHTTP11, head.count(of: .transferEncoding) == 1, coding.isWord("chunked") else {
+            guard head.isHTTP11, head.count(of: .transferEncoding) == 1,
+                FieldSyntax.equalsIgnoringCase(coding, "chunked")
+            else {
                 return .unknownCoding
             }
             head.framing = .chunked
@@ -254,22 +256,24 @@ package final class RequestParser {
         return nil
     }
 
-    private func settleExpectation() -> RequestFault? {
+    private func readExpectation() -> RequestFault? {
         guard let expectation = head[.expect], head.isHTTP11 else { return nil }
-        guard head.count(of: .expect) == 1, expectation.isWord("100-continue") else { return .unknownExpectation }
+        guard head.count(of: .expect) == 1, FieldSyntax.equalsIgnoringCase(expectation, "100-continue") else {
+            return .unknownExpectation
+        }
         head.expectsContinue = head.hasBody
         return nil
     }
 
-    private func settleConnection() -> RequestFault? {
+    private func readConnection() -> RequestFault? {
         guard head.has(.connection) else { return nil }
         var asksToKeep = false
         var asksToClose = false
         for index in 0..<head.fieldCount where head.spans[index].known == KnownField.connection.rawValue {
             for option in head.field(at: index).value.split(separator: UInt8(ascii: ",")) {
                 let option = UnsafeRawBufferPointer(rebasing: option).trimmed
-                if option.isWord("close") { asksToClose = true }
-                if option.isWord("keep-alive") { asksToKeep = true }
+                if FieldSyntax.equalsIgnoringCase(option, "close") { asksToClose = true }
+                if FieldSyntax.equalsIgnoringCase(option, "keep-alive") { asksToKeep = true }
             }
         }
         head.keepsAlive = !asksToClose && (head.isHTTP11 || asksToKeep)
@@ -278,15 +282,8 @@ package final class RequestParser {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether these bytes are the word, in any case; `lowercased` must be in lower case.
-    func isWord(_ lowercased: StaticString) -> Bool {
-        guard count == lowercased.utf8CodeUnitCount else { return false }
-        for index in 0..<count where asciiLowercased(self[index]) != lowercased.utf8Start[index] { return false }
-        return true
-    }
-
     /// The bytes without spaces and tabs around them.
-    var trimmed: UnsafeRawBufferPointer {
+    fileprivate var trimmed: UnsafeRawBufferPointer {
         var (start, end) = (0, count)
         while start < end, self[start] == 0x20 || self[start] == 0x09 { start += 1 }
         while end > start, self[end - 1] == 0x20 || self[end - 1] == 0x09 { end -= 1 }

@@ -37,32 +37,6 @@ package struct SmallBuffer: ~Copyable {
         bytes.withUnsafeBytes { append($0) }
     }
 
-    mutating func append(_ byte: UInt8) {
-        reserve(1)
-        memory[count] = byte
-        count += 1
-    }
-
-    /// The number in decimal digits.
-    mutating func append(decimal number: Int) {
-        reserve(20)
-        var rest = number.magnitude
-        var end = count + 20
-        let last = end
-        repeat {
-            end -= 1
-            memory[end] = UInt8(ascii: "0") + UInt8(rest % 10)
-            rest /= 10
-        } while rest > 0
-        if number < 0 {
-            end -= 1
-            memory[end] = UInt8(ascii: "-")
-        }
-        let length = last - end
-        (memory.baseAddress! + count).copyMemory(from: memory.baseAddress! + end, byteCount: length)
-        count += length
-    }
-
     private mutating func reserve(_ more: Int) {
         guard count + more > memory.count else { return }
         let larger = UnsafeMutableRawBufferPointer.allocate(

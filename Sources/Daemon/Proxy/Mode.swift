@@ -39,10 +39,5 @@ package final class ModeSwitch: Sendable {
         listeners.withLock { $0.append(listener) }
     }
 
-    private static func rank(of mode: Mode) -> Int {
-        switch mode {
-        case .online: 0
-        case .offline: 1
-        }
-    }
+    private static func rank(of mode: Mode) -> Int { Mode.allCases.firstIndex(of: mode) ?? 0 }
 }

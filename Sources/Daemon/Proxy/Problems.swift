@@ -136,6 +136,8 @@ extension ProblemDocument {
         make(400, "bad-target", "The request target cannot be used", reason)
     }
 
+    static let notUTF8 = badTarget("It is not UTF-8; write such bytes as percent-escapes.")
+
     static func badView(_ value: String) -> ProblemDocument {
         make(400, "bad-view", "No such view", "Larder-View is `wire`, `mapped` or `raw`; it was \"\(value)\".")
     }
@@ -230,6 +232,45 @@ extension ProblemDocument {
         "TRACE is not passed on",
         "It would show the request's credentials."
     )
+
+    /// A replay has no response for a request.
+    ///
+    /// - Parameter nearest: the recorded requests that are most like it, each with what differs.
+    package static func notRecorded(_ request: String, nearest: [(request: String, differences: [String])])
+        -> ProblemDocument
+    {
+        var problem = make(
+            504,
+            "not-recorded",
+            "Not in the recording",
+            "\(request) is not in the recording, and a replay asks no upstream. "
+                + "Record it: larder run --record new FOLDER -- COMMAND."
+        )
+        let members: [JSONText] = nearest.map { known in
+            .object([
+                (name: "request", value: .string(known.request)),
+                (name: "differences", value: .array(known.differences.map { .string($0) })),
+            ])
+        }
+        problem.extra = [.init(name: "nearest", value: .json(JSONText.array(members).bytes))]
+        return problem
+    }
+
+    /// All recorded responses to a request have been given, and a strict replay repeats none.
+    package static func recordingExhausted(_ request: String, count: Int) -> ProblemDocument {
+        make(
+            504,
+            "recording-exhausted",
+            "Asked more often than recorded",
+            "\(request) was recorded \(count) time\(count == 1 ? "" : "s"), and has been asked for as often. "
+                + "Without --strict the last response is repeated."
+        )
+    }
+
+    /// A recorded response cannot be read.
+    package static func recordingUnreadable(_ reason: String) -> ProblemDocument {
+        make(500, "recording-unreadable", "The recording cannot be read", reason)
+    }
 
     static let loop = make(
         508,

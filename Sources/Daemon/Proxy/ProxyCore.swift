@@ -24,7 +24,7 @@ import Upstream
 package actor ProxyCore {
     package nonisolated let loop: EventLoop
     package nonisolated let cache: ResponseCache
-    package nonisolated let principals: Principals
+    package nonisolated let principals: PrincipalResolver
     package nonisolated let modes: ModeSwitch
     nonisolated let metrics: Metrics
     package nonisolated let requests: RequestLog
@@ -50,7 +50,7 @@ package actor ProxyCore {
         settings: Configuration,
         upstreams: [ProxiedUpstream],
         cache: ResponseCache,
-        principals: Principals,
+        principals: PrincipalResolver,
         modes: ModeSwitch,
         metrics: Metrics,
         outcomes: WorkerMetrics,
@@ -315,8 +315,8 @@ extension ProxyCore {
     ) async throws(StoreError) -> CleanResult {
         guard !dryRun else { return try await cache.store.clean(filter, dryRun: true, progress: progress) }
         fetches.cleaned()
-        liveDocuments.forgetAll()
-        defer { liveDocuments.settled() }
+        liveDocuments.invalidateAll()
+        defer { liveDocuments.invalidationsCommitted() }
         await cache.store.flush()
         cache.memory.removeAll()
         let result = try await cache.store.clean(filter, progress: progress)
@@ -336,8 +336,8 @@ extension ProxyCore {
     /// Puts the content of a copy in the place of the store's, everywhere; fetches that have begun store nothing.
     package func load(_ path: String, replacing: Bool) async throws(StoreError) -> LoadResult {
         fetches.cleaned()
-        liveDocuments.forgetAll()
-        defer { liveDocuments.settled() }
+        liveDocuments.invalidateAll()
+        defer { liveDocuments.invalidationsCommitted() }
         await cache.store.flush()
         let result = try await cache.store.load(path, principalKey: principals.keyDigest, replacing: replacing)
         fetches.invalidations.noteCleaning()

@@ -270,7 +270,7 @@ package final class ProxyHandler: HTTPHandler {
         do {
             incoming = try IncomingRequest(request, upstream, quickDigest: quick)
         } catch {
-            return refuse(error.problem, request, connection)
+            return refuse(error, request, connection)
         }
         let exchange = connection.deferReply(request)
         let note = RequestNote(exchange.request, incoming, at: connection.entrance.address, started: started, proxy)

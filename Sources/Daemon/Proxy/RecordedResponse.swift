@@ -32,14 +32,10 @@ package struct RecordedResponse: Sendable {
         )
         let response = CachedResponse(
             key: incoming.cacheKey(of: .anonymous),
-            document: nil,
             status: status,
             fields: fields,
             body: body,
-            policy: policy.stored,
-            selection: .none,
-            form: .received,
-            objects: []
+            policy: policy.stored
         )
         ready = ReadyResponse(
             response,
@@ -102,60 +98,6 @@ package struct RecordedResponse: Sendable {
         let message = LiveMessage(event, id: LiveMode.endID, body: LiveEncoding(bodyOf: event))
         for piece in message.pieces { exchange.reply.write(piece) }
         exchange.reply.finish()
-    }
-}
-
-extension Reply {
-    /// Gives a problem document in place of a response.
-    package func refuse(_ problem: ProblemDocument) { refuse(problem, nil) }
-}
-
-extension ProblemDocument {
-    /// A replay has no response for a request.
-    ///
-    /// - Parameter nearest: the recorded requests that are most like it, each with what differs.
-    package static func notRecorded(_ request: String, nearest: [(request: String, differences: [String])])
-        -> ProblemDocument
-    {
-        var problem = ProblemDocument(
-            status: 504,
-            title: "Not in the recording",
-            detail: "\(request) is not in the recording, and a replay asks no upstream. "
-                + "Record it: larder run --record new FOLDER -- COMMAND."
-        )
-        problem.type = "urn:larder:not-recorded"
-        let members: [JSONText] = nearest.map { known in
-            .object([
-                (name: "request", value: .string(known.request)),
-                (name: "differences", value: .array(known.differences.map { .string($0) })),
-            ])
-        }
-        problem.extra = [
-            .init(
-                name: "nearest",
-                value: .json(JSONText.array(members).bytes)
-            )
-        ]
-        return problem
-    }
-
-    /// All recorded responses to a request have been given, and a strict replay repeats none.
-    package static func recordingExhausted(_ request: String, count: Int) -> ProblemDocument {
-        var problem = ProblemDocument(
-            status: 504,
-            title: "Asked more often than recorded",
-            detail: "\(request) was recorded \(count) time\(count == 1 ? "" : "s"), and has been asked for as often. "
-                + "Without --strict the last response is repeated."
-        )
-        problem.type = "urn:larder:recording-exhausted"
-        return problem
-    }
-
-    /// A recorded response cannot be read.
-    package static func recordingUnreadable(_ reason: String) -> ProblemDocument {
-        var problem = ProblemDocument(status: 500, title: "The recording cannot be read", detail: reason)
-        problem.type = "urn:larder:recording-unreadable"
-        return problem
     }
 }
 
@@ -241,7 +183,7 @@ extension ResponseCache {
     package func receive(
         recorded: (status: Int, fields: Fields, body: [UInt8]),
         for incoming: IncomingRequest,
-        _ principals: Principals,
+        _ principals: PrincipalResolver,
         done: @escaping @Sendable () -> Void
     ) async -> Bool {
         let upstream = incoming.upstream
@@ -258,20 +200,10 @@ extension ResponseCache {
             responseTime: seconds,
             settings: upstream.policySettings
         )
-        let subject = RouteSubject(
-            method: "GET",
-            path: incoming.route,
-            query: ProxiedUpstream.query(ofURL: incoming.target),
-            status: recorded.status,
-            contentType: ProxiedUpstream.mediaType(fields)
-        )
-        let match = upstream.isJSON(fields) && !recorded.body.isEmpty ? upstream.rules.body(subject) : nil
-        let reading = BodyMapping(
-            rule: match?.rule,
-            kind: match?.rule.isList == true ? .list : .detail,
-            bound: match?.bound ?? [:],
-            captures: match?.captures ?? [:]
-        )
+        let match =
+            upstream.isJSON(fields) && !recorded.body.isEmpty
+            ? upstream.bodyMatch("GET", incoming.route, url: incoming.target, status: recorded.status, fields: fields)
+            : nil
         let moment = now
         let document = ReceivedDocument(
             key: incoming.cacheKey(of: principal),
@@ -283,9 +215,9 @@ extension ResponseCache {
             start: moment,
             end: moment,
             sent: moment,
-            kind: reading.kind,
-            rule: reading.rule,
-            surroundings: reading.surroundings(url: incoming.parts.url, fields: fields)
+            kind: match?.kind ?? .detail,
+            rule: match?.rule,
+            surroundings: match?.context(url: incoming.parts.url, fields: fields) ?? .none
         )
         store.receive(document) { _ in done() }
         return true

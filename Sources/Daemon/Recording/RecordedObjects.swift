@@ -8,10 +8,10 @@ import Synchronization
 /// Responses to GET alone: what writes have shown is in the responses that were asked for after them.
 package struct RecordedObjects: Sendable {
     private let cache: ResponseCache
-    private let principals: Principals
+    private let principals: PrincipalResolver
     private let upstreams: [String: ProxiedUpstream]
 
-    package init(cache: ResponseCache, principals: Principals, upstreams: [ProxiedUpstream]) {
+    package init(cache: ResponseCache, principals: PrincipalResolver, upstreams: [ProxiedUpstream]) {
         self.cache = cache
         self.principals = principals
         self.upstreams = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }

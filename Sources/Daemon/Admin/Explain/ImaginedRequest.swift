@@ -61,11 +61,11 @@ package struct ImaginedRequest: Sendable {
                 return .failure(.refused(.guarded(refusal)))
             }
             if parser.head.method == .trace { return .failure(.refused(.traceRefused)) }
-            do throws(RequestRefusal) {
+            do throws(ProblemDocument) {
                 let incoming = try IncomingRequest(parser.head, url.upstream, quickDigest: nil)
                 return .success(ImaginedRequest(request: parser.head.owned(), incoming: incoming))
             } catch {
-                return .failure(.refused(error.problem))
+                return .failure(.refused(error))
             }
         }
         self = try outcome.get()

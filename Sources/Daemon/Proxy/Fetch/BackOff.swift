@@ -69,7 +69,7 @@ package struct UpstreamPause: Sendable, Equatable {
     let until: UInt64
 
     /// Which requests a refusal concerns.
-    package enum Scope: Sendable, Equatable {
+    package enum Scope: Hashable, Sendable {
         /// All retrievals of the credential.
         case credential
         /// The credential's retrievals of a limited resource, by the upstream's name for it.
@@ -121,8 +121,7 @@ package struct UpstreamPauses {
 
     private struct Place: Hashable {
         let credential: Credential
-        /// Nil for everything that the credential asks for; a resource's name, or `/` and a first segment.
-        let resource: String?
+        let scope: UpstreamPause.Scope
     }
 
     private var places: [Place: UpstreamPause] = [:]
@@ -145,7 +144,7 @@ package struct UpstreamPauses {
         let resource = RateLimitFields.resource(head.fields)
         if let resource { resources.note(resource, of: request) }
         guard request.upstream.isFailure(status: head.status, fields: head.fields),
-            let asked = RetryAfter.seconds(head.fields, now: wall), asked > 0
+            let wait = RetryAfter.seconds(head.fields, now: wall), wait > 0
         else { return nil }
         let isLimited = RateLimitFields.isRefusal(status: head.status, head.fields)
         let scope: UpstreamPause.Scope =
@@ -155,23 +154,17 @@ package struct UpstreamPauses {
             case (true, _, let resource?): .resource(resource)
             case (true, _, nil): .segment(LimitedResources.segments(of: request).first)
             }
-        let until = now + UInt64(min(asked, Self.longest)) * 1_000_000_000
+        let until = now + UInt64(min(wait, Self.longest)) * 1_000_000_000
         let pause = UpstreamPause(status: head.status, scope: scope, until: until)
-        switch scope {
-        case .document:
+        if scope == .document {
             guard MethodFacts.isAnswerable(request.message.method) else { return nil }
             Self.makeRoom(in: &documents, now: now)
             documents[request.digest] = pause
-        case .credential: add(pause, for: request, resource: nil, now: now)
-        case .resource(let name): add(pause, for: request, resource: name, now: now)
-        case .segment(let name): add(pause, for: request, resource: "/" + name, now: now)
+        } else {
+            Self.makeRoom(in: &places, now: now)
+            places[Place(credential: Credential(request), scope: scope)] = pause
         }
         return pause
-    }
-
-    private mutating func add(_ pause: UpstreamPause, for request: ProxyRequest, resource: String?, now: UInt64) {
-        Self.makeRoom(in: &places, now: now)
-        places[Place(credential: Credential(request), resource: resource)] = pause
     }
 
     /// The pause that holds back a retrieval; nil when it may go.
@@ -180,11 +173,10 @@ package struct UpstreamPauses {
         if let pause = documents[request.digest], pause.until > now { return pause }
         if places.isEmpty { return nil }
         let credential = Credential(request)
-        for resource in [nil, resources.resource(of: request), "/" + LimitedResources.segments(of: request).first] {
-            let place = Place(credential: credential, resource: resource)
-            if let pause = places[place], pause.until > now { return pause }
-        }
-        return nil
+        var scopes: [UpstreamPause.Scope] = [.credential, .segment(LimitedResources.segments(of: request).first)]
+        if let resource = resources.resource(of: request) { scopes.insert(.resource(resource), at: 1) }
+        return scopes.lazy.compactMap { [places] in places[Place(credential: credential, scope: $0)] }
+            .first { $0.until > now }
     }
 
     /// How many pauses an upstream has asked for that are not over.

@@ -5,10 +5,10 @@
 /// given the response at most once: `FetchTests` visits every state that it can come to.
 ///
 /// ```
-/// asking ─┬─ head ─┬─ relaying ── whole ─┬─────────────────────► settled
-///         │        ├─ gathering ─ whole ─┴─ committing ─ commit ► settled
-///         │        ├─ renewing ── renewed (a 304) ──┘
-///         │        └─ served from the store, or fetched anew ───► settled
+/// asking ─┬─ head ─┬─ relaying ─── whole ─┬──────────────────────► over
+///         │        ├─ gathering ── whole ─┴─ committing ─ commit ─► over
+///         │        ├─ freshening ─ freshened (a 304) ──┘
+///         │        └─ served from the store, or fetched anew ─────► over
 ///         └─ absence ─ noting ─ noted, then the head as above
 /// ```
 struct Fetch: Hashable {
@@ -34,12 +34,12 @@ struct Fetch: Hashable {
         case relaying
         /// The body is kept until it is whole, because clients are given something that is made of it.
         case gathering
-        /// The head is a 304: it is found out which stored response it renews.
-        case renewing
+        /// The head is a 304: it is found out which stored response it freshens.
+        case freshening
         /// The response is whole. Its end waits for the commit of the objects in it.
         case committing
         /// Nobody waits any more, and nothing is to be stored.
-        case settled
+        case over
     }
 
     /// What the head of a response means, as policy has it.
@@ -102,8 +102,8 @@ struct Fetch: Hashable {
         case ended(End)
         /// What `keep` led to.
         case kept(Kept)
-        /// What `renew` led to.
-        case renewed(Kept)
+        /// What `freshen` led to.
+        case freshened(Kept)
         /// The objects in the response are committed, or never will be.
         case committed
         /// The commit takes longer than clients are made to wait.
@@ -134,7 +134,7 @@ struct Fetch: Hashable {
         case keptNoLonger(Int)
         case finish(Int)
         case abort(Int)
-        /// Serve what was kept or renewed.
+        /// Serve what was kept or freshened.
         case serve([Int])
         /// Serve the whole body, which is not stored.
         case serveUnstored([Int])
@@ -153,8 +153,8 @@ struct Fetch: Hashable {
         case explainLoss(Loss)
         /// Keep the whole body, then say by `kept` what came of it.
         case keep
-        /// Find out what a 304 renews, then say by `renewed` what came of it.
-        case renew
+        /// Find out what a 304 freshens, then say by `freshened` what came of it.
+        case freshen
         /// Let what was kept be found before its commit.
         case show
         /// The fetch is over.
@@ -186,7 +186,7 @@ struct Fetch: Hashable {
     /// Takes an event in; returns what is to be done about it, in order.
     mutating func handle(_ event: Event) -> [Action] {
         var actions = step(event)
-        if phase == .settled, isTransferred, !isOver {
+        if phase == .over, isTransferred, !isOver {
             isOver = true
             actions.append(.end)
         }
@@ -207,11 +207,11 @@ struct Fetch: Hashable {
         case .lagging(let ids): return take { ids.contains($0.id) }.map { .abort($0) }
         case .ended(let end): return ended(end)
         case .kept(let kept): return self.kept(kept)
-        case .renewed(.unusable):
-            phase = .settled
+        case .freshened(.unusable):
+            phase = .over
             return [.fetchUnconditionally(take())]
-        case .renewed(.ready): return serve()
-        case .renewed(.withheld), .committed, .commitIsLate: return committing(event)
+        case .freshened(.ready): return serve()
+        case .freshened(.withheld), .committed, .commitIsLate: return committing(event)
         }
     }
 
@@ -225,7 +225,7 @@ struct Fetch: Hashable {
 
     private mutating func left(_ id: Int) -> [Action] {
         guard !take(where: { $0.id == id }).isEmpty, !isTransferred else { return [] }
-        if phase == .renewing || phase == .committing { return [] }
+        if phase == .freshening || phase == .committing { return [] }
         // It may have been the one that the transfer was paused for.
         return [.resume] + cancelIfUseless()
     }
@@ -246,11 +246,11 @@ struct Fetch: Hashable {
         var actions: [Action] = wasNoting ? [.stopJoining] : []
         switch head.kind {
         case .notModified:
-            phase = .renewing
+            phase = .freshening
             hasRefreshed = true
-            actions.append(.renew)
+            actions.append(.freshen)
         case .unfitPart:
-            phase = .settled
+            phase = .over
             // Nobody here asked for a part: what is stored is of no use.
             actions += fetchWhole() + [.cancel]
         case .ordinary:
@@ -260,7 +260,7 @@ struct Fetch: Hashable {
             endWhileNoting = nil
             return actions + ended(end)
         }
-        return wasNoting && phase != .settled ? actions + [.resume] : actions
+        return wasNoting && phase != .over ? actions + [.resume] : actions
     }
 
     private mutating func begin(_ head: Head) -> [Action] {
@@ -269,7 +269,7 @@ struct Fetch: Hashable {
             let served = take { able.contains($0.id) }
             if !served.isEmpty { actions.append(.serveStale(served)) }
             if clients.isEmpty {
-                phase = .settled
+                phase = .over
                 // The error's body is not worth waiting for.
                 return actions + [.cancel]
             }
@@ -316,7 +316,7 @@ struct Fetch: Hashable {
     /// Sends as it came what was gathered.
     private mutating func passOn(_ pieces: [[UInt8]]) -> [Action] {
         if completesParts {
-            phase = .settled
+            phase = .over
             return fetchWhole()
         }
         phase = .relaying
@@ -332,7 +332,7 @@ struct Fetch: Hashable {
         }
         isTransferred = true
         switch (phase, end) {
-        case (.settled, _), (.renewing, _), (.committing, _), (.noting, _):
+        case (.over, _), (.freshening, _), (.committing, _), (.noting, _):
             return [.stopJoining]
         case (_, .whole) where phase != .asking:
             if isStoring { return [.stopJoining, .keep] }
@@ -341,11 +341,11 @@ struct Fetch: Hashable {
             // What broke off reaches the clients as it came, must look so, and is not stored (law 8).
             var actions: [Action] = isStoring ? [.stopJoining, .explainLoss(.truncated)] : [.stopJoining]
             if phase == .gathering { actions += passOn(body.pieces) }
-            phase = .settled
+            phase = .over
             return actions + take().map { .abort($0) }
         case (.asking, _), (.gathering, _):
             let loss: [Action] = isStoring ? [.explainLoss(.truncated)] : []
-            phase = .settled
+            phase = .over
             return [.stopJoining] + loss + (clients.isEmpty ? [] : [.fail(take())])
         }
     }
@@ -368,7 +368,7 @@ struct Fetch: Hashable {
 
     private mutating func committing(_ event: Event) -> [Action] {
         switch event {
-        case .renewed:
+        case .freshened:
             isServedWhole = true
             phase = .committing
             return []
@@ -383,7 +383,7 @@ struct Fetch: Hashable {
     }
 
     private mutating func serve() -> [Action] {
-        phase = .settled
+        phase = .over
         return clients.isEmpty ? [] : [.serve(take())]
     }
 
@@ -392,7 +392,7 @@ struct Fetch: Hashable {
     }
 
     private mutating func finish() -> [Action] {
-        phase = .settled
+        phase = .over
         return take().map { .finish($0) }
     }
 

@@ -10,51 +10,38 @@ import Upstream
 
 /// What the head of a response means: whether it is stored, and as what.
 extension Fetches {
-    /// The meaning of a head for a fetch and for what is stored.
-    struct Meaning {
-        /// But for what depends on the clients.
-        var head = Fetch.Head()
-        var storing: RunningFetch.Storing?
-        /// Whether the response contains objects, as far as its head shows.
-        var containsObjects = false
-        /// Whether it is a failure that something stored may be served in place of.
-        var isFailure = false
-    }
-
-    /// Works out what a head means, and does what follows from it at once.
-    func meaning(of head: UpstreamHead, in fetch: RunningFetch) -> Meaning {
+    /// Works out what a head means, but for what depends on the clients, and does what follows from it at once.
+    ///
+    /// - Returns: also what is to be stored; nil for nothing.
+    func meaning(of head: UpstreamHead, in fetch: RunningFetch) -> (Fetch.Head, storing: RunningFetch.Storing?) {
         let (request, stored) = (fetch.request, fetch.stored)
-        var meaning = Meaning()
-        if !fetch.validation.isEmpty, head.status == 304 {
-            meaning.head.kind = .notModified
-            return meaning
-        }
+        if !fetch.validation.isEmpty, head.status == 304 { return (Fetch.Head(kind: .notModified), nil) }
         if request.isHead, head.status == 200, let stored { compare(stored, with: head, fetch) }
-        meaning.isFailure = request.upstream.isFailure(status: head.status, fields: head.fields)
         if fetch.completing != nil, head.status == 206 || head.status == 416 || head.fields.isContentCoded,
             !completes(head, in: fetch)
         {
-            meaning.head.kind = .unfitPart
-            return meaning
+            return (Fetch.Head(kind: .unfitPart), nil)
         }
         if fetch.asksForRange { disbelieveParts(after: head, in: fetch) }
+        var storing: RunningFetch.Storing?
         do throws(Unstored) {
-            meaning.storing = try storage(of: head, in: fetch)
+            storing = try storage(of: head, in: fetch)
         } catch {
-            note(error, status: head.status, in: fetch)
+            note(error, in: fetch)
         }
-        noteSharing(of: head, in: fetch, isStored: meaning.storing != nil)
-        let storing = meaning.storing
+        noteSharing(of: head, in: fetch, isStored: storing != nil)
         let isWhole = storing?.part == nil
-        meaning.containsObjects = storing != nil && isWhole && containsObjects(head, in: fetch)
-        meaning.head.isStorable = storing != nil
-        meaning.head.isNews = isNews(head, in: fetch) && !meaning.isFailure
-        meaning.head.isRenderable = request.upstream.isJSON(head.fields) && ![206, 304].contains(head.status)
-        meaning.head.isWhole = isWhole && head.status == 200
-        meaning.head.completesParts = !isWhole && fetch.completing != nil
+        storing?.containsObjects = isWhole && containsObjects(head, in: fetch)
+        var meaning = Fetch.Head()
+        meaning.isStorable = storing != nil
+        meaning.isNews =
+            isNews(head, in: fetch) && !request.upstream.isFailure(status: head.status, fields: head.fields)
+        meaning.isRenderable = request.upstream.isJSON(head.fields) && ![206, 304].contains(head.status)
+        meaning.isWhole = isWhole && head.status == 200
+        meaning.completesParts = !isWhole && fetch.completing != nil
         // Once the client has the last byte, no worker may still serve the response that this one takes the place of.
         if storing != nil, isWhole, let stored { cache.memory.remove(stored, at: stored.residence.digest) }
-        return meaning
+        return (meaning, storing)
     }
 
     /// Whether a response that is not stored shows all the same that what is stored is outdated.
@@ -69,7 +56,7 @@ extension Fetches {
     private func containsObjects(_ head: UpstreamHead, in fetch: RunningFetch) -> Bool {
         let request = fetch.request
         guard request.upstream.isJSON(head.fields) else { return false }
-        return request.upstream.reading(request, status: head.status, fields: head.fields).rule != nil
+        return request.upstream.bodyMatch(request, status: head.status, fields: head.fields) != nil
     }
 
     /// Whether a response's body is served otherwise than it came.
@@ -133,11 +120,7 @@ extension Fetches {
     /// Remembers why a response was not stored.
     func note(_ unstored: Unstored, in fetch: RunningFetch) {
         guard let head = fetch.head else { return }
-        note(unstored, status: head.status, in: fetch)
-    }
-
-    private func note(_ unstored: Unstored, status: Int, in fetch: RunningFetch) {
-        self.unstored.note(unstored, status: status, of: fetch.request, at: now)
+        self.unstored.note(unstored, status: head.status, of: fetch.request, at: now)
     }
 
     // MARK: What is gone
@@ -166,7 +149,7 @@ extension Fetches {
                     log.log(level: error.logLevel, "an absence could not be stored", metadata: ["error": "\(error)"])
                 }
             },
-            then: work
+            then: { _ in work() }
         )
     }
 }
@@ -183,14 +166,11 @@ extension Fetches {
         if let part = storing.part { return keep(part, storing, body: body, from: fetch) }
         let response = CachedResponse(
             key: fetch.request.key,
-            document: nil,
             status: status,
             fields: storing.fields,
             body: body,
             policy: storing.policy,
-            selection: storing.selection,
-            form: .received,
-            objects: []
+            selection: storing.selection
         )
         return keep(response, from: fetch, isAwaited: fetch.isAwaited)
     }
@@ -202,7 +182,7 @@ extension Fetches {
         -> (ready: ReadyResponse?, isWithheld: Bool)
     {
         let request = fetch.request
-        let ready = ReadyResponse(response, digest: request.digest, upstream: request.upstream, base: request.base)
+        let ready = ReadyResponse(response, for: request)
         let change = fetch.change
         guard change != .invalidated else {
             unstored.note(.invalidated, status: response.status, of: request, at: now)
@@ -211,9 +191,9 @@ extension Fetches {
         unstored.forget(request.key)
         cache.forgetParts(of: request)
         supersede(fetch, by: ready)
-        let mapping = request.upstream.reading(request, status: response.status, fields: response.fields)
+        let match = request.upstream.bodyMatch(request, status: response.status, fields: response.fields)
         let (fetches, number) = (LoopReference(self, on: loop), ObjectIdentifier(fetch))
-        let isWithheld = keep(ready, mapping, from: fetch, isAwaited: isAwaited) {
+        let isWithheld = keep(ready, match, from: fetch, isAwaited: isAwaited) {
             fetches.enqueue { $0.committed(number) }
         }
         return (ready, isWithheld)
@@ -225,7 +205,7 @@ extension Fetches {
     @discardableResult
     func keep(
         _ ready: ReadyResponse,
-        _ mapping: BodyMapping,
+        _ match: CompiledUpstream.BodyMatch?,
         from fetch: RunningFetch,
         isAwaited: Bool = false,
         done: @escaping @Sendable () -> Void = {}
@@ -236,8 +216,8 @@ extension Fetches {
             ready,
             sent: fetch.start,
             age: ready.response.policy.knownAge,
-            reading: mapping,
-            overtakenAt: writtenAt,
+            match: match,
+            writtenAt: writtenAt,
             isSecret: fetch.request.isRepeated(in: ready.response.body, ready.response.fields),
             isAwaited: isAwaited,
             done: done
@@ -245,28 +225,23 @@ extension Fetches {
     }
 
     /// Keeps what a POST has made of its target, once what that invalidated is gone.
-    func keep(_ posted: PostedResponse, of request: ProxyRequest) {
-        let ready = ReadyResponse(
-            posted.response,
-            digest: request.digest,
-            upstream: request.upstream,
-            base: request.base
-        )
-        let mapping = request.upstream.reading(
-            request,
-            method: "GET",
-            status: posted.response.status,
-            fields: posted.response.fields
-        )
+    func keep(_ posted: CachedResponse, of request: ProxyRequest) {
+        let (status, fields) = (posted.status, posted.fields)
         invalidations.noteKept(at: request.digest)
         // A write's response is as new as its completion (law 3).
         cache.keep(
-            ready,
+            ReadyResponse(posted, for: request),
             sent: cache.now,
             age: 0,
-            reading: mapping,
-            overtakenAt: nil,
-            isSecret: request.isRepeated(in: posted.response.body, posted.response.fields)
+            match: request.upstream.bodyMatch(
+                "GET",
+                request.route,
+                url: request.target,
+                status: status,
+                fields: fields
+            ),
+            writtenAt: nil,
+            isSecret: request.isRepeated(in: posted.body, fields)
         )
     }
 

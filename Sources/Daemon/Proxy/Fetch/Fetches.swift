@@ -35,8 +35,8 @@ package final class Fetches {
     package var unstored = UnstoredResponses()
     package var pauses = UpstreamPauses()
     private var refreshes = Refreshes()
-    /// What waits for other threads or for a slow reader, by number; given what was read of the store for it.
-    var waiting: [Int: ([StoredDocument]) -> Void] = [:]
+    /// What waits for other threads or for a slow reader, by number.
+    var waiting: [Int: () -> Void] = [:]
     var waitingCount = 0
     /// Bytes of bodies that fetches keep, and that clients who lag behind a finished one have still to take.
     var held = 0
@@ -293,49 +293,38 @@ extension Fetches {
             held -= bytes
             return
         }
-        let (number, fetches) = (wait { [self] _ in release(bytes, after: replies) }, LoopReference(self, on: loop))
+        let (number, fetches) = (wait { [self] in release(bytes, after: replies) }, LoopReference(self, on: loop))
         slow.onDrain(below: 1) { fetches.enqueue { $0.resume(number) } }
     }
 
     /// Does something here once everything that the store was given so far is committed.
     func afterCommits(_ work: @escaping () -> Void) {
-        afterCommits(reading: nil, where: { _ in false }, then: { _ in work() })
+        after({ [cache] in await cache.store.flush() }, then: { _ in work() })
     }
 
-    /// The same, with the documents of a key that are wanted.
-    func afterCommits(
-        reading key: DocumentKey?,
-        where isWanted: @escaping @Sendable ([UInt8]) -> Bool,
-        then work: @escaping ([StoredDocument]) -> Void
+    /// Does something here once something else is done on other threads, with what came of that.
+    func after<Value: Sendable>(
+        _ step: @escaping @Sendable () async -> Value,
+        then work: @escaping (Value) -> Void
     ) {
-        let (number, fetches) = (wait(work), LoopReference(self, on: loop))
-        Task { [cache] in
-            await cache.store.flush()
-            var found: [StoredDocument] = []
-            // What cannot be read is as good as gone.
-            if let key { found = (try? await cache.store.documents(at: key, where: isWanted)) ?? [] }
-            fetches.enqueue { [found] in $0.resume(number, found) }
-        }
-    }
-
-    /// Does something here once something else is done on other threads.
-    func after(_ step: @escaping @Sendable () async -> Void, then work: @escaping () -> Void) {
-        let (number, fetches) = (wait { _ in work() }, LoopReference(self, on: loop))
+        let result = Locked<Value?>(nil)
+        let number = wait { if let value = result.value { work(value) } }
+        let fetches = LoopReference(self, on: loop)
         Task {
-            await step()
+            result.value = await step()
             fetches.enqueue { $0.resume(number) }
         }
     }
 
     /// Notes what is to be done here once something on another thread has happened.
-    private func wait(_ work: @escaping ([StoredDocument]) -> Void) -> Int {
+    private func wait(_ work: @escaping () -> Void) -> Int {
         defer { waitingCount += 1 }
         waiting[waitingCount] = work
         return waitingCount
     }
 
-    private func resume(_ number: Int, _ found: [StoredDocument] = []) {
-        waiting.removeValue(forKey: number)?(found)
+    private func resume(_ number: Int) {
+        waiting.removeValue(forKey: number)?()
     }
 }
 
@@ -373,20 +362,13 @@ extension Fetches {
 
     /// Serves a view that the store has to be read for.
     private func serveLater(_ ready: ReadyResponse, to relay: Relay, as cacheUse: CacheUse, cookies: [Field]) {
-        let received = Received()
-        after(
-            { [cache, request = relay.request] in
-                let shown = try? await cache.inView(of: request, ready)
-                received.response.withLock { $0 = shown }
-            },
-            then: { [self] in
-                guard let shown = received.response.withLock({ $0 }) else {
-                    count(.error, for: relay)
-                    return relay.reply.refuse(.receivedBytesGone, nil)
-                }
-                serve(shown, to: relay, as: cacheUse, cookies: cookies)
+        after({ [cache, request = relay.request] in try? await cache.inView(of: request, ready) }) { [self] shown in
+            guard let shown else {
+                count(.error, for: relay)
+                return relay.reply.refuse(.receivedBytesGone, nil)
             }
-        )
+            serve(shown, to: relay, as: cacheUse, cookies: cookies)
+        }
     }
 
     private func serve(_ shown: ReadyResponse, to relay: Relay, as cacheUse: CacheUse, cookies: [Field]) {
@@ -407,22 +389,13 @@ extension Fetches {
         let request = fetch.request
         let response = CachedResponse(
             key: request.key,
-            document: nil,
             status: head.status,
             fields: StoredFields.storable(head.fields),
             body: body,
-            policy: policy(of: head, in: fetch).stored,
-            selection: .none,
-            form: .received,
-            objects: []
+            policy: policy(of: head, in: fetch).stored
         )
-        let ready = ReadyResponse(response, digest: request.digest, upstream: request.upstream, base: request.base)
+        let ready = ReadyResponse(response, for: request)
         serve(ready, to: relays, as: { .unkept($0.reason) }, cookies: head.cookies)
-    }
-
-    /// A response read from the store, on its way back to the loop.
-    private final class Received: Sendable {
-        let response = Mutex<ReadyResponse?>(nil)
     }
 }
 
@@ -457,7 +430,7 @@ package struct Refreshes {
         return running.insert(subject).inserted
     }
 
-    /// The refresh is over; one that failed is repeated after 1, 2, 4 … and at last every 60 seconds.
+    /// The refresh is over; one that failed is repeated after a pause.
     mutating func ended(_ subject: Subject, hasSucceeded: Bool, now: UInt64) {
         running.remove(subject)
         guard !hasSucceeded else {
@@ -467,7 +440,11 @@ package struct Refreshes {
         if failures.count >= Self.limit { failures = failures.filter { $0.value.notBefore > now } }
         if failures.count >= Self.limit { failures = [:] }
         let count = (failures[subject]?.count ?? 0) + 1
-        let seconds = min(60, UInt64(1) << UInt64(min(count - 1, 6)))
-        failures[subject] = Failure(count: count, notBefore: now + seconds * 1_000_000_000)
+        failures[subject] = Failure(count: count, notBefore: now + Self.pause(after: count))
+    }
+
+    /// For how long the upstream is not asked after so many failures in a row, in ns: 1, 2, 4 … and at last 60 seconds.
+    static func pause(after failures: Int) -> UInt64 {
+        min(60, UInt64(1) << UInt64(min(failures - 1, 6))) * 1_000_000_000
     }
 }

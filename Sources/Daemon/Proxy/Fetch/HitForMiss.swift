@@ -50,11 +50,11 @@ struct HitForMiss {
     /// Only the numbers of paths are known here: with patterns, all of the upstream is forgotten.
     mutating func forget(_ invalidation: Invalidation) {
         guard count > 0 else { return }
-        let places = Set(invalidation.paths.map { Place(upstream: invalidation.upstream.storeKey, path: $0[...]) })
-        let all =
-            invalidation.patterns.isEmpty ? nil : Place(upstream: invalidation.upstream.storeKey, path: "").upstream
+        let upstream = invalidation.upstream.storeKey
+        let places = Set(invalidation.paths.map { Place(upstream: upstream, path: $0[...]) })
+        let forgetsAll = !invalidation.patterns.isEmpty
         func isKept(_ entry: (key: Digest128, value: Place)) -> Bool {
-            !places.contains(entry.value) && entry.value.upstream != all
+            !places.contains(entry.value) && !(forgetsAll && entry.value.upstream == upstream.hashValue)
         }
         young = young.filter(isKept)
         old = old.filter(isKept)

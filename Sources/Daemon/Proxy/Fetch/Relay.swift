@@ -1,6 +1,6 @@
-import CachePolicy
-import HTTPSemantics
-import HTTPServer
+package import CachePolicy
+package import HTTPSemantics
+package import HTTPServer
 import Settings
 import Upstream
 
@@ -55,7 +55,7 @@ final class Relay {
         fields.remove("content-length")
         var status = CacheStatus.forwarded(request.reason, isStored: terms != nil, isCollapsed: !isLeader)
         status.timeToLive = terms?.timeToLive
-        status.detail = request.overrides.cache == .never ? "never-by-route" : terms?.overrideDetail?.detail
+        status.detail = request.overrides.cache == .never ? "never-by-route" : terms?.overrideDetail
         if request.asksForItself, request.hasCurrent(status: head.status, fields: fields, now: now) {
             isAnswered = true
             status.forwardStatus = head.status
@@ -212,7 +212,7 @@ extension Reply {
     /// Sends a problem document.
     ///
     /// - Parameter status: how far the request got; without it the kind of problem says why it got nowhere.
-    func refuse(_ problem: ProblemDocument, _ status: CacheStatus? = nil) {
+    package func refuse(_ problem: ProblemDocument, _ status: CacheStatus? = nil) {
         var fields = Fields()
         fields.append("Content-Type", ProblemDocument.mediaType)
         fields.append("Cache-Control", "no-store")

@@ -12,7 +12,7 @@ import Upstream
 final class RunningFetch: TransferDelegate {
     /// The request, as the one who started the fetch put it.
     let request: ProxyRequest
-    /// What a 304 would renew, and what is served if the upstream fails.
+    /// What a 304 would freshen, and what is served if the upstream fails.
     let stored: ReadyResponse?
     /// What is stored in parts of what is asked for.
     let parts: ReadyResponse?
@@ -42,9 +42,7 @@ final class RunningFetch: TransferDelegate {
     private var relays: [(id: Int, relay: Relay)] = []
     private var nextID = 0
     private var error: UpstreamError?
-    /// Whether the response contains objects, so that its end waits for their commit.
-    private var containsObjects = false
-    /// What was kept or renewed, and how it is served.
+    /// What was kept or freshened, and how it is served.
     private var outcome: Outcome?
     /// Bytes of the body that count as held.
     private var charge = 0
@@ -58,6 +56,8 @@ final class RunningFetch: TransferDelegate {
         var selection: VarySelection
         /// Which part of the document the body is; nil: the whole.
         var part: ContentRange?
+        /// Whether it contains objects, so that its end waits for their commit.
+        var containsObjects = false
     }
 
     /// What clients who waited for the whole are given.
@@ -118,7 +118,7 @@ final class RunningFetch: TransferDelegate {
         // Who insists on asking would get what was said before.
         case .relaying: state.body.isWhole && matches(request) && !request.insistsOnAsking && !request.wantsRendering
         case .gathering: state.body.isWhole && matches(request) && !request.insistsOnAsking
-        case .renewing, .committing, .settled: false
+        case .freshening, .committing, .over: false
         }
     }
 
@@ -194,12 +194,11 @@ final class RunningFetch: TransferDelegate {
     /// Works out what the head means, and goes on with that.
     private func proceed() {
         guard let head else { return }
-        let meaning = fetches.meaning(of: head, in: self)
-        storing = meaning.storing
-        containsObjects = meaning.containsObjects
-        var state = meaning.head
+        let (meaning, storing) = fetches.meaning(of: head, in: self)
+        self.storing = storing
+        var state = meaning
         let waiting = relays
-        if meaning.isFailure, let stored {
+        if let stored, request.upstream.isFailure(status: head.status, fields: head.fields) {
             let able = waiting.filter { stored.maySubstitute(at: fetches.now, for: $0.relay.request) }
             state.canHaveStale = Set(able.map(\.id))
         }
@@ -248,7 +247,7 @@ final class RunningFetch: TransferDelegate {
         case .explainLoss(.tooLarge): fetches.note(.tooLarge(limit: fetches.settings.limits.document), in: self)
         case .explainLoss(.truncated): fetches.note(.truncated, in: self)
         case .keep: handle(.kept(keep()))
-        case .renew: fetches.renew(self)
+        case .freshen: fetches.freshen(self)
         case .show:
             // What was asked for before a write may be older than what is known: its commit decides.
             if change == .none, let ready = outcome?.ready { fetches.cache.show(ready) }
@@ -264,7 +263,7 @@ final class RunningFetch: TransferDelegate {
     private func begin(_ id: Int, _ pieces: [[UInt8]]) {
         guard let head, let relay = relay(id) else { return }
         let terms = storing.map { StorageTerms($0, request, now: fetches.now) }
-        relay.begin(head, storedOn: terms, withholdsEnd: terms != nil && containsObjects, now: fetches.now)
+        relay.begin(head, storedOn: terms, withholdsEnd: storing?.containsObjects ?? false, now: fetches.now)
         fetches.count(request.isShareable || request.isForParts ? .miss : .bypass, for: relay)
         for piece in pieces { relay.write(piece) }
     }
@@ -286,9 +285,9 @@ final class RunningFetch: TransferDelegate {
     /// Goes on with what a 304 has led to; nil: it helps nobody.
     ///
     /// - Parameter isWithheld: whether objects in it are still to be committed.
-    func renewed(_ outcome: Outcome?, isWithheld: Bool = false) {
+    func freshened(_ outcome: Outcome?, isWithheld: Bool = false) {
         self.outcome = outcome
-        handle(.renewed(outcome == nil ? .unusable : isWithheld ? awaitCommit() : .ready))
+        handle(.freshened(outcome == nil ? .unusable : isWithheld ? awaitCommit() : .ready))
     }
 
     private func awaitCommit() -> Fetch.Kept {
@@ -349,13 +348,14 @@ final class RunningFetch: TransferDelegate {
 /// On what terms a response will be stored, as `Cache-Status` says to those who get it first.
 struct StorageTerms {
     let timeToLive: Int64
-    let overrideDetail: RouteOverrideDetail?
+    /// In what the route departs from the upstream's word.
+    let overrideDetail: String?
 
     init(_ storing: RunningFetch.Storing, _ request: ProxyRequest, now: Int64) {
         let policy = request.upstream.applying(storing.policy, request.overrides)
         timeToLive = policy.timeToLive(at: now)
         overrideDetail =
             request.overrides == CacheOverrides()
-            ? nil : RouteOverrideDetail(request.overrides, policy, vary: VaryField(storing.fields))
+            ? nil : policy.overrideDetail(of: request.overrides, vary: VaryField(storing.fields))
     }
 }

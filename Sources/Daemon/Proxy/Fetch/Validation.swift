@@ -86,22 +86,35 @@ package struct Validation: Sendable {
 /// What the upstream says of stored responses without sending them again: a 304 (RFC 9111 §4.3.3, §4.3.4) or the response to
 /// a HEAD (§4.3.5).
 extension Fetches {
+    /// A stored response with the fields and the policy that the upstream's word has given it.
+    private struct Freshened {
+        var response: CachedResponse
+        /// The variant that it is from now on; nil if it may not be kept.
+        let selection: VarySelection?
+        /// Lines for the client alone whose request it was.
+        let cookies: [Field]
+    }
+
     /// A 304: finds out which of the stored responses that the upstream was asked about still holds, and goes on with that.
     ///
     /// One that names none of them, or one that a write or a cleaning has removed meanwhile, helps nobody: the whole is fetched.
-    func renew(_ fetch: RunningFetch) {
+    func freshen(_ fetch: RunningFetch) {
         guard let head = fetch.head, !fetch.isInvalidated,
             let selected = fetch.validation.selected(by: head.fields, now: wall)
-        else { return fetch.renewed(nil) }
+        else { return fetch.freshened(nil) }
         switch selected {
         case .chosen:
-            guard let stored = fetch.stored else { return fetch.renewed(nil) }
-            onceCommitted(stored) { [self] in renew(stored, by: head, fetch) }
+            guard let stored = fetch.stored else { return fetch.freshened(nil) }
+            onceCommitted(stored) { [self] in freshen(stored, by: head, fetch) }
         case .variant(let variant):
             // What it shows may have changed since it was asked about: the store knows.
-            let isMeant: @Sendable ([UInt8]) -> Bool = { $0 == variant.selection }
-            afterCommits(reading: fetch.request.key, where: isMeant) { [self] found in
-                adopt(found.compactMap { CachedResponse($0) }.first, by: head, fetch)
+            let (key, selection) = (fetch.request.key, variant.selection)
+            after({ [cache] in
+                await cache.store.flush()
+                // What cannot be read is as good as gone.
+                return try? await cache.store.documents(at: key) { $0 == selection }
+            }) { [self] found in
+                adopt(found?.compactMap { CachedResponse($0) }.first, by: head, fetch)
             }
         }
     }
@@ -112,125 +125,97 @@ extension Fetches {
         if stored.stored != nil { work() } else { afterCommits(work) }
     }
 
-    // MARK: 304
-
     /// The chosen response is good for longer.
-    private func renew(_ stored: ReadyResponse, by head: UpstreamHead, _ fetch: RunningFetch) {
+    private func freshen(_ stored: ReadyResponse, by head: UpstreamHead, _ fetch: RunningFetch) {
         // A document that became dirty meanwhile is not what the 304 is about.
-        guard cache.isStillClean(stored), !fetch.isInvalidated else { return fetch.renewed(nil) }
-        let renewed = renewed(stored.response, by: head, fetch)
-        var response = stored.response
-        response.fields = renewed.fields
-        response.policy = renewed.policy.stored
-        if let known = stored.stored { (response.document, response.objects) = known }
-        let selection = selection(of: response, renewed, fetch)
-        if let selection, selection == response.selection {
-            let ready = ready(response, fetch)
-            renew(stored, with: ready, fetch)
-            return fetch.renewed(outcome(ready, by: head, renewed, isStored: true))
+        guard cache.isStillClean(stored), !fetch.isInvalidated else { return fetch.freshened(nil) }
+        var freshened = freshened(stored.response, by: head, fetch)
+        if let known = stored.stored { (freshened.response.document, freshened.response.objects) = known }
+        if freshened.selection == stored.response.selection {
+            let ready = ready(freshened.response, fetch)
+            replace(stored, by: ready, fetch)
+            return fetch.freshened(outcome(ready, freshened, isStored: true))
         }
         // From now on it varies by something else, or must not be kept.
         cache.drop(stored)
         // Parts that are kept no longer are still the response to this one request.
         guard !stored.isPartial else {
-            return fetch.renewed(outcome(ready(response, fetch), by: head, renewed, isStored: false))
+            return fetch.freshened(outcome(ready(freshened.response, fetch), freshened, isStored: false))
         }
-        keepAnew(response, under: selection, by: head, renewed, fetch)
+        keepAnew(freshened, fetch)
     }
 
     /// The response to a request with other selecting fields is the response to this one, too.
     ///
     /// That one is left as it is: the upstream confirmed this request's representation only.
     private func adopt(_ source: CachedResponse?, by head: UpstreamHead, _ fetch: RunningFetch) {
-        guard let source, source.form == .received, !fetch.isInvalidated else { return fetch.renewed(nil) }
-        let renewed = renewed(source, by: head, fetch)
-        var response = source
-        response.fields = renewed.fields
-        response.policy = renewed.policy.stored
-        keepAnew(response, under: selection(of: source, renewed, fetch), by: head, renewed, fetch)
+        guard let source, source.form == .received, !fetch.isInvalidated else { return fetch.freshened(nil) }
+        keepAnew(freshened(source, by: head, fetch), fetch)
     }
 
     /// Keeps a stored body as if it had just come with the fields of a 304.
-    private func keepAnew(
-        _ response: CachedResponse,
-        under selection: VarySelection?,
-        by head: UpstreamHead,
-        _ renewed: Freshening.Renewed,
-        _ fetch: RunningFetch
-    ) {
-        guard let selection else {
-            return fetch.renewed(outcome(ready(response, fetch), by: head, renewed, isStored: false))
+    private func keepAnew(_ freshened: Freshened, _ fetch: RunningFetch) {
+        var response = freshened.response
+        guard let selection = freshened.selection else {
+            return fetch.freshened(outcome(ready(response, fetch), freshened, isStored: false))
         }
-        var response = response
-        response.selection = selection
-        response.document = nil
-        response.objects = []
+        (response.selection, response.document, response.objects) = (selection, nil, [])
         let isStored = !fetch.isInvalidated
         let (kept, isWithheld) = keep(response, from: fetch, isAwaited: fetch.isAwaited)
-        fetch.renewed(kept.map { outcome($0, by: head, renewed, isStored: isStored) }, isWithheld: isWithheld)
+        fetch.freshened(kept.map { outcome($0, freshened, isStored: isStored) }, isWithheld: isWithheld)
     }
 
     /// What clients are given.
     ///
     /// Followers whose variant it is not fetch theirs.
-    private func outcome(
-        _ ready: ReadyResponse,
-        by head: UpstreamHead,
-        _ renewed: Freshening.Renewed,
-        isStored: Bool
-    ) -> RunningFetch.Outcome {
+    private func outcome(_ ready: ReadyResponse, _ freshened: Freshened, isStored: Bool) -> RunningFetch.Outcome {
         RunningFetch.Outcome(
             ready: ready,
             use: { .revalidated($0.reason, isStored: isStored) },
-            cookies: head.cookies + renewed.withheld.filter { !$0.isNamed("set-cookie") },
+            cookies: freshened.cookies,
             isForVariantOnly: true
         )
     }
 
-    private func renew(_ stored: ReadyResponse, with ready: ReadyResponse, _ fetch: RunningFetch) {
+    private func replace(_ stored: ReadyResponse, by ready: ReadyResponse, _ fetch: RunningFetch) {
         let isLatest = !invalidations.hasKept(at: ready.residence.digest, since: fetch.token)
-        cache.renew(stored, with: ready, sent: fetch.start, isLatest: isLatest)
+        cache.freshen(stored, with: ready, sent: fetch.start, isLatest: isLatest)
     }
 
-    private func renewed(_ response: CachedResponse, by head: UpstreamHead, _ fetch: RunningFetch) -> Freshening.Renewed
-    {
-        let request = fetch.request
-        return Freshening.renewed(
-            response.fields,
-            status: response.status,
+    /// Lays the fields of a 304, or of the response to a HEAD, over a stored response.
+    private func freshened(_ stored: CachedResponse, by head: UpstreamHead, _ fetch: RunningFetch) -> Freshened {
+        let (request, upstream) = (fetch.request, fetch.request.upstream)
+        let update = Freshening.freshened(
+            stored.fields,
+            status: stored.status,
             by: head.fields,
             request: request.facts,
             requestTime: fetch.requestTime,
             responseTime: now,
             wall: wall,
-            settings: request.upstream.policySettings,
+            settings: upstream.policySettings,
             route: request.overrides,
-            replaysCookies: request.upstream.settings.cookies == .replay
+            replaysCookies: upstream.settings.cookies == .replay
         )
-    }
-
-    /// The variant that a renewed response is from now on; nil if it may not be kept.
-    ///
-    /// What was for requests alone that agree in their `OtherFields` stays so, whatever the 304 says of freshness.
-    private func selection(of response: CachedResponse, _ renewed: Freshening.Renewed, _ fetch: RunningFetch)
-        -> VarySelection?
-    {
-        var policy = renewed.policy
-        guard policy.storability == .yes else { return nil }
-        if response.selection.isForAgreeing { policy.isForAgreeing = true }
-        let request = fetch.request
-        return request.upstream.selection(policy, route: request.overrides, request: request.message.fields)
+        var (response, policy) = (stored, update.policy)
+        (response.fields, response.policy) = (update.fields, policy.stored)
+        // What was for requests alone that agree in their `OtherFields` stays so, whatever the 304 says of freshness.
+        if stored.selection.isForAgreeing { policy.isForAgreeing = true }
+        let selection =
+            policy.storability == .yes
+            ? upstream.selection(policy, route: request.overrides, request: request.message.fields) : nil
+        let withheld = update.withheld.filter { !$0.isNamed("set-cookie") }
+        return Freshened(response: response, selection: selection, cookies: head.cookies + withheld)
     }
 
     private func ready(_ response: CachedResponse, _ fetch: RunningFetch) -> ReadyResponse {
-        let request = fetch.request
-        let digest = response.status == 206 ? cache.partsDigest(of: request) : request.digest
-        return ReadyResponse(response, digest: digest, upstream: request.upstream, base: request.base)
+        let digest = response.status == 206 ? cache.partsDigest(of: fetch.request) : fetch.request.digest
+        return ReadyResponse(response, for: fetch.request, at: digest)
     }
 
     // MARK: HEAD
 
-    /// The 200 to a HEAD renews the stored response to a GET, or shows that it is out of date.
+    /// The 200 to a HEAD freshens the stored response to a GET, or shows that it is out of date.
     func compare(_ stored: ReadyResponse, with head: UpstreamHead, _ fetch: RunningFetch) {
         let hasWhole = stored.response.form == .received && stored.response.status == 200
         let length = hasWhole ? stored.response.body.count : nil
@@ -239,24 +224,19 @@ extension Fetches {
             cache.drop(stored)
         case .refresh:
             guard hasWhole else { return }
-            onceCommitted(stored) { [self] in refresh(stored, by: head, fetch) }
+            onceCommitted(stored) { [self] in freshenByHead(stored, head, fetch) }
         }
     }
 
-    private func refresh(_ stored: ReadyResponse, by head: UpstreamHead, _ fetch: RunningFetch) {
+    private func freshenByHead(_ stored: ReadyResponse, _ head: UpstreamHead, _ fetch: RunningFetch) {
         guard cache.isStillClean(stored), !fetch.isInvalidated, let known = stored.stored else { return }
-        // Without a validator it says nothing about the objects in the body, whose times a renewal renews.
+        // Without a validator it says nothing about the objects in the body, whose times would count as confirmed.
         guard known.objects.isEmpty || head.fields.contains("etag") || head.fields.contains("last-modified") else {
             return
         }
-        let renewed = renewed(stored.response, by: head, fetch)
-        guard selection(of: stored.response, renewed, fetch) == stored.response.selection else {
-            return cache.drop(stored)
-        }
-        var response = stored.response
-        (response.document, response.objects) = known
-        response.fields = renewed.fields
-        response.policy = renewed.policy.stored
-        renew(stored, with: ready(response, fetch), fetch)
+        var freshened = freshened(stored.response, by: head, fetch)
+        guard freshened.selection == stored.response.selection else { return cache.drop(stored) }
+        (freshened.response.document, freshened.response.objects) = known
+        replace(stored, by: ready(freshened.response, fetch), fetch)
     }
 }

@@ -168,18 +168,14 @@ package final class Guard: Sendable {
 
     private func checkBrowser(_ facts: Facts) -> Verdict {
         if facts.isRepeated { return .refused(.foreignOrigin(Self.text(facts.origin ?? facts.secFetchSite) + ", …")) }
-        guard let origin = facts.origin else {
-            guard let site = facts.secFetchSite else { return .allowed }
-            let isOwn =
-                FieldSyntax.equalsIgnoringCase(site, "none") || FieldSyntax.equalsIgnoringCase(site, "same-origin")
-            return isOwn ? .allowed : .refused(.foreignSite(Self.text(facts.secFetchSite)))
-        }
-        let bytes = Array(origin)
-        if cors.allows(bytes) {
-            return facts.isOptions && facts.asksForMethod ? .preflight(bytes) : .allowedOrigin(bytes)
-        }
-        guard isSameOrigin(bytes, facts.authority) else {
-            return .refused(.foreignOrigin(Self.text(facts.origin)))
+        if let origin = facts.origin {
+            let bytes = Array(origin)
+            if cors.allows(bytes) {
+                return facts.isOptions && facts.asksForMethod ? .preflight(bytes) : .allowedOrigin(bytes)
+            }
+            guard isSameOrigin(bytes, facts.authority) else {
+                return .refused(.foreignOrigin(Self.text(facts.origin)))
+            }
         }
         guard let site = facts.secFetchSite else { return .allowed }
         let isOwn = FieldSyntax.equalsIgnoringCase(site, "none") || FieldSyntax.equalsIgnoringCase(site, "same-origin")

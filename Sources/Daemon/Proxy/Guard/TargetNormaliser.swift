@@ -111,7 +111,7 @@ package struct TargetNormaliser: Sendable {
         let segments = path.dropFirst().split(separator: 0x2F, omittingEmptySubsequences: false)
         for (index, segment) in segments.enumerated() {
             let isLast = index == segments.count - 1
-            let decoded = decodingDotsAndSlashes(segment)
+            let decoded = unescaped(segment) { $0 == 0x2E || $0 == 0x2F || $0 == 0x5C }
             if decoded.elementsEqual([0x2E]) {
                 if isLast { kept.append([]) }
             } else if decoded.elementsEqual([0x2E, 0x2E]) {
@@ -184,26 +184,6 @@ package struct TargetNormaliser: Sendable {
         return decoded
     }
 
-    /// The segment with `%2e`, `%2f` and `%5c` decoded.
-    private static func decodingDotsAndSlashes(_ segment: ArraySlice<UInt8>) -> [UInt8] {
-        guard segment.contains(0x25) else { return Array(segment) }
-        var decoded: [UInt8] = []
-        var index = segment.startIndex
-        while index < segment.endIndex {
-            if segment[index] == 0x25, index + 2 < segment.endIndex,
-                let high = FieldSyntax.hexDigit(segment[index + 1]), let low = FieldSyntax.hexDigit(segment[index + 2]),
-                case let byte = high << 4 | low, byte == 0x2E || byte == 0x2F || byte == 0x5C
-            {
-                decoded.append(byte)
-                index += 3
-            } else {
-                decoded.append(segment[index])
-                index += 1
-            }
-        }
-        return decoded
-    }
-
     /// The path, without query, that responses to a target at the upstream are stored under.
     static func keyPath(of target: String) -> String {
         String(decoding: normalisingEscapes(Array(target.utf8.prefix { $0 != 0x3F })), as: UTF8.self)
@@ -243,13 +223,18 @@ package struct TargetNormaliser: Sendable {
     }
 
     /// The bytes that a piece of a target stands for; what is no escape stays.
-    package static func unescaped(_ piece: ArraySlice<UInt8>) -> [UInt8] {
+    ///
+    /// - Parameter isMeant: which bytes are decoded; the escapes of others stay.
+    package static func unescaped(
+        _ piece: ArraySlice<UInt8>,
+        where isMeant: (UInt8) -> Bool = { _ in true }
+    ) -> [UInt8] {
         guard piece.contains(0x25) else { return Array(piece) }
         let piece = Array(piece)
         var result: [UInt8] = []
         var index = 0
         while index < piece.count {
-            if let byte = escaped(piece, at: index) {
+            if let byte = escaped(piece, at: index), isMeant(byte) {
                 result.append(byte)
                 index += 3
             } else {

@@ -7,7 +7,7 @@ import Store
 ///
 /// Everybody who would get the same response to the same request shares it: it is looked up, composed and made into events
 /// once. Its life is a circle: something happens (`causes`), it is looked at (`Proxy.look`), what would be answered now is
-/// sent where it differs (`send`), and it is settled when the upstream is asked next (`due`).
+/// sent where it differs (`send`), and it is decided when the upstream is asked next (`due`).
 ///
 /// The upstream loop only; `LiveDocuments` keeps it as long as it has readers.
 final class LiveDocument {
@@ -61,7 +61,7 @@ final class LiveDocument {
     /// Whether a write or a cleaning has outdated what was known, and the upstream has not been asked since.
     private(set) var isInvalid = false
     /// Whether the write's consequences are still being committed.
-    private var isSettling = false
+    private var awaitsCommit = false
     /// Whether objects that it shows have changed since the upstream was last asked.
     private(set) var isOvertaken = false
 
@@ -129,16 +129,16 @@ final class LiveDocument {
         if causes.contains(.objects) { isOvertaken = true }
     }
 
-    /// A write or a cleaning has outdated what is known; it is not looked at before `settled`.
+    /// A write or a cleaning has outdated what is known; it is not looked at before `invalidationCommitted`.
     func invalidate() {
         isInvalid = true
-        isSettling = true
+        awaitsCommit = true
     }
 
     /// What a write has done is committed; false where it was none of this document's.
-    func settled() -> Bool {
-        defer { isSettling = false }
-        return isSettling
+    func invalidationCommitted() -> Bool {
+        defer { awaitsCommit = false }
+        return awaitsCommit
     }
 
     /// Whether it can be looked at now; if not, it is as soon as that can be.
@@ -169,7 +169,7 @@ final class LiveDocument {
 
     /// Whether the upstream has to be asked at once: for those who came, or because of a write.
     var mustAsk: Bool {
-        !isSettling && (isInvalid || readers.contains { $0.phase != .following && $0.awaited > begun })
+        !awaitsCommit && (isInvalid || readers.contains { $0.phase != .following && $0.awaited > begun })
     }
 
     /// Begins a question, in the place of one that a write has outdated.
@@ -199,7 +199,7 @@ final class LiveDocument {
     /// Nobody is asked, so that what comes from elsewhere counts as soon as a write's consequences are committed.
     func asksNobody() {
         due = .max
-        if !isSettling { isInvalid = false }
+        if !awaitsCommit { isInvalid = false }
     }
 
     /// Settles an outcome: what it says of the upstream, and when it is asked next.

@@ -140,18 +140,18 @@ final class LiveDocuments {
     }
 
     /// A write has completed that invalidates this; its consequences are to be committed.
-    func forget(_ invalidation: Invalidation) {
+    func invalidate(_ invalidation: Invalidation) {
         for document in documents.values where invalidation.covers(document.request) { document.invalidate() }
     }
 
     /// Everything was cleaned.
-    func forgetAll() {
+    func invalidateAll() {
         for document in documents.values { document.invalidate() }
     }
 
-    /// What was forgotten is committed.
-    func settled() {
-        for document in documents.values where document.settled() { look(document) }
+    /// What was invalidated is committed.
+    func invalidationsCommitted() {
+        for document in documents.values where document.invalidationCommitted() { look(document) }
     }
 
     /// Has a document looked at.
@@ -203,7 +203,7 @@ package final class LiveWatch: Sendable {
 
         /// Objects that it shows have changed.
         static let objects = Causes(rawValue: 1)
-        /// It was stored, renewed, or kept no longer.
+        /// It was stored, freshened, or kept no longer.
         static let document = Causes(rawValue: 2)
         /// It was removed from the store, for whatever reason.
         static let removal = Causes(rawValue: 4)
@@ -267,14 +267,10 @@ package final class LiveWatch: Sendable {
 
     // MARK: For those who change something
 
-    /// A document was stored, renewed, or is kept no longer.
+    /// A document was stored, freshened, or is kept no longer.
     func documentChanged(_ digest: Digest128) {
         guard isWatching.load(ordering: .acquiring) else { return }
-        note(.document) { $0.documents[digest] }
-    }
-
-    private func note(_ cause: Causes, _ concerned: (inout State) -> Set<Int>?) {
-        note(cause, of: CollectionOfOne(()), { state, _ in concerned(&state) })
+        note(.document, of: [digest]) { $0.documents[$1] }
     }
 
     private func note<Elements: Sequence>(
@@ -306,7 +302,9 @@ extension LiveWatch: ChangeListener {
 
     package func storeEmptied() {
         guard isWatching.load(ordering: .acquiring) else { return }
-        note(.removal) { $0.documents.values.reduce(into: Set<Int>()) { $0.formUnion($1) } }
+        note(.removal, of: CollectionOfOne(())) { state, _ in
+            state.documents.values.reduce(into: Set<Int>()) { $0.formUnion($1) }
+        }
     }
 }
 

@@ -27,12 +27,13 @@ final class LiveInquiry: Recipient {
     /// The response as far as it has come.
     private var arriving: LiveEvent?
     /// Whether the upstream's word has been given: what still comes is of no interest.
-    private(set) var isSettled = false
+    private(set) var hasEnded = false
     private var isReleased = false
     /// Bytes of the body that came.
     private var count = 0
     /// Bytes gathered that nobody else keeps, and that count as held.
     private var charge = 0
+    /// Whether the fetch keeps the body as well, because the response is to be stored.
     private var isKept = true
     private var departures: [@Sendable () -> Void] = []
     private var drains: [@Sendable () -> Void] = []
@@ -47,7 +48,7 @@ final class LiveInquiry: Recipient {
     /// Whoever asked is done with the response, or wants it no more: nothing is held for it.
     func release() {
         guard !isReleased else { return }
-        (isSettled, isReleased) = (true, true)
+        (hasEnded, isReleased) = (true, true)
         arriving = nil
         conclude = { _ in }
         leave()
@@ -63,18 +64,14 @@ final class LiveInquiry: Recipient {
     func informational(status: Int, fields: Fields) {}
 
     func begin(status: Int, reason: String?, fields: Fields, framing: ReplyFraming, isKept: Bool) {
-        guard !isSettled else { return }
+        guard !hasEnded else { return }
         if fields.isEventStream { return give(up: .liveEventStream(upstream: upstream.name)) }
         self.isKept = isKept
-        isStored = isKept
         arriving = LiveEvent(fresh: status, fields, LiveBody())
     }
 
-    /// Whether the response was to be stored when it began.
-    private var isStored = false
-
     func write(_ piece: [UInt8]) {
-        guard !isSettled, arriving != nil else { return }
+        guard !hasEnded, arriving != nil else { return }
         guard count + piece.count <= fetches.settings.limits.document else {
             return give(up: .liveTooLarge(limit: fetches.settings.limits.document))
         }
@@ -84,8 +81,8 @@ final class LiveInquiry: Recipient {
     }
 
     func keptNoLonger() {
-        guard !isSettled, isKept, arriving != nil else { return }
-        (isKept, isStored) = (false, false)
+        guard !hasEnded, isKept, arriving != nil else { return }
+        isKept = false
         charge(count)
     }
 
@@ -95,23 +92,23 @@ final class LiveInquiry: Recipient {
     }
 
     func finish() {
-        guard !isSettled, let response = arriving, let fields = response.fields, let status = response.status else {
+        guard !hasEnded, let response = arriving, let fields = response.fields, let status = response.status else {
             return
         }
         arriving = nil
         if upstream.isFailure(status: status, fields: fields) {
-            settle(.failed(.upstreamAnswered(status, upstream: upstream.name), response))
+            end(.failed(.upstreamAnswered(status, upstream: upstream.name), response))
         } else {
-            settle(.answered(response, isKept: isStored))
+            end(.answered(response, isKept: isKept))
         }
     }
 
     func abort() {
-        settle(.failed(.answerBrokeOff(upstream: upstream.name), nil))
+        end(.failed(.answerBrokeOff(upstream: upstream.name), nil))
     }
 
     func respond(status: Int, fields: Fields, body: [UInt8]) {
-        settle(.answered(LiveEvent(fresh: status, fields, LiveBody(body)), isKept: false))
+        end(.answered(LiveEvent(fresh: status, fields, LiveBody(body)), isKept: false))
     }
 
     func serve(
@@ -123,7 +120,7 @@ final class LiveInquiry: Recipient {
         now: Int64
     ) {
         guard case .substituted(_, let status, let error) = cacheUse else {
-            return settle(.served(ready, cacheUse, isCollapsed: isCollapsed))
+            return end(.served(ready, cacheUse, isCollapsed: isCollapsed))
         }
         let problem: ProblemDocument =
             if let status {
@@ -131,24 +128,24 @@ final class LiveInquiry: Recipient {
             } else {
                 .upstreamFailed(error ?? .cancelled, upstream: upstream.name)
             }
-        settle(.failed(problem, nil))
+        end(.failed(problem, nil))
     }
 
     func refuse(_ problem: ProblemDocument, _ status: CacheStatus? = nil) {
-        settle(.failed(problem, nil))
+        end(.failed(problem, nil))
     }
 
     // MARK: The flow
 
     /// Nothing while the response is gathered, so that the fetch does not wait for this reader; then what keeps the pieces in use.
-    var backlog: Int { isSettled && !isReleased ? count : 0 }
+    var backlog: Int { hasEnded && !isReleased ? count : 0 }
 
     func onDrain(below limit: Int, _ callback: @escaping @Sendable () -> Void) {
         if isReleased { callback() } else { drains.append(callback) }
     }
 
     func onDisconnect(_ callback: @escaping @Sendable () -> Void) {
-        if isSettled { callback() } else { departures.append(callback) }
+        if hasEnded { callback() } else { departures.append(callback) }
     }
 
     // MARK: -
@@ -158,13 +155,13 @@ final class LiveInquiry: Recipient {
         arriving = nil
         fetches.release(charge)
         charge = 0
-        settle(.failed(problem, nil))
+        end(.failed(problem, nil))
         leave()
     }
 
-    private func settle(_ outcome: Outcome) {
-        guard !isSettled else { return }
-        isSettled = true
+    private func end(_ outcome: Outcome) {
+        guard !hasEnded else { return }
+        hasEnded = true
         arriving = nil
         let conclude = self.conclude
         self.conclude = { _ in }

@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// An event as it goes over the wire, shared by all streams that are sent it.
+/// An event as it goes over the wire, framed as the HTML standard has it (§9.2.5), and shared by all streams that are sent it.
 ///
 /// The upstream loop only.
 final class LiveMessage {
@@ -9,7 +9,15 @@ final class LiveMessage {
 
     /// - Parameter id: what the client gives back as `Last-Event-ID`; an empty one makes it forget what it had.
     init(_ event: LiveEvent, id: String?, body: LiveEncoding) {
-        head = LiveEventWriter.head(of: event, as: body.form, id: id)
+        var head = Array("\(id.map { "id: \($0)\n" } ?? "")event: \(event.kind.rawValue)\ndata: ".utf8)
+        head += JSONText.object(event.members).bytes
+        switch body.form {
+        case .none: break
+        // The member that follows is the last.
+        case .text: head.replaceSubrange((head.count - 1)..., with: #","body":""#.utf8)
+        case .base64: head.replaceSubrange((head.count - 1)..., with: #","base64":""#.utf8)
+        }
+        self.head = head
         self.body = body
     }
 
@@ -29,21 +37,53 @@ final class LiveMessage {
 ///
 /// The upstream loop only.
 final class LiveEncoding {
-    let form: LiveEventWriter.Form
+    /// How a body is written.
+    enum Form { case text, base64, none }
+
+    let form: Form
+    /// Each is of a bounded size, so that a client's connection takes little at once.
     let pieces: [[UInt8]]
     let count: Int
     private let memory: LiveMemory?
 
+    /// How much of the body goes into one piece, in bytes before encoding; for base64 a multiple of three.
+    private static let portionSize = 48 << 10
+
     /// - Parameter memory: counts it; nil where nobody keeps it.
     init(bodyOf event: LiveEvent, memory: LiveMemory? = nil) {
-        var writer = LiveEventWriter(bodyOf: event)
-        form = writer.form
+        let form: Form = event.body.map { $0.isText ? .text : .base64 } ?? .none
         var pieces: [[UInt8]] = []
-        while let piece = writer.next() { pieces.append(piece) }
+        var portion: [UInt8] = []
+        for piece in event.body?.pieces ?? [] {
+            var rest = piece[...]
+            while !rest.isEmpty {
+                if portion.count == Self.portionSize {
+                    pieces.append(Self.encoded(portion, form))
+                    portion = []
+                }
+                let taken = rest.prefix(Self.portionSize - portion.count)
+                portion += taken
+                rest = rest.dropFirst(taken.count)
+            }
+        }
+        pieces.append(Self.encoded(portion, form) + (form == .none ? "\n\n" : "\"}\n\n").utf8)
+        self.form = form
         self.pieces = pieces
         count = pieces.reduce(0) { $0 + $1.count }
         self.memory = memory
         memory?.hold(count)
+    }
+
+    private static func encoded(_ portion: [UInt8], _ form: Form) -> [UInt8] {
+        var bytes: [UInt8] = []
+        switch form {
+        case .none: break
+        case .text:
+            bytes.reserveCapacity(portion.count + portion.count / 4)
+            bytes.append(escapedForJSON: portion)
+        case .base64: bytes.append(base64: portion)
+        }
+        return bytes
     }
 
     deinit {
@@ -88,74 +128,6 @@ final class LiveMemory {
     func forget() {
         recent = []
         recentBytes = 0
-    }
-}
-
-/// Writes an event as the HTML standard frames it (§9.2.5), a piece at a time.
-///
-/// So an event of many megabytes takes no more memory than the body itself, which is shared: what is escaped or encoded for
-/// one client is as much as that client's connection takes at once.
-struct LiveEventWriter {
-    /// How much of the body goes into one piece, in bytes before encoding; for base64 a multiple of three.
-    private static let portion = 48 << 10
-
-    /// How a body is written.
-    package enum Form { case text, base64, none }
-
-    let form: Form
-    private let pieces: [[UInt8]]
-    /// The piece that is being written, and how far.
-    private var position = (piece: 0, offset: 0)
-    private var isOver = false
-
-    /// Writes what follows the head, to the end of the event: the same for all events that show one body.
-    init(bodyOf event: LiveEvent) {
-        pieces = event.body?.pieces ?? []
-        form = event.body.map { $0.isText ? .text : .base64 } ?? .none
-    }
-
-    /// The event up to its body.
-    static func head(of event: LiveEvent, as form: Form, id: String?) -> [UInt8] {
-        var head = Array("\(id.map { "id: \($0)\n" } ?? "")event: \(event.kind.rawValue)\ndata: ".utf8)
-        head += JSONText.object(event.members).bytes
-        switch form {
-        case .none: break
-        // The member that follows is the last.
-        case .text: head.replaceSubrange((head.count - 1)..., with: #","body":""#.utf8)
-        case .base64: head.replaceSubrange((head.count - 1)..., with: #","base64":""#.utf8)
-        }
-        return head
-    }
-
-    /// The next bytes of the event; nil when all have been given.
-    mutating func next() -> [UInt8]? {
-        if isOver { return nil }
-        var bytes: [UInt8] = []
-        let portion = takePortion()
-        switch form {
-        case .none: break
-        case .text:
-            bytes.reserveCapacity(bytes.count + portion.count + portion.count / 4)
-            bytes.append(escapedForJSON: portion)
-        case .base64: bytes.append(base64: portion)
-        }
-        if position.piece == pieces.count {
-            bytes += (form == .none ? "\n\n" : "\"}\n\n").utf8
-            isOver = true
-        }
-        return bytes
-    }
-
-    /// The next bytes of the body; all but the last portion are of the same length.
-    private mutating func takePortion() -> [UInt8] {
-        var portion: [UInt8] = []
-        while position.piece < pieces.count, portion.count < Self.portion {
-            let piece = pieces[position.piece]
-            let end = min(piece.count, position.offset + Self.portion - portion.count)
-            portion += piece[position.offset..<end]
-            position = end == piece.count ? (position.piece + 1, 0) : (position.piece, end)
-        }
-        return portion
     }
 }
 

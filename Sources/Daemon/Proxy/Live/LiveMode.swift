@@ -22,16 +22,16 @@ package enum LiveMode: Sendable {
     ///
     /// - Parameter parameters: as `takeParameters` gave them. A page's `EventSource` can send no field of its own; the
     ///   parameter counts for requests that take events, so that no response to a plain URL depends on it.
-    init?(_ request: borrowing RequestHead, _ fields: Fields, parameters: [String]) throws(RequestRefusal) {
+    init?(_ request: borrowing RequestHead, _ fields: Fields, parameters: [String]) throws(ProblemDocument) {
         let takesEvents = fields.all("accept").flatMap { FieldSyntax.members($0) }.contains(where: Self.isEventStream)
-        guard parameters.isEmpty || takesEvents else { throw RequestRefusal(problem: .liveNeedsAccept) }
+        guard parameters.isEmpty || takesEvents else { throw .liveNeedsAccept }
         let values = (fields.combined("larder-live").map { [$0] } ?? []) + parameters
         guard let value = values.first else { return nil }
         guard value == "once" || value == "on", values.allSatisfy({ $0 == value }) else {
-            throw RequestRefusal(problem: .badLive(values.joined(separator: ", ")))
+            throw .badLive(values.joined(separator: ", "))
         }
         guard request.method == .get, !request.hasBody else {
-            throw RequestRefusal(problem: .liveNeedsGet(String(decoding: request.methodBytes, as: UTF8.self)))
+            throw .liveNeedsGet(String(decoding: request.methodBytes, as: UTF8.self))
         }
         let last = fields.combined("last-event-id")
         if value == "once" {

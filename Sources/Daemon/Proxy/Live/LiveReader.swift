@@ -82,7 +82,7 @@ final class LiveReader {
     func open(_ fields: Fields, retry: Duration) {
         reply.startEvents(fields)
         guard !endsAfterWord else { return }
-        put(Array("retry: \(retry.nanoseconds / 1_000_000)\n\n".utf8))
+        put(EventStreamText.retry(after: Int(retry.nanoseconds / 1_000_000)))
     }
 
     // MARK: Events
@@ -166,7 +166,7 @@ final class LiveReader {
         guard !isOver, phase != .joining, current == nil, reply.backlog == 0,
             loop.now >= lastWrite + heartbeat.nanoseconds
         else { return }
-        put(Array(":\n\n".utf8))
+        put(EventStreamText.heartbeat)
     }
 
     // MARK: The end
@@ -223,7 +223,7 @@ extension Reply {
     /// - Parameter fields: what is added to those of every stream.
     func startEvents(_ fields: Fields) {
         var all = Fields()
-        all.append("Content-Type", "text/event-stream")
+        all.append("Content-Type", EventStreamText.mediaType)
         all.append("Cache-Control", "no-store")
         all.lines += fields.lines
         start(status: 200, fields: all, framing: .chunked)
@@ -254,7 +254,6 @@ struct LiveRhythm {
     private var haste = 0
 
     private static let second: UInt64 = 1_000_000_000
-    private static let longestWait = 60 * second
     private static let firstHaste = second / 10
     /// Times beyond are as good as never.
     private static let farthest: Int64 = 100 * 365 * 86_400
@@ -278,10 +277,7 @@ struct LiveRhythm {
             if case .expiry(let seconds) = need { return now + Self.span(seconds) }
             return now
         }
-        if failures > 0 {
-            let wait = min(Self.longestWait, Self.second << UInt64(min(failures - 1, 6)))
-            return lastWord + wait
-        }
+        if failures > 0 { return lastWord + Refreshes.pause(after: failures) }
         if now > lastWord + 2 * interval { haste = 0 }
         switch need {
         case .expiry(let seconds): return max(now + Self.span(seconds), lastWord + interval)
@@ -292,8 +288,8 @@ struct LiveRhythm {
         }
     }
 
-    /// The upstream is being asked for this need.
-    mutating func asked(_ need: Need) {
+    /// A question to the upstream begins, for this need.
+    mutating func began(_ need: Need) {
         if need == .displaced { haste += 1 }
     }
 

@@ -223,7 +223,7 @@ extension ProxyCore {
         if let pause = fetches.pauses.pause(for: document.request, now: now) { due = max(due, pause.until) }
         // Already due: ask now (a response that became fresh has a later `due`).
         if due <= now {
-            document.rhythm.asked(need)
+            document.rhythm.began(need)
             ask(document, found)
         } else {
             document.due = due

@@ -63,8 +63,7 @@ package enum CacheUse: Sendable {
         }
         if case .unkept = self {} else { status.timeToLive = ready.policy.timeToLive(at: now) }
         status.isCollapsed = isCollapsed
-        detail = detail ?? ready.response.detail
-        status.detail = RouteOverrideDetail.detail(detail, ready.overrideDetail)
+        status.detail = ready.detail(detail ?? ready.response.detail)
         return status
     }
 }
@@ -72,21 +71,22 @@ package enum CacheUse: Sendable {
 extension ReadyResponse {
     /// What `detail` says where it is served although it is stale.
     fileprivate var staleDetail: String { policy.flags.contains(.staleByRoute) ? "stale-by-route" : "stale" }
+
+    /// What `detail` says: how it came about, or how it is served, and in what its route departs from the upstream's word.
+    func detail(_ own: String?) -> String? {
+        let words = [own, overrideDetail].compactMap(\.self)
+        return words.isEmpty ? nil : words.joined(separator: "+")
+    }
 }
 
-/// In what the route of a response departs from what the upstream said: `detail` of `Cache-Status` says so.
-struct RouteOverrideDetail: Sendable, Equatable {
-    /// `forced`, `fresh-by-route`, `negative-by-route`, `vary-by-route`, or several of them joined by `+`.
-    let detail: String
-
-    /// Nil where the upstream's word holds.
+extension StoredPolicy {
+    /// In what a route's configuration, laid over it already, departs from the upstream's word: `forced`, `fresh-by-route`,
+    /// `negative-by-route`, `vary-by-route`, or several of them joined by `+`; nil where the upstream's word holds.
     ///
-    /// - Parameters:
-    ///   - policy: the response's, with the route laid over it.
-    ///   - vary: the response's `Vary`.
-    init?(_ route: CacheOverrides, _ policy: StoredPolicy, vary: VaryField) {
+    /// - Parameter vary: the response's `Vary`.
+    func overrideDetail(of route: CacheOverrides, vary: VaryField) -> String? {
         var words: [String] = []
-        switch policy.lifetimeSource {
+        switch lifetimeSource {
         case .route: words.append(route.cache == .force ? "forced" : "fresh-by-route")
         case .negative: words.append("negative-by-route")
         case .none, .maxAge, .sMaxAge, .expires, .heuristic, .targeted: break
@@ -96,14 +96,7 @@ struct RouteOverrideDetail: Sendable, Equatable {
         {
             words.append("vary-by-route")
         }
-        guard !words.isEmpty else { return nil }
-        detail = words.joined(separator: "+")
-    }
-
-    /// What `detail` says of a response: how it came about, or how it is served, and in what its route departs.
-    static func detail(_ own: String?, _ overrides: RouteOverrideDetail?) -> String? {
-        guard let overrides else { return own }
-        return own.map { "\($0)+\(overrides.detail)" } ?? overrides.detail
+        return words.isEmpty ? nil : words.joined(separator: "+")
     }
 }
 

@@ -40,26 +40,23 @@ package struct CachedResponse: Sendable {
         set { head = StoredHead.encode(newValue) }
     }
 
+    /// A response as the upstream sent it, which the store does not have yet.
     init(
         key: DocumentKey,
-        document: DocumentID?,
         status: Int,
         fields: Fields,
         body: [UInt8],
         policy: StoredPolicy,
-        selection: VarySelection,
-        form: Form,
-        objects: [ObjectID]
+        selection: VarySelection = .none
     ) {
         self.key = key
-        self.document = document
         self.status = status
         head = StoredHead.encode(fields)
         self.body = body
         self.policy = policy
         self.selection = selection
-        self.form = form
-        self.objects = objects
+        form = .received
+        objects = []
     }
 
     /// What `Cache-Status` says of its making; nil: nothing.
@@ -72,8 +69,8 @@ package struct CachedResponse: Sendable {
 
     /// Whether there is a validator of the upstream's to ask with.
     ///
-    /// A document that shows anything else than what the
-    /// upstream sent is asked for without conditions: a 304 would confirm bytes that are no longer served.
+    /// A document that shows anything else than what the upstream sent is asked for without conditions: a 304 would confirm
+    /// bytes that are no longer served.
     var isValidatable: Bool {
         form == .received && doubts.isEmpty && (fields.contains("etag") || fields.contains("last-modified"))
     }
@@ -134,20 +131,11 @@ extension [UInt8] {
 }
 
 /// The form in which a document is served.
-package enum View: Sendable, Equatable {
+package enum View: UInt8, Sendable, Equatable {
     /// The upstream's own shape, with the newest known values.
     case wire
     /// The bytes as received, after content decoding.
     case raw
     /// The models' shape, with the newest known values.
     case mapped
-
-    /// Distinguishes the views where responses are distinguished by bytes.
-    var number: UInt8 {
-        switch self {
-        case .wire: 0
-        case .raw: 1
-        case .mapped: 2
-        }
-    }
 }

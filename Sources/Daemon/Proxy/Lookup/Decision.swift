@@ -9,7 +9,7 @@ package enum Decision {
     case serve(ReadyResponse, CacheUse)
     /// Answered from what is stored, while the upstream is asked for the next one.
     case serveAndRefresh(ReadyResponse, CacheUse)
-    /// The upstream is asked; `stored` is what a 304 would renew and what may stand in for an error.
+    /// The upstream is asked; `stored` is what a 304 would freshen and what may stand in for an error.
     case ask(CacheStatus.Forward, stored: ReadyResponse?)
     case refuse(ProblemDocument)
 
@@ -35,25 +35,22 @@ package enum Decision {
         _ absence: CacheStatus.Forward,
         now: Int64
     ) -> Decision {
-        guard let found else {
-            let reason: CacheStatus.Forward = request.overrides.cache == .never ? .bypass : absence
-            return request.directives.onlyIfCached ? .refuse(.notCached(request)) : .ask(reason, stored: nil)
+        func ask(_ reason: CacheStatus.Forward) -> Decision {
+            request.directives.onlyIfCached ? .refuse(.notCached(request)) : .ask(reason, stored: found)
         }
+        guard let found else { return ask(request.overrides.cache == .never ? .bypass : absence) }
         // Something newer is known than can be shown: only the upstream can give the whole.
-        if found.response.form == .outdated {
-            return request.directives.onlyIfCached ? .refuse(.notCached(request)) : .ask(.stale, stored: found)
-        }
-        if found.isDoubtDue(at: now), !request.directives.onlyIfCached { return .ask(.stale, stored: found) }
+        if found.response.form == .outdated { return ask(.stale) }
+        if found.isDoubtDue(at: now), !request.directives.onlyIfCached { return ask(.stale) }
         switch found.policy.reuse(at: now, for: request.directives) {
         case .fresh:
             return .serve(found, .hit(isStale: false))
         case .stale(_, _, let allowed):
             if allowed.contains(.whileRevalidating) { return .serveAndRefresh(found, .hit(isStale: true)) }
             if allowed.contains(.byRequest) { return .serve(found, .hit(isStale: true)) }
-            return request.directives.onlyIfCached ? .refuse(.notCached(request)) : .ask(.stale, stored: found)
+            return ask(.stale)
         case .mustValidate(_, let reason, _):
-            guard !request.directives.onlyIfCached else { return .refuse(.notCached(request)) }
-            return .ask(reason.isOfRequest ? .request : .stale, stored: found)
+            return ask(reason.isOfRequest ? .request : .stale)
         }
     }
 
@@ -84,7 +81,7 @@ extension Reuse.Reason {
 /// A pure function, as `Decision` is.
 package enum PartDecision {
     case serve(ReadyResponse, CacheUse)
-    /// The upstream is asked: `stored` is what a 304 would renew and what may stand in for an error, and `completing` the
+    /// The upstream is asked: `stored` is what a 304 would freshen and what may stand in for an error, and `completing` the
     /// parts of which only the gap is asked for.
     case ask(ProxyRequest, stored: ReadyResponse?, completing: ReadyResponse?)
 

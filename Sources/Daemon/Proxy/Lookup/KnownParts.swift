@@ -180,7 +180,7 @@ extension ResponseCache {
                 store.remove(document.id)
                 return nil
             }
-            let ready = ReadyResponse(response, digest: digest, upstream: request.upstream, base: request.base)
+            let ready = ReadyResponse(response, for: request, at: digest)
             // What was kept while these were read is newer.
             memory.insert(ready, at: digest, insteadOf: { _ in false })
             return ready
@@ -194,9 +194,7 @@ extension ResponseCache {
         if let ready = partsInMemory(request) { return ready }
         let digest = partsDigest(of: request)
         let found = try await partsOnDisk(request).compactMap { document in
-            CachedResponse(document).map {
-                ReadyResponse($0, digest: digest, upstream: request.upstream, base: request.base)
-            }
+            CachedResponse(document).map { ReadyResponse($0, for: request, at: digest) }
         }
         return Self.newest(found, for: request)
     }
@@ -279,21 +277,18 @@ extension Fetches {
         guard let policy = policy(of: fields, storing, isWhole: parts.isWhole, fetch) else { return (nil, false) }
         var response = CachedResponse(
             key: request.key,
-            document: nil,
             status: 200,
             fields: fields,
             body: parts.body,
             policy: policy,
-            selection: storing.selection,
-            form: .received,
-            objects: []
+            selection: storing.selection
         )
         if parts.isWhole { return keep(response, from: fetch, isAwaited: true) }
         for value in parts.contentRanges { fields.append("Content-Range", value) }
         (response.key, response.status, response.fields) = (request.partsKey, 206, fields)
         let digest = cache.partsDigest(of: request)
-        let ready = ReadyResponse(response, digest: digest, upstream: request.upstream, base: request.base)
-        if !fetch.isInvalidated { keep(ready, BodyMapping(rule: nil, kind: .detail, bound: [:]), from: fetch) }
+        let ready = ReadyResponse(response, for: request, at: digest)
+        if !fetch.isInvalidated { keep(ready, nil, from: fetch) }
         return (ready, false)
     }
 

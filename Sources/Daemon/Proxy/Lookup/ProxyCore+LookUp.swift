@@ -2,7 +2,6 @@ import CachePolicy
 import HTTPServer
 import Logging
 import Store
-import Synchronization
 
 /// Look-ups in memory and on disk, the latter once for all who ask at the same time.
 extension ProxyCore {
@@ -97,17 +96,13 @@ extension ResponseCache {
     func onDisk(_ request: ProxyRequest) async throws(StoreError) -> DiskFinding {
         guard store.mayHave(request.digest) else { return DiskFinding() }
         let fields = request.message.fields
-        let others = PassedOver()
+        let others = Locked<[[UInt8]]>([])
         let documents = try await store.documents(at: request.key) { variant in
             // What cannot be read is wanted too, to be dropped.
             let isWanted = VarySelection(bytes: variant)?.matches(fields) ?? true
-            if !isWanted { others.variants.withLock { $0.append(variant) } }
+            if !isWanted { others.value.append(variant) }
             return isWanted
         }
-        return DiskFinding(documents: documents, passedOver: others.variants.withLock { $0 })
-    }
-
-    private final class PassedOver: Sendable {
-        let variants = Mutex<[[UInt8]]>([])
+        return DiskFinding(documents: documents, passedOver: others.value)
     }
 }

@@ -20,7 +20,7 @@ package final class ReadyResponse: MemoryResident {
     /// The policy with the route's configuration laid over it.
     package let policy: StoredPolicy
     /// In what its route departs from the upstream's word.
-    let overrideDetail: RouteOverrideDetail?
+    let overrideDetail: String?
     /// `; detail=…` as a hit says it, ready to be sent; empty where there is nothing to say.
     let hitDetail: [UInt8]
     /// The address that links lead back to; nil where there are none.
@@ -75,10 +75,11 @@ package final class ReadyResponse: MemoryResident {
         shown = Mutex(response.objects)
         let route = upstream.overrides(ofURL: response.key.url)
         policy = upstream.applying(response.policy, route)
-        overrideDetail =
-            route == CacheOverrides() ? nil : RouteOverrideDetail(route, policy, vary: VaryField(response.fields))
-        let detail = RouteOverrideDetail.detail(response.detail, overrideDetail)
-        hitDetail = detail.map { Array("; detail=\($0)".utf8) } ?? []
+        let overrideDetail =
+            route == CacheOverrides() ? nil : policy.overrideDetail(of: route, vary: VaryField(response.fields))
+        self.overrideDetail = overrideDetail
+        let details = [response.detail, overrideDetail].compactMap(\.self)
+        hitDetail = details.isEmpty ? [] : Array("; detail=\(details.joined(separator: "+"))".utf8)
         isJSON = upstream.isJSON(response.fields)
         let agreed = response.selection.lines.first { $0.name == OtherFields.name }
         isForAgreeing = agreed != nil
@@ -97,7 +98,7 @@ package final class ReadyResponse: MemoryResident {
         self.base = rendering.dependsOnBase ? base : nil
         variant =
             response.selection.bytes + (rendering.dependsOnBase ? [0] + base.bytes : [])
-            + (source == nil ? [] : [0, view.number])
+            + (source == nil ? [] : [0, view.rawValue])
         var stored = Preconditions.Stored(fields: rendering.fields, policy: response.policy)
         // Other bytes than the upstream's have no date of their last change; nobody may patch them together by it.
         if !rendering.fields.contains("last-modified") { stored.lastModified = nil }
@@ -111,6 +112,13 @@ package final class ReadyResponse: MemoryResident {
         byteCount =
             2_200 + body.count + body.count / 4 + (rendering.dependsOnBase ? kept.body.count : 0)
             + head.count + notModifiedHead.count + 2 * variant.count + 3 * hitDetail.count + response.overhead
+    }
+
+    /// The response in the upstream's shape, for the address of a request.
+    ///
+    /// - Parameter digest: where it will be found; nil: under the request's key.
+    package convenience init(_ response: CachedResponse, for request: ProxyRequest, at digest: Digest128? = nil) {
+        self.init(response, digest: digest ?? request.digest, upstream: request.upstream, base: request.base)
     }
 
     /// The fields as they are served; read anew each time.

@@ -1,5 +1,7 @@
 import CachePolicy
 import Logging
+import Mapping
+import Settings
 import Store
 import Synchronization
 
@@ -14,6 +16,8 @@ extension ResponseCache {
     /// - Parameters:
     ///   - sent: when its request was sent, on the store's clock.
     ///   - age: the response's `Age` in µs: it shows the state of a time that much before it was asked for.
+    ///   - match: what the routes say of its body.
+    ///   - writtenAt: when the first write to its upstream since completed, in µs of the store's clock; nil without one.
     ///   - isSecret: whether nothing of it may reach the disk: it is kept in memory, and only where it contains no objects.
     ///   - isAwaited: whether somebody waits for the commit, which then waits for no company.
     ///   - done: called once, on the writer's thread, when it is committed, or never will be.
@@ -23,8 +27,8 @@ extension ResponseCache {
         _ ready: ReadyResponse,
         sent: Int64,
         age: Int64,
-        reading: BodyMapping,
-        overtakenAt: Int64?,
+        match: CompiledUpstream.BodyMatch?,
+        writtenAt: Int64?,
         isSecret: Bool = false,
         isAwaited: Bool = false,
         done: @escaping @Sendable () -> Void = {}
@@ -36,7 +40,7 @@ extension ResponseCache {
             store.remove(at: ready.key)
             return false
         }
-        let rule = ready.isJSON && size > 0 ? reading.rule : nil
+        let rule = ready.isJSON && size > 0 ? match?.rule : nil
         let containsObjects = rule != nil
         guard !isSecret else {
             memory.removeVariant(of: ready, at: ready.residence.digest)
@@ -46,7 +50,7 @@ extension ResponseCache {
         }
         // What was asked for before a write may be older than what the store has in its place by now: its commit decides.
         let isHidden =
-            containsObjects || overtakenAt != nil || unsettled.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
+            containsObjects || writtenAt != nil || unsettled.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
         commits.begin(ready, sent: sent, containsObjects: containsObjects, isHidden: isHidden)
         if isHidden {
             memory.removeVariant(of: ready, at: ready.residence.digest)
@@ -65,11 +69,11 @@ extension ResponseCache {
             start: sent - age,
             end: now,
             sent: sent,
-            kind: reading.kind,
+            kind: match?.kind ?? .detail,
             rule: rule,
-            surroundings: reading.surroundings(url: ready.key.url, fields: ready.response.fields)
+            surroundings: match?.context(url: ready.key.url, fields: ready.response.fields) ?? .none
         )
-        document.upstreamWrittenAt = overtakenAt
+        document.upstreamWrittenAt = writtenAt
         // Handed over at once: writes that settle from now on find it among those that are still to be committed.
         store.receive(document, isAwaited: isAwaited && containsObjects) { [self] result in
             committed(result, ready, containsObjects: containsObjects, start: sent - age)

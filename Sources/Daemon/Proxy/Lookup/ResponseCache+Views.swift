@@ -30,7 +30,7 @@ extension ResponseCache {
         var response = ready.response
         response.body = body
         response.form = .received
-        return ReadyResponse(response, digest: request.digest, upstream: request.upstream, base: request.base)
+        return ReadyResponse(response, for: request)
             .shown(to: request)
     }
 

@@ -13,13 +13,13 @@ import Synchronization
 package final class ResponseCache: Sendable {
     package let store: ObjectStore
     package let memory: MemoryTier<ReadyResponse>
-    /// Tells those who follow a document of what is kept, renewed or dropped.
+    /// Tells those who follow a document of what is kept, freshened or dropped.
     let watch: LiveWatch
     let log: Logger
     /// Documents that were dropped, of which a reader of the store may still find some.
     private let dropped = Mutex(RecentDocuments<Void>())
     /// What a 304 or a HEAD has made of a document's fields; the rest of it is as it was.
-    private struct Renewal {
+    private struct FreshenedFields {
         /// In the form of `StoredHead`.
         var head: [UInt8]
         var policy: StoredPolicy
@@ -27,8 +27,8 @@ package final class ResponseCache: Sendable {
         var sent: Int64
     }
 
-    /// Documents whose fields were renewed, of which a reader of the store may still find the old ones.
-    private let renewed = Mutex(RecentDocuments<Renewal>())
+    /// Documents whose fields were freshened, of which a reader of the store may still find the old ones.
+    private let freshened = Mutex(RecentDocuments<FreshenedFields>())
     /// Answers whose commit is still to come: what the disk has in their place is older.
     let commits = PendingCommits()
     /// Writes that could not be stored: what the disk has of their upstreams may be older.
@@ -78,8 +78,8 @@ package final class ResponseCache: Sendable {
                 store.remove(document.id)
                 continue
             }
-            if let renewal = renewed.withLock({ $0[document.id] }) {
-                (response.fields, response.policy) = (StoredHead.decode(renewal.head), renewal.policy)
+            if let fresh = freshened.withLock({ $0[document.id] }) {
+                (response.fields, response.policy) = (StoredHead.decode(fresh.head), fresh.policy)
             }
             response.policy = response.policy.aged(at: now, knownSince: store.clock.agesKnownSince / 1_000_000)
             if unsettled.mayBeNewer(than: document.start, of: request.upstream.storeKey) {
@@ -87,7 +87,7 @@ package final class ResponseCache: Sendable {
                 guard response.form != .composed else { continue }
                 response.form = .outdated
             }
-            var ready = ReadyResponse(response, digest: request.digest, upstream: request.upstream, base: request.base)
+            var ready = ReadyResponse(response, for: request)
             noteDoubts(of: ready)
             if let newer = kept(insteadOf: ready) {
                 ready = newer
@@ -167,7 +167,7 @@ package final class ResponseCache: Sendable {
         store.remove(document)
     }
 
-    /// Puts a response that a 304 has renewed in the place of the one that was asked about.
+    /// Puts a response that a 304 has freshened in the place of the one that was asked about.
     ///
     /// What was kept since the request was sent is newer, also where memory has let go of it already: then this one is not
     /// put into memory, and the store says what it is.
@@ -175,16 +175,16 @@ package final class ResponseCache: Sendable {
     /// - Parameters:
     ///   - sent: when the request that the 304 answers was sent, on the store's clock.
     ///   - isLatest: whether nothing has been kept under the cache key since.
-    func renew(_ stored: ReadyResponse, with ready: ReadyResponse, sent: Int64, isLatest: Bool) {
+    func freshen(_ stored: ReadyResponse, with ready: ReadyResponse, sent: Int64, isLatest: Bool) {
         let document = ready.document.load(ordering: .relaxed)
-        // Until the commit of what it renews, nobody knows whose changes it would have to follow.
+        // Until the commit of what it freshens, nobody knows whose changes it would have to follow.
         guard document != .zero else { return }
         ready.asOf.store(stored.asOf.load(ordering: .relaxed), ordering: .relaxed)
         memory.register(ready, under: ready.response.objects)
         // Dirty in the meantime: so is its successor.
         if !isStillClean(stored) { ready.residence.isDirty.store(true, ordering: .relaxed) }
         let (head, policy) = (StoredHead.encode(ready.upstream.storable(ready.response.fields)), ready.response.policy)
-        renewed.withLock { $0.insert(Renewal(head: head, policy: policy, sent: sent), of: document) }
+        freshened.withLock { $0.insert(FreshenedFields(head: head, policy: policy, sent: sent), of: document) }
         let digest = ready.residence.digest
         let isResident = memory.responses(at: digest)?.contains { $0.stored?.document == document } == true
         if !commits.contains(digest, besides: document), !isDropped(document),
@@ -208,7 +208,7 @@ package final class ResponseCache: Sendable {
                 )
                 if outcome != .freshened {
                     // It was replaced, or what had come before the 304 was committed after it: the 304 does not count.
-                    renewed.withLock { $0.remove(document) { $0.sent == sent } }
+                    freshened.withLock { $0.remove(document) { $0.sent == sent } }
                     ready.residence.isDirty.store(true, ordering: .relaxed)
                     memory.remove(ready, at: digest)
                 }
@@ -231,20 +231,16 @@ extension ResponseCache {
     package func absence(of request: ProxyRequest) async -> CacheStatus.Forward {
         if memory.responses(at: request.digest)?.contains(where: { $0.key == request.key }) == true { return .varyMiss }
         guard store.mayHave(request.digest) else { return .uriMiss }
-        let sighting = Sighting()
+        let isFound = Locked(false)
         do {
             _ = try await store.documents(at: request.key) { _ in
-                sighting.isMade.store(true, ordering: .relaxed)
+                isFound.value = true
                 return false
             }
         } catch {
             return .miss
         }
-        return sighting.isMade.load(ordering: .relaxed) ? .varyMiss : .uriMiss
-    }
-
-    private final class Sighting: Sendable {
-        let isMade = Atomic(false)
+        return isFound.value ? .varyMiss : .uriMiss
     }
 }
 
@@ -350,5 +346,17 @@ final class OpenDoubts: Sendable {
         inquiries.withLock { inquiries in
             if !inquiries.isEmpty { inquiries[digest] = nil }
         }
+    }
+}
+
+/// What a closure on another thread finds out, on its way back.
+final class Locked<Value: Sendable>: Sendable {
+    private let state: Mutex<Value>
+
+    init(_ value: Value) { state = Mutex(value) }
+
+    var value: Value {
+        get { state.withLock { $0 } }
+        set { state.withLock { $0 = newValue } }
     }
 }

@@ -1,4 +1,5 @@
 import CachePolicy
+import Glibc
 import HTTPSemantics
 package import HTTPServer
 
@@ -160,15 +161,19 @@ struct ByteRanges {
         }
     }
 
-    /// Whether a text occurs in a part; by its first byte first, since bodies are large.
+    /// Whether a text that is not empty occurs in a body, or a part of one; by its first byte first, since bodies are large.
     static func occurs(_ text: [UInt8], in bytes: ArraySlice<UInt8>) -> Bool {
-        guard let first = text.first else { return true }
-        return bytes.withUnsafeBufferPointer { bytes in
-            guard bytes.count >= text.count else { return false }
-            for start in 0...(bytes.count - text.count) where bytes[start] == first {
-                if text.indices.allSatisfy({ bytes[start + $0] == text[$0] }) { return true }
+        bytes.withUnsafeBytes { bytes in
+            text.withUnsafeBytes { wanted in
+                guard var place = bytes.baseAddress, let start = wanted.baseAddress else { return false }
+                let end = place + bytes.count
+                while end - place >= wanted.count {
+                    guard let found = memchr(place, Int32(wanted[0]), end - place - wanted.count + 1) else { break }
+                    if memcmp(found, start, wanted.count) == 0 { return true }
+                    place = UnsafeRawPointer(found) + 1
+                }
+                return false
             }
-            return false
         }
     }
 }

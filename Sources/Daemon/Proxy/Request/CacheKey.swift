@@ -19,7 +19,7 @@ package struct CacheKeyParts: Sendable {
 
 extension CacheKeyParts {
     /// Throws where the request brings a credential of its own to an upstream that has one.
-    init(_ target: TargetNormaliser.Target, _ fields: Fields, _ upstream: ProxiedUpstream) throws(RequestRefusal) {
+    init(_ target: TargetNormaliser.Target, _ fields: Fields, _ upstream: ProxiedUpstream) throws(ProblemDocument) {
         guard let url = String(validating: upstream.keyURL(of: target), as: UTF8.self) else { throw .notUTF8 }
         self.url = url
         // What `Connection` names does not go upstream, and selects nothing there (RFC 9110 §7.6.1).
@@ -32,7 +32,7 @@ extension CacheKeyParts {
             return
         }
         guard !fields.lines.contains(where: { $0.isNamed(credential.header.lowercased()) }) else {
-            throw RequestRefusal(problem: .credentialRefused(upstream: upstream.name))
+            throw .credentialRefused(upstream: upstream.name)
         }
         // What the credential shows belongs to it, whoever asks.
         credentials = Array("credential:".utf8) + credential.value.bytes + [0] + (own ?? [])
@@ -127,7 +127,7 @@ struct CacheKeyBuilder {
 
     /// A digest of the credentials that is good within this process; nil for an anonymous request.
     func credentialsDigest(_ upstream: ProxiedUpstream, _ hasher: KeyHasher) -> Digest128? {
-        credentials.isEmpty ? nil : Principals.quickDigest(credentials, upstream, hasher)
+        credentials.isEmpty ? nil : PrincipalResolver.quickDigest(credentials, upstream, hasher)
     }
 
     /// The digest of the fields that are neither in the key nor known to be harmless; nil for none.
@@ -200,7 +200,7 @@ struct CacheKeyBuilder {
             context.removeAll(keepingCapacity: true)
             return
         }
-        let digest = Principals.quickDigest(contextLines, upstream, hasher)
+        let digest = PrincipalResolver.quickDigest(contextLines, upstream, hasher)
         if let known = contexts[digest] {
             context = known
             return

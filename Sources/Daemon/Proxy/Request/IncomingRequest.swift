@@ -25,7 +25,7 @@ package struct IncomingRequest: Sendable {
 extension IncomingRequest {
     /// Reads a request that is not for the hit path; throws what it is to be answered instead.
     package init(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, quickDigest: Digest128?)
-        throws(RequestRefusal)
+        throws(ProblemDocument)
     {
         self.upstream = upstream
         self.quickDigest = quickDigest
@@ -35,7 +35,7 @@ extension IncomingRequest {
         do {
             normalised = try upstream.normaliser.normalise(path: Array(request.path), query: query)
         } catch {
-            throw RequestRefusal(problem: .badTarget(error.message))
+            throw .badTarget(error.message)
         }
         guard let target = String(validating: normalised.upstream, as: UTF8.self) else { throw .notUTF8 }
         self.target = target
@@ -47,9 +47,9 @@ extension IncomingRequest {
         if live != nil { fields = LiveMode.plain(fields) }
         // `Guard` knows the usual spellings.
         if let field = fields.lines.first(where: UpstreamFields.overridesMethod) {
-            throw RequestRefusal(problem: .guarded(.methodOverride(String(decoding: field.name, as: UTF8.self))))
+            throw .guarded(.methodOverride(String(decoding: field.name, as: UTF8.self)))
         }
-        guard !Via.isLoop(fields) else { throw RequestRefusal(problem: .loop) }
+        guard !Via.isLoop(fields) else { throw .loop }
         parts = try CacheKeyParts(normalised, fields, upstream)
         let view = try Self.view(fields)
         // What the upstream sends is the mapped view then, to be served as it came.
@@ -57,23 +57,12 @@ extension IncomingRequest {
         base = ClientAuthority(authority: request.authority.map { String(decoding: $0, as: UTF8.self) } ?? "localhost")
     }
 
-    private static func view(_ fields: Fields) throws(RequestRefusal) -> View {
+    private static func view(_ fields: Fields) throws(ProblemDocument) -> View {
         switch fields.text("larder-view") {
         case nil, "wire": return .wire
         case "raw": return .raw
         case "mapped": return .mapped
-        case let other?: throw RequestRefusal(problem: .badView(other))
+        case let other?: throw .badView(other)
         }
-    }
-}
-
-/// Why a request is not even looked up: what it is answered instead.
-package struct RequestRefusal: Error {
-    package let problem: ProblemDocument
-}
-
-extension RequestRefusal {
-    static var notUTF8: RequestRefusal {
-        RequestRefusal(problem: .badTarget("It is not UTF-8; write such bytes as percent-escapes."))
     }
 }

@@ -124,25 +124,31 @@ package final class ProxiedUpstream: Sendable {
         return policy
     }
 
-    /// What a response holds, and how far it may be believed.
+    /// What the routes say of the body of a response to a request; nil where they say nothing.
+    func bodyMatch(_ request: ProxyRequest, status: Int, fields: Fields) -> CompiledUpstream.BodyMatch? {
+        bodyMatch(request.message.method, request.route, url: request.target, status: status, fields: fields)
+    }
+
+    /// What the routes say of a response's body.
     ///
-    /// - Parameter method: of the request whose response it counts as; nil for the request's own.
-    func reading(_ request: ProxyRequest, method: String? = nil, status: Int, fields: Fields) -> BodyMapping {
-        let subject = RouteSubject(
-            method: method ?? request.message.method,
-            path: request.route,
-            query: Self.query(ofURL: request.target),
-            status: status,
-            contentType: Self.mediaType(fields)
-        )
-        guard let match = rules.body(subject) else {
-            return BodyMapping(rule: nil, kind: .detail, bound: [:], captures: [:])
-        }
-        return BodyMapping(
-            rule: match.rule,
-            kind: match.rule.isList ? .list : .detail,
-            bound: match.bound,
-            captures: match.captures
+    /// - Parameters:
+    ///   - route: the path that routes are matched against.
+    ///   - url: path and query.
+    func bodyMatch(
+        _ method: String,
+        _ route: String,
+        url: String,
+        status: Int,
+        fields: Fields
+    ) -> CompiledUpstream.BodyMatch? {
+        rules.body(
+            RouteSubject(
+                method: method,
+                path: route,
+                query: Self.query(ofURL: url),
+                status: status,
+                contentType: Self.mediaType(fields)
+            )
         )
     }
 
@@ -150,18 +156,11 @@ package final class ProxiedUpstream: Sendable {
     ///
     /// - Parameter known: what is shown in the place of bare identities.
     func mapped(_ response: CachedResponse, body: [UInt8], known: [ObjectName: [UInt8]]) -> MappedBody? {
-        guard response.status != 206, isJSON(response.fields) else { return nil }
-        let subject = RouteSubject(
-            method: "GET",
-            path: route(ofURL: response.key.url),
-            query: Self.query(ofURL: response.key.url),
-            status: response.status,
-            contentType: Self.mediaType(response.fields)
-        )
-        guard let match = rules.body(subject) else { return nil }
-        let reading = BodyMapping(rule: match.rule, kind: .detail, bound: match.bound, captures: match.captures)
-        let context = reading.surroundings(url: response.key.url, fields: response.fields)
-        let mapped = mapper.map(body, as: match.rule, in: context, known: known)
+        let (url, fields) = (response.key.url, response.fields)
+        guard response.status != 206, isJSON(fields),
+            let match = bodyMatch("GET", route(ofURL: url), url: url, status: response.status, fields: fields)
+        else { return nil }
+        let mapped = mapper.map(body, as: match.rule, in: match.context(url: url, fields: fields), known: known)
         return mapped.isMapped ? mapped : nil
     }
 
@@ -253,23 +252,17 @@ package final class ProxiedUpstream: Sendable {
     }
 }
 
-/// What a route says of a body: how it is taken apart, and how far it may be believed.
-struct BodyMapping: Sendable {
-    var rule: BodyRule?
-    var kind: Observation.Kind
-    /// Captures of the path that are bound to keys of the object.
-    var bound: [String: String]
-    /// All captures of the path.
-    var captures: [String: String] = [:]
+extension CompiledUpstream.BodyMatch {
+    /// How far the response may be believed: a list says nothing of what it leaves out.
+    var kind: Observation.Kind { rule.isList ? .list : .detail }
 
-    /// What surrounds a body that is read so.
-    func surroundings(url: String, fields: Fields) -> MappingContext {
-        guard rule != nil else { return .none }
+    /// What surrounds the body: identities and properties may be made of it.
+    func context(url: String, fields: Fields) -> MappingContext {
         var values: [String: String] = [:]
         for line in fields.lines {
-            let name = String(decoding: line.name, as: UTF8.self).lowercased()
+            let name = line.lowercasedName
             // Of several lines the first counts; no field that an identity is made of comes twice.
-            if values[name] == nil { values[name] = String(decoding: line.value, as: UTF8.self) }
+            if values[name] == nil { values[name] = line.text }
         }
         return MappingContext(url: url, captures: captures, bound: bound, fields: values)
     }

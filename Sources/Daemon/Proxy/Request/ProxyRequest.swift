@@ -172,15 +172,15 @@ extension ProxyRequest {
         let isRanged = fields.contains("range")
         // A range is one of the bytes as they are sent: in a coding they would be others than those that are stored.
         if isRanged { fields.append("Accept-Encoding", "identity") }
-        var asked = UpstreamRequest(
+        var sent = UpstreamRequest(
             method: message.method,
             url: upstream.url(of: target),
             fields: fields,
             body: message.body,
             decodes: !isRanged
         )
-        asked.client = UpstreamSlots.Client(principal: key.principal.rawValue, host: message.peer)
-        return asked
+        sent.client = UpstreamSlots.Client(principal: key.principal.rawValue, host: message.peer)
+        return sent
     }
 }
 
@@ -327,7 +327,7 @@ extension ProxyRequest {
     /// Where a model says what a JSON response is made of, a part could show an object otherwise than it is known by now, and
     /// cannot be recomposed. There parts only save bytes of the whole.
     func mayBeServed(parts: ReadyResponse) -> Bool {
-        !parts.isJSON || upstream.reading(self, status: 200, fields: parts.response.fields).rule == nil
+        !parts.isJSON || upstream.bodyMatch(self, status: 200, fields: parts.response.fields) == nil
     }
 }
 

@@ -1,4 +1,3 @@
-import Glibc
 import HTTPSemantics
 import HTTPServer
 import Settings
@@ -10,7 +9,7 @@ extension ProxyRequest {
         let secrets = secrets
         guard !secrets.isEmpty else { return false }
         let texts = [body] + upstream.storable(fields).lines.map(\.value)
-        return secrets.contains { secret in texts.contains { Self.contains($0, secret) } }
+        return secrets.contains { secret in texts.contains { ByteRanges.occurs(secret, in: $0[...]) } }
     }
 
     /// Shorter ones are not looked for: they would be found by chance.
@@ -68,20 +67,5 @@ extension ProxyRequest {
             }
         }
         return bytes
-    }
-
-    private static func contains(_ text: [UInt8], _ secret: [UInt8]) -> Bool {
-        text.withUnsafeBytes { text in
-            secret.withUnsafeBytes { secret in
-                guard var place = text.baseAddress, let wanted = secret.baseAddress else { return false }
-                let end = place + text.count
-                while end - place >= secret.count {
-                    guard let found = memchr(place, Int32(secret[0]), end - place - secret.count + 1) else { break }
-                    if memcmp(found, wanted, secret.count) == 0 { return true }
-                    place = UnsafeRawPointer(found) + 1
-                }
-                return false
-            }
-        }
     }
 }

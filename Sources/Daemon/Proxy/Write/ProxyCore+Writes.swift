@@ -42,9 +42,8 @@ extension ProxyCore {
         let isAlone = await settle(outcome, of: request, suspect: suspect, since: start)
         // Unless another write invalidated the target meanwhile, which may have been the later one.
         if isAlone,
-            let posted = PostedResponse(
-                outcome,
-                of: request,
+            let posted = outcome.representation(
+                ofTargetOf: request,
                 requestTime: requestTime,
                 responseTime: responseTime,
                 wall: wall
@@ -79,7 +78,7 @@ extension ProxyCore {
         let isAlone = fetches.invalidations.change(since: token, for: request) != .invalidated
         // Once more: what was read from disk before the commit may have come back meanwhile.
         invalidate(Invalidation(paths, matching: write.patterns, of: upstream), at: cache.now)
-        liveDocuments.settled()
+        liveDocuments.invalidationsCommitted()
         return isAlone
     }
 
@@ -94,7 +93,7 @@ extension ProxyCore {
             log.log(level: error.logLevel, "an invalidation could not be stored", metadata: ["error": "\(error)"])
         }
         invalidate(invalidation, at: cache.now)
-        liveDocuments.settled()
+        liveDocuments.invalidationsCommitted()
     }
 
     /// Makes everything outdated that an invalidation covers, wherever it is or comes from.
@@ -107,7 +106,7 @@ extension ProxyCore {
         if !patterns.isEmpty {
             cache.memory.remove(upstream: upstream) { path in patterns.contains { $0.matches(url: path) } }
         }
-        liveDocuments.forget(invalidation)
+        liveDocuments.invalidate(invalidation)
     }
 }
 
@@ -153,7 +152,7 @@ extension ProxyCore {
         }
         cache.unsettled.end(number)
         fetches.release(write.observation?.body.count ?? 0)
-        liveDocuments.settled()
+        liveDocuments.invalidationsCommitted()
         log.notice(
             "what a write changed is stored now",
             metadata: ["upstream": "\(upstream.name)", "path": "\(write.path)"]

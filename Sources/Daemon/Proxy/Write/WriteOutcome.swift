@@ -83,8 +83,9 @@ struct WriteOutcome: Sendable {
         guard request.upstream.isJSON(head.fields), request.mayBeTold(head.fields), !isForAgreeing(head, request),
             !request.isRepeated(in: body)
         else { return nil }
-        let reading = request.upstream.reading(request, status: head.status, fields: head.fields)
-        return reading.rule.map { ($0, body, reading.surroundings(url: request.key.url, fields: head.fields)) }
+        return request.upstream.bodyMatch(request, status: head.status, fields: head.fields).map { match in
+            (match.rule, body, match.context(url: request.key.url, fields: head.fields))
+        }
     }
 
     /// Whether the response is for requests alone that agree in `OtherFields` which this one has: then no other's may show
@@ -97,11 +98,11 @@ struct WriteOutcome: Sendable {
 
     /// The mapped view of the response; nil where no route maps it.
     func mapped(for request: ProxyRequest) -> MappedBody? {
-        guard let head, let body else { return nil }
-        let reading = request.upstream.reading(request, status: head.status, fields: head.fields)
-        guard let rule = reading.rule else { return nil }
-        let context = reading.surroundings(url: request.key.url, fields: head.fields)
-        let mapped = request.upstream.mapper.map(body, as: rule, in: context)
+        guard let head, let body,
+            let match = request.upstream.bodyMatch(request, status: head.status, fields: head.fields)
+        else { return nil }
+        let context = match.context(url: request.key.url, fields: head.fields)
+        let mapped = request.upstream.mapper.map(body, as: match.rule, in: context)
         return mapped.isMapped ? mapped : nil
     }
 }
@@ -159,21 +160,25 @@ extension WriteOutcome {
     }
 }
 
-/// The response to a POST that is the new representation of its target (RFC 9110 §9.3.3): with explicit freshness and a
-/// `Content-Location` that equals the target URI, it answers later requests for it.
-struct PostedResponse {
-    let response: CachedResponse
-
+extension WriteOutcome {
+    /// The response to a POST that is the new representation of its target (RFC 9110 §9.3.3); nil for all others.
+    ///
+    /// It has explicit freshness and a `Content-Location` that equals the target URI, and answers later requests for it.
+    ///
     /// - Parameters:
     ///   - requestTime: when the request was sent, and `responseTime` when its response had come, in seconds of the store's
     ///     clock.
     ///   - wall: the latter in seconds of the wall clock.
-    init?(_ outcome: WriteOutcome, of request: ProxyRequest, requestTime: Int64, responseTime: Int64, wall: Int64) {
+    func representation(
+        ofTargetOf request: ProxyRequest,
+        requestTime: Int64,
+        responseTime: Int64,
+        wall: Int64
+    ) -> CachedResponse? {
         // Other statuses describe the action; a later GET would not get them.
-        guard request.message.method == "POST", outcome.error == nil, let head = outcome.head, head.status == 200,
-            let body = outcome.body, !head.isEventStream, !head.isGarbled, Self.isOfTarget(head.fields, request)
+        guard request.message.method == "POST", error == nil, let head, head.status == 200,
+            let body, !head.isEventStream, !head.isGarbled, Self.isOfTarget(head.fields, request)
         else { return nil }
-        let route = request.overrides
         let policy = request.policy(
             status: head.status,
             fields: head.fields,
@@ -182,23 +187,24 @@ struct PostedResponse {
             wall: wall
         )
         guard policy.storability == .yes,
-            let selection = request.upstream.selection(policy, route: route, request: request.message.fields)
+            let selection = request.upstream.selection(
+                policy,
+                route: request.overrides,
+                request: request.message.fields
+            )
         else { return nil }
         let fields = StoredFields.storable(
             head.fields,
             leavingOut: policy.fieldsNotStored + policy.fieldsNotReused,
             replaysCookies: request.upstream.settings.cookies == .replay
         )
-        response = CachedResponse(
+        return CachedResponse(
             key: request.key,
-            document: nil,
             status: head.status,
             fields: StoredFields.dated(fields, at: wall),
             body: body,
             policy: policy.stored,
-            selection: selection,
-            form: .received,
-            objects: []
+            selection: selection
         )
     }
 

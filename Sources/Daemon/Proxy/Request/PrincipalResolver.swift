@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// Any thread. Credentials themselves are kept nowhere: what is remembered is a keyed digest of them, in memory the
 /// process's own, in the store that of the principal key (law 4).
-package final class Principals: Sendable {
+package final class PrincipalResolver: Sendable {
     private let key: PrincipalKey
     private let store: ObjectStore
     /// Digests fields that may hold a credential which nobody recognised: its secret is not in the store.
@@ -98,7 +98,7 @@ package final class Principals: Sendable {
     }
 }
 
-extension Principals: ChangeListener {
+extension PrincipalResolver: ChangeListener {
     package func objectsChanged(_ objects: [ObjectID]) {}
 
     package func documentsRemoved(_ keys: [Digest128]) {}
