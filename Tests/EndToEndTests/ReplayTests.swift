@@ -193,6 +193,30 @@ import Testing
         #expect(try Larder.replaying(recording.path).get("/list").text == "[41, 42]\r\n")
     }
 
+    @Test func `bodies in any charset, with any line ends, empty and very large ones replay byte for byte`() throws {
+        let bodies: [(path: String, type: String, bytes: [UInt8])] = [
+            ("/latin1", "text/plain; charset=iso-8859-1", [0xE9, 0x20, 0xFC]),
+            ("/utf16", "application/json; charset=utf-16", [0xFF, 0xFE, 0x7B, 0, 0x7D, 0]),
+            ("/lines", "text/plain", Array("a\r\nb\nc\r".utf8)),
+            ("/zeros", "application/octet-stream", [0, 0, 0]),
+            ("/empty", "text/plain", []),
+            ("/large", "application/octet-stream", (0..<(32 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 7) }),
+        ]
+        let origin = try Origin { request in
+            guard let body = bodies.first(where: { $0.path == request.path }) else { return .empty(404) }
+            return .body(body.bytes, ["Content-Type": body.type])
+        }
+        let recording = RecordedFolder()
+        try recording.record(origin) { (larder: Larder) throws -> Void in
+            for body in bodies { #expect(try larder.get(body.path).body == body.bytes, "\(body.path)") }
+        }
+        let replay = try Larder.replaying(recording.path)
+        for body in bodies {
+            let response = try replay.get(body.path)
+            #expect(response.body == body.bytes && response["Content-Type"] == body.type, "\(body.path)")
+        }
+    }
+
     @Test func `with the clock of now dates are shifted`() throws {
         let origin = try Origin { _ in
             .json("{}", ["Date": "Mon, 05 Jan 2026 10:00:00 GMT", "Expires": "Mon, 05 Jan 2026 11:00:00 GMT"])

@@ -87,6 +87,10 @@ import Testing
         (line("x"), "exchanges.jsonl:2: target: \"x\" is no path; write it as \"/users?page=2\""),
         (line().replacing("GET", with: "G T"), "exchanges.jsonl:2: method: \"G T\" is no method; write it as \"GET\""),
         (
+            line().replacing("[]", with: #"["A: b\r\nSet-Cookie: c"]"#),
+            #"exchanges.jsonl:2: fields: "A: b\r\nSet-Cookie: c" is no field line; write each line as a string of its own"#
+        ),
+        (
             line(body: "bodies/../recording.yaml"),
             "exchanges.jsonl:2: \"bodies/../recording.yaml\" is no body of this recording; bodies are named bodies/NAME, with letters, digits, \".\", \"-\" and \"_\""
         ),
@@ -111,6 +115,49 @@ import Testing
         let folder = try Self.folder(Self.line() + "\n" + line + "\n" + Self.line() + "\n", bodies: ["1.json": "{}"])
         symlink("/etc/passwd", folder.file("bodies/link.json"))
         #expect(Self.failure(folder) == message)
+    }
+
+    @Test func `bodies are neither read nor written through a link to another folder`() throws {
+        let elsewhere = TemporaryFolder()
+        try elsewhere.write("secret", to: "1.json")
+        let folder = TemporaryFolder()
+        try folder.write(Self.manifest, to: "recording.yaml")
+        try folder.write(Self.line(body: "bodies/1.json") + "\n", to: "exchanges.jsonl")
+        symlink(elsewhere.path, folder.file("bodies"))
+        let message = "bodies: this is no folder, and bodies are read from no other place; put the folder itself there"
+        #expect(Self.failure(folder) == message)
+        #expect(throws: RecordingError.self) {
+            try RecordingWriter(RecordingFolder(folder.path), config: "", recorded: 0)
+        }
+        #expect(elsewhere.names == ["1.json"])
+    }
+
+    @Test func `what a line spells in an unusual way is read as the decoder reads it`() throws {
+        let odd =
+            #"{"upstream":"api","credential":null,"request":{"method":"G\u0045T","target":"\/x","fields":null},"#
+            + #""more":[1,{"a":2}],"response":{"status":200.0,"fields":["A: \u00e9"],"body":null}}"#
+        #expect(RecordedExchange(line: Array(odd.utf8)) == nil)
+        let folder = try Self.folder(odd + "\n" + Self.line("/\u{1F600}") + "\n")
+        let read = try Recording(RecordingFolder(folder.path)).exchanges
+        #expect(read[0] == (try JSONDecoder().decode(RecordedExchange.self, from: Data(odd.utf8))))
+        #expect(read[0].request.method == "GET" && read[0].response.fields == ["A: é"])
+        #expect(read[1].request.target == "/\u{1F600}")
+    }
+
+    @Test func `a line as it is written is read without the decoder`() throws {
+        let exchange = RecordedExchange(
+            upstream: "api",
+            credential: 2,
+            time: "2026-01-05T10:00:00.000Z",
+            request: .init(method: "GET", target: "/a?b=\"c\"", fields: ["Accept: \\é"], body: "bodies/1.json"),
+            response: .init(status: 404, fields: ["A: b", "C: "], body: "bodies/2.json")
+        )
+        #expect(RecordedExchange(line: exchange.line) == exchange)
+        var bare = exchange
+        (bare.credential, bare.time, bare.request.fields, bare.request.body, bare.response.body) = (
+            nil, nil, nil, nil, nil
+        )
+        #expect(RecordedExchange(line: bare.line) == bare)
     }
 
     @Test func `two lines may share a body`() throws {

@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import HTTPSemantics
 import Synchronization
 
 /// A recording as it was read: an ordered list of exchanges, whose bodies stay in their files.
@@ -15,6 +16,7 @@ package struct Recording: Sendable {
     package init(_ folder: RecordingFolder) throws(RecordingError) {
         self.folder = folder
         manifest = try RecordingManifest.read(folder)
+        if let complaint = folder.complaintAboutBodies { throw RecordingError(folder.bodies, complaint) }
         let bytes = access(folder.exchanges, F_OK) == 0 ? try folder.read(folder.exchanges, limit: 4 << 30) : []
         let lines = ExchangeLines(bytes)
         notices =
@@ -29,6 +31,11 @@ package struct Recording: Sendable {
         }
         if !exchange.request.target.hasPrefix("/") || exchange.request.target.utf8.contains(where: { $0 <= 0x20 }) {
             return "target: \"\(exchange.request.target)\" is no path; write it as \"/users?page=2\""
+        }
+        // JSON can spell what no message can have.
+        let fields = (exchange.request.fields ?? []) + exchange.response.fields
+        if let field = fields.first(where: { $0.utf8.contains { $0 == 0x0D || $0 == 0x0A || $0 == 0 } }) {
+            return "fields: \"\(field.printable)\" is no field line; write each line as a string of its own"
         }
         let isToken = exchange.request.method.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 == 0x2D || $0 == 0x5F }
         if exchange.request.method.isEmpty || !isToken {

@@ -92,6 +92,13 @@ package struct RecordingFolder: Sendable {
         return nil
     }
 
+    /// Why bodies cannot be where they belong; nil where they can, or where there are none.
+    var complaintAboutBodies: String? {
+        var status = stat()
+        guard lstat(bodies, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else { return nil }
+        return "this is no folder, and bodies are read from no other place; put the folder itself there"
+    }
+
     private static func isName(_ name: String) -> Bool {
         !name.isEmpty && !name.hasPrefix(".")
             && name.utf8.allSatisfy {
@@ -110,6 +117,7 @@ package struct RecordingFolder: Sendable {
             if folder.isEmpty || mkdir(folder, 0o700) == 0 || errno == EEXIST { continue }
             throw RecordingError(folder, "the folder cannot be made: \(Self.reason(errno))")
         }
+        if let complaint = complaintAboutBodies { throw RecordingError(bodies, complaint) }
         // Bodies are bytes: no tool may turn their line ends.
         if access("\(path)/.gitattributes", F_OK) != 0 {
             try write(Array("bodies/* -text\n".utf8), to: "\(path)/.gitattributes")

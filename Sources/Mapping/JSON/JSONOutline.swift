@@ -37,16 +37,16 @@ public struct JSONOutline: Sendable {
         fileprivate let index: JSONIndex
         fileprivate let node: Int
 
-        /// The members of an object by name, the last of each; nil for any other value, and for names that are not Unicode.
+        /// The members of an object by name; nil for any other value, and where a name is repeated or not Unicode.
         public var members: [String: Node]? {
             guard index.kind(node) == .object else { return nil }
             var members: [String: Node] = [:]
-            var isUnicode = true
+            var count = 0
             index.forEachMember(of: node) { name, value in
-                guard let name = index.name(name) else { return isUnicode = false }
-                members[name] = Node(index: index, node: value)
+                count += 1
+                if let name = index.name(name) { members[name] = Node(index: index, node: value) }
             }
-            return isUnicode ? members : nil
+            return members.count == count ? members : nil
         }
 
         /// The elements of a list; nil for any other value.

@@ -172,10 +172,12 @@ enum StoreLoading {
     /// Returns what was removed.
     static func settle(_ path: String, for core: StoreCore, withoutPrivate: Bool) async throws(StoreError) -> StoreCount
     {
+        var status = stat()
+        let size = stat(path, &status) == 0 ? Int64(status.st_size) : 0
         var configuration = StoreConfiguration(
             path: path,
             // No limit: the copy must not evict anything.
-            maximumFileBytes: core.budget.maximum * 2,
+            maximumFileBytes: max(core.budget.maximum, size) * 2,
             models: core.models.mapValues(\.models)
         )
         configuration.changes = 0
