@@ -181,17 +181,17 @@ struct RouteTableTests {
         ("", "it is empty; write \"/\" for the root itself or \"**\" for every path"),
         ("a/**/b", "\"**\" must be the last component; nothing after it would be looked at"),
         ("a//b", "it has two slashes in a row, and an empty component matches nothing"),
-        ("a?b=c", "a pattern speaks of the path only; leave out what follows \"?\""),
+        ("a?b=c", "a pattern matches the path only; leave out what follows \"?\""),
         ("{a}/{a}", "it captures \"a\" twice; give each capture its own name"),
-        ("a*", "\"a*\" mixes \"*\" with other text; a wildcard or capture stands alone between slashes"),
+        ("a*", "\"a*\" mixes \"*\" with other text; a wildcard or capture must be alone between slashes"),
         (
             "x/{a}.json",
-            "\"{a}.json\" mixes \"{\" with other text; a wildcard or capture stands alone between slashes"
+            "\"{a}.json\" mixes \"{\" with other text; a wildcard or capture must be alone between slashes"
         ),
         ("{a-b}", "\"{a-b}\" is not a capture; write {name} or {name:#}, the name being letters, digits and \"_\""),
         (
             "{a:id}",
-            "\"{a:id}\" is not a capture; after the colon only \"#\" (digits) may stand; write {a:#} for digits, {a} for anything"
+            "\"{a:id}\" is not a capture; after the colon only \"#\" (digits) is allowed; write {a:#} for digits, {a} for anything"
         ),
         ("a/b c", "it has a blank; in a path that is %20"),
         ("a/%ff", "\"%ff\" is not valid percent-encoded UTF-8"),

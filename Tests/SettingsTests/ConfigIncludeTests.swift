@@ -215,8 +215,8 @@ struct ConfigIncludeTests {
             "main.yaml:1:10: error: \"main.yaml\" includes itself: main.yaml → main.yaml; take one of these out"
         ),
         (["main.yaml": "include: a.yaml", "a.yaml": "x: 1\ny: {"], "a.yaml:3:1: error: this is not YAML"),
-        (["main.yaml": "include: a.yaml", "a.yaml": "[1]"], "a.yaml:1:1: error: a list stands here; write keys"),
-        (["main.yaml": "include: { a: b }"], "main.yaml:1:10: error: include: a mapping stands here; write a file"),
+        (["main.yaml": "include: a.yaml", "a.yaml": "[1]"], "a.yaml:1:1: error: a list was found here; write keys"),
+        (["main.yaml": "include: { a: b }"], "main.yaml:1:10: error: include: a mapping was found here; write a file"),
         (["main.yaml": "include: gone"], "main.yaml:1:10: error: there is no preset \"gone\" in "),
         (
             ["main.yaml": "include: \"a/${X}.yaml\""],
@@ -237,7 +237,7 @@ struct ConfigIncludeTests {
         ])
         let starts = [
             "main.yaml:1:11: error: \"gone.yaml\" cannot be included", "main.yaml:2:1: error: unknown key \"bogus\"",
-            "main.yaml:3:25: error: models.User.keys: a mapping stands here",
+            "main.yaml:3:25: error: models.User.keys: a mapping was found here",
             "broken.yaml:2:1: error: this is not YAML",
             "fine.yaml:1:15: error: log.level: \"loud\"", "fine.yaml:3:13: error: path \"a/**/b\"",
             "fine.yaml:4:7: error: routes.2: unknown key \"pth\"",
@@ -251,7 +251,7 @@ struct ConfigIncludeTests {
     @Test func `an emptied section of the file's top is a slip, not a removal`() throws {
         let folder = try Folder(["main.yaml": "include: base.yaml\nmodels:\n", "base.yaml": base])
         #expect(
-            folder.complaints().first?.hasPrefix("main.yaml:2:8: error: models: nothing stands here") == true,
+            folder.complaints().first?.hasPrefix("main.yaml:2:8: error: models: nothing was found here") == true,
             "\(folder.complaints())"
         )
     }

@@ -61,7 +61,7 @@ struct ConfigMistakesOfPartsTests {
         ),
         (
             "User: { identity: id, properties: { a: } }",
-            "2:50: models.User.properties.a: nothing stands here; write the member it is read from, or { from: …, as: …, model: … }"
+            "2:50: models.User.properties.a: nothing was found here; write the member it is read from, or { from: …, as: …, model: … }"
         ),
         (
             "User: { identity: id, properties: { a: { as: { enum: { } } } } }",
@@ -82,11 +82,11 @@ struct ConfigMistakesOfPartsTests {
         ("{ path: a, model: Usr }", "3:29: there is no model \"Usr\"; did you mean \"User\"?"),
         (
             #"{ path: a, model: "[User]" }"#,
-            "3:29: routes.1.model: the brackets of a list stand outside quotes; write model: [User]"
+            "3:29: routes.1.model: the brackets of a list go outside the quotes; write model: [User]"
         ),
         (
             "{ path: a, model: [User, User] }",
-            "3:29: routes.1.model: one model stands here, in brackets if the body is a list of its objects"
+            "3:29: routes.1.model: write one model, in brackets if the body is a list of its objects"
         ),
         (
             "{ path: a, method: get }",
@@ -144,7 +144,7 @@ struct ConfigMistakesOfPartsTests {
         ),
         (
             "{ path: a, method: POST, invalidates: ['b?x=1'] }",
-            "3:50: path \"b?x=1\": a pattern speaks of the path only; leave out what follows \"?\""
+            "3:50: path \"b?x=1\": a pattern matches the path only; leave out what follows \"?\""
         ),
         (
             "{ path: a, model: User, object: { id: y } }",
@@ -170,7 +170,7 @@ struct ConfigMistakesOfPartsTests {
     @Test func `a path that YAML takes for a comment is explained`() {
         #expect(
             complaints(one + "routes:\n  - path: #\n") == [
-                "3:10: routes.1.path: nothing stands here; write a path pattern in quotes; a \"#\" begins a comment, so quote a value that has one"
+                "3:10: routes.1.path: nothing was found here; write a path pattern in quotes; a \"#\" begins a comment, so quote a value that has one"
             ]
         )
     }

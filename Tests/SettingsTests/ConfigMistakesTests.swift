@@ -36,14 +36,14 @@ struct ConfigMistakesTests {
 
     @Test(arguments: [
         ("", "no upstream is named; add one, for example `upstreams: { github: { url: https://api.github.com } }`"),
-        ("- a", "1:1: a list stands here; write keys with values"),
+        ("- a", "1:1: a list was found here; write keys with values"),
         ("upstreams: {}", "1:12: upstreams: there is none; name one, with its url"),
-        ("upstreams:", "1:11: upstreams: nothing stands here; write names of upstreams, each with its keys"),
+        ("upstreams:", "1:11: upstreams: nothing was found here; write names of upstreams, each with its keys"),
         (
             "upstreams: { a: {} }",
             "1:17: upstreams.a: \"url\" is missing; add it, for example `url: https://api.github.com`"
         ),
-        (one + one, "2:1: \"upstreams\" stands twice among the same keys, first in line 1; keep one of them"),
+        (one + one, "2:1: \"upstreams\" occurs twice among the same keys, first in line 1; keep one of them"),
         (one + "connect: 5s", "2:1: unknown key \"connect\" here; it belongs under \"timeouts\""),
         (
             one + "admin: { address: '127.0.0.1:1', listen: '127.0.0.1:2' }",
@@ -55,9 +55,9 @@ struct ConfigMistakesTests {
             "2:8: log: unknown key \"colour\"; known here are level"
         ),
         (one + "? [a, b]\n: c\n", "2:3: a key is plain text, this is a list"),
-        (one + "workers: ~", "2:10: workers: nothing stands here; write a whole number from 1 to 64"),
+        (one + "workers: ~", "2:10: workers: nothing was found here; write a whole number from 1 to 64"),
         (one + "workers: 0", "2:10: workers: \"0\" is not a whole number from 1 to 64"),
-        (one + "workers: [1]", "2:10: workers: a list stands here; write a whole number from 1 to 64"),
+        (one + "workers: [1]", "2:10: workers: a list was found here; write a whole number from 1 to 64"),
         (one + "mode: offlne", "2:7: mode: \"offlne\" is not one of online, offline; did you mean \"offline\"?"),
         (
             one + "timeouts: { connect: 5 s }",

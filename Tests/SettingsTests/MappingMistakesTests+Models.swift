@@ -132,7 +132,7 @@ extension MappingMistakesTests {
             models: [User]
             """#,
             #"""
-            2:9: models: a list stands here; write names of models, each with its keys
+            2:9: models: a list was found here; write names of models, each with its keys
             """#
         ),
         Mistaken(
@@ -151,7 +151,7 @@ extension MappingMistakesTests {
             models: { User: { identity: id }, User: { identity: login } }
             """#,
             #"""
-            2:35: "User" stands twice among the same keys, first in line 2; keep one of them
+            2:35: "User" occurs twice among the same keys, first in line 2; keep one of them
             """#
         ),
         Mistaken(
@@ -170,7 +170,7 @@ extension MappingMistakesTests {
             """#,
             #"""
             5:21: models.User.identity_types: "lose" is not one of any, strict
-            7:15: models.User.modified: a list stands here; write the name of a member
+            7:15: models.User.modified: a list was found here; write the name of a member
             """#
         ),
         Mistaken(
@@ -207,8 +207,8 @@ extension MappingMistakesTests {
             models: { User: { identity: id, deleted_when: { all: [] } , cluster: [] } }
             """#,
             #"""
-            2:54: models.User.deleted_when: an empty list stands here; write a list of conditions such as [{ has: bot }, { has: bot_id }]
-            2:70: models.User.cluster: an empty list stands here; write a list such as [{ model: Organization, if: { has: members_url } }]
+            2:54: models.User.deleted_when: an empty list was found here; write a list of conditions such as [{ has: bot }, { has: bot_id }]
+            2:70: models.User.cluster: an empty list was found here; write a list such as [{ model: Organization, if: { has: members_url } }]
             """#
         ),
         Mistaken(

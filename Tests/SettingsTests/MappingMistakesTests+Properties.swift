@@ -55,7 +55,7 @@ extension MappingMistakesTests {
             models: { User: { identity: nothing, properties: { a: [] } } }
             """#,
             #"""
-            2:55: models.User.properties.a: an empty list stands here; write the member it is read from, or { from: …, as: …, model: … }
+            2:55: models.User.properties.a: an empty list was found here; write the member it is read from, or { from: …, as: …, model: … }
             """#
         ),
         Mistaken(
@@ -171,7 +171,7 @@ extension MappingMistakesTests {
             2:82: models.User.properties.a.as.chain: there is no conversion "nope"; write base64, boolean, date, decimal, integer, string, url, uuid, or a form with enum, values, date, number, list_of, dictionary_of, chain, one_way
             2:123: models.User.properties.b.as.list_of: there is no conversion "x"; write base64, boolean, date, decimal, integer, string, url, uuid, or a form with enum, values, date, number, list_of, dictionary_of, chain, one_way
             2:171: models.User.properties.c.as.one_way: "never" is not one of drop, raw, fail
-            2:210: models.User.properties.d.as.values: a mapping stands here; write the upstream's values, each with another, such as { 1: one, 2: two }
+            2:210: models.User.properties.d.as.values: a mapping was found here; write the upstream's values, each with another, such as { 1: one, 2: two }
             """#
         ),
         Mistaken(
@@ -209,8 +209,8 @@ extension MappingMistakesTests {
             """#,
             #"""
             2:65: models.User.properties.a.as: exactly one conversion belongs here; write a conversion: base64, boolean, date, decimal, integer, string, url, uuid, or a form with enum, values, date, number, list_of, dictionary_of, chain, one_way
-            2:89: models.User.properties.b.as: a list stands here; write a conversion: base64, boolean, date, decimal, integer, string, url, uuid, or a form with enum, values, date, number, list_of, dictionary_of, chain, one_way
-            2:117: models.User.properties.c.as: nothing stands here; write a conversion: base64, boolean, date, decimal, integer, string, url, uuid, or a form with enum, values, date, number, list_of, dictionary_of, chain, one_way
+            2:89: models.User.properties.b.as: a list was found here; write a conversion: base64, boolean, date, decimal, integer, string, url, uuid, or a form with enum, values, date, number, list_of, dictionary_of, chain, one_way
+            2:117: models.User.properties.c.as: nothing was found here; write a conversion: base64, boolean, date, decimal, integer, string, url, uuid, or a form with enum, values, date, number, list_of, dictionary_of, chain, one_way
             """#
         ),
         Mistaken(
@@ -219,8 +219,8 @@ extension MappingMistakesTests {
             models: { User: { identity: id, properties: { a: { from: a, range: 5 }, b: { from: b, range: [a, b] } } } }
             """#,
             #"""
-            2:68: models.User.properties.a.range: "5" stands here; write the smallest and the largest, such as [0, 100]; ~ for no bound
-            2:95: models.User.properties.b.range: "a" stands here; write a number, or ~ for no bound
+            2:68: models.User.properties.a.range: "5" was found here; write the smallest and the largest, such as [0, 100]; ~ for no bound
+            2:95: models.User.properties.b.range: "a" was found here; write a number, or ~ for no bound
             """#
         ),
     ]

@@ -186,10 +186,10 @@ struct ConfigReader {
     mutating func misfit(_ node: Node, wanted: String) {
         if node.isNothing {
             let hint = line(node.place).contains("#") ? "; a \"#\" begins a comment, so quote a value that has one" : ""
-            errorHere(node.place, "nothing stands here; write \(wanted)\(hint)")
+            errorHere(node.place, "nothing was found here; write \(wanted)\(hint)")
         } else {
             let found = node.sequence?.isEmpty == true ? "an empty list" : node.kindInWords
-            errorHere(node.place, "\(found) stands here; write \(wanted)")
+            errorHere(node.place, "\(found) was found here; write \(wanted)")
         }
     }
 

@@ -59,11 +59,11 @@ enum YAMLMistake {
             return duplicates.map { name in
                 let places = DuplicateKey.places(of: "\(name)", inMappingAt: start, in: text)
                 guard places.count > 1 else {
-                    return (start, "\"\(name)\" stands twice among the same keys; keep one of them")
+                    return (start, "\"\(name)\" occurs twice among the same keys; keep one of them")
                 }
                 return (
                     places[1],
-                    "\"\(name)\" stands twice among the same keys, first in line \(places[0].line); keep one of them"
+                    "\"\(name)\" occurs twice among the same keys, first in line \(places[0].line); keep one of them"
                 )
             }
         case .reader(let problem, _, _, _)?: return [(nil, "this is not YAML: \(problem)")]

@@ -319,12 +319,12 @@ extension ConfigReader {
         }
         guard let names = texts(node, wanted: "the name of a model, in brackets for a list") else { return nil }
         guard names.count == 1 else {
-            errorHere(node.place, "one model stands here, in brackets if the body is a list of its objects")
+            errorHere(node.place, "write one model, in brackets if the body is a list of its objects")
             return nil
         }
         let name = names[0].text
         if node.sequence == nil, name.hasPrefix("["), name.hasSuffix("]") {
-            errorHere(node.place, "the brackets of a list stand outside quotes; write model: \(name)")
+            errorHere(node.place, "the brackets of a list go outside the quotes; write model: \(name)")
             return nil
         }
         return (name, node.sequence == nil ? .one : .many, names[0].place)

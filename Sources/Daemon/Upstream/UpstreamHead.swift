@@ -143,7 +143,7 @@ struct ResponseHeadReader {
     private func interim(_ line: StatusLine, _ fields: Fields) -> Step {
         // Neither may be there (RFC 9110 §8.6, RFC 9112 §6.1), and libcurl would take it for the final response's.
         guard !fields.contains("content-length"), !fields.contains("transfer-encoding") else {
-            return .failed(.badAnswer("an interim answer that speaks of a body"))
+            return .failed(.badAnswer("an interim response that announces a body"))
         }
         return .informational(status: line.status, fields: fields.withoutHopByHop())
     }

@@ -70,7 +70,7 @@ struct ValueMapConversion: Conversion {
         let reason = "one of \(shown) is expected"
         guard let fallback else { return .failed(reason: reason) }
         let shownInstead = String(decoding: fallback.prefix(80), as: UTF8.self)
-        let fault = ConversionFault(pointer: "", reason: "\(reason); the default \(shownInstead) stands for it")
+        let fault = ConversionFault(pointer: "", reason: "\(reason); the default \(shownInstead) is shown instead")
         return .partial(fallback, faults: [fault])
     }
 }

@@ -115,7 +115,7 @@ struct CompositionAttempt {
         case .shown: break
         case .stale: return fail("a write may have changed \(name) since the document was observed")
         case .gone: return fail("\(name) is deleted")
-        case .removed: return fail("\(name) is deleted, and does not stand in a list")
+        case .removed: return fail("\(name) is deleted, and is not an element of a list")
         }
         guard let object = known[name], let resolved = object.resolved, object.payload != payload || object.isInDoubt,
             let value = JSONSlice(payload)

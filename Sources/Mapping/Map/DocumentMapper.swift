@@ -137,7 +137,7 @@ public struct MappedBody: Sendable, Equatable {
 
 extension MappingWarning: Error {
     static func unknownModel(_ name: String) -> MappingWarning {
-        MappingWarning(.unknownModel, "The route speaks of a model that is not declared.", model: name)
+        MappingWarning(.unknownModel, "The route names a model that is not declared.", model: name)
     }
 }
 

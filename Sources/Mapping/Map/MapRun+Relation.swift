@@ -92,7 +92,7 @@ extension MapRun {
             guard kind(value) == .array else { return quarantine(value, as: index) }
             // Some languages write an empty dictionary as an empty array.
             if !documents[value.document].index.children(of: value.node).isEmpty {
-                let message = "An array stands where an object is declared; it stays as it is."
+                let message = "An array was received where an object is declared; it stays as it is."
                 warn(.arrayForObject, message, at: value, model: plan.models[index].name)
             }
             return literal(value)
@@ -223,7 +223,7 @@ extension MapRun {
 
     private mutating func quarantine(_ value: Value, as index: Int) -> Bool {
         let model = plan.models[index].name
-        let message = "A value stands where an object of \(model) is declared; it is left out."
+        let message = "A value was received where an object of \(model) is declared; it is left out."
         warn(.quarantined, message, at: value, model: model)
         return false
     }

@@ -140,7 +140,7 @@ extension MapRun {
             if first == nil {
                 first = value
             } else {
-                warn(.keyCollision, "A property stands under two names; the exact one counts.", at: value, model: model)
+                warn(.keyCollision, "A property occurs under two names; the exact one counts.", at: value, model: model)
             }
         }
         guard let first else { return nil }

@@ -177,7 +177,7 @@ extension PlanCompiler {
         case .root(let path): return .root(try contextPath(path, property, model))
         case .index: return .index
         case .key: return .key
-        case .itself: throw .contradiction("\"@self\" stands alone", property: property, model: model)
+        case .itself: throw .contradiction("\"@self\" is used without anything else", property: property, model: model)
         case nil: throw .unknownContext(text, property: property, model: model)
         }
     }

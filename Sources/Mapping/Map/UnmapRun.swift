@@ -421,7 +421,7 @@ extension UnmapRun {
     /// Values already there take precedence, and of several inner objects the first one counts.
     mutating func writeSurroundings() {
         for value in surroundings where !builder.fill(value.origin, from: value.node) {
-            let message = "Another value stands in its place in the object around; it is not written back."
+            let message = "Its place in the surrounding object has another value; it is not written back."
             warn(.notWritten, message, at: value.pointer, model: value.model)
         }
         surroundings = []

@@ -106,13 +106,13 @@ extension MappingWarning.Kind {
         switch self {
         case .tooDeep: "The body is nested deeper than \(JSONScanner.maximumDepth) levels."
         case .envelopeMissing: "The envelope's key path leads nowhere."
-        case .objectForList: "One object stands where a list is declared; it is taken as its only element."
-        case .arrayForObject: "An array stands where one object is declared; it stays as it is."
+        case .objectForList: "One object was received where a list is declared; it counts as the list's only element."
+        case .arrayForObject: "An array was received where one object is declared; it stays as it is."
         case .notAnObject: "The body is not an object."
         case .identityMissing: "An object has no identity; it stays as it is."
         case .identityUnusable: "An identity is neither text nor a number of reasonable length."
         case .undeclaredMember: "A member is not a property; it is not written back."
-        case .notWritten: "Another value stands in the place of this one; it is not written back."
+        case .notWritten: "Its place has another value already; it is not written back."
         case .identityRepeated: "The identity occurs twice in one object; the object stays as it is."
         default: "The body does not fit its declaration."
         }

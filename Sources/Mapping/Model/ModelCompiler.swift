@@ -238,7 +238,7 @@ struct ModelCompiler {
         if property.former == .delete, isNested || isDerived {
             let place = isDerived ? "lies within another relation" : "leads over the elements of a list"
             throw .contradiction(
-                "its key path \(place), so that nobody knows which object lost one; "
+                "its key path \(place), so it is unknown which object lost one; "
                     + "declare \"former: delete\" in the model of the object that holds them",
                 property: property.name,
                 model: declaration.name

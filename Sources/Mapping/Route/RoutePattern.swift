@@ -28,7 +28,7 @@ public struct RoutePattern: Sendable, Equatable {
         }
         if let reason = Self.foreignSyntax(in: text) { throw Self.invalid(text, reason) }
         if text.utf8.contains(UInt8(ascii: "?")) {
-            throw Self.invalid(text, "a pattern speaks of the path only; leave out what follows \"?\"")
+            throw Self.invalid(text, "a pattern matches the path only; leave out what follows \"?\"")
         }
         if let mark = text.firstRange(of: "://") {
             let path = text[mark.upperBound...].drop { $0 != "/" }
@@ -161,13 +161,13 @@ public struct RoutePattern: Sendable, Equatable {
         if let wild = part.first(where: { "*{}".contains($0) }) {
             throw invalid(
                 text,
-                "\"\(part)\" mixes \"\(wild)\" with other text; a wildcard or capture stands alone between slashes"
+                "\"\(part)\" mixes \"\(wild)\" with other text; a wildcard or capture must be alone between slashes"
             )
         }
         guard !part.utf8.contains(UInt8(ascii: "#")) else {
             throw invalid(
                 text,
-                "\"#\" (digits) stands alone between slashes; one that is part of a name is written %23"
+                "\"#\" (digits) must be alone between slashes; one that is part of a name is written %23"
             )
         }
         guard let literal = PathComponents.decode(part.utf8[...]) else {
@@ -200,7 +200,7 @@ public struct RoutePattern: Sendable, Equatable {
         guard pieces[1] == "#" else {
             throw invalid(
                 text,
-                "\"{\(inner)}\" is not a capture; after the colon only \"#\" (digits) may stand; write {\(name):#} for digits, "
+                "\"{\(inner)}\" is not a capture; after the colon only \"#\" (digits) is allowed; write {\(name):#} for digits, "
                     + "{\(name)} for anything"
             )
         }
@@ -212,7 +212,7 @@ public struct RoutePattern: Sendable, Equatable {
     /// Nil if the text looks like neither.
     private static func foreignSyntax(in text: String) -> String? {
         if let space = text.firstIndex(of: " "), text[..<space].allSatisfy({ $0.isASCII && $0.isUppercase }) {
-            return "a pattern is the path alone; the method stands beside it, as in method: \(text[..<space])"
+            return "a pattern is the path alone; the method is a key of its own, as in method: \(text[..<space])"
         }
         // These never occur in a path unless percent-encoded (RFC 3986 §3.3).
         if text.hasPrefix("^") || text.contains("\\") || text.contains("[") || text.contains("(?") {
@@ -239,7 +239,8 @@ public struct RoutePattern: Sendable, Equatable {
         }
         if let wrong = text.first(where: { $0.isWhitespace || "<>\"^`|".contains($0) }) {
             return wrong.isWhitespace
-                ? "it has a blank; in a path that is %20" : "\"\(wrong)\" stands in no path; write it percent-encoded"
+                ? "it has a blank; in a path that is %20"
+                : "\"\(wrong)\" is not allowed in a path; write it percent-encoded"
         }
         return nil
     }

@@ -6,7 +6,7 @@ import Settings
 /// `larder record`: a daemon that asks the upstream for everything and writes it down.
 struct Record: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Stand in front of an API and record what is asked and answered.",
+        abstract: "Proxy an API, and record its requests and responses.",
         discussion: """
             Every request goes to the API, and each client gets its response. Both are written into a folder that people \
             can read, edit and commit:

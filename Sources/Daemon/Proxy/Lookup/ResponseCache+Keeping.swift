@@ -35,7 +35,7 @@ extension ResponseCache {
     ) -> Bool {
         let size = ready.response.body.count
         guard uncommitted.load(ordering: .relaxed) + size <= Self.uncommittedLimit else {
-            log.warning("the store cannot follow: an answer was not kept", metadata: ["url": "\(ready.key.url)"])
+            log.warning("the store cannot keep up: a response was not kept", metadata: ["url": "\(ready.key.url)"])
             memory.remove(ready.residence.digest)
             store.remove(at: ready.key)
             return false
@@ -130,7 +130,7 @@ extension ResponseCache {
         case .failure(let error):
             log.log(
                 level: error.logLevel,
-                "an answer could not be stored",
+                "a response could not be stored",
                 metadata: ["error": "\(error)", "url": "\(ready.key.url)"]
             )
             // Without its objects in the store it would not follow their changes.

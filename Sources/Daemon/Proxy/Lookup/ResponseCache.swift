@@ -74,7 +74,7 @@ package final class ResponseCache: Sendable {
         for document in documents {
             guard !isDropped(document.id) else { continue }
             guard var response = CachedResponse(document) else {
-                log.warning("a stored answer is unreadable and was dropped", metadata: ["url": "\(request.key.url)"])
+                log.warning("a stored response is unreadable and was dropped", metadata: ["url": "\(request.key.url)"])
                 store.remove(document.id)
                 continue
             }
