@@ -206,6 +206,10 @@ private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head
         #expect(try find(admin: .unix(path: "/x"), ["LARDER_ADMIN": "[::1]:7"]).address == .unix(path: "/x"))
         #expect(throws: AdminClientError.self) { try find(["LARDER_ADMIN": "nonsense"]) }
         #expect(throws: AdminClientError.self) { try find(config: "\(folder.path)/nowhere.yaml") }
+        let nowhere = ["LARDER_CONFIG": "\(folder.path)/nowhere.yaml", "LARDER_ADMIN": "[::1]:7"]
+        #expect(throws: AdminClientError.self) { try find(nowhere) }
+        let known = try find(nowhere.merging(["LARDER_ADMIN_TOKEN": token]) { $1 })
+        #expect(known.token == token, "a config that is not needed is not read")
         try folder.write("admin: 127.0.0.1:10", to: "larder/larder.yaml")
         #expect(try find(["XDG_CONFIG_HOME": folder.path]).address == .tcp(host: "127.0.0.1", port: 10))
     }

@@ -57,7 +57,7 @@ struct ConfigUnitsTests {
 
     @Test func `a socket's path has the length that the system takes`() throws {
         _ = try Address("unix:/" + String(repeating: "x", count: 106))
-        #expect(throws: AddressError("the socket path is 108 bytes long; Linux takes 107 at most")) {
+        #expect(throws: InvalidValue("the socket path is 108 bytes long; Linux takes 107 at most")) {
             try Address("unix:/" + String(repeating: "x", count: 107))
         }
     }

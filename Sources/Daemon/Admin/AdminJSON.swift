@@ -25,31 +25,6 @@ package enum AdminJSON {
     }
 }
 
-/// A number of Larder's own that need not be whole.
-package struct AdminNumber: Codable, Sendable, Equatable {
-    package let value: Double
-
-    package init(_ value: Double) { self.value = value }
-
-    package init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        if let number = try? container.decode(Double.self) {
-            value = number
-        } else {
-            let text = try container.decode(String.self)
-            guard let number = ReadableJSON.number(in: text).flatMap(Double.init) else {
-                throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a number")
-            }
-            value = number
-        }
-    }
-
-    package func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(value)
-    }
-}
-
 /// JSON text that is part of a response as it is: an object, or a value of one, in the upstream's own spelling.
 package struct RawJSON: Codable, Sendable {
     private let json: JSONText
@@ -77,6 +52,8 @@ package struct RawJSON: Codable, Sendable {
             json = .bool(value)
         } else if let value = try? container.decode(Int64.self) {
             json = .integer(value)
+        } else if let value = try? container.decode(Double.self) {
+            json = .raw(Array("\(value)".utf8))
         } else if let value = try? container.decode(String.self) {
             json = ReadableJSON.number(in: value).map { .raw(Array($0.utf8)) } ?? .printable(value)
         } else if let value = try? container.decode([RawJSON].self) {
@@ -166,7 +143,8 @@ private enum ReadableJSON {
         while position < text.count, "+-.eE0123456789".utf8.contains(text[position]) { position += 1 }
         let literal = String(decoding: text[start..<position], as: UTF8.self)
         // The decoder would make 1 of 1.0.
-        if Int64(literal).map({ String($0) == literal }) ?? false {
+        let isFraction = Double(literal).map { $0 != $0.rounded() && "\($0)" == literal } ?? false
+        if isFraction || Int64(literal).map({ String($0) == literal }) ?? false {
             output += text[start..<position]
         } else {
             output += "\"\(numberMark)\(literal)\"".utf8

@@ -1,4 +1,4 @@
-import FoundationEssentials
+import Foundation
 import HTTPSemantics
 import HTTPServer
 import Recording
@@ -58,20 +58,8 @@ struct AdminRequest: Sendable {
 
     /// Undoes percent-encoding; nil for a broken escape or bytes that are not UTF-8.
     private static func decode(_ text: Substring.UTF8View, plusIsSpace: Bool) -> String? {
-        var bytes: [UInt8] = []
-        var rest = text[...]
-        while let byte = rest.popFirst() {
-            switch byte {
-            case UInt8(ascii: "%"):
-                guard let high = rest.popFirst().flatMap(FieldSyntax.hexDigit),
-                    let low = rest.popFirst().flatMap(FieldSyntax.hexDigit)
-                else { return nil }
-                bytes.append(high << 4 | low)
-            case UInt8(ascii: "+") where plusIsSpace: bytes.append(0x20)
-            default: bytes.append(byte)
-            }
-        }
-        return String(validating: bytes, as: UTF8.self)
+        let text = String(Substring(text))
+        return (plusIsSpace ? text.replacing("+", with: " ") : text).removingPercentEncoding
     }
 }
 

@@ -83,8 +83,8 @@ package struct RequestsResponse: AdminBody {
         package var cacheStatus: String?
         package var detail: String?
         package var bytes: Int
-        package var seconds: AdminNumber
-        package var upstreamSeconds: AdminNumber?
+        package var seconds: Double
+        package var upstreamSeconds: Double?
         package var key: String?
 
         package init(_ served: ServedRequest) {
@@ -96,8 +96,8 @@ package struct RequestsResponse: AdminBody {
         }
 
         /// Microseconds are all that anybody reads.
-        private static func rounded(_ seconds: Double) -> AdminNumber {
-            AdminNumber((seconds * 1_000_000).rounded() / 1_000_000)
+        private static func rounded(_ seconds: Double) -> Double {
+            (seconds * 1_000_000).rounded() / 1_000_000
         }
 
         package static let eventName = "request"

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Glibc
 import HTTPSemantics
 import Proxy
@@ -137,14 +138,8 @@ extension AdminToken {
 
     /// 32 bytes of the kernel's randomness in base64url without padding (RFC 4648 §5).
     static func random() -> String {
-        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
-        var generator = SystemRandomNumberGenerator()
-        var characters: [UInt8] = []
-        // 43 characters of 6 bits; the last one carries the 4 bits that 32 bytes leave over.
-        for position in 0..<43 {
-            let bits = Int(generator.next() as UInt64 >> 58)
-            characters.append(alphabet[position == 42 ? bits & 0x3C : bits])
-        }
-        return String(decoding: characters, as: UTF8.self)
+        let bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
+        return Data(bytes).base64EncodedString()
+            .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }
 }

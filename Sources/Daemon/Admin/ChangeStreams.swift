@@ -283,8 +283,7 @@ struct ChangeEvents {
 
     /// What a stream gets of it, and the last change among that; empty if it wants none.
     mutating func bytes(for stream: ChangeStream) -> (bytes: [UInt8], last: Int64?) {
-        let first = page.changes.partitioningIndex { $0.sequence > stream.position }
-        guard first < page.changes.count else { return ([], nil) }
+        guard let first = page.changes.firstIndex(where: { $0.sequence > stream.position }) else { return ([], nil) }
         let withValues = stream.wantsValues
         if events[withValues] == nil {
             events[withValues] = page.changes.map {
@@ -304,18 +303,6 @@ struct ChangeEvents {
             last = page.changes[index].sequence
         }
         return (bytes, last)
-    }
-}
-
-extension [ObjectChange] {
-    /// The first that fulfils a condition which all behind it fulfil too.
-    fileprivate func partitioningIndex(where isBehind: (ObjectChange) -> Bool) -> Int {
-        var (low, high) = (0, count)
-        while low < high {
-            let middle = (low + high) / 2
-            if isBehind(self[middle]) { high = middle } else { low = middle + 1 }
-        }
-        return low
     }
 }
 

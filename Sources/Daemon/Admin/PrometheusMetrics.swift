@@ -351,7 +351,8 @@ struct ProcessFigures: Sendable {
 
     /// Reads the present figures: a few system calls, some microseconds.
     static func read() -> ProcessFigures {
-        let pages = contents(of: "/proc/self/statm").split(separator: " ").prefix(2).compactMap { Int($0) }
+        let memory = (try? ConfigBytes.read("/proc/self/statm", limit: 4096).bytes) ?? []
+        let pages = String(decoding: memory, as: UTF8.self).split(separator: " ").prefix(2).compactMap { Int($0) }
         let pageSize = sysconf(Int32(_SC_PAGESIZE))
         var limit = rlimit()
         let hasLimit = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0
@@ -382,14 +383,5 @@ struct ProcessFigures: Sendable {
         while readdir(folder) != nil { count += 1 }
         // Without ".", ".." and the descriptor of this very listing.
         return max(0, count - 3)
-    }
-
-    private static func contents(of path: String) -> String {
-        let file = open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { return "" }
-        defer { close(file) }
-        var buffer = [UInt8](repeating: 0, count: 4096)
-        let count = Glibc.read(file, &buffer, buffer.count)
-        return count > 0 ? String(decoding: buffer[..<count], as: UTF8.self) : ""
     }
 }

@@ -12,7 +12,7 @@ package struct RecordingImport {
         package let prefix: String
 
         /// Reads `URL` or `URL=PREFIX`.
-        package init(_ text: String) throws(UpstreamURLError) {
+        package init(_ text: String) throws(InvalidValue) {
             // A base path has no "=" in it.
             let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
             url = try UpstreamURL(parts.first ?? "")

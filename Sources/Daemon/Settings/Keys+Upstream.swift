@@ -14,7 +14,7 @@ extension UpstreamDraft: ConfigSection {
             "The origin, and the base path if there is one. No user name, query or fragment."
         ) { node, draft, reader in
             guard let text = reader.text(node, wanted: "a URL") else { return }
-            do throws(UpstreamURLError) {
+            do throws(InvalidValue) {
                 draft.settings.url = try UpstreamURL(text)
             } catch {
                 reader.errorHere(node.place, error.description)
@@ -29,7 +29,7 @@ extension UpstreamDraft: ConfigSection {
             """
         ) { node, draft, reader in
             guard let text = reader.text(node, wanted: "a path such as /github") else { return }
-            do throws(PathPrefix.Misfit) {
+            do throws(InvalidValue) {
                 draft.settings.prefix = try PathPrefix.read(text)
             } catch {
                 draft.hasValidPrefix = false

@@ -1,5 +1,12 @@
 import HTTPSemantics
 
+/// What is wrong with a value, in full, and what to write instead.
+package struct InvalidValue: Error, Equatable, CustomStringConvertible {
+    package let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
 /// What a header field's name may be (RFC 9110 §5.1).
 package enum FieldName {
     /// What is wrong with a name; nil for nothing.
@@ -125,14 +132,10 @@ enum WebOrigin {
 
 /// The path under which an upstream is found.
 enum PathPrefix {
-    package struct Misfit: Error, CustomStringConvertible {
-        let description: String
-    }
-
     /// `/github` in its plainest form, empty for the root.
-    static func read(_ text: String) throws(Misfit) -> String {
+    static func read(_ text: String) throws(InvalidValue) -> String {
         guard text.hasPrefix("/") else {
-            throw Misfit(description: "\"\(text)\" begins with no slash; write \"/\(text)\"")
+            throw InvalidValue("\"\(text)\" begins with no slash; write \"/\(text)\"")
         }
         var prefix = Substring(text)
         while prefix.hasSuffix("/") { prefix = prefix.dropLast() }
@@ -141,8 +144,8 @@ enum PathPrefix {
                 ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || "-._~".utf8.contains($0)
             }
             guard !piece.isEmpty, piece != ".", piece != "..", isPlain else {
-                throw Misfit(
-                    description: "\"\(text)\" is not a prefix; use letters, digits and -._~ between single slashes"
+                throw InvalidValue(
+                    "\"\(text)\" is not a prefix; use letters, digits and -._~ between single slashes"
                 )
             }
         }

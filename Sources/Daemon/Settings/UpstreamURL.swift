@@ -12,27 +12,27 @@ package struct UpstreamURL: Sendable, Hashable, CustomStringConvertible {
     init() {}
 
     /// Reads a URL; the error says what to write instead.
-    package init(_ text: String) throws(UpstreamURLError) {
+    package init(_ text: String) throws(InvalidValue) {
         guard let mark = text.firstRange(of: "://") else {
-            throw UpstreamURLError(
+            throw InvalidValue(
                 "\"\(text)\" is not a URL; write it with its scheme, for example \"https://\(text)\""
             )
         }
         let scheme = text[..<mark.lowerBound].lowercased()
         guard scheme == "http" || scheme == "https" else {
-            throw UpstreamURLError("\"\(scheme)\" is not spoken here; an upstream is reached by http or https")
+            throw InvalidValue("\"\(scheme)\" is not spoken here; an upstream is reached by http or https")
         }
         let rest = text[mark.upperBound...]
         let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
         let path = rest[authority.endIndex...]
         guard !authority.contains("@") else {
-            throw UpstreamURLError("a URL holds no user name or password; give them by \"credential:\" instead")
+            throw InvalidValue("a URL holds no user name or password; give them by \"credential:\" instead")
         }
         guard !path.contains("?") else {
-            throw UpstreamURLError("the URL of an upstream has no query; leave out what follows \"?\"")
+            throw InvalidValue("the URL of an upstream has no query; leave out what follows \"?\"")
         }
         guard !path.contains("#") else {
-            throw UpstreamURLError("the URL of an upstream has no fragment; leave out what follows \"#\"")
+            throw InvalidValue("the URL of an upstream has no fragment; leave out what follows \"#\"")
         }
         self.scheme = scheme
         (host, port) = try Self.hostAndPort(authority)
@@ -58,7 +58,7 @@ package struct UpstreamURL: Sendable, Hashable, CustomStringConvertible {
         return port.map { "\(host):\($0)" } ?? host
     }
 
-    private static func hostAndPort(_ authority: Substring) throws(UpstreamURLError) -> (String, UInt16?) {
+    private static func hostAndPort(_ authority: Substring) throws(InvalidValue) -> (String, UInt16?) {
         var host = authority
         var port: UInt16?
         let afterBracket = authority.lastIndex(of: "]") ?? authority.startIndex
@@ -66,40 +66,31 @@ package struct UpstreamURL: Sendable, Hashable, CustomStringConvertible {
             host = authority[..<colon]
             let digits = authority[authority.index(after: colon)...]
             guard let number = UInt16(digits), number > 0 else {
-                throw UpstreamURLError("\"\(digits)\" is not a port; a port is a number from 1 to 65535")
+                throw InvalidValue("\"\(digits)\" is not a port; a port is a number from 1 to 65535")
             }
             port = number
         }
         if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
-        guard !host.isEmpty else { throw UpstreamURLError("the URL has no host") }
+        guard !host.isEmpty else { throw InvalidValue("the URL has no host") }
         let isAllowed: (UInt8) -> Bool = { byte in
             byte > 0x20 && byte < 0x7F && !"\"<>\\^`{|}%[]".utf8.contains(byte)
         }
         guard host.utf8.allSatisfy(isAllowed) else {
-            throw UpstreamURLError("\"\(host)\" is not a host name; write international names in their xn-- form")
+            throw InvalidValue("\"\(host)\" is not a host name; write international names in their xn-- form")
         }
         return (host.lowercased(), port)
     }
 
-    private static func basePath(_ path: Substring) throws(UpstreamURLError) -> String {
+    private static func basePath(_ path: Substring) throws(InvalidValue) -> String {
         var path = path
         while path.hasSuffix("/") { path = path.dropLast() }
         guard path.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-            throw UpstreamURLError("percent-encode what is neither letter, digit nor sign in the path \"\(path)\"")
+            throw InvalidValue("percent-encode what is neither letter, digit nor sign in the path \"\(path)\"")
         }
         for piece in path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
         where piece.isEmpty || piece == "." || piece == ".." {
-            throw UpstreamURLError("the path \"\(path)\" has an empty component or dots in it; write it out")
+            throw InvalidValue("the path \"\(path)\" has an empty component or dots in it; write it out")
         }
         return String(path)
-    }
-}
-
-/// What is wrong with the URL of an upstream.
-package struct UpstreamURLError: Error, Equatable, CustomStringConvertible {
-    package let description: String
-
-    init(_ description: String) {
-        self.description = description
     }
 }

@@ -1,7 +1,6 @@
 import Admin
 import ArgumentParser
 import Foundation
-import HTTPSemantics
 import Settings
 
 /// How a command finds the daemon and shows its response.
@@ -96,16 +95,11 @@ enum Target {
         return pairs.isEmpty ? path : "\(path)?\(pairs.joined(separator: "&"))"
     }
 
+    private static let unreserved = CharacterSet(
+        charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+    )
+
     private static func encoded(_ text: String) -> String {
-        var result = ""
-        for byte in text.utf8 {
-            let isUnreserved = (byte | 0x20) &- 0x61 < 26 || byte &- 0x30 < 10 || "-._~".utf8.contains(byte)
-            if isUnreserved {
-                result.unicodeScalars.append(Unicode.Scalar(byte))
-            } else {
-                result += FieldSyntax.percentEncoded(byte)
-            }
-        }
-        return result
+        text.addingPercentEncoding(withAllowedCharacters: unreserved) ?? text
     }
 }

@@ -23,10 +23,10 @@ struct Count: ParsableCommand {
 extension CountResponse {
     /// Totals, then a line per model.
     fileprivate var text: String {
-        var table = TextTable(columns: [("", .left), ("", .right)])
-        table.rows = [
-            ["objects", "\(objects)"], ["documents", "\(documents)"], ["size", HumanText.bytes(Int(bytes))],
-        ]
+        let table = TextTable(
+            columns: [("", .left), ("", .right)],
+            rows: [["objects", "\(objects)"], ["documents", "\(documents)"], ["size", HumanText.bytes(Int(bytes))]]
+        )
         let totals = String(table.text.drop { $0 == "\n" })
         guard !models.isEmpty else { return totals }
         var perModel = TextTable(columns: [("model", .left), ("objects", .right)])

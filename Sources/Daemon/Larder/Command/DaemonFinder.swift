@@ -17,10 +17,19 @@ struct DaemonFinder {
 
     /// Gives what asks the daemon; fails if the config cannot be read, or the token.
     func client() throws(AdminClientError) -> AdminClient {
+        let (given, token) = (try givenAddress(), try givenToken())
+        // Then the config need not be read, which takes a tenth of a second for a large one.
+        if let given, config == nil, given.isUnix || token != nil { return AdminClient(address: given, token: token) }
         let settings = try settings()
-        let address = try address(settings)
-        let token = try token(for: address, settings)
-        return AdminClient(address: address, token: token, socket: Self.closedSocket(settings))
+        let addresses = settings?.admin ?? Configuration().admin
+        let address = given ?? addresses.first(where: Self.isOpen) ?? addresses.first { !$0.isUnix } ?? addresses[0]
+        // Whoever may connect to a Unix socket may ask.
+        let needsToken = token == nil && !address.isUnix
+        return AdminClient(
+            address: address,
+            token: needsToken ? try storedToken(settings) : token,
+            socket: Self.closedSocket(settings)
+        )
     }
 
     /// The files that may be the daemon's store, the likeliest first; where one is named, that alone.
@@ -42,17 +51,26 @@ struct DaemonFinder {
         return ConfigFile.read(path, environment: environment).settings
     }
 
-    private func address(_ settings: Configuration?) throws(AdminClientError) -> Address {
+    /// The address that the command line or the environment names.
+    private func givenAddress() throws(AdminClientError) -> Address? {
         if let admin { return admin }
-        if let named = environment["LARDER_ADMIN"], !named.isEmpty {
-            do {
-                return try Address(named)
-            } catch {
-                throw AdminClientError("LARDER_ADMIN: \(error.description)")
-            }
+        guard let named = environment["LARDER_ADMIN"], !named.isEmpty else { return nil }
+        do {
+            return try Address(named)
+        } catch {
+            throw AdminClientError("LARDER_ADMIN: \(error.description)")
         }
-        let addresses = settings?.admin ?? Configuration().admin
-        return addresses.first(where: Self.isOpen) ?? addresses.first { !$0.isUnix } ?? addresses[0]
+    }
+
+    /// The token of the environment.
+    private func givenToken() throws(AdminClientError) -> String? {
+        guard let token = environment["LARDER_ADMIN_TOKEN"], !token.isEmpty else { return nil }
+        guard token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+            throw AdminClientError(
+                "LARDER_ADMIN_TOKEN contains characters that no token has; copy it from admin.token beside the store"
+            )
+        }
+        return token
     }
 
     /// Whether it is a Unix socket that this user may connect to.
@@ -69,18 +87,8 @@ struct DaemonFinder {
         return nil
     }
 
-    /// The admin token: from the environment, else from beside the store.
-    private func token(for address: Address, _ settings: Configuration?) throws(AdminClientError) -> String? {
-        if let token = environment["LARDER_ADMIN_TOKEN"], !token.isEmpty {
-            guard token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-                throw AdminClientError(
-                    "LARDER_ADMIN_TOKEN contains characters that no token has; copy it from admin.token beside the store"
-                )
-            }
-            return token
-        }
-        // Whoever may connect to a Unix socket may ask.
-        if address.isUnix { return nil }
+    /// The token beside the store; nil where there is none yet.
+    private func storedToken(_ settings: Configuration?) throws(AdminClientError) -> String? {
         let usual = [settings?.store.path, Defaults(environment: environment).storePath, Self.serviceStore]
         var refusal: AdminClientError?
         for store in store.map({ [$0] }) ?? usual.compactMap(\.self) {

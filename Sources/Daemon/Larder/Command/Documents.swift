@@ -38,20 +38,20 @@ struct Documents: ParsableCommand {
     func run() throws {
         if let object = shows.flatMap(Self.object) { return try list(showing: object) }
         let query = [("url", url), ("upstream", upstream), ("principal", principal)] + page.query
-        try options.present(DocumentsResponse.self, try options.ask("GET", Target.make(["documents"], query))) {
-            response in
-            page.list(response.documents, next: response.next, empty: "there are none") { rows in
-                var table = TextTable(columns: [
-                    ("url", .left), ("upstream", .left), ("status", .right), ("objects", .right), ("size", .right),
-                    ("received", .left), ("principal", .left),
-                ])
-                table.rows = rows.map { row in
-                    [
-                        HumanText.line(row.url, width: 100), row.upstream, "\(row.status)", "\(row.objects)",
-                        HumanText.bytes(Int(row.bytes)), row.received, row.principal,
-                    ]
-                }
-                return table.text
+        try options.show(Target.make(["documents"], query), as: DocumentsResponse.self) { response in
+            page.list(response.documents, next: response.next) { rows in
+                TextTable(
+                    columns: [
+                        ("url", .left), ("upstream", .left), ("status", .right), ("objects", .right),
+                        ("size", .right), ("received", .left), ("principal", .left),
+                    ],
+                    rows: rows.map { row in
+                        [
+                            HumanText.line(row.url, width: 100), row.upstream, "\(row.status)", "\(row.objects)",
+                            HumanText.bytes(Int(row.bytes)), row.received, row.principal,
+                        ]
+                    }
+                ).text
             }
         }
     }

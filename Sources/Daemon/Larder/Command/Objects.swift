@@ -48,24 +48,23 @@ struct Objects: ParsableCommand {
                 ("members", members),
             ] + page.query
         let target = Target.make(["objects", model] + (id.map { [$0] } ?? []), query)
-        try options.present(ObjectsResponse.self, try options.ask("GET", target)) { response in
-            page.list(response.objects, next: response.next, empty: "there are none") { rows in
+        try options.show(target, as: ObjectsResponse.self) { response in
+            page.list(response.objects, next: response.next) { rows in
                 id == nil ? Self.table(rows) : rows.map(Self.whole).joined(separator: "\n\n")
             }
         }
     }
 
     private static func table(_ rows: [ObjectsResponse.Object]) -> String {
-        var table = TextTable(columns: [
-            ("id", .left), ("upstream", .left), ("principal", .left), ("observed", .left), ("", .left),
-        ])
-        table.rows = rows.map { row in
-            [
-                HumanText.line(row.id, width: 40), row.upstream, row.principal, row.observed,
-                HumanText.line(row.object.text, width: 60),
-            ]
-        }
-        return table.text
+        TextTable(
+            columns: [("id", .left), ("upstream", .left), ("principal", .left), ("observed", .left), ("", .left)],
+            rows: rows.map { row in
+                [
+                    HumanText.line(row.id, width: 40), row.upstream, row.principal, row.observed,
+                    HumanText.line(row.object.text, width: 60),
+                ]
+            }
+        ).text
     }
 
     /// One object with all that is known of it.
@@ -97,8 +96,8 @@ struct PageOptions: ParsableArguments {
     var query: [(String, String?)] { [("limit", "\(limit)"), ("after", after)] }
 
     /// The rows, and how to see more.
-    func list<Row>(_ rows: [Row], next: String?, empty: String, _ show: ([Row]) -> String) -> String {
-        if rows.isEmpty { return empty }
+    func list<Row>(_ rows: [Row], next: String?, _ show: ([Row]) -> String) -> String {
+        if rows.isEmpty { return "there are none" }
         return show(rows) + (next.map { "\n\nThere are more: continue with --after \($0)" } ?? "")
     }
 }

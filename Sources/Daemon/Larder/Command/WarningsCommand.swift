@@ -18,16 +18,17 @@ struct WarningsCommand: ParsableCommand {
     @OptionGroup var options: AdminOptions
 
     func run() throws {
-        try options.present(WarningsResponse.self, try options.ask("GET", Target.make(["warnings"], page.query))) {
-            response in
-            page.list(response.warnings, next: response.next, empty: "there are none") { rows in
-                var table = TextTable(columns: [
-                    ("what", .left), ("kind", .left), ("count", .right), ("first seen", .left), ("last seen", .left),
-                ])
-                table.rows = rows.map { row in
-                    [HumanText.line(Self.text(row), width: 160), row.kind, "\(row.count)", row.first, row.last]
-                }
-                return table.text
+        try options.show(Target.make(["warnings"], page.query), as: WarningsResponse.self) { response in
+            page.list(response.warnings, next: response.next) { rows in
+                TextTable(
+                    columns: [
+                        ("what", .left), ("kind", .left), ("count", .right), ("first seen", .left),
+                        ("last seen", .left),
+                    ],
+                    rows: rows.map { row in
+                        [HumanText.line(Self.text(row), width: 160), row.kind, "\(row.count)", row.first, row.last]
+                    }
+                ).text
             }
         }
     }

@@ -53,8 +53,7 @@ struct WhyCommand: ParsableCommand {
         let query = [
             ("member", member), ("upstream", upstream), ("principal", principal), ("documents", "\(documents)"),
         ]
-        let response = try options.ask("GET", Target.make(["objects", model, id, "why"], query))
-        try options.present(WhyResponse.self, response) { response in
+        try options.show(Target.make(["objects", model, id, "why"], query), as: WhyResponse.self) { response in
             response.objects.map { $0.text(asksForDocuments: documents > 0) }.joined(separator: "\n\n")
         }
     }
@@ -66,10 +65,10 @@ extension WhyResponse.Object {
         var parts = ["\(model) \(HumanText.line(id, width: 60)) (\(upstream), \(principal)\(context))"]
         if let mark { parts.append(mark.sentence) }
         let declared = members.filter { $0.standing != "undeclared" }
-        var table = TextTable(columns: [
-            ("member", .left), ("value", .left), ("from", .left), ("age", .right), ("", .left),
-        ])
-        table.rows = declared.flatMap(\.rows)
+        let table = TextTable(
+            columns: [("member", .left), ("value", .left), ("from", .left), ("age", .right), ("", .left)],
+            rows: declared.flatMap(\.rows)
+        )
         if !declared.isEmpty { parts.append(table.text) }
         let others = members.filter { $0.standing == "undeclared" }.map { String($0.pointer.dropFirst()) }
         if !others.isEmpty {
@@ -135,18 +134,18 @@ extension WhyResponse.Member {
 
 extension ShowingDocumentResponse {
     static func table(_ rows: [ShowingDocumentResponse]) -> String {
-        var table = TextTable(columns: [
-            ("url", .left), ("upstream", .left), ("shows", .left), ("age", .right), ("status", .right),
-            ("principal", .left), ("", .left),
-        ])
-        table.rows = rows.map { row in
-            [
-                HumanText.line(row.url, width: 100), row.upstream, row.words, HumanText.age(Int(row.age)),
-                "\(row.status)", row.principal,
-                row.reason.map { HumanText.line($0, width: 120) } ?? "",
-            ]
-        }
-        return table.text
+        TextTable(
+            columns: [
+                ("url", .left), ("upstream", .left), ("shows", .left), ("age", .right), ("status", .right),
+                ("principal", .left), ("", .left),
+            ],
+            rows: rows.map { row in
+                [
+                    HumanText.line(row.url, width: 100), row.upstream, row.words, HumanText.age(Int(row.age)),
+                    "\(row.status)", row.principal, row.reason.map { HumanText.line($0, width: 120) } ?? "",
+                ]
+            }
+        ).text
     }
 
     private var words: String {

@@ -89,24 +89,15 @@ final class AccessLog: Sendable {
     /// Returns when all that waits is written, or the time is over.
     func flush(within limit: Duration) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            let resume = OnceOnly { continuation.resume() }
-            queue.async { resume.call() }
-            DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Int(limit.nanoseconds))) { resume.call() }
+            // Whichever comes first resumes it.
+            let waiting = Mutex<CheckedContinuation<Void, Never>?>(continuation)
+            let resume: @Sendable () -> Void = { waiting.withLock { $0.take() }?.resume() }
+            queue.async(execute: resume)
+            DispatchQueue.global().asyncAfter(
+                deadline: .now() + .nanoseconds(Int(limit.nanoseconds)),
+                execute: resume
+            )
         }
-    }
-}
-
-/// Calls something the first time that it is called itself.
-private final class OnceOnly: Sendable {
-    private let isDone = Atomic(false)
-    private let work: @Sendable () -> Void
-
-    init(_ work: @escaping @Sendable () -> Void) {
-        self.work = work
-    }
-
-    func call() {
-        if !isDone.exchange(true, ordering: .relaxed) { work() }
     }
 }
 
@@ -242,10 +233,10 @@ enum AccessLogLine {
         let colour = colours ? Colour(status: request.status, outcome: request.outcome) : nil
         var line = "\(request.time.dropFirst(11).prefix(8))Z "
         line += painted("\(request.status) \(padded(request.outcome, 11))", colour)
-        line += " \(leading(duration(request.seconds.value), 7)) \(leading(HumanText.bytes(request.bytes), 9)) "
+        line += " \(leading(duration(request.seconds), 7)) \(leading(HumanText.bytes(request.bytes), 9)) "
         line += "\(request.method) \(request.upstream.map { $0.printable + " " } ?? "")\(escaped(request.url))"
         if let detail = request.detail { line += " (\(detail.printable))" }
-        if let seconds = request.upstreamSeconds { line += " upstream \(duration(seconds.value))" }
+        if let seconds = request.upstreamSeconds { line += " upstream \(duration(seconds))" }
         return line
     }
 
@@ -320,11 +311,11 @@ enum AccessLogLine {
         if let key = request.key { members.append(("key", .string(key))) }
         members += [
             ("method", .string(request.method)), ("outcome", .string(request.outcome)),
-            ("seconds", .number(request.seconds.value)), ("status", .integer(request.status)),
+            ("seconds", .number(request.seconds)), ("status", .integer(request.status)),
             ("time", .string(request.time)),
         ]
         if let upstream = request.upstream { members.append(("upstream", .printable(upstream))) }
-        if let seconds = request.upstreamSeconds { members.append(("upstream_seconds", .number(seconds.value))) }
+        if let seconds = request.upstreamSeconds { members.append(("upstream_seconds", .number(seconds))) }
         members.append(("url", .printable(request.url)))
         return JSONText.object(members).text
     }

@@ -1,0 +1,57 @@
+import ArgumentParser
+import Foundation
+import HTTPSemantics
+import Recording
+import Settings
+
+/// `larder export`: a recording in the format of another tool.
+struct Export: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Write a recording as a HAR or as a VCR cassette.",
+        discussion: """
+            The ending of the file's name says which: .har for HAR 1.2, .yaml for a cassette of VCR.
+
+              larder export fixtures session.har
+              larder export fixtures cassettes/users.yaml
+            """
+    )
+
+    @Argument(help: ArgumentHelp("The folder with the recording.", valueName: "folder"), completion: .directory)
+    var folder: String
+
+    @Argument(help: ArgumentHelp("The file to write.", valueName: "file"), completion: .file())
+    var file: String
+
+    @Flag(help: "For programs: what was written and what was left out, as a JSON object.")
+    var json = false
+
+    func validate() throws { try GivenText.check(["the folder": folder, "the file": file]) }
+
+    func run() throws {
+        let recording = try orComplain { try Recording(RecordingFolder(folder)) }
+        let settings = try recording.settings(nil, ConfigOverrides(), environment: [:])
+        let origins = Dictionary(settings.upstreams.map { ($0.name, $0.url.origin) }) { first, _ in first }
+        let (bytes, losses) = try orComplain { try RecordingExport.write(recording, to: file, origins: origins) }
+        guard
+            FileManager.default.createFile(
+                atPath: file,
+                contents: Data(bytes),
+                attributes: [.posixPermissions: 0o600]
+            )
+        else {
+            Terminal.complain("larder: \(file) cannot be written")
+            throw ExitCode.failed
+        }
+        let count = recording.exchanges.count
+        guard !json else {
+            return Terminal.out(
+                JSONText.object([
+                    ("file", .string(file)), ("exchanges", .integer(count)),
+                    ("left_out", .array(losses.map { .string($0) })),
+                ]).text
+            )
+        }
+        Terminal.out("wrote \(HumanText.count(count, "exchange")) to \(file)")
+        for loss in losses { Terminal.out("left out: \(loss)") }
+    }
+}
