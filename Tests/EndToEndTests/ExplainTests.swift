@@ -34,7 +34,7 @@ import Testing
         let larder = try Larder(origin)
         let before = try larder.sql("SELECT count(*) FROM _principals")
         let explanation = try Self.explain(larder, "/x?access_token=secret", ["Authorization: Bearer hush"])
-        #expect(member("online.action", of: explanation) as? String == "ask")
+        #expect(member("online.action", of: explanation) as? String == "fetch")
         #expect(member("online.cache_status", of: explanation) as? String == "larder; fwd=uri-miss")
         #expect(member("offline.action", of: explanation) as? String == "refuse")
         #expect(member("request.principal.is_known", of: explanation) as? Bool == false)
@@ -56,9 +56,9 @@ import Testing
         for _ in 0..<2 {
             #expect(try larder.waitForDocuments(1))
             let within = try Self.explain(larder, "/x", ["Range: bytes=1-2"])
-            #expect(member("online.action", of: within) as? String == "answer")
+            #expect(member("online.action", of: within) as? String == "serve")
             #expect(member("online.status", of: within) as? Int == 206)
-            #expect(member("offline.action", of: within) as? String == "answer")
+            #expect(member("offline.action", of: within) as? String == "serve")
             let beyond = try Self.explain(larder, "/x", ["Range: bytes=2-5"])
             #expect(member("online.cache_status", of: beyond) as? String == "larder; fwd=partial")
             #expect(try larder.get("/x", ["Range": "bytes=1-2"]).text == "bc")
@@ -198,12 +198,12 @@ import Testing
     /// Whatever `/explain` foretells is what the next request gets.
     @Test(
         arguments: [
-            ("/fresh", [:], "answer"), ("/fresh", ["Cache-Control": "no-cache"], "ask"),
-            ("/fresh", ["Cache-Control": "max-age=0"], "ask"), ("/fresh", ["If-None-Match": "\"a\""], "answer"),
-            ("/fresh", ["X-A": "2"], "ask"), ("/stale", [:], "ask"),
-            ("/stale", ["Cache-Control": "max-stale=3600"], "answer"), ("/while", [:], "answer-and-refresh"),
-            ("/unknown", [:], "ask"), ("/unknown", ["Cache-Control": "only-if-cached"], "refuse"),
-            ("/never", [:], "ask"), ("/fresh", ["If-Match": "\"a\""], "pass"),
+            ("/fresh", [:], "serve"), ("/fresh", ["Cache-Control": "no-cache"], "fetch"),
+            ("/fresh", ["Cache-Control": "max-age=0"], "fetch"), ("/fresh", ["If-None-Match": "\"a\""], "serve"),
+            ("/fresh", ["X-A": "2"], "fetch"), ("/stale", [:], "fetch"),
+            ("/stale", ["Cache-Control": "max-stale=3600"], "serve"), ("/while", [:], "serve-and-refresh"),
+            ("/unknown", [:], "fetch"), ("/unknown", ["Cache-Control": "only-if-cached"], "refuse"),
+            ("/never", [:], "fetch"), ("/fresh", ["If-Match": "\"a\""], "pass"),
         ] as [(String, [String: String], String)]
     )
     func `what is foretold happens`(_ path: String, _ fields: [String: String], _ action: String) throws {
@@ -231,12 +231,12 @@ import Testing
         let words = status.split(separator: ";").filter { !$0.hasPrefix("ttl") }
         #expect(words.allSatisfy { answer.cacheStatus.split(separator: ";").contains($0) }, "\(answer.cacheStatus)")
         if let code = member("online.status", of: foretold) as? Int { #expect(answer.status == code) }
-        if action == "ask" || action == "pass" {
+        if action == "fetch" || action == "pass" {
             #expect(origin.count() == asked + 1)
             let conditions = member("upstream.conditions", of: foretold) as? [String] ?? []
             let sent = origin.requests.last?["If-None-Match"].map { ["If-None-Match: \($0)"] } ?? []
             #expect(conditions.filter { $0.hasPrefix("If-None-Match") } == sent)
-        } else if action != "answer-and-refresh" {
+        } else if action != "serve-and-refresh" {
             #expect(origin.count() == asked)
         }
     }
@@ -306,7 +306,7 @@ import Testing
         _ = try larder.get("/x", ["Authorization": "Bearer ada"])
         let ada = try Self.explain(larder, "/x", ["Authorization: Bearer ada"])
         #expect((member("request.principal.label", of: ada) as? String)?.hasPrefix("p-") == true)
-        #expect(member("online.action", of: ada) as? String == "answer")
+        #expect(member("online.action", of: ada) as? String == "serve")
         for fields in [[], ["Authorization: Bearer bela"]] {
             let other = try Self.explain(larder, "/x", fields)
             #expect((other["variants"] as? [Any])?.isEmpty == true)
@@ -385,7 +385,7 @@ import Testing
         }
         let json = try larder.command("explain", "\(larder.url)/x", "--json")
         let object = try #require(try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any])
-        #expect(member("online.action", of: object) as? String == "answer")
+        #expect(member("online.action", of: object) as? String == "serve")
         #expect(try larder.command("explain", "nonsense").end == .exited(1))
         #expect(try larder.command("explain").end == .exited(64))
         larder.terminate()

@@ -71,12 +71,12 @@ import Testing
         ),
         mode: "online",
         online: .init(
-            action: "ask",
+            action: "fetch",
             status: 200,
             cacheStatus: "larder; fwd=stale",
             reason: "it has been stale for 5 s"
         ),
-        offline: .init(action: "answer", status: 200, cacheStatus: "larder; hit", reason: "nobody is asked"),
+        offline: .init(action: "serve", status: 200, cacheStatus: "larder; hit", reason: "nobody is asked"),
         upstream: .init(
             conditions: ["If-None-Match: \"a\""],
             notModified: "renews it",

@@ -123,12 +123,13 @@ extension ProblemDocument {
         make(refusal.status, "guard", refusal.title, refusal.message)
     }
 
-    static func noUpstream(path: String) -> ProblemDocument {
+    static func noUpstream(path: String, prefixes: [String]) -> ProblemDocument {
         make(
             404,
             "no-upstream",
             "No upstream here",
-            "No upstream is configured for the path \(PrincipalFields().redacted(url: path))."
+            "No upstream is configured for the path \(PrincipalFields().redacted(url: path)). Paths here begin with "
+                + "\(prefixes.joined(separator: " or "))."
         )
     }
 

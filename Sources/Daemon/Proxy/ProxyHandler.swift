@@ -2,6 +2,7 @@ import CachePolicy
 package import EventLoops
 import HTTPSemantics
 import HTTPServer
+import Settings
 import Store
 
 /// Answers the requests of one worker: hits on the spot, everything else through the `Proxy`.
@@ -61,7 +62,8 @@ package final class ProxyHandler: HTTPHandler {
             return note(request, connection, status: 204, outcome: .bypass)
         }
         guard let position else {
-            return refuse(.noUpstream(path: String(decoding: request.path, as: UTF8.self)), request, connection)
+            let path = String(decoding: request.path, as: UTF8.self)
+            return refuse(.noUpstream(path: path, prefixes: site.upstreams.map(\.settings.prefix)), request, connection)
         }
         let upstream = site.upstreams[position]
         // What it would echo is the credential's (RFC 9110 §9.3.8).

@@ -718,10 +718,10 @@
   };
 
   const actions = {
-    "answer": "served from the cache", "answer-and-refresh": "served from the cache, and fetched anew behind it", "ask": "asks the upstream",
+    "serve": "served from the cache", "serve-and-refresh": "served from the cache, and fetched anew behind it", "fetch": "asks the upstream",
     "events": "events", "pass": "passed on", "write": "a write, passed on", "refuse": "refused",
   };
-  const outcomeFacts = one => facts([["Gets", [pill(actions[one.action] ?? one.action, one.action.startsWith("answer") ? "good" : one.action === "refuse" ? "bad" : ""), one.status ? [" ", statusPill(one.status)] : ""]],
+  const outcomeFacts = one => facts([["Gets", [pill(actions[one.action] ?? one.action, one.action.startsWith("serve") ? "good" : one.action === "refuse" ? "bad" : ""), one.status ? [" ", statusPill(one.status)] : ""]],
     ["Why", foreign(one.reason)], ["Cache-Status", one.cache_status && code(one.cache_status)]]);
   const explanation = explained => {
     const request = explained.request;

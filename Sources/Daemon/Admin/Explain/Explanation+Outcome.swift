@@ -10,14 +10,14 @@ extension Explanation.Outcome {
     init(_ decision: Decision, _ request: ProxyRequest, shortfall: String?, now: Int64) {
         switch decision {
         case .serve(let ready, let cacheUse):
-            self.init("answer", ready, cacheUse, request, now: now)
+            self.init("serve", ready, cacheUse, request, now: now)
         case .serveAndRefresh(let ready, let cacheUse):
-            self.init("answer-and-refresh", ready, cacheUse, request, now: now)
+            self.init("serve-and-refresh", ready, cacheUse, request, now: now)
         case .ask(let reason, let stored):
             var status = CacheStatus.forwarded(reason)
             if request.overrides.cache == .never { status.detail = "never-by-route" }
             self.init(
-                action: "ask",
+                action: "fetch",
                 cacheStatus: status.text,
                 reason: stored.map { Self.reason(toAskAbout: $0, request, shortfall: shortfall, now: now) }
                     ?? Self.reason(reason)
@@ -57,7 +57,7 @@ extension Explanation.Outcome {
         guard let stored else {
             return .init(.heldBack(pause, seconds: seconds, upstream: request.upstream.name))
         }
-        var outcome = Explanation.Outcome("answer", stored, .heldBack, request, now: now)
+        var outcome = Explanation.Outcome("serve", stored, .heldBack, request, now: now)
         outcome.reason =
             "the upstream responded with \(pause.status) and Retry-After, which applies to \(pause.scope.description); "
             + "Larder asks it again in \(seconds) s"

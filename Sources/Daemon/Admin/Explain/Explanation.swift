@@ -188,7 +188,7 @@ package struct Explanation: AdminBody, Equatable {
     package struct Outcome: AdminBody, Equatable {
         package static let sentences = [
             "action":
-                "`answer`, `answer-and-refresh`, `ask`, `events`, `pass` (neither looked up nor stored), `write` or `refuse`.",
+                "`serve`, `serve-and-refresh`, `fetch`, `events`, `pass` (neither looked up nor stored), `write` or `refuse`.",
             "status": "The status that the client would see; absent where the upstream decides.",
             "cacheStatus": "Cache-Status as far as it is known.",
             "reason": "Why.",

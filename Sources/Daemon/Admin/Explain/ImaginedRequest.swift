@@ -12,7 +12,7 @@ package struct ImaginedRequest: Sendable {
 
     /// - Parameters:
     ///   - text: a URL, as `AskedURL` reads it.
-    ///   - fields: as `Name: value`, in the order in which they would be sent.
+    ///   - fields: as `Name: value`, in the order in which they would be sent; `Accept: */*` is added if there is no Accept.
     ///   - name: of the upstream, where the URL leaves a choice.
     package init(
         _ method: String,
@@ -35,6 +35,8 @@ package struct ImaginedRequest: Sendable {
             else { throw .unreadable("\"\(name)\" is not the name of a header field that could be sent") }
             lines.append(field)
         }
+        // Nearly every client sends one, and a response's `Vary` may ask for it.
+        if !lines.contains(where: { $0.lowercased().hasPrefix("accept:") }) { lines.append("Accept: */*") }
         let namesHost = lines.contains { $0.lowercased().hasPrefix("host:") }
         if !namesHost { lines.insert("Host: \(url.authority)", at: 0) }
         var head = Array("\(method) \(url.target) HTTP/1.1\r\n".utf8)
@@ -131,6 +133,8 @@ struct AskedURL: Sendable {
     init(_ text: String, of upstreams: [ProxiedUpstream], at listen: [Address], named name: String? = nil)
         throws(ImaginedRequestError)
     {
+        // As clients do with a URL that a person has typed.
+        let text = text.utf8.map { $0 < 0x80 ? String(UnicodeScalar($0)) : FieldSyntax.percentEncoded($0) }.joined()
         guard text.utf8.count <= Self.limit else {
             throw .unreadable("the URL is longer than \(Self.limit) bytes")
         }

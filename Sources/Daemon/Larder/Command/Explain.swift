@@ -6,7 +6,8 @@ struct Explain: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show what is stored for a URL, how fresh it is and why, and what a request would get now.",
         discussion: """
-            Nothing is fetched, and nothing counts as used:
+            Nothing is fetched, and nothing counts as used. The request has the fields that you give with -H, and \
+            "Accept: */*" if there is no Accept among them:
 
               larder explain /users/octocat
               larder explain https://api.github.com/users/octocat -H 'Cache-Control: max-age=10'

@@ -11,7 +11,8 @@ struct KeyCommand: ParsableCommand {
         commandName: "key",
         abstract: "Show the cache key of a request: its URL, principal and context.",
         discussion: """
-            Requests with the same key share one stored response. It reads the config; no daemon is needed:
+            Requests with the same key share stored responses, unless the API's Vary field separates them. \
+            The command reads the config; no daemon is needed:
 
               larder key '/search/issues?q=x&page=2&utm_source=mail' --config larder.yaml
               larder key https://api.github.com/users/octocat --preset github
