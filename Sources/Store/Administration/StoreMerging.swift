@@ -89,14 +89,15 @@ public struct MergeProgress: Sendable {
 /// Intervals of two stores are never compared: all times of a copy are moved before everything that this store can have
 /// observed, in their own order and with their own distances. What this store observes is newer.
 public enum CopiedTime {
-    /// Some 31 years; no store's clock is earlier than that many years after 1970.
-    private static let distance: Int64 = 1_000_000_000_000_000
+    /// Some 47 years: what was observed in 2026 is kept as of 1979, until 2046 before 1999.
+    private static let distance: Int64 = 1_500_000_000_000_000
+    private static let end: Int64 = 900_000_000_000_000
 
     /// A time of a copy, as this store keeps it; what came to the copy from another one has been moved already.
     static func moved(_ time: Int64) -> Int64 { time < distance ? time : time - distance }
 
     /// A time that this store keeps, for people: where it came with a copy, by the clock of the copy's store.
-    public static func shown(_ time: Int64) -> Int64 { time < distance && time > 0 ? time + distance : time }
+    public static func shown(_ time: Int64) -> Int64 { time > 0 && time < end ? time + distance : time }
 }
 
 /// What one slice of a copy contains, read and checked before the writer has it.
