@@ -262,4 +262,16 @@ struct ViewValueTests {
         }
         await bench.store.close()
     }
+
+    @Test func `counting the rows of a view reads no JSON`() async throws {
+        let bench = try Bench()
+        try await bench.receive("/users", #"[{"id":1,"login":"a"},{"id":2,"login":"b"}]"#, users)
+        let path = bench.folder.file()
+        for view in ["User", "User_current"] {
+            #expect(sqlite(path, "SELECT count(*) FROM \(view)") == "2")
+            #expect(!sqlite(path, "EXPLAIN SELECT count(*) FROM \(view)").contains("json"))
+            #expect(sqlite(path, "EXPLAIN SELECT login FROM \(view)").contains("json"))
+        }
+        await bench.store.close()
+    }
 }

@@ -58,8 +58,11 @@ struct Views {
     }
 
     /// The object's JSON; NULL if SQLite's parser does not accept it, so that no row fails a query.
+    ///
+    /// The check is here and not in the join: so a query that needs no JSON, such as a count, reads none.
     fileprivate static func payload(_ object: String, _ version: String) -> String {
-        "CASE WHEN \(version).id IS NOT NULL THEN coalesce(\(object).merged, \(version).payload) END"
+        let json = "coalesce(\(object).merged, \(version).payload)"
+        return "CASE WHEN json_valid(\(json)) THEN \(json) END"
     }
 }
 
@@ -81,7 +84,7 @@ private struct ViewDefinition {
         JOIN _objects o ON o.collection = c.id
         JOIN _principals p ON p.id = s.principal
         JOIN _names x ON x.id = s.context
-        LEFT JOIN _versions v ON v.id = o.version AND json_valid(coalesce(o.merged, v.payload))
+        LEFT JOIN _versions v ON v.id = o.version
         WHERE m.text = \(SQLText.literal(models.objectName(of: model.name))) AND o.deleted IS NULL\(latest)\(choice)
         """
     }
@@ -119,12 +122,12 @@ private struct ViewDefinition {
     /// The condition by which a view shows each identity once; empty for one that shows all objects.
     private var latest: String {
         guard scope == .current else { return "" }
-        // This takes one look-up in the index for each principal and context with objects of the model.
+        // One look-up in the index for each other principal and context that has objects of the model.
         return """
 
               AND NOT EXISTS (
                 SELECT 1 FROM _scopes s1
-                JOIN _collections c1 ON c1.scope = s1.id AND c1.model = c.model
+                JOIN _collections c1 ON c1.scope = s1.id AND c1.model = c.model AND c1.id <> c.id
                 JOIN _objects o1 ON o1.collection = c1.id AND o1.identity = o.identity
                 WHERE s1.upstream = s.upstream AND o1.deleted IS NULL AND (o1.changed, o1.id) > (o.changed, o.id))
             """
@@ -232,7 +235,6 @@ private struct ViewExpression {
             + "JOIN _collections \(c) ON \(c).scope = \(scope) AND \(c).model = \(m).id "
             + "JOIN _objects \(o) ON \(o).collection = \(c).id AND \(o).identity = \(one(path)) "
             + "LEFT JOIN _versions \(v) ON \(v).id = \(o).version "
-            + "AND json_valid(coalesce(\(o).merged, \(v).payload)) "
             + "WHERE \(m).text = \(SQLText.literal(model))) END"
     }
 
