@@ -2,28 +2,164 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The sessions that README and docs show, typed into a terminal as they stand there.
+/// Every fenced block of the documents is run or checked here, or named in ``leftOut`` with the reason why not.
 @Suite(.scripts, .serialized) struct DocumentationTests {
-    /// Commands of one page, in order, each with what it prints.
-    private static func session(_ page: String) throws -> [(command: String, output: [String])] {
-        let text = try String(contentsOfFile: "/\(Repository.root)/\(page)", encoding: .utf8)
-        var session: [(command: String, output: [String])] = []
-        var isInBlock = false
-        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
-            if line.hasPrefix("```") {
-                isInBlock = line == "```console"
-            } else if isInBlock, line.hasPrefix("$ ") {
-                session.append((String(line.dropFirst(2)), []))
-            } else if isInBlock, !session.isEmpty {
-                session[session.count - 1].output.append(String(line))
-            }
-        }
-        return session
+    /// A fenced block, without the indentation that it has in a list.
+    private struct Block {
+        let page: String
+        let kind: String
+        let lines: [String]
+
+        var text: String { lines.joined(separator: "\n") + "\n" }
+
+        /// Why no test runs the whole block; nil if one does.
+        var reason: String? { DocumentationTests.reason(page, [kind], lines[0]) }
     }
 
-    @Test(arguments: ["README.md", "docs/live.md", "docs/sql.md"]) func `each command prints what the page shows`(
-        page: String
-    ) throws {
+    /// What no test runs, and why not: commands of `sh` and `console` blocks, and whole blocks of other kinds.
+    private static let leftOut: [(kind: String, beginning: String, reason: String)] = [
+        ("sh", "make ", "builds; sessions run on what `make run` starts, and `make test-package` makes the package"),
+        ("sh", "sudo ", "changes the machine; `make test-package` does it in a system of its own"),
+        ("sh", "curl -i http://127.0.0.1:8787", "needs GitHub's API and the usual port"),
+        ("sh", "curl -si http://127.0.0.1:8787", "needs GitHub's API and the usual port"),
+        ("sh", "gh ", "needs GitHub's API and an account"),
+        ("sh", "export GH_HOST", "belongs to gh"),
+        ("sh", "larder serve --preset github --listen 127.0.0.1:8787", "takes the usual port"),
+        ("sh", "larder freeze mine --principal", "p-1a2b3c4d stands for a principal of the reader's"),
+        ("console", "curl -si --http2", "needs Caddy and GitHub's API"),
+        ("ruby", "", "needs Octokit"), ("go", "", "needs Go"), ("java", "", "needs Java"),
+        ("js", "", "needs Node; EventSourceTests do it in a browser"),
+        ("caddyfile", "", "needs Caddy"),
+        ("swift", "", "is a part of a test"),
+    ]
+
+    private static func reason(_ page: String, _ kinds: [String], _ line: String) -> String? {
+        if page == "docs/mapping.md" { return "MappingGuideTests runs the page" }
+        return leftOut.first { kinds.contains($0.kind) && line.hasPrefix($0.beginning) }?.reason
+    }
+
+    private static let all: [Block] = {
+        let documents = (try? FileManager.default.contentsOfDirectory(atPath: "\(Repository.root)/docs")) ?? []
+        let pages =
+            ["README.md", "CONTRIBUTING.md"] + documents.filter { $0.hasSuffix(".md") }.sorted().map { "docs/\($0)" }
+        return pages.flatMap(read)
+    }()
+
+    private static func read(_ page: String) -> [Block] {
+        let text = (try? String(contentsOfFile: "\(Repository.root)/\(page)", encoding: .utf8)) ?? ""
+        var blocks: [Block] = []
+        var open: (kind: String, indentation: Int, lines: [String])?
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+            let bare = line.drop { $0 == " " }
+            if let block = open, bare == "```" {
+                blocks.append(Block(page: page, kind: block.kind, lines: block.lines))
+                open = nil
+            } else if let block = open {
+                open?.lines.append(String(line.dropFirst(min(block.indentation, line.count - bare.count))))
+            } else if bare.hasPrefix("```") {
+                open = (String(bare.dropFirst(3)), line.count - bare.count, [])
+            }
+        }
+        return blocks
+    }
+
+    private static func blocks(_ kind: String) -> [Block] { all.filter { $0.kind == kind && $0.reason == nil } }
+
+    @Test func `every block is run or checked, or there is a reason why not`() {
+        #expect(Self.all.count > 100)
+        for block in Self.all where !["sh", "console", "yaml", "json", "python"].contains(block.kind) {
+            #expect(
+                block.reason != nil,
+                "\(block.page): nothing runs a block of the kind \"\(block.kind)\": \(block.text)"
+            )
+        }
+        // No reason outlives what it was for.
+        let lines = Self.all.flatMap { block in
+            block.lines.map { (block.kind, block.kind == "console" ? String($0.dropFirst(2)) : $0) }
+        }
+        for row in Self.leftOut {
+            #expect(lines.contains { $0.0 == row.kind && $0.1.hasPrefix(row.beginning) }, "\(row)")
+        }
+    }
+
+    // MARK: Sessions
+
+    /// A command, what it prints where the page shows that, and whether it has to succeed.
+    private struct Step {
+        let command: String
+        var output: [String] = []
+        var succeeds = false
+    }
+
+    /// What is there before a block is typed, by its first command.
+    private static let given = [
+        "larder replay fixtures": recorded,
+        "larder diff fixtures": recorded,
+        "larder import session.har": """
+        \(recorded); mkdir cassettes wiremock; larder export fixtures session.har
+        larder export fixtures cassettes/users.yaml; rm -r fixtures
+        printf '{"request":{"method":"GET","url":"/x"},"response":{"body":"x"}}' > wiremock/x.json
+        """,
+        "larder freeze": "curl -s $L/users/1 -o /dev/null",
+    ]
+
+    private static let recorded = "larder run fixtures --record once --upstream $A -- pytest"
+
+    /// Starts what serves until it is stopped, on ports of the kernel's choice, and stops it once it serves.
+    private static let briefly = """
+        briefly() {
+          "$@" --listen 127.0.0.1:0 --admin 127.0.0.1:0 2>started.log &
+          local started=$!
+          until grep -q 'listening on' started.log; do
+            kill -0 $started 2>/dev/null || { cat started.log; return 1; }
+            sleep 0.1
+          done
+          kill $started; wait $started
+        }
+        """
+
+    /// The commands of a page, in order.
+    private static func session(_ page: String) -> [Step] {
+        var session: [Step] = []
+        for (number, block) in all.enumerated() where block.page == page {
+            switch block.kind {
+            case "console":
+                for line in block.lines {
+                    if line.hasPrefix("$ ") {
+                        session.append(Step(command: String(line.dropFirst(2))))
+                    } else if !session.isEmpty {
+                        session[session.count - 1].output.append(line)
+                    }
+                }
+            case "sh":
+                // Each block has a folder of its own.
+                let first = block.lines[0]
+                let setUp = given.first { first.hasPrefix($0.key) }?.value ?? ""
+                session.append(Step(command: "mkdir block-\(number); cd block-\(number)\n\(setUp)"))
+                session += block.lines.map { Step(command: typed($0), succeeds: true) }
+                session.append(Step(command: "cd .."))
+            default: break
+            }
+        }
+        return session.filter { step in
+            reason(page, ["sh", "console"], step.command) == nil
+        }
+    }
+
+    /// A line of a `sh` block, with the sample API in the place of one that does not exist.
+    private static func typed(_ line: String) -> String {
+        let command = line.replacing("https://api.example.com --", with: "$A --")
+        if reason("", ["sh"], line) != nil { return line }
+        if ["larder serve", "larder record ", "larder replay"].contains(where: command.hasPrefix) {
+            return "briefly \(command)"
+        }
+        if command.contains("--follow") { return "timeout 2 \(command)\n[[ $? == 124 ]]" }
+        return command
+    }
+
+    private static let pages = Set(all.filter { ["sh", "console"].contains($0.kind) && $0.reason == nil }.map(\.page))
+
+    @Test(arguments: pages.sorted()) func `each command prints what the page shows`(page: String) throws {
         let folder = TemporaryFolder()
         let run = try ChildProcess(
             "\(Repository.root)/scripts/run",
@@ -41,31 +177,43 @@ import Testing
         let hasStarted = eventually { run.output.contains("Ctrl-C ends it") || run.end != nil }
         try #require(hasStarted && run.end == nil, "\(run.errors)")
         let exports = run.output.split(separator: "\n").filter { $0.hasPrefix("    export") }.joined(separator: "\n")
-        let session = try Self.session(page)
+        let session = Self.session(page)
         #expect(!session.isEmpty)
 
-        var script = "set +m; exec 2>&1; cd '\(folder.path)'\n\(exports)\n"
+        // A program that is to be tested against a recording.
+        _ = try folder.write("#!/bin/sh\nexec curl -fsS -o /dev/null \"$LARDER_URL/users/1\"\n", to: "pytest")
+        try ChildProcess.run("chmod", ["+x", folder.file("pytest")])
+        var script = "set +m; exec 2>&1; cd '\(folder.path)'; export XDG_CACHE_HOME=$PWD/cache TOKEN=none\n\(exports)\n"
+        script += "PATH=$PWD:$PATH\n\(Self.briefly)\n"
         for (number, step) in session.enumerated() {
             // What runs in the background has a moment to begin, or to print what the last command has caused.
-            script += "\(step.command)\n[[ -z $(jobs -pr) ]] || sleep 1\necho '=== \(number)'\n"
+            script +=
+                "\(step.command)\nstatus=$?\n[[ -z $(jobs -pr) ]] || sleep 1\nprintf '\\n%s\\n' \"=== \(number) $status\"\n"
         }
         script += "kill $(jobs -p) 2>/dev/null; wait\n"
         let terminal = try ChildProcess("bash", [try folder.write(script, to: "session.sh")])
         terminal.waitForEnd()
-        var outputs: [[String]] = [[]]
+        var outputs: [(lines: [String], status: String)] = []
+        var lines: [String] = []
         for line in terminal.output.replacingOccurrences(of: "\r\n", with: "\n").split(
             separator: "\n",
             omittingEmptySubsequences: false
         ) {
             if line.hasPrefix("=== ") {
-                outputs.append([])
+                // The line end before the mark, where the output has one of its own.
+                if lines.last == "" { lines.removeLast() }
+                outputs.append((lines, String(line.split(separator: " ").last ?? "")))
+                lines = []
             } else {
-                outputs[outputs.count - 1].append(String(line))
+                lines.append(String(line))
             }
         }
-        try #require(outputs.count == session.count + 1, "\(terminal.output)")
-        for (step, output) in zip(session, outputs) where !step.output.isEmpty {
-            #expect(output.map(Self.lasting) == step.output.map(Self.lasting), "\(page): \(step.command)")
+        try #require(outputs.count == session.count, "\(terminal.output)")
+        for (step, (lines, status)) in zip(session, outputs) {
+            if !step.output.isEmpty {
+                #expect(lines.map(Self.lasting) == step.output.map(Self.lasting), "\(page): \(step.command)")
+            }
+            #expect(!step.succeeds || status == "0", "\(page): \(step.command)\n\(lines.joined(separator: "\n"))")
         }
     }
 
@@ -80,5 +228,82 @@ import Testing
             line = line.replacingOccurrences(of: pattern, with: word, options: .regularExpression)
         }
         return line
+    }
+
+    // MARK: Configs, JSON and Python
+
+    @Test func `every config is accepted`() throws {
+        let group = try ChildProcess.run("id", ["-gn"]).trimmingCharacters(in: .newlines)
+        for block in Self.blocks("yaml") where !block.text.contains("format: 1\n") {
+            let folder = TemporaryFolder()
+            // A part of a config belongs to one that has an upstream.
+            let isWhole = ["include:", "upstreams:"].contains(where: block.text.contains)
+            let config =
+                (isWhole ? "" : "include: github\n") + block.text.replacing("group: larder", with: "group: \(group)")
+            let check = try Larder.run(["check", "--config", try folder.write(config, to: "larder.yaml")])
+            #expect(check.end == .exited(0), "\(block.page): \(block.text)\(check.errors)")
+        }
+    }
+
+    @Test func `all JSON can be read, and a recording of what the format shows is one`() throws {
+        for block in Self.blocks("json") {
+            #expect(throws: Never.self, "\(block.page): \(block.text)") {
+                try JSONSerialization.jsonObject(with: Data(block.text.utf8))
+            }
+        }
+        let shown = Self.all.filter { $0.page == "docs/recording-format.md" }
+        let folder = TemporaryFolder()
+        try ChildProcess.run("mkdir", ["-p", folder.file("recording/bodies")])
+        _ = try folder.write(try #require(shown.first { $0.kind == "yaml" }).text, to: "recording/recording.yaml")
+        _ = try folder.write(try #require(shown.first { $0.kind == "json" }).text, to: "recording/exchanges.jsonl")
+        for name in ["000001.request.json", "000001.json"] {
+            _ = try folder.write(#"{"login":"ada"}"#, to: "recording/bodies/\(name)")
+        }
+        let export = try Larder.run(["export", folder.file("recording"), folder.file("out.har")])
+        #expect(export.end == .exited(0) && export.output.hasPrefix("wrote 1 exchange"), "\(export.errors)")
+    }
+
+    /// The libraries that the blocks use, and how each finds what it needs.
+    static let python = PythonEnvironment(
+        "clients",
+        packages: ["PyGithub", "python-gitlab", "stripe", "Mastodon.py", "requests", "httpx"],
+        imports: ["github", "gitlab", "stripe", "mastodon", "requests", "httpx"]
+    )
+
+    @Test(.enabled(if: python.isInstalled, "the libraries could not be installed from PyPI"))
+    func `the Python of the recipes runs`() throws {
+        let origin = try Origin { request in
+            let root = "http://\(request.fields["Host"] ?? "")"
+            return switch request.path {
+            case "/repos/octokit/octokit.rb":
+                .json(
+                    #"{"id":1,"name":"octokit.rb","full_name":"octokit/octokit.rb","url":"\#(root)/repos/octokit/octokit.rb","#
+                        + #""owner":{"id":2,"login":"octokit","url":"\#(root)/users/octokit"}}"#,
+                    Fresh.hour
+                )
+            case "/users/octokit": .json(#"{"id":2,"login":"octokit","name":"Octokit"}"#, Fresh.hour)
+            case "/api/v4/users/1": .json(#"{"id":1,"username":"root"}"#, Fresh.hour)
+            case "/api/v1/timelines/home": .json("[]", Fresh.hour)
+            case "/api/v1/instance", "/api/v2/instance": .json(#"{"version":"4.3.0","uri":"x"}"#, Fresh.hour)
+            default: .json("{}", status: 404)
+            }
+        }
+        let blocks = Self.blocks("python")
+        #expect(blocks.count == 6)
+        for block in blocks {
+            let preset = ["gitlab", "stripe", "mastodon"].first(where: block.text.contains) ?? "github"
+            let larder = try Larder(
+                config:
+                    "include: \(preset)\nupstreams: { \(preset): { url: \"\(origin.url)\", rewrite_links: true } }\n"
+            )
+            let script = """
+                import os, gitlab, httpx, requests, stripe
+                from github import Auth, Github
+                from mastodon import Mastodon
+                os.environ |= {name: "none" for name in ["GITHUB_TOKEN", "GITLAB_TOKEN", "MASTODON_TOKEN"]}
+                \(block.text.replacing("http://127.0.0.1:8787", with: larder.url))
+                """
+            #expect(throws: Never.self, "\(block.page): \(block.text)") { try Self.python.run(script) }
+        }
     }
 }
