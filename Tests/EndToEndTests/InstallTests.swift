@@ -58,4 +58,39 @@ import Testing
         let answer = try Client(port: port).get("/users/ann")
         #expect(answer.status == 200 && answer.text.contains("ann"))
     }
+
+    @Test func `binary, package and changelog are of one version`() throws {
+        func first(_ pattern: Regex<(Substring, Substring)>, in file: String) throws -> String? {
+            let text = try String(contentsOfFile: "\(Repository.root)/\(file)", encoding: .utf8)
+            return text.firstMatch(of: pattern).map { String($0.1) }
+        }
+        let version = try Larder.run(["--version"]).output.trimmingCharacters(in: .newlines)
+        #expect(try first(/^larder \(([^)]+)\)/, in: "debian/changelog") == version)
+        #expect(try first(/\n## ([0-9.]+) - [0-9]{4}-[0-9]{2}-[0-9]{2}\n/, in: "CHANGELOG.md") == version)
+    }
+
+    @Test func `a missing or old toolchain is one sentence that says what to do`() throws {
+        let folder = TemporaryFolder()
+        let old = try folder.write("#!/bin/sh\necho 'Swift version 5.9 (swift-5.9-RELEASE)'\n", to: "swift")
+        try ChildProcess.run("chmod", ["+x", old])
+        for (swift, reason) in [("no-swift", "there is no \"no-swift\" in PATH"), (old, "is 5.9")] {
+            let check = try ChildProcess("\(Repository.root)/scripts/check-swift", [swift])
+            #expect(check.waitForEnd() == .exited(1))
+            #expect(check.errors.split(separator: "\n").count == 1 && check.errors.contains(reason), "\(check.errors)")
+            #expect(check.errors.contains("https://www.swift.org/install"))
+        }
+    }
+
+    @Test func `make run ends if its upstream cannot be reached`() throws {
+        let folder = TemporaryFolder()
+        let run = try ChildProcess(
+            "\(Repository.root)/scripts/run",
+            [Larder.binary],
+            environment: Larder.environment.merging([
+                "UPSTREAM": "http://127.0.0.1:\(try Socket.freePort())", "STORE": folder.file("larder.db"),
+            ]) { $1 }
+        )
+        #expect(run.waitForEnd() == .exited(1))
+        #expect(run.errors.contains("cannot be reached. Check the address, the network and the proxy"), "\(run.errors)")
+    }
 }

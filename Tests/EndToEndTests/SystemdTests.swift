@@ -70,6 +70,26 @@ import Testing
         #expect(larder.terminate() == .exited(0))
     }
 
+    @Test func `a daemon that systemd starts at the first connection serves it`() throws {
+        let folder = TemporaryFolder()
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        let port = try Socket.freePort()
+        let process = try ChildProcess(
+            "systemd-socket-activate",
+            [
+                "--listen=127.0.0.1:\(port)", Larder.binary, "serve", "--upstream", origin.url, "--admin",
+                "127.0.0.1:0", "--store", folder.file("larder.db"),
+            ],
+            environment: Larder.environment
+        )
+        #expect(process.waitForErrors { $0.contains("Listening on") }, "\(process.errors)")
+        let client = try Client(port: port)
+        #expect(try client.get("/x").text == "[]")
+        #expect(try client.get("/x").isHit)
+        process.signal(SIGTERM)
+        #expect(process.waitForEnd() == .exited(0), "\(process.errors)")
+    }
+
     @Test func `a Unix socket of the config is bound beside an admin address that was passed on`() throws {
         let folder = TemporaryFolder()
         let (data, admin) = (try Socket.listen(), try Socket.listen())
