@@ -18,7 +18,7 @@ binary   = $(shell $(SWIFT) build $(RELEASE) --show-bin-path)/larder
 sources  = Package.swift Sources Tests
 
 .DEFAULT_GOAL := help
-.PHONY: help build run clean-run test fuzz soak bench lint reference format deb test-package install uninstall clean dependencies
+.PHONY: help build run clean-run test fuzz soak bench lint reference format deb can-test-package test-package install uninstall clean dependencies
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,8 +79,11 @@ deb: build ## build the Debian package, into .build/deb
 	@rm -f .build/deb/*.deb
 	LARDER_BINARY='$(binary)' DEB_FOLDER=.build/deb debian/rules clean binary
 
-test-package: deb ## install the Debian package in a bare system, use it, upgrade it and purge it
-	@scripts/dependencies package
+# Asked before the release build, which takes minutes.
+can-test-package:
+	@if reason=$$(scripts/test-package --reason-against); then echo "the package cannot be tested here: $$reason" >&2; exit 1; fi
+
+test-package: can-test-package deb ## install the Debian package in a bare system, use it, upgrade it and purge it
 	@scripts/test-package .build/deb/larder_*.deb
 
 install: ## install what `make build` has built under PREFIX (default /usr/local), below DESTDIR if given
