@@ -1,14 +1,14 @@
 package import HTTPSemantics
 
-/// Takes the chunked coding off a request body as it arrives (RFC 9112 §7.1).
+/// Decodes the chunked coding of a request body as it arrives (RFC 9112 §7.1).
 ///
-/// Extensions are skipped and trailers dropped, both within bounds; anything malformed is refused.
+/// Extensions are skipped and trailers are dropped, both within bounds. Anything malformed is refused.
 package struct ChunkedDecoder {
-    /// What became of the bytes offered.
+    /// The result of one call of `next`.
     package enum Step: Equatable {
-        /// This range of them is body.
+        /// This range of the bytes belongs to the body.
         case body(Range<Int>)
-        /// All were used up; more have to come.
+        /// All bytes are consumed, and the body is not complete.
         case needsMore
         /// The body ended before this offset.
         case end(Int)
@@ -25,7 +25,7 @@ package struct ChunkedDecoder {
     private var state = State.sizeStart
     private var remaining = 0
     private var digits = 0
-    /// Bytes of extensions and of trailers so far, over the whole body.
+    /// The number of bytes in extensions so far, over the whole body.
     private var extensionBytes = 0
     private var trailerBytes = 0
     private var trailerLines = 0
@@ -42,7 +42,7 @@ package struct ChunkedDecoder {
 
     package var isAtEnd: Bool { state == .end }
 
-    /// Reads from `bytes[offset...]` up to the next piece of body, the end, or the end of the bytes.
+    /// Reads from `bytes[offset...]` up to the next piece of body, the end of the body, or the end of the bytes.
     package mutating func next(_ bytes: UnsafeRawBufferPointer, from offset: inout Int) -> Step {
         while offset < bytes.count {
             if state == .data {
@@ -81,7 +81,7 @@ package struct ChunkedDecoder {
                 digits = state == .sizeStart ? 1 : digits + 1
                 remaining = state == .sizeStart ? digit : remaining << 4 | digit
                 state = .size
-                // 15 digits cannot overflow; no honest client pads a size with zeros.
+                // 15 digits cannot overflow, and no honest client pads a size with zeros.
                 return digits > 15 ? .badChunk : nil
             }
             return state == .size ? endSize(byte) : .badChunk

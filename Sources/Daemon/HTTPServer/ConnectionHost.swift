@@ -1,13 +1,13 @@
 import EventLoops
 import HTTPSemantics
 
-/// What the connections of one worker share: their handler, the memory they read into and write from, the limits.
+/// The state shared by the connections of one worker: handler, read and write memory, limits.
 ///
-/// The worker's thread only.
+/// Used on the worker's thread only.
 final class ConnectionHost {
     let loop: EventLoop
     let limits: HTTPLimits
-    /// The limit on idleness, which starts anew with each response: to work it out takes longer than to look it up.
+    /// The idle limit in nanoseconds, precomputed because it is needed for each response.
     let idleNanoseconds: UInt64
     let worker: HTTPWorker
     let handler: any HTTPHandler
@@ -15,11 +15,11 @@ final class ConnectionHost {
     let notice: @Sendable (HTTPNotice) -> Void
     let meter: (any HTTPMeter)?
 
-    /// Where connections read to; what is not used at once moves to the connection's own buffer.
+    /// The memory that connections read into; bytes not consumed at once move to the connection's own buffer.
     let readMemory = UnsafeMutablePointer<UInt8>.allocate(capacity: ConnectionHost.readCapacity)
-    /// Responses of the connection that is being served, until they are sent together.
+    /// Responses of the connection being served, collected until they are sent together.
     var output = SmallBuffer(capacity: 64 * 1024)
-    /// The parser for heads that come in one piece; a connection that needs longer takes it away.
+    /// The parser for heads that arrive in one piece; a connection whose head is incomplete takes it over.
     var parser: RequestParser
     var connections: [UInt64: HTTPConnection] = [:]
     var isDraining = false
@@ -27,7 +27,7 @@ final class ConnectionHost {
     private var date = DateLine()
 
     static let readCapacity = 64 * 1024
-    /// Room in `output` from which on it is sent.
+    /// The size from which on `output` is sent.
     static let outputFill = 48 * 1024
 
     init(worker: HTTPWorker, handler: any HTTPHandler) {
@@ -43,10 +43,10 @@ final class ConnectionHost {
         readMemory.deallocate()
     }
 
-    /// The Date line of this second.
+    /// The Date line of the current second.
     var dateLine: [UInt8] { date.line(at: loop.wallSeconds) }
 
-    /// A request was neither answered nor deferred, or its reply was dropped.
+    /// Reports a request that was neither served nor deferred, or whose reply was dropped.
     func noticeMissingResponse() {
         notice(
             HTTPNotice(
@@ -57,26 +57,26 @@ final class ConnectionHost {
         )
     }
 
-    /// Gives away the parser, which is in the middle of a head.
+    /// Hands over the parser, which is in the middle of a head.
     func takeParser() -> RequestParser {
         let taken = parser
         parser = spareParsers.popLast() ?? RequestParser(limits: limits)
         return taken
     }
 
-    /// Takes a parser back.
+    /// Accepts a parser for reuse.
     func giveBack(_ parser: RequestParser) {
         if spareParsers.count < 16 { spareParsers.append(parser) }
     }
 }
 
-/// The Date field of responses that have none, made once per second.
+/// The Date line for responses without one, made once per second.
 private struct DateLine {
     private var second = -1
-    /// The whole line with its end.
+    /// The whole line with its line end.
     private var bytes: [UInt8] = []
 
-    /// The line for this time, in seconds since 1970.
+    /// The line for a time in seconds since 1970.
     mutating func line(at seconds: Int) -> [UInt8] {
         if seconds != second {
             second = seconds

@@ -2,16 +2,16 @@ import EventLoops
 import Glibc
 import HTTPSemantics
 
-/// After a response: the next request, or the end.
+/// The end of an exchange: the next request, or the end of the connection.
 extension HTTPConnection {
-    /// The response is on its way as a whole: goes on to the next request, or to the end.
+    /// Runs when the response is queued as a whole: goes on to the next request, or ends the connection.
     func answerIsComplete() {
         bodyEnd = nil
         guard phase == .answered else { return }
         if case .nothing = receiving {
             body = nil
             if closesAfterAnswer {
-                // A client that asked for the end sends nothing more; others might have.
+                // A client that asked for the end sends nothing more; others might still be sending.
                 finish(keepsAlive && !input.isEmpty ? .linger : .close)
             } else {
                 becomeIdle()
@@ -37,7 +37,7 @@ extension HTTPConnection {
         if host.isDraining, input.isEmpty { finish(.close) }
     }
 
-    /// Refuses a request: answers if nothing was answered yet, and ends the connection.
+    /// Refuses a request: responds if no response has begun, and ends the connection.
     func refuse(_ fault: RequestFault) {
         body?.fail(.refused(fault))
         body = nil
@@ -73,11 +73,11 @@ extension HTTPConnection {
     func finish(_ ending: Ending) {
         guard phase != .closed, phase != .lingering else { return }
         self.ending = ending
-        // With answers still collected this is inside of `consume`, which sends them and then comes to the end.
+        // Responses still in `output` mean that `consume` is running: it sends them and then calls `end`.
         if queue.isEmpty, host.output.isEmpty { end() }
     }
 
-    /// Does what was to be done when everything is sent.
+    /// Carries out `ending`, once everything is sent.
     func end() {
         switch ending {
         case .none: break
@@ -92,7 +92,7 @@ extension HTTPConnection {
         }
     }
 
-    /// Goes on after a break: ends, or reads what waits.
+    /// Continues in a later turn: ends the connection, or consumes the waiting input.
     func resume() {
         isResumeScheduled = false
         guard phase != .closed else { return }
@@ -104,12 +104,12 @@ extension HTTPConnection {
         updateReading()
     }
 
-    /// The server comes to its end: closes if nothing is going on.
+    /// Closes the connection if it is idle, because the server is shutting down.
     func drain() {
         if phase == .idle, input.isEmpty { finish(.close) }
     }
 
-    /// Cuts a response that cannot be completed: with a reset, once the client has what was written of it (law 8).
+    /// Cuts a response that cannot be completed: resets once the client has received what was written (law 8).
     func breakOff() {
         guard phase == .answering else { return abort() }
         body?.fail(.disconnected)
@@ -118,16 +118,16 @@ extension HTTPConnection {
         draining = channel
         channel = nil
         phase = .answered
-        // What the client still sends of its request is of no use to anybody.
+        // The rest of the client's request is no longer needed.
         ending = .reset
     }
 
-    /// Resets once nothing is under way any more: a reset discards what the kernel has not delivered.
+    /// Resets once all bytes are acknowledged, because a reset discards what the kernel has not delivered.
     private func resetWhenAcknowledged() {
         guard SocketCall.unacknowledged(descriptor) > 0 else { return abort() }
         if resetTimer == nil {
             deadline = host.loop.now + host.limits.writeStall.nanoseconds
-            // A cycle, broken by `close`.
+            // This cycle is broken by `close`.
             resetTimer = EventTimer(loop: host.loop) { self.resetWhenAcknowledged() }
         }
         resetTimer?.schedule(after: .milliseconds(20))
@@ -140,7 +140,7 @@ extension HTTPConnection {
         close()
     }
 
-    /// Closes the socket and tells everybody who waits.
+    /// Closes the socket and notifies the body and the reply channels.
     func close() {
         guard phase != .closed else { return }
         phase = .closed
@@ -161,7 +161,7 @@ extension HTTPConnection {
         host.worker.assumeIsolated { $0.connectionClosed() }
     }
 
-    /// The deadline is over.
+    /// Runs when the deadline has passed.
     func expired() {
         if !queue.isEmpty || ending == .reset { return abort() }
         switch phase {

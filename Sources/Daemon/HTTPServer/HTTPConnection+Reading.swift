@@ -2,9 +2,9 @@ import EventLoops
 import Glibc
 import HTTPSemantics
 
-/// The way in: bytes, heads, bodies.
+/// The input side: bytes, heads, bodies.
 extension HTTPConnection {
-    /// The socket has something to read, or has ended.
+    /// Runs when the socket has input or has reached its end.
     func readable() {
         if phase == .lingering { return linger() }
         if input.isEmpty {
@@ -15,7 +15,7 @@ extension HTTPConnection {
         updateReading()
     }
 
-    /// The usual case: what arrives is used up on the spot, and the connection needs no memory of its own.
+    /// Handles the usual case: the input is consumed on the spot, and the connection needs no memory of its own.
     private func readIntoSharedMemory() {
         let memory = host.readMemory
         switch SocketCall.receive(descriptor, memory, ConnectionHost.readCapacity) {
@@ -42,15 +42,15 @@ extension HTTPConnection {
         }
     }
 
-    /// Goes on with what waits in the connection's own buffer.
+    /// Consumes the input in the connection's own buffer.
     func consumeInput() {
         guard phase != .closed, !input.isEmpty else { return }
         let used = consume(input.base, input.count)
-        // Not when closed: then the memory goes with the connection, and somebody below may still look at it.
+        // Not when closed: the memory lives as long as the connection, and a caller may still read from it.
         if phase != .closed { input.drop(used) }
     }
 
-    /// Uses bytes as far as the phase allows; gives their number.
+    /// Consumes bytes as far as the phase allows; returns their number.
     private func consume(_ base: UnsafeMutablePointer<UInt8>, _ count: Int) -> Int {
         var offset = 0
         var requests = 0
@@ -79,11 +79,11 @@ extension HTTPConnection {
         return offset
     }
 
-    /// Reads a head and has it handled; 0 when it is not complete.
+    /// Reads a head and passes it to the handler; returns 0 if it is incomplete.
     private func readHead(_ base: UnsafeMutablePointer<UInt8>, _ count: Int) -> Int {
         var skipped = 0
         if parser == nil {
-            // RFC 9112 §2.2: empty lines before a request are to be ignored; a few are.
+            // RFC 9112 §2.2 wants empty lines before a request to be ignored; a few are.
             while count - skipped >= 2, base[skipped] == 0x0D, base[skipped + 1] == 0x0A, emptyLines < 8 {
                 skipped += 2
                 emptyLines += 1
@@ -147,7 +147,7 @@ extension HTTPConnection {
 
     // MARK: Bodies
 
-    /// Uses bytes that belong to the current request's body; gives the offset behind them.
+    /// Consumes bytes of the current request's body; returns the offset behind them.
     private func receiveBody(_ bytes: UnsafeRawBufferPointer, from offset: Int) -> Int {
         var offset = offset
         switch receiving {
@@ -188,7 +188,7 @@ extension HTTPConnection {
 
     private func deliver(_ bytes: UnsafeRawBufferPointer) {
         guard !bytes.isEmpty else { return }
-        // The client did not wait for our 100.
+        // The client did not wait for the 100.
         owesContinue = false
         if let body {
             body.append(Array(bytes))
@@ -204,7 +204,7 @@ extension HTTPConnection {
         if phase == .discarding { becomeIdle() } else if phase == .answering { deadline = answeringDeadline }
     }
 
-    /// The time by which the next part of the request's body has to arrive, or of the response to be taken.
+    /// The time by which the next part of the request body must arrive, or the client must read more of the response.
     var answeringDeadline: UInt64 {
         if !queue.isEmpty { return host.loop.now + host.limits.writeStall.nanoseconds }
         if case .nothing = receiving { return .max }
@@ -212,7 +212,7 @@ extension HTTPConnection {
         return body.isWanted && body.hasRoom ? host.loop.now + host.limits.bodyIdle.nanoseconds : .max
     }
 
-    /// Somebody wants (more of) the body.
+    /// Sends `100 Continue` or resumes reading, because a reader has asked for (more of) the body.
     func bodyIsWanted() {
         guard phase == .answering, let body, body.isWanted else { return }
         if owesContinue, bodyEnd == nil {
@@ -227,7 +227,7 @@ extension HTTPConnection {
 
     // MARK: Reading or not
 
-    /// Watches the socket for input exactly when there is a use for it.
+    /// Watches the socket for input exactly when input can be used.
     func updateReading() {
         guard phase != .closed else { return }
         let wants = wantsInput
@@ -236,20 +236,20 @@ extension HTTPConnection {
         if wants { readWatch?.enable() } else { readWatch?.disable() }
     }
 
-    /// Bytes of pipelined requests kept while an earlier one is being answered.
+    /// The number of bytes of pipelined requests kept while an earlier one is served.
     private static let pipelineLimit = 64 * 1024
 
     private var wantsInput: Bool {
         if phase == .lingering { return true }
         if ending != .none { return false }
         if case .nothing = receiving {
-            // Also during a response, to learn that the client has left.
+            // Reading goes on during a response, to notice when the client leaves.
             return input.count < max(Self.pipelineLimit, host.limits.maxHead)
         }
         return body?.hasRoom ?? true
     }
 
-    /// Goes on in a later turn, so that other connections get theirs.
+    /// Continues in a later turn, so that other connections get theirs.
     func resumeLater() {
         if isResumeScheduled { return }
         isResumeScheduled = true
@@ -257,7 +257,7 @@ extension HTTPConnection {
         host.loop.enqueue { worker.assumeIsolated { $0.resume(id) } }
     }
 
-    /// The client has ended its side, or the connection broke.
+    /// Runs when the client has ended its side, or the connection broke.
     private func ended() {
         switch phase {
         case .idle, .head, .discarding:
@@ -267,7 +267,7 @@ extension HTTPConnection {
         }
     }
 
-    /// Throws away what arrives until the client ends, or it was enough.
+    /// Discards input until the client ends, or the limit is reached.
     private func linger() {
         switch SocketCall.receive(descriptor, host.readMemory, ConnectionHost.readCapacity) {
         case .done(0): close()

@@ -2,9 +2,9 @@ import EventLoops
 import Glibc
 import HTTPSemantics
 
-/// The deferred answer: what a reply calls for, done on the worker.
+/// Deferred responses: carries out a reply's operations on the worker.
 extension HTTPConnection {
-    /// A reply wants something done.
+    /// Carries out the pending operations of a reply.
     func perform(_ channel: ReplyChannel) {
         let operations = channel.takeOperations()
         if draining === channel { return channel.noteBacklog(queue.byteCount, consumed: 0) }
@@ -30,7 +30,7 @@ extension HTTPConnection {
             }
         case .start(let status, let reason, let fields, let framing): begin(status, reason, fields, framing)
         case .write(let bytes): write(bytes)
-        case .finish(let trailers): finishAnswer(trailers)
+        case .finish(let trailers): finishResponse(trailers)
         case .abort: breakOff()
         case .drop: dropped()
         }
@@ -49,7 +49,7 @@ extension HTTPConnection {
         case nil, .noBody: break
         case .close: queue.append(bytes)
         case .length(let rest):
-            // More than was promised would be read as the next answer: it is cut off.
+            // Bytes beyond the declared length would be read as the next response, so they are cut off.
             queue.append(bytes, from: 0, to: min(rest, bytes.count))
             bodyEnd = .length(max(0, rest - bytes.count))
         case .chunked:
@@ -59,7 +59,7 @@ extension HTTPConnection {
         }
     }
 
-    private func finishAnswer(_ trailers: Fields) {
+    private func finishResponse(_ trailers: Fields) {
         if case .length(let rest) = bodyEnd, rest > 0 { return breakOff() }
         if bodyEnd == .chunked {
             var end = Array("0\r\n".utf8)
@@ -72,7 +72,7 @@ extension HTTPConnection {
         channel = nil
         phase = .answered
         answerIsComplete()
-        // The requests behind it come when the queue is empty.
+        // Pipelined requests are served when the queue is empty.
         if phase == .idle, !input.isEmpty { resumeLater() }
     }
 
@@ -82,16 +82,16 @@ extension HTTPConnection {
         let problem = ProblemDocument(status: 500, detail: "Larder lost the response to this request.")
         begin(500, nil, Fields([Field("Content-Type", ProblemDocument.mediaType)]), .length(problem.bytes.count))
         write(problem.bytes)
-        finishAnswer(Fields())
+        finishResponse(Fields())
     }
 }
 
-/// The way out: answers made on the spot, and what the socket would not take.
+/// The output side: immediate responses, and bytes that the socket did not accept at once.
 extension HTTPConnection {
-    /// Body parts up to this size are copied behind the head and sent with it.
+    /// Bodies up to this size are copied behind the head and sent with it.
     private static let copyLimit = 16 * 1024
 
-    /// Puts a body behind what is in the shared output, copied if it is small and sent at once if not.
+    /// Sends a body behind the shared output: copied if it is small, otherwise sent at once.
     func send(_ body: [UInt8]) {
         if body.count <= Self.copyLimit { return host.output.append(body) }
         let headCount = host.output.count
@@ -115,7 +115,7 @@ extension HTTPConnection {
         if sent < headCount { queue.append(Array(host.output.bytes[sent...])) }
         host.output.clear()
         queue.append(body, from: max(0, sent - headCount))
-        // An error shows again, and is dealt with, at the next write.
+        // An error recurs, and is handled, at the next write.
         if !queue.isEmpty { startWriting() }
     }
 
@@ -145,7 +145,7 @@ extension HTTPConnection {
         startWriting()
     }
 
-    /// The socket takes more.
+    /// Runs when the socket accepts more.
     func writable() {
         sendQueue()
         guard phase != .closed, queue.isEmpty else { return }
@@ -156,7 +156,7 @@ extension HTTPConnection {
         updateReading()
     }
 
-    /// Offers the socket what is queued.
+    /// Offers the queued bytes to the socket.
     func sendQueue() {
         var progressed = false
         if !queue.isEmpty {
@@ -184,7 +184,7 @@ extension HTTPConnection {
         isWriting = true
         deadline = host.loop.now + host.limits.writeStall.nanoseconds
         if writeWatch == nil {
-            // A cycle, broken by `close`, as for reading.
+            // This cycle is broken by `close`, as for reading.
             writeWatch = host.loop.watch(descriptor: descriptor, events: .write) { _ in self.writable() }
         } else {
             writeWatch?.enable()

@@ -1,24 +1,24 @@
 import EventLoops
 package import HTTPSemantics
 
-/// One client's connection: reads requests, has them answered in order, writes the responses.
+/// One client's connection: reads requests, passes them to the handler, writes the responses in order.
 ///
-/// The life of an exchange:
+/// The phases of an exchange:
 /// 1. `idle`: nothing of the next request has arrived;
-/// 2. `head`: some of it has;
-/// 3. `handling`: the handler has the request, and either answers (then 5) or defers;
-/// 4. `answering`: a reply somewhere else is at work; what arrives meanwhile waits;
-/// 5. the response is complete: `discarding` what the client still sends of the body, then `idle` again, or
-/// 6. `lingering`: nothing more will be sent, but the client's bytes are still taken, because a socket closed with unread
+/// 2. `head`: the head has arrived in part;
+/// 3. `handling`: the handler has the request, and either responds (then 5) or defers;
+/// 4. `answering`: the request is deferred until its reply has ended; input that arrives meanwhile waits;
+/// 5. `answered`: the response is complete. `discarding` drops the rest of the request's body, then `idle` follows, or
+/// 6. `lingering`: nothing more will be sent, but the client's bytes are still read, because a socket closed with unread
 ///    bytes resets the connection and the client would lose the response;
 /// 7. `closed`.
 ///
-/// The body of a request arrives beside that (`receiving`). One request is in work at a time; what was pipelined behind it
-/// stays in the buffer. The worker's thread only.
+/// The body of a request arrives independently of the phase (`receiving`). One request is served at a time; requests
+/// pipelined behind it stay in the buffer. Used on the worker's thread only.
 package final class HTTPConnection {
     enum Phase { case idle, head, handling, answered, answering, discarding, lingering, closed }
 
-    /// What is still to come of the current request's body.
+    /// The remaining part of the current request's body.
     enum Receiving {
         case nothing
         case length(Int)
@@ -27,21 +27,21 @@ package final class HTTPConnection {
 
     /// Unique within the process.
     let id: UInt64
-    /// Where the client came in.
+    /// The listening address that the client connected to.
     package let entrance: Entrance
     let host: ConnectionHost
 
     var descriptor: Int32
     var phase = Phase.idle
-    /// The client as `Request.peer` has it; asked of the kernel once.
+    /// The client's address as in `Request.peer`; the kernel is asked once.
     package private(set) lazy var peer = SocketAddress.peer(of: descriptor)
     var input = InputBuffer()
     var queue = OutputQueue()
-    /// The parser of a head that comes in pieces.
+    /// The parser of a head that arrives in pieces.
     var parser: RequestParser?
     var emptyLines = 0
 
-    // The exchange in work.
+    // The current exchange.
     var isHead = false
     var isHTTP11 = true
     var keepsAlive = true
@@ -51,24 +51,24 @@ package final class HTTPConnection {
     var owesContinue = false
     var body: RequestBody?
     var channel: ReplyChannel?
-    /// The channel of a response that is complete, but not yet taken by the socket.
+    /// The channel of a response that is complete but not yet sent as a whole.
     var draining: ReplyChannel?
-    /// What delimits the deferred response's body; nil before it has begun.
+    /// The delimiter of the deferred response's body; nil before the response has begun.
     var bodyEnd: ReplyHead.BodyEnd?
     /// Whether the connection ends with this response.
     var closesAfterAnswer = false
 
-    /// What to do when the queue is empty.
+    /// The action to take when the queue is empty.
     var ending = Ending.none
     enum Ending { case none, close, linger, reset }
-    /// Looks again whether the client has all that was sent before a reset.
+    /// Checks whether the client has received everything, before a reset.
     var resetTimer: EventTimer?
 
     var readWatch: EventWatch?
     var writeWatch: EventWatch?
     var isReading = false
     var isWriting = false
-    /// When the sweep takes action, by the loop's clock.
+    /// When the sweep calls `expired`, by the loop's clock.
     var deadline = UInt64.max
     var lingered = 0
     var isResumeScheduled = false
@@ -80,9 +80,9 @@ package final class HTTPConnection {
         self.host = host
     }
 
-    /// Begins to read.
+    /// Starts to read.
     func open() {
-        // A cycle, broken by `close`: the loop keeps the connection alive as long as its socket is open.
+        // This cycle is broken by `close`: the loop keeps the connection alive as long as its socket is open.
         readWatch = host.loop.watch(descriptor: descriptor, events: .read) { _ in self.readable() }
         isReading = true
         deadline = host.loop.now + host.limits.idle.nanoseconds
@@ -90,11 +90,11 @@ package final class HTTPConnection {
 
     // MARK: For the handler
 
-    /// Answers at once from parts that are ready.
+    /// Responds at once from prepared parts.
     ///
-    /// `head` is the status line and fields that do not change, without the empty line at the end; `variable` further
-    /// fields and that empty line; `body` is shared if the socket does not take it all, and is not sent to HEAD. Connection
-    /// fields are the connection's own and go between the two.
+    /// `head` is the status line and the constant fields, without the empty line at the end; `variable` contains further fields
+    /// and that empty line; `body` is shared if the socket does not accept all of it, and is not sent to HEAD. The connection
+    /// adds its own fields between the two.
     package func respond(
         head: [UInt8],
         variable: borrowing SmallBuffer,
@@ -110,7 +110,7 @@ package final class HTTPConnection {
         phase = .answered
     }
 
-    /// Answers at once with a head made for the occasion.
+    /// Responds at once with a head built for this response.
     package func respond(status: Int, fields: Fields = Fields(), body: [UInt8] = []) {
         precondition(phase == .handling, "an answer without a request, or a second one")
         let head = makeHead(status, fields, .length(body.count), closes: mustClose)
@@ -120,7 +120,7 @@ package final class HTTPConnection {
         phase = .answered
     }
 
-    /// The head of a response to the request in work.
+    /// Builds the head of a response to the current request.
     func makeHead(
         _ status: Int,
         reason: String? = nil,
@@ -140,16 +140,16 @@ package final class HTTPConnection {
         )
     }
 
-    /// Answers at once with a problem document.
+    /// Responds at once with a problem document.
     package func respond(_ problem: ProblemDocument, fields: Fields = Fields()) {
         var fields = fields
         fields.set("Content-Type", ProblemDocument.mediaType)
         respond(status: problem.status, fields: fields, body: problem.bytes)
     }
 
-    /// Takes the request along, to be answered later and from any thread.
+    /// Takes the request over, so that it can be served later and from any thread.
     ///
-    /// What was pipelined behind it waits.
+    /// Requests pipelined behind it wait.
     package func deferReply(_ request: borrowing RequestHead) -> Exchange {
         precondition(phase == .handling, "a request can be deferred once, and before it is answered")
         phase = .answering
@@ -169,18 +169,18 @@ package final class HTTPConnection {
         return Exchange(request: owned, reply: Reply(channel))
     }
 
-    /// Whether the response in the making is the last of this connection, as far as is known when it begins.
+    /// Whether the response about to begin is the last of this connection, as far as is known then.
     private var mustClose: Bool {
         if !keepsAlive || host.isDraining { return true }
         switch receiving {
         case .nothing: return false
-        // A client that waits for 100 Continue may or may not send its body now: there is no telling what comes next.
+        // A client that waits for 100 Continue may send its body now or not, so the next bytes are ambiguous.
         case .length(let rest): return owesContinue || rest > Self.discardLimit
         case .chunked: return owesContinue
         }
     }
 
-    /// Bytes of an unread body that are swallowed to keep a connection.
+    /// The number of bytes of an unread body that are discarded to keep a connection.
     static let discardLimit = 64 * 1024
 
     private func appendConnectionLine() {

@@ -4,7 +4,7 @@ import HTTPSemantics
 
 /// One worker: listeners, connections and a handler, all on one event loop.
 ///
-/// Whatever comes from outside its thread comes in by one of its methods; what the loop calls back does too.
+/// Other threads and the loop's callbacks enter only through its methods.
 actor HTTPWorker {
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
@@ -25,7 +25,7 @@ actor HTTPWorker {
         var socket: ListeningSocket
         var entrance: Entrance
         var watch: EventWatch?
-        /// The workers among which connections are shared out; empty when all are this worker's.
+        /// The workers that share the connections; empty if all go to this worker.
         var recipients: [HTTPWorker]
         var next = 0
     }
@@ -44,7 +44,7 @@ actor HTTPWorker {
         self.notice = notice
     }
 
-    /// Makes the handler and begins to look after deadlines.
+    /// Makes the handler and starts the sweep for deadlines.
     func begin(_ makeHandler: @Sendable () -> any HTTPHandler) {
         host = ConnectionHost(worker: self, handler: makeHandler())
         let shortest = [limits.headTimeout, limits.bodyIdle, limits.idle, limits.writeStall, limits.linger].min()!
@@ -53,7 +53,7 @@ actor HTTPWorker {
 
     // MARK: Accepting
 
-    /// Takes connections from a socket from now on; with `recipients`, shares them out among those.
+    /// Starts to accept connections from a socket; with `recipients`, distributes them among those workers.
     func listen(_ socket: ListeningSocket, entrance: Entrance, sharingWith recipients: [HTTPWorker]) {
         let index = listeners.count
         let watch = loop.watch(descriptor: socket.descriptor, events: .read) { [unowned self] _ in
@@ -70,14 +70,14 @@ actor HTTPWorker {
             case .failed(let number)
             where number == EMFILE || number == ENFILE || number == ENOBUFS || number == ENOMEM:
                 return pauseAccepting(number)
-            // The client has given up already, or the network had something to say: the next one may be fine.
+            // The client has already left, or the network reported an error: the next connection may be fine.
             case .failed: continue
             }
         }
     }
 
     private func hand(_ descriptor: Int32, from index: Int) {
-        // Counted here: what waits to be adopted by another worker's loop has its descriptor already.
+        // Counted here, because a connection that waits for another worker's loop already holds its descriptor.
         let count = population.joined()
         guard count <= limits.maxConnections + min(Self.refusedConnections, limits.maxConnections) else {
             population.left()
@@ -96,7 +96,7 @@ actor HTTPWorker {
         }
     }
 
-    /// The listener stays readable while there are no descriptors left: without a pause the loop would spin.
+    /// Pauses accepting: without descriptors the listener stays readable, and the loop would spin.
     private func pauseAccepting(_ number: Int32) {
         notice(
             HTTPNotice(
@@ -114,7 +114,7 @@ actor HTTPWorker {
         for listener in listeners { listener.watch?.enable() }
     }
 
-    /// Connections beyond the limit that get a 503; further ones are just closed.
+    /// The number of connections beyond the limit that get a 503; further ones are just closed.
     private static let refusedConnections = 64
 
     private func adopt(_ descriptor: Int32, _ entrance: Entrance, isRefused: Bool) {
@@ -162,7 +162,7 @@ actor HTTPWorker {
 
     // MARK: The end
 
-    /// Stops accepting, closes what is idle, lets answers in flight finish, and returns when all are done or cut.
+    /// Stops accepting, closes idle connections, and returns when all responses in flight are finished or cut.
     func drain(within limit: Duration) async {
         stopAccepting()
         guard let host else { return }
@@ -172,7 +172,7 @@ actor HTTPWorker {
         await withCheckedContinuation { continuation in
             drained = continuation
             drainTimer = loop.after(limit) { [unowned self] in self.closeAll() }
-            // The last may have left on the way here, when nobody waited for it.
+            // The last connection may have closed before `drained` was set.
             connectionClosed()
         }
         end()
@@ -181,7 +181,7 @@ actor HTTPWorker {
     private func stopAccepting() {
         acceptPause = nil
         for index in listeners.indices {
-            // What the kernel has accepted on our behalf is not turned away.
+            // Connections that the kernel has already accepted are still served.
             acceptReady(index)
             listeners[index].watch = nil
             listeners[index].socket.close()
@@ -189,7 +189,7 @@ actor HTTPWorker {
         listeners = []
     }
 
-    /// A connection has left the table.
+    /// Resumes `drain` when the last connection has closed.
     func connectionClosed() {
         guard let host, host.connections.isEmpty, let drained else { return }
         self.drained = nil

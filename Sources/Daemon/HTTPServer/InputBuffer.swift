@@ -1,6 +1,6 @@
-/// Bytes of one connection that could not be used as they arrived: a head in pieces, requests behind a slow answer.
+/// Bytes of one connection that could not be consumed on arrival: partial heads, pipelined requests.
 ///
-/// Empty, it holds no memory: most connections read into the worker's buffer and never need one.
+/// An empty buffer holds no memory. Most connections read into the worker's buffer and never need one.
 struct InputBuffer: ~Copyable {
     private var memory: UnsafeMutablePointer<UInt8>?
     private var capacity = 0
@@ -16,17 +16,17 @@ struct InputBuffer: ~Copyable {
     var count: Int { end - start }
     var isEmpty: Bool { start == end }
 
-    /// The first byte; only when not empty, and valid until the next change.
+    /// The first byte; valid until the next change, and only when the buffer is not empty.
     var base: UnsafeMutablePointer<UInt8> { memory! + start }
 
-    /// Copies bytes to the end.
+    /// Appends a copy of the bytes.
     mutating func append(_ bytes: UnsafePointer<UInt8>, count: Int) {
         let room = makeRoom(count)
         room.baseAddress!.update(from: bytes, count: count)
         end += count
     }
 
-    /// Room for at least `least` bytes behind the last; `filled` tells how many were put there.
+    /// Makes room for at least `least` bytes at the end; `filled` then takes the number of bytes written there.
     mutating func makeRoom(_ least: Int) -> UnsafeMutableBufferPointer<UInt8> {
         if capacity - end < least {
             let needed = count + least
@@ -53,7 +53,7 @@ struct InputBuffer: ~Copyable {
         end += count
     }
 
-    /// Forgets the first bytes; the memory too when none is left.
+    /// Drops the first bytes, and frees the memory when none is left.
     mutating func drop(_ count: Int) {
         start += count
         if start == end { free() }

@@ -1,7 +1,7 @@
 import EventLoops
 import Glibc
 
-/// A socket that listens; closed, and its path removed, by `close`.
+/// A listening socket.
 struct ListeningSocket: Sendable {
     let descriptor: Int32
     let address: BoundAddress
@@ -14,9 +14,9 @@ struct ListeningSocket: Sendable {
 
     // MARK: TCP
 
-    /// Opens `count` sockets that share each address of a host.
+    /// Opens `count` sockets on each address of a host.
     ///
-    /// Blocks while the name is resolved. The kernel spreads connections over sockets that share an address.
+    /// Blocks while the name is resolved. The kernel distributes connections over sockets that share an address.
     static func tcp(host: String, port: UInt16, count: Int) throws(ListenError) -> [[ListeningSocket]] {
         let shown = "\(ListenAddress.tcp(host: host, port: port))"
         var port = port
@@ -25,11 +25,11 @@ struct ListeningSocket: Sendable {
         for candidate in try addresses(host: host, shown: shown) {
             do throws(ListenError) {
                 let group = try share(candidate, port: port, count: count, shown: shown)
-                // `localhost:0` means one port, on each of its addresses.
+                // `localhost:0` means the same port on each of its addresses.
                 port = group[0].address.port ?? port
                 opened.append(group)
             } catch {
-                // No IPv6 on this machine is no reason not to listen on IPv4.
+                // A machine without IPv6 can still listen on IPv4.
                 guard case .system(_, _, let number) = error, number == EADDRNOTAVAIL || number == EAFNOSUPPORT else {
                     for group in opened { for socket in group { socket.close() } }
                     throw error
@@ -67,8 +67,8 @@ struct ListeningSocket: Sendable {
     ) throws(ListenError) -> [ListeningSocket] {
         var address = address
         address.port = port
-        // SO_REUSEPORT would let a second daemon of the same user join in silence, and let the kernel choose a port that
-        // another one has: the first socket is bound without it, and lets the others in afterwards.
+        // SO_REUSEPORT would let a second daemon of the same user join silently, and let the kernel choose a port in use.
+        // So the first socket is bound without it, and the option is set afterwards for the others.
         let first = try bind(address, sharesPort: false, shown: shown)
         address.port = first.address.port ?? port
         if count > 1 { set(first.descriptor, SOL_SOCKET, SO_REUSEPORT) }
@@ -93,7 +93,7 @@ struct ListeningSocket: Sendable {
         set(descriptor, SOL_SOCKET, SO_REUSEADDR)
         if sharesPort { set(descriptor, SOL_SOCKET, SO_REUSEPORT) }
         if address.family == AF_INET6 { set(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY) }
-        // Accepted sockets inherit it: answers go out at once.
+        // Accepted sockets inherit this option: responses go out at once.
         set(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY)
         try bind(descriptor, address, shown)
         return ListeningSocket(descriptor: descriptor, address: SocketAddress.bound(descriptor).boundAddress)
@@ -101,14 +101,14 @@ struct ListeningSocket: Sendable {
 
     // MARK: Unix
 
-    /// Opens a socket at a path, in the place of one that nobody listens on any more.
+    /// Opens a socket at a path, replacing a stale one.
     static func unix(path: String, mode: UInt32, group: String?) throws(ListenError) -> ListeningSocket {
         let shown = "unix:\(path)"
         guard let address = SocketAddress(path: path) else { throw .pathTooLong(path) }
         try removeStale(path, address)
         let descriptor = try open(AF_UNIX, shown)
         try bind(descriptor, address, shown)
-        // Nobody can connect before `listen`, so the permissions hold from the first connection on.
+        // No client can connect before `listen`, so the permissions hold from the first connection on.
         let socket = ListeningSocket(descriptor: descriptor, address: .unix(path: path))
         do throws(ListenError) {
             if let group { try assign(path, to: group) }
@@ -146,7 +146,7 @@ struct ListeningSocket: Sendable {
 
     // MARK: Inherited
 
-    /// Takes over a socket that somebody else, such as systemd, has opened.
+    /// Takes over a socket opened by another process, such as systemd.
     static func inherited(_ descriptor: Int32) throws(ListenError) -> ListeningSocket {
         var isListening: Int32 = 0
         var count = socklen_t(MemoryLayout<Int32>.size)
@@ -196,18 +196,18 @@ struct ListeningSocket: Sendable {
 
 /// The system calls on a connection's socket.
 enum SocketCall {
-    /// Reads what has arrived; 0 at the end.
+    /// Reads the bytes that have arrived; returns 0 at the end.
     static func receive(_ descriptor: Int32, _ memory: UnsafeMutableRawPointer, _ count: Int) -> SystemCall.Outcome<Int>
     {
         SystemCall.retried { recv(descriptor, memory, count, 0) }
     }
 
-    /// Writes as much as the socket takes.
+    /// Writes as much as the socket accepts.
     static func send(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> SystemCall.Outcome<Int> {
         SystemCall.retried { Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL)) }
     }
 
-    /// Writes as much as the socket takes of several pieces.
+    /// Writes as much of several pieces as the socket accepts.
     static func send(_ descriptor: Int32, _ vectors: UnsafeMutableBufferPointer<iovec>) -> SystemCall.Outcome<Int> {
         var message = msghdr()
         message.msg_iov = vectors.baseAddress
@@ -215,18 +215,18 @@ enum SocketCall {
         return SystemCall.retried { sendmsg(descriptor, &message, Int32(MSG_NOSIGNAL)) }
     }
 
-    /// Tells the client that nothing more will come, while it may still speak.
+    /// Signals the end of output to the client, which may still send.
     static func endSending(_ descriptor: Int32) {
         _ = shutdown(descriptor, Int32(SHUT_WR))
     }
 
-    /// Bytes that the socket has taken and the client's side has not acknowledged.
+    /// The number of sent bytes that the client's side has not acknowledged.
     static func unacknowledged(_ descriptor: Int32) -> Int {
         var count: Int32 = 0
         return ioctl(descriptor, UInt(TIOCOUTQ), &count) == 0 ? Int(count) : 0
     }
 
-    /// Makes the next `close` a reset, which no client can take for a regular end.
+    /// Makes the next `close` a reset, which no client can mistake for a regular end.
     static func resetOnClose(_ descriptor: Int32) {
         var option = linger(l_onoff: 1, l_linger: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))

@@ -1,7 +1,7 @@
 import EventLoops
 import Glibc
 
-/// What the socket would not take yet, in order.
+/// The bytes that the socket has not accepted yet, in order.
 struct OutputQueue {
     private struct Piece {
         var bytes: [UInt8]
@@ -14,15 +14,15 @@ struct OutputQueue {
     private var first = 0
     private(set) var byteCount = 0
 
-    /// Pieces up to this size are copied together, so that chunk heads do not cost a vector each.
+    /// Pieces up to this size are merged, so that chunk heads do not cost a vector each.
     private static let smallPiece = 1024
     private static let vectorsPerCall = 8
-    /// Bytes offered to the kernel per call, so that one large response does not keep the others waiting.
+    /// The number of bytes offered to the kernel per call, so that a large response does not delay the others.
     private static let bytesPerCall = 1 << 20
 
     var isEmpty: Bool { byteCount == 0 }
 
-    /// Adds a part of an array, which is shared.
+    /// Appends a part of an array, which is shared.
     mutating func append(_ bytes: [UInt8], from offset: Int = 0, to end: Int? = nil) {
         let end = end ?? bytes.count
         guard offset < end else { return }
@@ -38,7 +38,7 @@ struct OutputQueue {
         }
     }
 
-    /// Offers the socket what waits; gives the number of bytes it took.
+    /// Offers the queued bytes to the socket; returns the number it accepted.
     mutating func send(to descriptor: Int32) -> SystemCall.Outcome<Int> {
         let outcome = withUnsafeTemporaryAllocation(of: iovec.self, capacity: Self.vectorsPerCall) { vectors in
             gather(first, 0, 0, vectors, descriptor)
@@ -47,7 +47,7 @@ struct OutputQueue {
         return outcome
     }
 
-    /// Fills one vector after the other, inside the closure that keeps the piece before it in place.
+    /// Fills the vectors recursively: each piece's closure keeps its bytes in place.
     private func gather(
         _ index: Int,
         _ filled: Int,

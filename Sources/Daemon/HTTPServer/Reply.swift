@@ -2,11 +2,11 @@ import EventLoops
 package import HTTPSemantics
 import Synchronization
 
-/// The means to answer one request, once, from any thread.
+/// The handle for responding to one request, once, from any thread.
 ///
-/// Everything returns at once; the worker writes when the socket can take it. A reply that is dropped without a response
-/// answers 500 by itself; one dropped within a response cuts the connection. When the client has left, calls have no
-/// effect, and `onDisconnect` has been called.
+/// All calls return at once; the worker writes when the socket is ready. A reply dropped before its response sends a 500;
+/// one dropped during its response cuts the connection. After the client has left, calls have no effect, and
+/// `onDisconnect` has been called.
 package final class Reply: Sendable {
     let channel: ReplyChannel
 
@@ -18,23 +18,23 @@ package final class Reply: Sendable {
         channel.submit([.drop])
     }
 
-    /// Sends a 1xx answer ahead of the final one; not to HTTP/1.0 clients, who do not know them.
+    /// Sends a 1xx response ahead of the final one; not to HTTP/1.0 clients, which do not know them.
     package func informational(status: Int, fields: Fields) {
         channel.submit([.informational(status: status, fields: fields)])
     }
 
     /// Begins the response.
     ///
-    /// The connection adds Date when it is missing, and alone decides about Connection, Transfer-Encoding and
-    /// Content-Length. Where no body is allowed (HEAD, 204, 304) whatever is written is dropped; a Content-Length there
-    /// comes from `framing`, or from the fields when that is `.none`.
+    /// The connection adds a missing Date, and alone decides on Connection, Transfer-Encoding and Content-Length. Where no body
+    /// is allowed (HEAD, 204, 304) written bytes are dropped; Content-Length then comes from `framing`, or from the fields if
+    /// that is `.none`.
     package func start(status: Int, reason: String? = nil, fields: Fields, framing: ReplyFraming) {
         submit([.start(status: status, reason: reason, fields: fields, framing: framing)])
     }
 
     /// Adds to the body; the array is shared, not copied.
     ///
-    /// Whoever writes much looks at `backlog`.
+    /// Callers that write much should watch `backlog`.
     package func write(_ chunk: [UInt8]) {
         if !chunk.isEmpty { submit([.write(chunk)]) }
     }
@@ -44,7 +44,7 @@ package final class Reply: Sendable {
         submit([.finish(trailers: trailers)])
     }
 
-    /// Gives the whole response.
+    /// Sends a whole response.
     package func respond(status: Int, fields: Fields, body: [UInt8] = []) {
         submit([
             .start(status: status, reason: nil, fields: fields, framing: .length(body.count)),
@@ -53,31 +53,31 @@ package final class Reply: Sendable {
         ])
     }
 
-    /// Gives a problem document as the whole response.
+    /// Sends a problem document as the whole response.
     package func respond(_ problem: ProblemDocument, fields: Fields = Fields()) {
         var fields = fields
         fields.set("Content-Type", ProblemDocument.mediaType)
         respond(status: problem.status, fields: fields, body: problem.bytes)
     }
 
-    /// Cuts the connection, so that a response that cannot be completed looks cut short to the client too.
+    /// Cuts the connection, so that the client sees that the response is incomplete.
     package func abort() {
         channel.submit([.abort])
     }
 
-    /// Bytes written here that the socket has not taken yet.
+    /// The number of written bytes that the socket has not accepted yet.
     package var backlog: Int { channel.backlog }
 
-    /// Calls back once when the backlog is below `limit` bytes, or the client gone.
+    /// Calls back once the backlog is below `limit` bytes, or the client has left.
     ///
-    /// On the worker's thread.
+    /// The callback runs on the worker's thread.
     package func onDrain(below limit: Int, _ callback: @escaping @Sendable () -> Void) {
         channel.onDrain(below: limit, callback)
     }
 
     /// Calls back once if the client leaves before the response is finished.
     ///
-    /// On the worker's thread; at once on the caller's when the client has left already.
+    /// The callback runs on the worker's thread, or at once on the caller's if the client has already left.
     package func onDisconnect(_ callback: @escaping @Sendable () -> Void) {
         channel.onDisconnect(callback)
     }
@@ -88,19 +88,19 @@ package final class Reply: Sendable {
     }
 }
 
-/// How the body of a response is to be delimited.
+/// How the body of a response is delimited.
 package enum ReplyFraming: Sendable, Equatable {
-    /// This many bytes will be written.
+    /// The body has this many bytes.
     case length(Int)
-    /// The length is not known; to an HTTP/1.0 client the end of the connection marks it.
+    /// The length is not known; for an HTTP/1.0 client the end of the connection marks the end.
     case chunked
     /// There is no body.
     case none
 }
 
-/// What travels from a `Reply`, on any thread, to its connection, on the worker's.
+/// Carries operations from a `Reply`, on any thread, to its connection, on the worker's thread.
 ///
-/// What is called for while the worker is busy travels together and is written with one system call.
+/// Operations submitted while the worker is busy are carried out together and written with one system call.
 final class ReplyChannel: Sendable {
     /// One call of a `Reply`.
     enum Operation: Sendable {
@@ -109,7 +109,7 @@ final class ReplyChannel: Sendable {
         case write([UInt8])
         case finish(trailers: Fields)
         case abort
-        /// The reply was dropped: an error of ours, answered if it still can be.
+        /// The reply was dropped: a bug, reported with a 500 if no response has begun.
         case drop
     }
 
@@ -118,28 +118,28 @@ final class ReplyChannel: Sendable {
     // Not private: the compiler (6.3.1) cannot lay out structs in a mutex from other files if they are.
     struct State {
         var operations: [Operation] = []
-        /// Whether the worker has been notified of operations, or of callbacks that wait.
+        /// Whether the worker has been notified of operations or of waiting callbacks.
         var isScheduled = false
         var phase = Phase.open
-        /// Whether the connection takes no more: it is closed, or has answered by itself.
+        /// Whether the connection accepts no more operations: it is closed, or has responded by itself.
         var isGone = false
         var drains: [(below: Int, callback: @Sendable () -> Void)] = []
         var disconnects: [@Sendable () -> Void] = []
         var observers: [any ReplyObserver] = []
-        /// Whether the response is a stream of events, which has no end to wait for.
+        /// Whether the response is an endless stream of events.
         var isStream = false
 
-        /// Whether an observer waits for the end of the response although the client does not: many clients leave an error's
-        /// body unread.
+        /// Whether an observer needs the whole response even after the client has left: many clients do not read an error's
+        /// body.
         var isObservedToItsEnd: Bool { !isStream && observers.contains { $0.outlivesClient } }
     }
 
     let connectionID: UInt64
     private let worker: HTTPWorker
     private let state = Mutex(State())
-    /// Bytes in operations that the worker has not seen.
+    /// The number of bytes in operations that the worker has not seen yet.
     private let accepted = Atomic<Int>(0)
-    /// Bytes that the worker has seen and the socket has not taken.
+    /// The number of bytes that the worker has seen and the socket has not accepted.
     private let unsent = Atomic<Int>(0)
 
     init(worker: HTTPWorker, connectionID: UInt64) {
@@ -151,7 +151,7 @@ final class ReplyChannel: Sendable {
 
     // MARK: Any thread
 
-    /// Passes an operation on if it fits the phase; false when it comes too late or twice.
+    /// Submits operations that fit the phase; returns false if one comes too late or twice.
     @discardableResult
     func submit(_ operations: [Operation]) -> Bool {
         var byteCount = 0
@@ -165,7 +165,7 @@ final class ReplyChannel: Sendable {
                 }
                 state.operations.append(operation)
             }
-            // Within the lock, so that the worker cannot subtract first.
+            // Inside the lock, so that the worker cannot subtract first.
             if byteCount > 0 { accepted.add(byteCount, ordering: .relaxed) }
             defer { state.isScheduled = true }
             return (true, !state.isScheduled, state.observers)
@@ -175,7 +175,7 @@ final class ReplyChannel: Sendable {
         return isAccepted
     }
 
-    /// Reports what is called for from now on to an observer.
+    /// Reports all further operations to an observer.
     func observe(_ observer: any ReplyObserver) {
         state.withLock { $0.observers.append(observer) }
     }
@@ -208,7 +208,7 @@ final class ReplyChannel: Sendable {
 
     // MARK: The worker's thread
 
-    /// Takes what was called for since the last time.
+    /// Removes and returns the pending operations.
     func takeOperations() -> [Operation] {
         let operations = state.withLock { state in
             state.isScheduled = false
@@ -218,7 +218,7 @@ final class ReplyChannel: Sendable {
         return operations
     }
 
-    /// Notes how many bytes wait for the socket, and tells those who waited for fewer.
+    /// Updates the number of unsent bytes, and runs the `onDrain` callbacks that waited for fewer.
     func noteBacklog(_ byteCount: Int, consumed: Int) {
         unsent.store(byteCount, ordering: .relaxed)
         if consumed > 0 { accepted.subtract(consumed, ordering: .relaxed) }
@@ -232,7 +232,7 @@ final class ReplyChannel: Sendable {
         for callback in ready { callback() }
     }
 
-    /// The connection answers by itself, because of what is wrong with the rest of the request.
+    /// Reports a response that the connection made itself, because the rest of the request is faulty.
     func answeredByConnection(_ problem: ProblemDocument) {
         for observer in state.withLock({ $0.observers }) where !observer.outlivesClient {
             observer.began(status: problem.status, fields: Fields(), length: problem.bytes.count)
@@ -241,12 +241,12 @@ final class ReplyChannel: Sendable {
         }
     }
 
-    /// Notes that the response is complete as far as the reply is concerned: nobody waits for a disconnection any more.
+    /// Marks the response as complete: disconnections are no longer reported.
     func finished() {
         state.withLock { $0.disconnects = [] }
     }
 
-    /// Notes that the connection takes no more, and tells everybody who waits for anything.
+    /// Marks the connection as gone, and runs all waiting callbacks.
     func disconnected() {
         let callbacks = state.withLock { state -> [@Sendable () -> Void] in
             if state.isGone { return [] }
@@ -265,7 +265,7 @@ final class ReplyChannel: Sendable {
 }
 
 extension ReplyChannel.State {
-    /// Moves the phase on; false when the operation has no place in it.
+    /// Advances the phase; returns false if the operation is not allowed in it.
     mutating func accepts(_ operation: ReplyChannel.Operation) -> Bool {
         switch (operation, phase) {
         case (.informational, .open): true
@@ -286,21 +286,21 @@ extension ReplyChannel.State {
     }
 }
 
-/// What sees the response that a client is given, as it is given: for recordings and the access log.
+/// An observer of the response sent to a client, for recordings and the access log.
 ///
-/// Called on the thread that gives the response, in its order.
+/// It is called on the thread that responds, in the order of the response.
 package protocol ReplyObserver: AnyObject, Sendable {
     /// The response begins.
     ///
-    /// - Parameter length: of its body, where that is known.
+    /// - Parameter length: The length of the body, if known.
     func began(status: Int, fields: Fields, length: Int?)
-    /// The next bytes of its body.
+    /// The next bytes of the body.
     func wrote(_ bytes: [UInt8])
-    /// It is complete.
+    /// The response is complete.
     func finished()
-    /// It breaks off, or there is none.
+    /// The response breaks off, or there is none.
     func aborted()
-    /// Whether the response is completed for it although the client has left.
+    /// Whether the observer needs the whole response even after the client has left.
     var outlivesClient: Bool { get }
 }
 
@@ -323,6 +323,6 @@ extension ReplyChannel.Operation {
 }
 
 extension Reply {
-    /// Reports the response to an observer from now on; to be called before it begins.
+    /// Reports the response to an observer; must be called before it begins.
     package func observe(_ observer: any ReplyObserver) { channel.observe(observer) }
 }

@@ -1,10 +1,10 @@
 import HTTPSemantics
 
-/// The head of a response as it goes over the wire.
+/// The head of a response, serialized.
 struct ReplyHead {
-    /// What delimits the body that follows.
+    /// How the end of the body is marked.
     enum BodyEnd: Equatable {
-        /// No body, whatever is written.
+        /// No body; written bytes are dropped.
         case noBody
         case length(Int)
         case chunked
@@ -13,10 +13,10 @@ struct ReplyHead {
 
     var bytes: [UInt8] = []
     private(set) var bodyEnd = BodyEnd.noBody
-    /// Whether the connection has to be closed after this response.
+    /// Whether the connection must be closed after this response.
     private(set) var closes: Bool
 
-    /// Fields that only the connection may set.
+    /// Fields that only the connection sets.
     private static let ownFields: [StaticString] = [
         "connection", "keep-alive", "proxy-connection", "transfer-encoding", "content-length", "upgrade",
     ]
@@ -46,7 +46,7 @@ struct ReplyHead {
         bytes += "\r\n".utf8
     }
 
-    /// A 1xx head.
+    /// Makes a 1xx head.
     init(informational status: Int, fields: Fields) {
         closes = false
         appendStatusLine(status, nil)
@@ -54,13 +54,13 @@ struct ReplyHead {
         bytes += "\r\n".utf8
     }
 
-    /// RFC 9112 §6.3, seen from the sender.
+    /// Adds the framing fields, by RFC 9112 §6.3.
     private mutating func frame(status: Int, framing: ReplyFraming, fields: Fields, isHead: Bool, isHTTP11: Bool) {
         let isBodyless = isHead || status == 204 || status == 304 || status < 200
         if isBodyless {
             guard status != 204, status >= 200 else { return }
             if case .length(let length) = framing {
-                // In a 304 it is that of the response that it stands for (RFC 9110 §8.6), not of the body that is not there.
+                // In a 304 this is the length of the corresponding 200 response (RFC 9110 §8.6), not of the absent body.
                 guard status != 304 || length > 0 else { return }
                 append("Content-Length", String(length))
             } else if case .none = framing, let declared = fields.text("content-length") {
@@ -97,9 +97,9 @@ struct ReplyHead {
 }
 
 extension [UInt8] {
-    /// Adds a field line; one whose name is no token is left out, and control characters become spaces.
+    /// Adds a field line; a name that is no token is left out, and control characters become spaces.
     ///
-    /// Whatever an upstream or a handler says, it cannot begin a line of its own.
+    /// So no upstream and no handler can start a line of its own.
     mutating func append(line field: Field) {
         let classes = ByteClass.table
         guard !field.name.isEmpty,
@@ -111,7 +111,7 @@ extension [UInt8] {
         self += "\r\n".utf8
     }
 
-    /// Adds text in which control characters become spaces.
+    /// Adds text, with control characters replaced by spaces.
     fileprivate mutating func append(value: some Sequence<UInt8>) {
         let classes = ByteClass.table
         for byte in value { append(classes[Int(byte)] & ByteClass.value.rawValue != 0 ? byte : 0x20) }

@@ -1,24 +1,24 @@
 package import HTTPSemantics
 
-/// A request as a value: what leaves the worker when it cannot be answered at once.
+/// A request as a value that can leave the worker's thread.
 package struct Request: Sendable {
     package var method: String
     /// The target in origin form: path and query; `*` for `OPTIONS *`.
     package var target: String
     var form: TargetForm
-    /// The authority asked for: that of an absolute-form target, else the Host field's.
+    /// The requested authority: from an absolute-form target, else from the Host field.
     var authority: String?
-    /// All field lines as they arrived, hop-by-hop ones included.
+    /// All field lines as they arrived, including hop-by-hop ones.
     package var fields: Fields
-    /// Nil when no body follows.
+    /// Nil if there is no body.
     package var body: RequestBody?
-    /// The address of the client without its port, or the user at the other end of a Unix socket; empty where nobody asked.
+    /// The client's address without its port, or the user at the other end of a Unix socket; empty if it was not looked up.
     package var peer: [UInt8] = []
 
     var isAbsoluteForm: Bool { form == .absolute }
 }
 
-/// A request and the means to answer it, both good for any thread.
+/// A request with its reply; both may be used on any thread.
 package struct Exchange: Sendable {
     package let request: Request
     package let reply: Reply
@@ -30,7 +30,7 @@ package struct Exchange: Sendable {
 }
 
 extension RequestHead {
-    /// The head as a value that may be kept and sent anywhere.
+    /// A copy of the head that may be kept and sent to any thread.
     package func owned(body: RequestBody? = nil) -> Request {
         var lines: [Field] = []
         lines.reserveCapacity(fieldCount)
@@ -49,20 +49,20 @@ extension RequestHead {
     }
 }
 
-/// What answers the requests of one worker's connections; made once per worker and used on its thread only.
+/// Serves the requests of one worker's connections; made once per worker and used on its thread only.
 package protocol HTTPHandler: AnyObject {
-    /// Answers a request, or takes it along: `connection.respond(…)` now, or `connection.deferReply(request)`.
+    /// Serves a request now with `connection.respond(…)`, or takes it over with `connection.deferReply(request)`.
     ///
-    /// `request` is gone when this returns. A request that is neither answered nor deferred is answered 500.
+    /// `request` is invalid after this returns. A request that is neither served nor deferred gets a 500.
     func received(_ request: borrowing RequestHead, on connection: HTTPConnection)
 }
 
-/// Something a server wants written to the log.
+/// A message of the server for the log.
 package struct HTTPNotice: Sendable {
     package enum Level: Sendable { case warning, error }
 
     package var level: Level
-    /// Constant text; what varies is in `details`.
+    /// Constant text; variable parts are in `details`.
     package var message: String
     package var details: [String: String]
 }

@@ -1,24 +1,24 @@
 import Synchronization
 
-/// Why a request body did not come to its end.
+/// The reason why a request body is incomplete.
 package enum RequestBodyError: Error, Sendable, Equatable {
-    /// The client is gone, or its connection was given up.
+    /// The client has left, or its connection was given up.
     case disconnected
-    /// What the client sent is malformed, too long or too slow; the server has answered or will.
+    /// The body is malformed, too long or too slow; the server responds by itself.
     case refused(RequestFault)
-    /// It is longer than the caller of `collect` wants.
+    /// The body exceeds the limit of `collect`.
     case overLimit
 }
 
-/// The body of a request on its way in: filled by the connection, emptied by whoever answers, on any thread.
+/// A request body on its way in: filled by the connection, read on any thread.
 ///
 /// The connection stops reading its socket while more than a window of bytes waits here. `100 Continue` is sent when
-/// the body is first asked for, so whoever refuses a request does so without asking.
+/// the body is first asked for, so a handler refuses a request without reading the body.
 package final class RequestBody: Sendable {
-    /// What there is at the moment.
+    /// The result of `take`.
     package enum Chunk: Sendable, Equatable {
         case bytes([UInt8])
-        /// Nothing yet; `onAvailable` tells when to ask again.
+        /// Nothing has arrived yet; `onAvailable` reports when there is more.
         case pending
         case end
         case failed(RequestBodyError)
@@ -28,7 +28,7 @@ package final class RequestBody: Sendable {
     struct State {
         var chunks: [[UInt8]] = []
         var firstChunk = 0
-        /// Bytes of the first chunk that were taken already.
+        /// The number of bytes already taken from the first chunk.
         var offset = 0
         var byteCount = 0
         var isComplete = false
@@ -36,12 +36,12 @@ package final class RequestBody: Sendable {
         var isWanted = false
         var isPaused = false
         var available: (@Sendable () -> Void)?
-        /// Keeps what arrives, however it is taken.
+        /// A copy of everything that arrives; nil if none is kept.
         var copy: [UInt8]?
         var copyLimit = 0
     }
 
-    /// The body's length when the client declared it.
+    /// The body's length, if the client declared it.
     package let declaredLength: Int?
 
     private let state: Mutex<State>
@@ -49,7 +49,7 @@ package final class RequestBody: Sendable {
     /// Tells the connection to send `100 Continue`, or to read on.
     private let ask: (@Sendable () -> Void)?
 
-    /// A body that a connection fills.
+    /// Makes a body that a connection fills.
     init(declaredLength: Int?, window: Int, ask: @escaping @Sendable () -> Void) {
         self.declaredLength = declaredLength
         self.window = window
@@ -57,7 +57,7 @@ package final class RequestBody: Sendable {
         state = Mutex(State())
     }
 
-    /// A body that is all there.
+    /// Makes a body from bytes that are already there.
     package init(_ bytes: [UInt8]) {
         declaredLength = bytes.count
         window = .max
@@ -69,9 +69,9 @@ package final class RequestBody: Sendable {
 
     // MARK: For the one who reads it
 
-    /// Takes what has arrived, at most `max` bytes of it, without waiting.
+    /// Takes at most `max` of the bytes that have arrived, without waiting.
     ///
-    /// Any thread, one at a time.
+    /// May be called on any thread, but not concurrently.
     package func take(max: Int = .max) -> Chunk {
         let (portion, asks) = state.withLock { state in
             let asks = !state.isWanted || state.isPaused
@@ -85,7 +85,7 @@ package final class RequestBody: Sendable {
         return portion
     }
 
-    /// Calls back once, on any thread, when `take` will not say `pending`; at once when that is so already.
+    /// Calls back once, on any thread, when `take` no longer returns `pending`; at once if that is already so.
     package func onAvailable(_ callback: @escaping @Sendable () -> Void) {
         let (isReady, asks) = state.withLock { state in
             let asks = !state.isWanted
@@ -98,7 +98,7 @@ package final class RequestBody: Sendable {
         if isReady { callback() }
     }
 
-    /// The whole body, once it has arrived.
+    /// Waits for the whole body.
     package func collect(limit: Int) async throws(RequestBodyError) -> [UInt8] {
         var whole: [UInt8] = []
         while true {
@@ -118,7 +118,7 @@ package final class RequestBody: Sendable {
 
     // MARK: For recordings
 
-    /// Keeps a copy of what arrives, up to a limit; before anybody takes any of it.
+    /// Keeps a copy of the body, up to a limit; must be called before any of it is taken.
     package func keepCopy(limit: Int) {
         state.withLock { state in
             (state.copy, state.copyLimit) = ([], limit)
@@ -126,18 +126,18 @@ package final class RequestBody: Sendable {
         }
     }
 
-    /// What has arrived; nil where that is more than the limit, or no copy is kept.
+    /// The copy of what has arrived; nil if it exceeds the limit, or no copy is kept.
     package var copy: [UInt8]? { state.withLock { $0.copy } }
 
     // MARK: For the connection that fills it
 
-    /// Whether all of it has arrived.
+    /// Whether the whole body has arrived.
     package var isComplete: Bool { state.withLock { $0.isComplete } }
 
-    /// Whether somebody has asked for the body.
+    /// Whether a reader has asked for the body.
     var isWanted: Bool { state.withLock { $0.isWanted } }
 
-    /// Whether the connection should read on; if not, it is asked again later.
+    /// Whether the connection should read on; if not, it resumes when `ask` is called.
     var hasRoom: Bool { state.withLock { !$0.isPaused } }
 
     /// Adds bytes.
@@ -160,7 +160,7 @@ package final class RequestBody: Sendable {
         }?()
     }
 
-    /// Marks a body that ends too early; what has arrived is dropped.
+    /// Marks a body as incomplete; bytes not yet taken are dropped.
     func fail(_ error: RequestBodyError) {
         state.withLock { state -> (@Sendable () -> Void)? in
             if state.isComplete || state.failure != nil { return nil }

@@ -1,6 +1,6 @@
 package import HTTPSemantics
 
-/// What is wrong with a request, so that it is refused and its connection closed.
+/// An error in a request, for which it is refused and its connection closed.
 package enum RequestFault: Error, Sendable, Equatable, CaseIterable {
     case badRequestLine, badMethod, badTarget, badVersion
     case bareLineFeed, badFieldName, badFieldValue, foldedLine
@@ -64,6 +64,6 @@ package enum RequestFault: Error, Sendable, Equatable, CaseIterable {
         }
     }
 
-    /// The problem document that responses the request.
+    /// The problem document sent as the response.
     package var problem: ProblemDocument { ProblemDocument(status: status, detail: detail) }
 }

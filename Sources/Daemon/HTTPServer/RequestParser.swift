@@ -1,31 +1,31 @@
 import Glibc
 package import HTTPSemantics
 
-/// Reads the head of a request, line by line as it arrives, and refuses what RFC 9112 does not allow.
+/// Parses the head of a request, line by line as it arrives, and refuses what RFC 9112 does not allow.
 ///
-/// Its tables are used for one request after the other. A head may come in any number of pieces; all of it that has
-/// arrived must lie in one place, which may be another at each call.
+/// A parser is reused for one request after the other. A head may arrive in any number of pieces. At each call, all bytes
+/// of it so far must be contiguous, but they may have moved.
 package final class RequestParser {
-    /// How far a head has come.
+    /// How much of a head has been parsed.
     package enum Progress {
         case incomplete
-        /// The head is whole; it took this many bytes.
+        /// The head is complete and has this many bytes.
         case complete(Int)
         case refused(RequestFault)
     }
 
-    /// The head being read; to be looked at once it is complete.
+    /// The head being parsed; valid only once it is complete.
     ///
-    /// Not checked for simultaneous accesses, which took a seventh of the time of a hit: only `parse` and `start` change it,
-    /// which call nothing that could come back here, and a connection that has its request handled reads no other head.
+    /// Exclusivity is not checked, because that took a seventh of the time of a hit. It is safe: only `parse` and `start`
+    /// change it, neither calls out, and a connection reads no other head while its request is handled.
     @exclusivity(unchecked) package private(set) var head: RequestHead
 
     private let limits: HTTPLimits
     private let classes = ByteClass.table
     private let knownFields = KnownFieldTable.shared
-    /// Offset of the line that is not complete yet.
+    /// The offset of the incomplete line.
     private var lineStart = 0
-    /// Up to where no line feed was found.
+    /// The offset up to which there is no line feed.
     private var scanned = 0
     private var hasRequestLine = false
 
@@ -35,7 +35,7 @@ package final class RequestParser {
         start()
     }
 
-    /// Forgets the last head, to begin with another.
+    /// Resets the parser for the next head.
     func start() {
         lineStart = 0
         scanned = 0
@@ -44,7 +44,7 @@ package final class RequestParser {
         head.firstLine.initialize(repeating: 0, count: KnownField.allCases.count)
     }
 
-    /// Reads on in the bytes of the head that have arrived, from its first byte on.
+    /// Parses further; the bytes begin with the first byte of the head.
     package func parse(_ base: UnsafeMutablePointer<UInt8>, count: Int) -> Progress {
         head.base = base
         while true {
@@ -68,7 +68,7 @@ package final class RequestParser {
         }
     }
 
-    /// What the limits say of a line that is still on its way.
+    /// Applies the limits to a line that is still incomplete.
     private func waiting(_ base: UnsafeMutablePointer<UInt8>, _ count: Int) -> Progress {
         // 64: room for the method and the version.
         !hasRequestLine && count > limits.maxTarget + 64 ? .refused(.targetTooLong) : .incomplete
@@ -115,7 +115,7 @@ package final class RequestParser {
         return nil
     }
 
-    /// Tells the form of the target and reduces an absolute one to its path and query (RFC 9112 §3.2).
+    /// Determines the form of the target, and reduces an absolute one to its path and query (RFC 9112 §3.2).
     private func readTarget(_ base: UnsafeMutablePointer<UInt8>) -> RequestFault? {
         let target = base + head.targetOffset
         if target[0] == UInt8(ascii: "/") {
@@ -146,7 +146,7 @@ package final class RequestParser {
         head.authorityOffset = head.targetOffset + prefix
         head.authorityCount = end - prefix
         if end == head.pathCount {
-            // No path. The authority moves one byte to the left, over a slash of the scheme, to make room for it.
+            // There is no path. The authority moves one byte to the left, over a slash of the scheme, to make room for "/".
             memmove(target + prefix - 1, target + prefix, head.authorityCount)
             head.authorityOffset -= 1
             end -= 1
@@ -192,7 +192,7 @@ package final class RequestParser {
         return nil
     }
 
-    /// Whether there is no control character but the tab; eight bytes at a time.
+    /// Whether the text contains no control character except tabs; checks eight bytes at a time.
     private func isValue(_ text: UnsafeMutablePointer<UInt8>, _ count: Int) -> Bool {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let tops: UInt64 = 0x8080_8080_8080_8080
@@ -201,7 +201,7 @@ package final class RequestParser {
             let word = UnsafeRawPointer(text + index).loadUnaligned(as: UInt64.self)
             let below = (word &- ones &* 0x20) & ~word & tops
             let delete = word ^ (ones &* 0x7F)
-            // Some byte is below the space or DEL: look closer, it may be a tab.
+            // Some byte is below the space or DEL: it may be a tab, so each is checked.
             if below | ((delete &- ones) & ~delete & tops) != 0 {
                 for offset in 0..<8 where classes[Int(text[index + offset])] & ByteClass.value.rawValue == 0 {
                     return false
@@ -218,7 +218,7 @@ package final class RequestParser {
 
     // MARK: The head as a whole
 
-    /// Decides, when the last line was read, what the fields say about host, body and connection.
+    /// Evaluates the fields for host, body and connection, once the last line is read.
     private func finish() -> RequestFault? {
         head.framing = .none
         head.expectsContinue = false
@@ -233,7 +233,7 @@ package final class RequestParser {
         return nil
     }
 
-    /// RFC 9112 §6.1 and §6.3, without any of the leniencies they allow.
+    /// Reads the framing by RFC 9112 §6.1 and §6.3, without the leniencies they allow.
     private func readFraming() -> RequestFault? {
         if let coding = head[.transferEncoding] {
             if head.has(.contentLength) { return .lengthAndCoding }
@@ -282,7 +282,7 @@ package final class RequestParser {
 }
 
 extension UnsafeRawBufferPointer {
-    /// The bytes without spaces and tabs around them.
+    /// The bytes without surrounding spaces and tabs.
     fileprivate var trimmed: UnsafeRawBufferPointer {
         var (start, end) = (0, count)
         while start < end, self[start] == 0x20 || self[start] == 0x09 { start += 1 }

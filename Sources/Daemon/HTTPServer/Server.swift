@@ -5,14 +5,17 @@ import Synchronization
 
 /// An HTTP/1.1 server: one worker per event loop, any number of addresses.
 ///
-/// Its methods may be called from any thread. Dropped, it closes everything at once.
+/// Its methods may be called from any thread. Deinitialising it closes everything at once.
 package final class Server: Sendable {
     private let workers: [HTTPWorker]
     private let population = Population()
-    /// Paths of our Unix sockets, to be removed in the end.
+    /// Paths of the server's Unix sockets, removed in the end.
     private let paths = Mutex<[String]>([])
 
-    /// Makes a server without an address; `makeHandler` is called once for each worker, on its loop, with its index; `meters` has one for each, or none.
+    /// Makes a server without an address.
+    ///
+    /// `makeHandler` is called once for each worker, on its loop, with its index. `meters` has one element for each worker, or
+    /// is empty.
     package init(
         loops: [EventLoop],
         limits: HTTPLimits = HTTPLimits(),
@@ -43,13 +46,13 @@ package final class Server: Sendable {
         }
     }
 
-    /// How many connections are open.
+    /// The number of open connections.
     var connectionCount: Int { population.count }
 
-    /// Listens on an address, which may stand for several; gives what was bound.
+    /// Listens on an address, which may resolve to several; returns the bound ones.
     ///
-    /// A TCP address has a socket for each worker; what has a single descriptor is accepted by the first worker and shared
-    /// out. Blocks while a host name is resolved.
+    /// A TCP address has a socket for each worker. The connections of an address with a single descriptor are accepted by the
+    /// first worker and distributed. Blocks while a host name is resolved.
     @discardableResult
     package func listen(on address: ListenAddress) throws(ListenError) -> [BoundAddress] {
         switch address {
@@ -88,7 +91,7 @@ package final class Server: Sendable {
 
     /// Stops accepting, closes idle connections, and returns when the responses in flight are finished.
     ///
-    /// Those that are not within `limit` are cut. The server cannot be used again.
+    /// Responses that take longer than `limit` are cut. The server cannot be used again.
     package func drain(within limit: Duration) async {
         removePaths()
         await withTaskGroup { group in
@@ -105,7 +108,7 @@ package final class Server: Sendable {
     }
 }
 
-/// Who counts what passes through one worker's sockets; called on the worker's thread, and quick.
+/// Counts the traffic of one worker's sockets; called on the worker's thread, so it must be quick.
 package protocol HTTPMeter: AnyObject, Sendable {
     func connectionOpened()
     func connectionClosed()
@@ -113,16 +116,16 @@ package protocol HTTPMeter: AnyObject, Sendable {
     func sent(bytes: Int)
 }
 
-/// How many connections a server has, over all its workers, and their numbers.
+/// The number of a server's connections, over all its workers, and their ids.
 final class Population: Sendable {
     private let connections = Atomic<Int>(0)
 
-    /// Numbers are unique within the process, so that a late call of a reply cannot meet another server's connection.
+    /// The last id; ids are unique within the process, so that a late call of a reply cannot reach another server's connection.
     private static let lastID = Atomic<UInt64>(0)
 
     var count: Int { connections.load(ordering: .relaxed) }
 
-    /// Counts one more; gives the number with it.
+    /// Counts one more connection; returns the new number.
     func joined() -> Int { connections.add(1, ordering: .relaxed).newValue }
 
     func left() { connections.subtract(1, ordering: .relaxed) }

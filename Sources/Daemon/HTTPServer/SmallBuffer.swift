@@ -1,4 +1,4 @@
-/// Bytes written anew for each response into memory that stays: the fields that change from hit to hit.
+/// A reusable buffer for the fields that change from hit to hit.
 ///
 /// A handler keeps one, clears it before each response and allocates nothing.
 package struct SmallBuffer: ~Copyable {
@@ -13,7 +13,7 @@ package struct SmallBuffer: ~Copyable {
         memory.deallocate()
     }
 
-    /// The bytes written so far, valid until the next change.
+    /// The bytes written so far; valid until the next change.
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[..<count]) }
 
     var isEmpty: Bool { count == 0 }

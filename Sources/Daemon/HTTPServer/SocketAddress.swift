@@ -1,12 +1,12 @@
 import EventLoops
 import Glibc
 
-/// A socket address of any family, as the kernel wants it.
+/// A socket address of any family, in the kernel's form.
 package struct SocketAddress: Sendable {
     private var storage = sockaddr_storage()
     private var count = socklen_t(0)
 
-    /// Copies an address that somebody else owns.
+    /// Copies an address.
     init(_ address: UnsafePointer<sockaddr>, _ count: socklen_t) {
         self.count = count
         withUnsafeMutableBytes(of: &storage) {
@@ -14,7 +14,7 @@ package struct SocketAddress: Sendable {
         }
     }
 
-    /// The address of a path; nil when it is too long.
+    /// Makes the address of a Unix socket; nil if the path is too long.
     init?(path: String) {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
@@ -38,7 +38,7 @@ package struct SocketAddress: Sendable {
         }
     }
 
-    /// Who is at the other end of a socket: the bytes of the address without its port, or of a Unix socket's user number.
+    /// The other end of a socket: the bytes of its address without the port, or of the user id of a Unix socket.
     static func peer(of descriptor: Int32) -> [UInt8] {
         var address = sockaddr_storage()
         var count = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -63,10 +63,10 @@ package struct SocketAddress: Sendable {
 
     private var hasPort: Bool { family == AF_INET || family == AF_INET6 }
 
-    /// The port stands at the same place in `sockaddr_in` and `sockaddr_in6`.
+    /// The offset of the port, the same in `sockaddr_in` and `sockaddr_in6`.
     private static let portOffset = 2
 
-    /// The TCP port; 0 where there is none.
+    /// The TCP port; 0 if there is none.
     var port: UInt16 {
         get {
             guard hasPort else { return 0 }
@@ -88,7 +88,7 @@ package struct SocketAddress: Sendable {
         }
     }
 
-    /// The address in words.
+    /// The address in readable form.
     package var boundAddress: BoundAddress {
         if family == AF_UNIX {
             return withUnsafeBytes(of: storage) { bytes in
@@ -104,13 +104,13 @@ package struct SocketAddress: Sendable {
     }
 }
 
-/// Where to listen, as configured.
+/// An address to listen on, as configured.
 package enum ListenAddress: Sendable, Equatable {
     /// A host name or numeric address (IPv6 without brackets; empty for all), and a port; 0 lets the kernel choose.
     case tcp(host: String, port: UInt16)
     /// A path, the socket's permissions, and its group by name; nil leaves the group as it is.
     case unix(path: String, mode: UInt32 = 0o600, group: String? = nil)
-    /// A listening socket that somebody else has opened.
+    /// A listening socket opened by another process.
     case inherited(descriptor: Int32)
 }
 
@@ -124,7 +124,7 @@ extension ListenAddress: CustomStringConvertible {
     }
 }
 
-/// Where a server does listen.
+/// An address that a server listens on.
 package enum BoundAddress: Sendable, Hashable {
     case tcp(host: String, port: UInt16)
     case unix(path: String)
@@ -143,10 +143,10 @@ extension BoundAddress: CustomStringConvertible {
     }
 }
 
-/// Where a connection came in: which of a server's addresses.
+/// The server's address through which a connection came in.
 package final class Entrance: Sendable {
     package let address: BoundAddress
-    /// The address as it was given to `HTTPServer.listen`.
+    /// The address as it was given to `Server.listen`.
     package let configured: ListenAddress
 
     init(address: BoundAddress, configured: ListenAddress) {
@@ -155,7 +155,7 @@ package final class Entrance: Sendable {
     }
 }
 
-/// Why an address cannot be listened on.
+/// The reason why an address cannot be listened on.
 package enum ListenError: Error, Sendable, Equatable {
     case unknownHost(String, reason: String)
     case inUse(String)
