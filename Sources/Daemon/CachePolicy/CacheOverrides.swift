@@ -1,30 +1,30 @@
-/// Where a route departs from the upstream's word on caching; nil leaves it.
+/// A route's changes to the upstream's caching rules; nil keeps the upstream's rule.
 package struct CacheOverrides: Sendable, Equatable {
-    /// Freshness lifetime in place of the upstream's.
+    /// The freshness lifetime that replaces the upstream's.
     package var fresh: Duration?
-    /// How long past freshness a response may be served while it is asked for anew.
+    /// How long a stale response may be served while it is revalidated.
     package var stale: Duration?
     package var cache: Cache?
-    /// Freshness lifetime of responses such as 404 and 410, where they name none.
+    /// The freshness lifetime of responses such as 404 and 410 that name none.
     package var negative: Duration?
     package var vary = Vary()
     package var key = Key()
 
     package init() {}
 
-    /// What becomes of the response's `Vary`.
+    /// How the response's `Vary` is changed.
     package struct Vary: Sendable, Equatable {
-        /// Request fields that select no variant, though it names them.
+        /// Request fields that select no variant, even if `Vary` names them.
         package var ignore: [String] = []
 
         package init() {}
     }
 
-    /// Which spellings of a URL are one.
+    /// Which URLs are treated as equal.
     package struct Key: Sendable, Equatable {
-        /// Whether the order of query parameters with different names says nothing.
+        /// Whether the order of query parameters with different names is ignored.
         package var sort = false
-        /// Names of query parameters that say nothing; `*` stands for any text.
+        /// Names of query parameters to ignore; `*` matches any text.
         package var ignore: [String] = []
 
         package init() {}
@@ -35,9 +35,9 @@ package struct CacheOverrides: Sendable, Equatable {
     }
 
     package enum Cache: String, Sendable, CaseIterable {
-        /// Nothing is stored, and nothing that was stored is served.
+        /// Nothing is stored, and no stored response is served.
         case never
-        /// Stored and served even where the upstream forbids it; see `StatusFacts.takesRouteLifetime`.
+        /// Responses are stored and served even if the upstream forbids it; see `StatusFacts.takesRouteLifetime`.
         case force
     }
 }

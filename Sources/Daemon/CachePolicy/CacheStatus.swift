@@ -1,8 +1,8 @@
 import HTTPSemantics
 
-/// How Larder came to a response (RFC 9211): one member of the `Cache-Status` list.
+/// How Larder handled a request (RFC 9211): one member of the `Cache-Status` list.
 package struct CacheStatus: Sendable, Equatable {
-    /// Why the request went on to the upstream.
+    /// The reason why the request was forwarded to the upstream.
     package enum Forward: String, Sendable {
         case bypass, method
         case uriMiss = "uri-miss"
@@ -12,16 +12,16 @@ package struct CacheStatus: Sendable, Equatable {
 
     /// Nil on a hit.
     var forward: Forward?
-    /// The status that the upstream answered with, where it is not that of the response.
+    /// The status of the upstream's response, if it differs from that of the response served.
     package var forwardStatus: Int?
     var isStored = false
     package var isCollapsed = false
-    /// What is left of the lifetime in seconds; negative once stale.
+    /// The remaining lifetime in seconds; negative once stale.
     package var timeToLive: Int64?
-    /// Tokens joined by `+`: `composed`, `stale`, `offline`, `replay`, those of `StoredPolicy.overrideDetail`, or why something was not done.
+    /// Tokens joined by `+`: `composed`, `stale`, `offline`, `replay`, those of `StoredPolicy.overrideDetail`, or a reason.
     package var detail: String?
 
-    /// A response from the cache.
+    /// The status of a response from the cache.
     package static func hit(timeToLive: Int64? = nil, detail: String? = nil) -> CacheStatus {
         var status = CacheStatus()
         status.timeToLive = timeToLive
@@ -29,7 +29,7 @@ package struct CacheStatus: Sendable, Equatable {
         return status
     }
 
-    /// A response that the upstream was asked for.
+    /// The status of a response fetched from the upstream.
     package static func forwarded(
         _ reason: Forward,
         status: Int? = nil,
@@ -46,7 +46,7 @@ package struct CacheStatus: Sendable, Equatable {
         return result
     }
 
-    /// The member as the field spells it, parameters in the order of RFC 9211.
+    /// The member in the field's syntax, with the parameters in the order of RFC 9211.
     package var text: String {
         var text = "larder"
         if let forward {
@@ -62,12 +62,12 @@ package struct CacheStatus: Sendable, Equatable {
         return text
     }
 
-    /// The value with the upstream's own list before it, since each cache appends itself.
+    /// The field value: the upstream's own list, followed by this member, because each cache appends itself.
     package func appended(to upstream: [[UInt8]]) -> [UInt8] {
         Array((upstream.filter { !$0.isEmpty } + [Array(text.utf8)]).joined(separator: [0x2C, 0x20]))
     }
 
-    /// A token where it is one, else a quoted string.
+    /// The text as a token if possible, else as a quoted string.
     private static func item(_ detail: String) -> String {
         let bytes = Array(detail.utf8)
         let isToken =
@@ -82,21 +82,21 @@ package struct CacheStatus: Sendable, Equatable {
         return String(decoding: quoted + [0x22], as: UTF8.self)
     }
 
-    /// A structured field's integer has at most fifteen digits.
+    /// Limits a number to the fifteen digits of a structured field's integer.
     private static func bounded(_ number: Int64) -> Int64 {
         min(max(number, -999_999_999_999_999), 999_999_999_999_999)
     }
 }
 
-/// Writes the fields that change from hit to hit straight into a buffer.
+/// Writes the fields that change from hit to hit directly into a buffer.
 package enum HitFields {
-    /// Room that `write` never exceeds.
+    /// An upper bound for the bytes that `write` needs.
     package static let capacity = 96
 
-    /// Writes `Age: …` with its CRLF, and `Cache-Status: larder; hit; ttl=…` without, for more may follow.
+    /// Writes `Age: …` with its CRLF, and `Cache-Status: larder; hit; ttl=…` without one, so that more may follow.
     ///
-    /// - Parameter buffer: at least `capacity` bytes.
-    /// - Returns: the number of bytes written.
+    /// - Parameter buffer: At least `capacity` bytes.
+    /// - Returns: The number of bytes written.
     @inline(__always)
     package static func write(
         age: Int64,

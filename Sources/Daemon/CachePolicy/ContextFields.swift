@@ -1,8 +1,8 @@
 package import HTTPSemantics
 
-/// The request fields that name the representation asked for: language, media type, API version (DESIGN: context).
+/// The request fields that select a representation: language, media type, API version (DESIGN: context).
 package struct ContextFields: Sendable, Equatable {
-    /// A configured name, ready to be compared with bytes.
+    /// A configured name, prepared for comparison with bytes.
     package struct Matcher: Sendable, Equatable {
         enum Form: Sendable, Equatable { case exact, prefix, suffix }
 
@@ -10,7 +10,7 @@ package struct ContextFields: Sendable, Equatable {
         /// Lower case, without the `*`.
         var bytes: [UInt8]
 
-        /// - Parameter name: of a field, with `*` at its beginning or end for any text there. Case does not matter.
+        /// - Parameter name: A field name, with `*` at its beginning or end for any text there. Case does not matter.
         init(_ name: String) {
             var bytes = FieldSyntax.lowercased(name.utf8)
             if bytes.first == 0x2A {
@@ -25,9 +25,9 @@ package struct ContextFields: Sendable, Equatable {
             self.bytes = bytes
         }
 
-        /// Whether a field of this name, in any case, is meant.
+        /// Whether a field name matches, in any case.
         ///
-        /// `Sec-…` fields only by their full name: browsers put versions of themselves there, which select nothing.
+        /// `Sec-…` fields match by their full name only: browsers put their own versions there, which select nothing.
         @inline(__always)
         package func matches(_ name: UnsafeRawBufferPointer) -> Bool {
             guard name.count >= bytes.count else { return false }
@@ -44,7 +44,7 @@ package struct ContextFields: Sendable, Equatable {
         }
     }
 
-    /// The names where the config gives none.
+    /// The names if the config gives none.
     package static let usual = ["Accept", "Accept-Language", "*-Version", "Time-Zone"]
 
     package let matchers: [Matcher]
@@ -53,9 +53,9 @@ package struct ContextFields: Sendable, Equatable {
         matchers = names.map { Matcher($0) }
     }
 
-    /// Whether a field bears on the context at all; the hit path asks this of every field that may.
+    /// Whether a field belongs to the context; the hit path calls this for every field that might.
     ///
-    /// An `Accept` that takes any JSON counts as none.
+    /// An `Accept` that allows any JSON counts as absent.
     @inline(__always)
     package func isRelevant(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
         for matcher in matchers where matcher.matches(name) {
@@ -64,9 +64,9 @@ package struct ContextFields: Sendable, Equatable {
         return false
     }
 
-    /// The canonical text of a request's context; empty when nothing but plain JSON is asked for.
+    /// The canonical text of a request's context; empty if the request asks for plain JSON only.
     ///
-    /// One `name=value` a line, in the order of names; values of the `Accept` family are normalised as for `Vary`.
+    /// Each line is `name=value`, sorted by name. Values of the `Accept` family are normalised as for `Vary`.
     package func canonical(_ fields: Fields) -> String {
         var values: [String: [[UInt8]]] = [:]
         for line in fields.lines {
@@ -83,9 +83,9 @@ package struct ContextFields: Sendable, Equatable {
         }.joined(separator: "\n")
     }
 
-    /// What a selection by `Vary` says that a context does not say already, one `name=value` a line.
+    /// The part of a `Vary` selection that the context does not cover, one `name=value` per line.
     ///
-    /// Fields that the request did not have say nothing: lists and details seldom name the same ones.
+    /// Fields that the request did not have are left out: lists and details seldom name the same ones.
     package func rest(of selection: VarySelection) -> String {
         selection.lines.compactMap { line in
             let isKnown = Array(line.name.utf8).withUnsafeBytes { name in matchers.contains { $0.matches(name) } }
@@ -94,8 +94,8 @@ package struct ContextFields: Sendable, Equatable {
         }.joined(separator: "\n")
     }
 
-    /// Whether the `Accept` asks for nothing but JSON, or for anything: absent, `*/*`, `application/json`, with or without
-    /// a charset and weights, alone or together, and `text/plain` behind them, as some clients add by default.
+    /// Whether an `Accept` allows any JSON: absent, `*/*`, `application/json`, with or without a charset and weights, alone or
+    /// together, and `text/plain` behind them, as some clients add by default.
     static func isPlainJSONAccept(_ value: UnsafeRawBufferPointer) -> Bool {
         var start = 0
         var isFirst = true
@@ -109,7 +109,7 @@ package struct ContextFields: Sendable, Equatable {
         return true
     }
 
-    /// Whether the `Accept` names JSON, and nothing that another type would satisfy.
+    /// Whether an `Accept` names JSON and allows no other type.
     package static func isJSONOnlyAccept(_ value: UnsafeRawBufferPointer) -> Bool {
         !value.isEmpty && !value.contains(0x2A) && isPlainJSONAccept(value)
     }

@@ -1,10 +1,10 @@
 import HTTPSemantics
 
-/// Walks the directives of one `Cache-Control` field line in place, without allocating (RFC 9111 §5.2).
+/// Reads the directives of one `Cache-Control` field line in place, without allocating (RFC 9111 §5.2).
 ///
-/// A member that is no directive is passed over. A quote that stands where none may, or that is never closed, leaves it
-/// open what is a directive and what only text from there on: every later directive is still given, so that what restricts
-/// is heeded, but with a malformed argument, so that nothing is granted by it.
+/// A member that is no directive is skipped. After a misplaced or unclosed quote, directives can no longer be told from
+/// quoted text. All later directives are still returned, so that restrictions are heeded, but with a malformed argument, so
+/// that none of them grants anything.
 struct DirectiveReader {
     struct Directive {
         var name: UnsafeRawBufferPointer
@@ -14,24 +14,24 @@ struct DirectiveReader {
     enum Argument {
         case none
         case token(UnsafeRawBufferPointer)
-        /// What stands between the quotes, backslashes included.
+        /// The text between the quotes, including backslashes.
         case quoted(UnsafeRawBufferPointer)
-        /// Neither: white space round the `=`, an open quote, bytes that belong to neither form.
+        /// Neither: white space around the `=`, an unclosed quote, or bytes allowed in neither form.
         case malformed
 
-        /// The argument as seconds; nil when it is missing or is no delta-seconds.
+        /// The argument in seconds; nil if it is missing or is no delta-seconds.
         @inline(__always)
         var seconds: Int64? {
             switch self {
             case .token(let bytes): DeltaSeconds.parse(bytes)
             case .quoted(let bytes):
-                // Escaped digits are digits, though nobody sends them.
+                // Escaped digits are valid, though no client sends them.
                 bytes.contains(0x5C) ? DeltaSeconds.parse(self.bytes ?? []) : DeltaSeconds.parse(bytes)
             case .none, .malformed: nil
             }
         }
 
-        /// The argument as bytes, unescaped; nil when it is missing or malformed.
+        /// The unescaped bytes of the argument; nil if it is missing or malformed.
         var bytes: [UInt8]? {
             switch self {
             case .token(let bytes): return Array(bytes)
@@ -54,16 +54,16 @@ struct DirectiveReader {
 
     private let bytes: UnsafeRawBufferPointer
     private var position = 0
-    /// Whether a stray quote has been passed.
+    /// Whether a misplaced quote has been read.
     private(set) var isInDoubt: Bool
 
-    /// - Parameter isInDoubt: whether a stray quote was passed on an earlier line of the same field: the lines are one list.
+    /// - Parameter isInDoubt: Whether an earlier line of the field had a misplaced quote; the lines form one list.
     init(_ bytes: UnsafeRawBufferPointer, isInDoubt: Bool = false) {
         self.bytes = bytes
         self.isInDoubt = isInDoubt
     }
 
-    /// The next directive; nil at the end of the line.
+    /// Returns the next directive; nil at the end of the line.
     mutating func next() -> Directive? {
         while position < bytes.count {
             let byte = bytes[position]
@@ -88,7 +88,7 @@ struct DirectiveReader {
         }
         skipWhitespace()
         if position < bytes.count, bytes[position] != 0x2C {
-            // For example `max-age =5` and `max-age=5; x`: the directive is meant, its argument cannot be relied on.
+            // For example `max-age =5` and `max-age=5; x`: the directive is recognised, but its argument is unreliable.
             argument = .malformed
             skipToComma()
         }
@@ -102,7 +102,7 @@ struct DirectiveReader {
             let value = token()
             return value.isEmpty ? .malformed : .token(value)
         }
-        // In doubt no quote hides anything.
+        // After a misplaced quote, no quote may hide a directive.
         if isInDoubt { return .malformed }
         let start = position + 1
         var index = start
@@ -116,7 +116,7 @@ struct DirectiveReader {
                 index += 1
             }
         }
-        // An open quote must not hide a directive behind the next comma.
+        // An unclosed quote must not hide a directive behind the next comma.
         return .malformed
     }
 

@@ -1,13 +1,13 @@
 import HTTPSemantics
 
-/// Brings the spellings of one meaning together, so that they select the same variant (RFC 9111 §4.1).
+/// Normalises equivalent field values, so that they select the same variant (RFC 9111 §4.1).
 enum FieldNormalisation {
-    /// The value in the form by which variants and contexts are compared; `name` in lower case.
+    /// The value in the form in which variants and contexts are compared; `name` is in lower case.
     ///
-    /// `Accept`, `Accept-Language`, `Accept-Encoding` and `Accept-Charset` lose case, white space and superfluous
-    /// weights, and are put in the order of their weights. Among equal weights the order stays, because many servers take
-    /// it for a preference, except in `Accept-Encoding`, where none does. Any other value keeps its bytes but for the white
-    /// space around commas, which is that of the way in which lines of one field are combined.
+    /// `Accept`, `Accept-Language`, `Accept-Encoding` and `Accept-Charset` lose case, white space and superfluous weights, and
+    /// are sorted by weight. Members of equal weight keep their order, because many servers treat it as a preference, except in
+    /// `Accept-Encoding`, where none does. Other values keep their bytes except for white space around commas, which depends on
+    /// how the lines of one field were combined.
     static func normalise(_ value: [UInt8], of name: String) -> [UInt8] {
         switch name {
         case "accept", "accept-language", "accept-charset": preferences(value, orderMatters: true)
@@ -16,7 +16,7 @@ enum FieldNormalisation {
         }
     }
 
-    /// One comma and one space wherever members of a list are parted; quoted strings stay as they are.
+    /// Puts one comma and one space between the members of a list; quoted strings stay as they are.
     private static func spaced(_ value: [UInt8]) -> [UInt8] {
         let trimmed = FieldSyntax.trimmed(value[...])
         guard trimmed.contains(0x2C) else { return Array(trimmed) }
@@ -42,7 +42,7 @@ enum FieldNormalisation {
 
     private static func preferences(_ value: [UInt8], orderMatters: Bool) -> [UInt8] {
         var members = FieldSyntax.members(value).map { preference($0) }
-        // A stable order: the position decides where nothing else does.
+        // The sort is stable: equal members keep their positions.
         let order = members.indices.sorted { left, right in
             if members[left].weight != members[right].weight { return members[left].weight > members[right].weight }
             if !orderMatters, members[left].text != members[right].text {
@@ -85,7 +85,7 @@ enum FieldNormalisation {
         return Preference(text: text, weight: weight)
     }
 
-    /// A media type parameter's name has no case, its value may have.
+    /// Normalises a media type parameter: its name is case-insensitive, its value may not be.
     private static func parameter(_ part: ArraySlice<UInt8>) -> [UInt8] {
         guard let equals = part.firstIndex(of: 0x3D) else { return FieldSyntax.lowercased(part) }
         let isCharset = FieldSyntax.equalsIgnoringCase(part[..<equals], "charset".utf8)
@@ -93,7 +93,7 @@ enum FieldNormalisation {
             + (isCharset ? FieldSyntax.lowercased(part[equals...]) : Array(part[equals...]))
     }
 
-    /// A weight in thousandths (RFC 9110 §12.4.2); nil when it is none.
+    /// Parses a weight into thousandths (RFC 9110 §12.4.2); nil if it is invalid.
     static func weight(_ bytes: ArraySlice<UInt8>) -> Int? {
         guard let first = bytes.first, first == 0x30 || first == 0x31, bytes.count <= 5 else { return nil }
         var value = Int(first - 0x30) * 1000

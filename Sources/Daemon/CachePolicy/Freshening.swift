@@ -1,12 +1,12 @@
 package import HTTPSemantics
 
-/// What a 304, or the response to a HEAD, does to stored responses (RFC 9111 §4.3.3 to §4.3.5).
+/// How a 304, or the response to a HEAD, updates stored responses (RFC 9111 §4.3.3 to §4.3.5).
 package enum Freshening {
-    /// Which of the stored candidates a 304 confirms, by position; none where it confirms something else.
+    /// The positions of the stored candidates that a 304 confirms; none if it confirms another response.
     ///
-    /// A strong tag selects those that have it. A weak tag, or a date, selects the newest that matches. The date counts where
-    /// no candidate has a tag to compare. A 304 without any validator, which is more than RFC 9111 §4.3.4 asks to be
-    /// believed, is about the one candidate, if there is only one: many servers leave the tag out.
+    /// A strong tag selects all candidates with that tag. A weak tag, or a date, selects the newest match. The date counts only
+    /// if no candidate has a tag to compare. A 304 without any validator confirms the candidate if there is only one, because
+    /// many servers leave the tag out; RFC 9111 §4.3.4 asks for less trust.
     package static func selected(by update: Fields, among candidates: [Preconditions.Stored], now: Int64) -> [Int] {
         let hasTags = candidates.contains { $0.entityTag != nil }
         let modified = update[first: "last-modified"].flatMap { HTTPDate.parse($0, now: now) }
@@ -32,19 +32,19 @@ package enum Freshening {
             ?? []
     }
 
-    /// What the 200 to a HEAD says of the stored response to a GET.
+    /// The effect of a 200 to a HEAD on the stored response to a GET.
     package enum HeadOutcome: Sendable, Equatable {
-        /// Nothing contradicts it: its fields are renewed by the HEAD's.
+        /// Nothing differs: the fields of the HEAD response renew the stored ones.
         case refresh
-        /// It has changed: it is stale from now on.
+        /// The response has changed: the stored one is stale from now on.
         case invalidate
     }
 
-    /// Compares every validator that the HEAD brought, and the length.
+    /// Compares all validators in the response to the HEAD, and the length.
     ///
     /// - Parameters:
-    ///   - stored: the fields of the response to the GET.
-    ///   - length: of its body; nil where it is not the one that the upstream would count.
+    ///   - stored: The fields of the response to the GET.
+    ///   - length: The length of its body; nil if the upstream would count another one.
     package static func outcome(ofHead head: Fields, stored: Fields, length: Int?) -> HeadOutcome {
         let validators: [StaticString] = ["etag", "last-modified"]
         for name in validators {
@@ -58,11 +58,11 @@ package enum Freshening {
         return .refresh
     }
 
-    /// The stored fields and the policy of a response that a 304 has freshened (RFC 9111 §4.3.4).
+    /// Freshens a stored response by a 304 (RFC 9111 §4.3.4).
     ///
     /// - Parameters:
-    ///   - stored: the response's fields, `status` its own status.
-    ///   - update: the fields of the 304, as received.
+    ///   - stored: The fields of the stored response; `status` is its status.
+    ///   - update: The fields of the 304, as received.
     package static func freshened(
         _ stored: Fields,
         status: Int,
@@ -76,7 +76,7 @@ package enum Freshening {
         replaysCookies: Bool = false
     ) -> Freshened {
         let fields = StoredFields.refreshed(stored, by: update, replaysCookies: replaysCookies)
-        // `Age` is no stored field; that of the 304 is the age of what it says.
+        // `Age` is not stored; the 304's `Age` is the age of the response that it confirms.
         let aged = Fields(fields.lines + update.lines.filter { $0.isNamed("age") })
         let policy = ResponsePolicy(
             request: request,
@@ -98,11 +98,11 @@ package enum Freshening {
         )
     }
 
-    /// What a later answer has made of a stored one.
+    /// A stored response after an update.
     package struct Freshened {
-        /// To be stored.
+        /// The fields to store.
         package var fields: Fields
-        /// Lines of the later answer that are for the one who asked, and not stored (`no-cache="…"`, `private="…"`).
+        /// Lines of the update for the requesting client only, not to be stored (`no-cache="…"`, `private="…"`).
         package var withheld: [Field]
         package var policy: ResponsePolicy
     }

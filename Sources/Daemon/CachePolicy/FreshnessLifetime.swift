@@ -1,13 +1,13 @@
 package import HTTPSemantics
 
-/// How long a response is fresh, and what decides that (RFC 9111 §4.2.1, §4.2.2).
+/// The freshness lifetime of a response, and its source (RFC 9111 §4.2.1, §4.2.2).
 struct FreshnessLifetime: Sendable, Equatable {
     var seconds: Int64
     var source: StoredPolicy.LifetimeSource
-    /// The value of `Last-Modified`, where it is a date; the latest of several.
+    /// The value of `Last-Modified`, if it is a date; the latest of several.
     var lastModified: Int64?
 
-    /// Whether the upstream says that it is stale from the start.
+    /// Whether the upstream declares the response stale from the start.
     var isOverOnArrival: Bool {
         switch source {
         case .none, .heuristic, .route, .negative: false
@@ -15,12 +15,12 @@ struct FreshnessLifetime: Sendable, Equatable {
         }
     }
 
-    /// The first that is there counts: `s-maxage` (shared reading), `max-age`, `Expires`, the heuristic.
+    /// Determines the lifetime from the first that is present: `s-maxage` (shared cache), `max-age`, `Expires`, the heuristic.
     ///
-    /// A directive that is there but cannot be read is not passed over: it is 0. Several `Expires` lines count as the
-    /// earliest of them; one that is no date has expired already (§5.3). The heuristic is for responses whose status allows it
-    /// or that say `public`, with a `Last-Modified` before their `Date`, and regardless of a query in the URL (§4.2.2).
-    /// `Pragma` in a response means nothing (§5.4), and so does `Warning` (§5.5).
+    /// An unreadable directive is not skipped: its value is 0. Of several `Expires` lines the earliest counts; one that is no
+    /// date has already expired (§5.3). The heuristic applies to responses whose status allows it or that contain `public`, with
+    /// a `Last-Modified` before their `Date`, regardless of a query in the URL (§4.2.2). `Pragma` in a response is ignored
+    /// (§5.4), and so is `Warning` (§5.5).
     init(
         status: Int,
         directives: ResponseDirectives,
@@ -69,11 +69,11 @@ struct FreshnessLifetime: Sendable, Equatable {
 
 /// The `Age` of a response (RFC 9111 §5.1).
 package enum AgeField {
-    /// The age in seconds; nil when the field is absent or cannot be read, in which case it counts as absent.
+    /// Parses the age in seconds; nil if the field is absent or unreadable, which counts as absent.
     ///
-    /// It holds one number, but lists of them occur: then the first member counts, empty ones aside, whether they stand in
-    /// one line or in several. A sign, a fraction, a parameter, quotes or text make that member invalid, and an invalid one
-    /// is ignored, not replaced by a later one; both are the section's own words. A huge number is 2^31.
+    /// The field holds one number, but lists occur. Then the first non-empty member counts, whether in one line or in several.
+    /// A sign, a fraction, a parameter, quotes or text make that member invalid. An invalid member is ignored, not replaced by a
+    /// later one. RFC 9111 demands both. A huge number becomes 2^31.
     static func parse(lines: [[UInt8]]) -> Int64? {
         for line in lines {
             for part in line.split(separator: 0x2C) {

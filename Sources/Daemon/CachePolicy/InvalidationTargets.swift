@@ -1,16 +1,17 @@
 package import HTTPSemantics
 
-/// What an unsafe request that succeeded makes stale (RFC 9111 §4.4).
+/// The URLs that a successful unsafe request makes stale (RFC 9111 §4.4).
 package enum InvalidationTargets {
-    /// The targets at the upstream (path and query), each once, the request's own first; empty when nothing is
-    /// invalidated: a safe method, or a response other than 2xx and 3xx.
+    /// The targets at the upstream (path and query), without duplicates, the request's own first.
+    ///
+    /// Nothing is invalidated by a safe method, or by a response other than 2xx and 3xx.
     ///
     /// - Parameters:
-    ///   - url: the absolute URL at the upstream that the request went to.
-    ///   - fields: of the response as the upstream sent it. `Location` and `Content-Location` count where they have the same
-    ///     origin as the request; another origin's word about this one's answers would be an attack.
-    ///   - links: between the upstream and the address that the client used: to the client that address is the origin, and
-    ///     many upstreams know their public name.
+    ///   - url: The absolute URL at the upstream that the request went to.
+    ///   - fields: The fields of the response as the upstream sent it. `Location` and `Content-Location` count only with the
+    ///     same origin as the request; another origin could otherwise invalidate this one's responses.
+    ///   - links: Maps the address used by the client to the upstream: to the client that address is the origin, and many
+    ///     upstreams know their public name.
     package static func find(
         method: String,
         url: String,
@@ -28,9 +29,9 @@ package enum InvalidationTargets {
         return targets
     }
 
-    /// The target at the upstream that a reference in a response names; nil where it leads to another origin.
+    /// The target at the upstream that a reference in a response names; nil if it leads to another origin.
     ///
-    /// - Parameter base: the absolute URL at the upstream that was asked for.
+    /// - Parameter base: The absolute URL of the request at the upstream.
     package static func target(of reference: [UInt8], at base: URIReference, links: LinkRewriter?) -> [UInt8]? {
         let resolved = URIReference(reference).resolved(against: base)
         guard let origin = resolved.origin else { return nil }

@@ -1,8 +1,8 @@
 package import HTTPSemantics
 
-/// Points links that lead to the upstream back to the address that the client used.
+/// Rewrites links to the upstream so that they lead to the address that the client used.
 package struct LinkRewriter: Sendable, Equatable {
-    /// Scheme, authority and base path of the upstream, without a trailing `/`; the same for a default port written out.
+    /// Scheme, authority and base path of the upstream, without a trailing `/`; also with a default port written out.
     let upstream: [[UInt8]]
     /// `scheme://authority/prefix` of the client's side, without a trailing `/`.
     private(set) var client: [UInt8]
@@ -11,9 +11,9 @@ package struct LinkRewriter: Sendable, Equatable {
     private let clientPrefix: [UInt8]
 
     /// - Parameters:
-    ///   - upstream: the base URL, `https://api.github.com/v3`.
-    ///   - authority: that of the request, as the client wrote it.
-    ///   - prefix: that of the upstream at this server, or nothing.
+    ///   - upstream: The base URL, such as `https://api.github.com/v3`.
+    ///   - authority: The authority of the request, as the client wrote it.
+    ///   - prefix: The upstream's prefix at this server; may be empty.
     package init(upstream: String, authority: String, prefix: String, scheme: String = "http") {
         base = URIReference(upstream)
         var path = base.path
@@ -26,14 +26,14 @@ package struct LinkRewriter: Sendable, Equatable {
         client = Self.client(scheme, authority, prefixBytes)
         let origin = base.origin ?? ""
         let plain = Array(origin.utf8) + path
-        // `origin` leaves a default port out; where it has none left, the default may be written out in a body.
+        // `origin` leaves out a default port, but a body may contain it.
         let host = URIReference(origin).authority ?? []
         let hasPort = (host.lastIndex(of: 0x3A) ?? -1) > (host.lastIndex(of: 0x5D) ?? -1)
         let defaultPort = origin.hasPrefix("http:") ? ":80" : ":443"
         self.upstream = hasPort ? [plain] : [plain, Array((origin + defaultPort).utf8) + path]
     }
 
-    /// The same for another address of this server.
+    /// A copy for another address of this server.
     package func leading(to authority: String, by scheme: String) -> LinkRewriter {
         var other = self
         other.client = Self.client(scheme, authority, clientPrefix)
@@ -50,7 +50,7 @@ package struct LinkRewriter: Sendable, Equatable {
         return bytes
     }
 
-    /// The URL at this server for one at the upstream; nil when it is not under the upstream's base, or needs no change.
+    /// The URL at this server for one at the upstream; nil if it is outside the upstream's base, or needs no change.
     func rewritten(_ reference: [UInt8]) -> [UInt8]? {
         let parsed = URIReference(reference)
         if parsed.authority != nil {
@@ -61,17 +61,17 @@ package struct LinkRewriter: Sendable, Equatable {
             }
             return client + rest + Self.tail(parsed)
         }
-        // An absolute path: its host is now this server, whose paths begin elsewhere.
+        // An absolute path: its host is now this server, where the paths have another prefix.
         guard parsed.scheme == nil, parsed.path.first == 0x2F, basePath != clientPrefix else { return nil }
         if let rest = Self.rest(of: parsed.path, under: basePath) {
             let path = clientPrefix + rest
             return (path.isEmpty ? [0x2F] : path) + Self.tail(parsed)
         }
-        // Beside the base path there is nothing of it here.
+        // Paths outside the base path are not available at this server.
         return base.origin.map { Array($0.utf8) + reference }
     }
 
-    /// The target at the upstream (path and query) of an absolute URL at this server; nil where it leads elsewhere.
+    /// The target at the upstream (path and query) for an absolute URL at this server; nil if it leads elsewhere.
     func target(ofClient url: URIReference) -> [UInt8]? {
         guard let origin = url.origin, origin == URIReference(client).origin,
             let rest = Self.rest(of: url.path, under: clientPrefix)
@@ -90,7 +90,7 @@ package struct LinkRewriter: Sendable, Equatable {
         (reference.query.map { [0x3F] + $0 } ?? []) + (reference.fragment.map { [0x23] + $0 } ?? [])
     }
 
-    /// Rewrites `Location` and the targets of `Link`; all other fields stay as they are.
+    /// Rewrites `Location` and the targets of `Link`; all other fields stay unchanged.
     package func rewrite(_ fields: inout Fields) {
         for index in fields.lines.indices {
             if fields.lines[index].isNamed("location") {
@@ -101,7 +101,7 @@ package struct LinkRewriter: Sendable, Equatable {
         }
     }
 
-    /// Rewrites what stands between `<` and `>`, outside quoted strings (RFC 8288 §3).
+    /// Rewrites the targets between `<` and `>`, outside quoted strings (RFC 8288 §3).
     private func rewritten(link value: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         var index = 0
@@ -123,12 +123,11 @@ package struct LinkRewriter: Sendable, Equatable {
 }
 
 extension LinkRewriter {
-    /// The JSON text with the absolute upstream URLs in its strings pointing at this server; nil when there are none.
+    /// The JSON text with absolute upstream URLs in its strings rewritten to this server; nil if there are none.
     ///
-    /// Rewritten are string values (not names of members) that *begin* with the upstream's base URL, followed by the end
-    /// of the string, `/`, `?`, `#`, or the `{` of a URI template. URLs in the middle of a text are prose, and stay. `\/` is
-    /// read as `/`, and where the base was spelled with it, the new one is too. Anything else keeps its bytes. The scan is
-    /// one pass and does not check the JSON: whatever is no string passes through.
+    /// It rewrites string values (not member names) that *begin* with the upstream's base URL, followed by the end of the
+    /// string, `/`, `?`, `#`, or the `{` of a URI template. URLs inside a text stay unchanged. `\/` is read as `/`; if the base
+    /// was spelled with it, the new URL is too. All other bytes are kept. The scan is one pass and does not validate the JSON.
     package func rewritten(body: [UInt8]) -> [UInt8]? {
         var result: [UInt8] = []
         var copied = 0
@@ -164,7 +163,7 @@ extension LinkRewriter {
         return min(index, body.count)
     }
 
-    /// Whether the string that ends here names a member: a colon follows.
+    /// Whether the string that ends here is a member name, because a colon follows.
     private static func isName(_ body: UnsafeBufferPointer<UInt8>, after end: Int) -> Bool {
         var index = end + 1
         while index < body.count {
@@ -209,7 +208,7 @@ extension LinkRewriter {
                 }
             }
             guard index < end else { return nil }
-            // Scheme and host have no case, the base path has.
+            // Scheme and host are case-insensitive, the base path is not.
             let byte = slashes <= 2 ? asciiLowercased(body[index]) : body[index]
             guard byte == wanted else { return nil }
             index += 1

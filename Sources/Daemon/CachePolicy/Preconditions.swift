@@ -4,7 +4,7 @@ package import HTTPSemantics
 package struct Preconditions: Sendable, Equatable {
     var ifMatch: EntityTagCondition?
     var ifNoneMatch: EntityTagCondition?
-    /// Unix seconds; nil also where the field is no date, which is then ignored.
+    /// Unix seconds; nil if the field is absent, or is no date and therefore ignored.
     var ifModifiedSince: Int64?
     var ifUnmodifiedSince: Int64?
 
@@ -14,9 +14,9 @@ package struct Preconditions: Sendable, Equatable {
         package var entityTag: EntityTag?
         /// Unix seconds.
         package var lastModified: Int64?
-        /// The value of `Date`, or the time of arrival: it stands in for a missing `Last-Modified`.
+        /// The value of `Date`, or the time of arrival; used in place of a missing `Last-Modified`.
         ///
-        /// Nil for what has changed since by Larder's own work: no date is about that.
+        /// Nil for a response that Larder has changed since, because no date applies to it.
         package var date: Int64?
 
         init(status: Int, entityTag: EntityTag?, lastModified: Int64?, date: Int64?) {
@@ -35,7 +35,7 @@ package struct Preconditions: Sendable, Equatable {
             )
         }
 
-        /// Of a response that has just arrived.
+        /// The validators of a response that has just arrived.
         package init(status: Int, fields: Fields, now: Int64) {
             self.init(
                 status: status,
@@ -47,11 +47,11 @@ package struct Preconditions: Sendable, Equatable {
     }
 
     package enum Outcome: Sendable, Equatable {
-        /// Answer as if there were no conditions.
+        /// Respond as if there were no conditions.
         case proceed
-        /// 304
+        /// Respond with 304.
         case notModified
-        /// 412
+        /// Respond with 412.
         case failed
     }
 
@@ -71,15 +71,15 @@ package struct Preconditions: Sendable, Equatable {
         ifMatch == nil && ifNoneMatch == nil && ifModifiedSince == nil && ifUnmodifiedSince == nil
     }
 
-    /// Whether there is a condition that only the origin may evaluate, so that the request has to go there: `If-Match`
-    /// and `If-Unmodified-Since` (RFC 9111 §4.3.2).
+    /// Whether only the origin may evaluate a condition (`If-Match`, `If-Unmodified-Since`), so the request must be forwarded
+    /// (RFC 9111 §4.3.2).
     ///
-    /// One of Larder's own tags in it would mean nothing there.
+    /// A condition with one of Larder's own tags is not forwarded, because the tag means nothing to the origin.
     package var isForOrigin: Bool { (ifMatch != nil || ifUnmodifiedSince != nil) && !matchesOwnTag }
 
-    /// Evaluates `If-None-Match` and, only without it, `If-Modified-Since`: what a cache may answer by itself.
+    /// Evaluates the conditions that a cache may evaluate: `If-None-Match` or, without it, `If-Modified-Since`.
     ///
-    /// A stored response other than a 2xx is given as it is (RFC 9110 §13.2.1).
+    /// A stored response other than a 2xx is served unconditionally (RFC 9110 §13.2.1).
     package func evaluateForCache(method: String, against stored: Stored) -> Outcome {
         guard (200...299).contains(stored.status) else { return .proceed }
         let isRead = MethodFacts.isAnswerable(method)
@@ -91,13 +91,14 @@ package struct Preconditions: Sendable, Equatable {
         return (stored.lastModified ?? stored.date ?? .max) <= ifModifiedSince ? .notModified : .proceed
     }
 
-    /// Whether `If-Match` names a tag of Larder's own, which no upstream can match: answered 412, and the target goes
-    /// stale, so that the next GET brings the upstream's tag.
+    /// Whether `If-Match` names one of Larder's own tags, which no upstream can match.
+    ///
+    /// The response is a 412, and the target becomes stale, so that the next GET fetches the upstream's tag.
     package var matchesOwnTag: Bool { ifMatch?.namesOwn ?? false }
 
-    /// Takes Larder's own tags out of the `If-None-Match` of a request that goes upstream; the field goes if none is left.
+    /// Removes Larder's own tags from the `If-None-Match` of an upstream request, and the field if no tag remains.
     ///
-    /// `If-Range` with such a tag goes, and the ranges with it: the upstream's bytes are not those that the client has a part of.
+    /// `If-Range` with such a tag is removed along with the ranges: the client's part is not of the upstream's bytes.
     static func stripOwnValidators(_ fields: inout Fields) {
         if fields[first: "if-range"].flatMap({ EntityTag($0) })?.isOwn == true {
             fields.remove("if-range")
@@ -110,18 +111,18 @@ package struct Preconditions: Sendable, Equatable {
         }
     }
 
-    /// How many bytes the tags of one `If-None-Match` may take; many servers refuse heads of more than 8 KiB.
+    /// The room for the tags of one `If-None-Match` in bytes; many servers refuse heads of more than 8 KiB.
     private static let tagRoom = 4096
 
-    /// The fields that ask the upstream whether what is stored still holds (RFC 9111 §4.3.1).
+    /// The conditional fields that validate stored responses at the upstream (RFC 9111 §4.3.1).
     ///
-    /// All the tags of the variants stored under the key go into one `If-None-Match`, as far as there is room in a head;
-    /// the date only where there is one candidate, since a 304 to it could not say which it means.
+    /// The tags of all variants stored under the key go into one `If-None-Match`, as far as there is room in a head. The date is
+    /// sent only for a single candidate, because a 304 to it could not say which one it confirms.
     ///
-    /// Without `Last-Modified` no date is asked with: RFC 9110 §13.1.3 lets a cache take that of `Date`, but an upstream
-    /// that names no time of change may well compare it with one that means nothing.
+    /// Without `Last-Modified` no date is sent. RFC 9110 §13.1.3 lets a cache use `Date`, but an upstream that names no time of
+    /// change may compare it with a meaningless one.
     ///
-    /// A stored tag is the upstream's, also where it looks like one of Larder's own: then the upstream is a Larder.
+    /// A stored tag is always the upstream's. If it looks like one of Larder's own, the upstream is a Larder.
     package static func validators(of candidates: [Stored]) -> Fields {
         var fields = Fields()
         var tags: [EntityTag] = []

@@ -1,12 +1,12 @@
 import HTTPSemantics
 
-/// The parts of a response that a request asks for (RFC 9110 §14).
+/// The ranges that a request asks for (RFC 9110 §14).
 package struct RangeField: Sendable, Equatable {
-    /// One range as it was asked for.
+    /// One requested range.
     enum Spec: Sendable, Equatable {
-        /// From an offset to the end, or to an offset (inclusive).
+        /// From an offset to the end, or through another offset (inclusive).
         case from(Int64, through: Int64?)
-        /// The last so many bytes.
+        /// The last bytes, given their number.
         case suffix(Int64)
 
         fileprivate var isSatisfiableSuffix: Bool { if case .suffix(1...) = self { true } else { false } }
@@ -15,10 +15,10 @@ package struct RangeField: Sendable, Equatable {
     /// Never empty.
     var specs: [Spec]
 
-    /// More ranges than this in one request are taken for an attack, and the field is ignored (RFC 9110 §17.15).
+    /// Requests with more ranges than this are treated as an attack, and the field is ignored (RFC 9110 §17.15).
     static let maximumCount = 32
 
-    /// Reads the lines of `Range`; nil where there is none to heed: absent, of another unit, or malformed.
+    /// Parses the lines of `Range`; nil if the field is absent, malformed, or in another unit, and thus ignored.
     package init?(lines: [[UInt8]]) {
         guard lines.count == 1, let equals = lines[0].firstIndex(of: 0x3D),
             FieldSyntax.equalsIgnoringCase(FieldSyntax.trimmed(lines[0][..<equals]), "bytes".utf8)
@@ -32,7 +32,7 @@ package struct RangeField: Sendable, Equatable {
         }
     }
 
-    /// Whether the field is of a unit that is unknown here, and its meaning for the upstream alone to know.
+    /// Whether the field has an unknown unit, which only the upstream may understand.
     package static func isForeign(lines: [[UInt8]]) -> Bool {
         !lines.allSatisfy { line in
             FieldSyntax.equalsIgnoringCase(FieldSyntax.trimmed(line.prefix { $0 != 0x3D }), "bytes".utf8)
@@ -63,26 +63,26 @@ package struct RangeField: Sendable, Equatable {
         return value
     }
 
-    /// What comes of a request for ranges once the length is known.
+    /// The ranges to serve once the length is known.
     package enum Selection: Sendable, Equatable {
-        /// The ranges cannot be expressed in a `Content-Range`, and are ignored: the last bytes of nothing.
+        /// The ranges are ignored, because `Content-Range` cannot express the last bytes of an empty body.
         case whole
-        /// In the order asked for, none empty; overlapping and touching ones joined where that saves bytes.
+        /// The ranges in the requested order, none empty; overlapping and adjacent ones are merged if that saves bytes.
         case ranges([Range<Int>])
-        /// 416 with `Content-Range: bytes */length`
+        /// Respond with 416 and `Content-Range: bytes */length`.
         case unsatisfiable
     }
 
     package func select(length: Int) -> Selection {
-        // The last bytes are there whatever the length (RFC 9110 §14.1.2), but of nothing there are none to show.
+        // A suffix can be satisfied whatever the length (RFC 9110 §14.1.2), but an empty body has no bytes to show.
         if length == 0, specs.contains(where: \.isSatisfiableSuffix) { return .whole }
         let wanted = specs.compactMap { Self.range($0, length: Int64(length)) }
         guard !wanted.isEmpty else { return .unsatisfiable }
         return .ranges(Self.joined(wanted, length: length) ?? [0..<length])
     }
 
-    /// The ranges where the length of the whole is not known; nil where they depend on it, or ask for the same bytes so
-    /// often that answering them would be a burden.
+    /// The ranges to serve if the total length is unknown; nil if they depend on it, or overlap so much that serving them would
+    /// be a burden.
     package func selectWithoutLength() -> Selection? {
         var wanted: [Range<Int>] = []
         for spec in specs {
@@ -92,9 +92,9 @@ package struct RangeField: Sendable, Equatable {
         return Self.joined(wanted, length: wanted.map(\.upperBound).max() ?? 0).map { .ranges($0) }
     }
 
-    /// The ranges as they are sent; nil where they cover more than the whole, which is a burden, not a saving (RFC 9110 §14.2).
+    /// The ranges as they are sent; nil if they cover more than the whole, which saves nothing (RFC 9110 §14.2).
     private static func joined(_ wanted: [Range<Int>], length: Int) -> [Range<Int>]? {
-        // Joined only if asked for in ascending order, so that the parts come as the client expects them.
+        // Merged only if requested in ascending order, so that the parts arrive in the order the client expects.
         guard zip(wanted, wanted.dropFirst()).allSatisfy({ $0.lowerBound <= $1.lowerBound }) else {
             return wanted.reduce(0) { $0.addingReportingOverflow($1.count).partialValue } > length ? nil : wanted
         }
@@ -120,7 +120,7 @@ package struct RangeField: Sendable, Equatable {
         }
     }
 
-    /// The value of `Content-Range` for one part; without the length where that is not known.
+    /// The value of `Content-Range` for one part, without the length if it is unknown.
     package static func contentRange(_ range: Range<Int>, length: Int?) -> String {
         "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length.map { String($0) } ?? "*")"
     }
@@ -128,10 +128,10 @@ package struct RangeField: Sendable, Equatable {
     /// The value of `Content-Range` in a 416.
     package static func unsatisfiedContentRange(length: Int) -> String { "bytes */\(length)" }
 
-    /// Whether `If-Range` lets the ranges be served from this response; without it the caller need not ask.
+    /// Whether `If-Range` permits serving ranges of this response; must not be called without that field.
     ///
-    /// A tag must match strongly. A date must be that of `Last-Modified` exactly, and be a strong validator by being at
-    /// least a second older than `Date` (RFC 9110 §13.1.5, §8.8.2.2).
+    /// A tag must match strongly. A date must equal `Last-Modified` exactly, and be a strong validator by being at least a
+    /// second older than `Date` (RFC 9110 §13.1.5, §8.8.2.2).
     package static func permits(ifRange value: [UInt8], _ stored: Preconditions.Stored, now: Int64) -> Bool {
         if let tag = EntityTag(value) {
             return stored.entityTag.map { tag.matchesStrongly($0) } ?? false
@@ -145,10 +145,10 @@ package struct RangeField: Sendable, Equatable {
 package struct ContentRange: Sendable, Equatable {
     /// Nil in a 416.
     package var range: Range<Int64>?
-    /// The length of the whole; nil when the sender does not know it.
+    /// The total length; nil if the sender does not know it.
     package var length: Int64?
 
-    /// Reads the value; nil when it is malformed, of another unit, or contradicts itself.
+    /// Parses the value; nil if it is malformed, in another unit, or contradicts itself.
     package init?(_ value: [UInt8]) {
         guard let space = value.firstIndex(of: 0x20), let slash = value.firstIndex(of: 0x2F), space < slash,
             FieldSyntax.equalsIgnoringCase(value[..<space], "bytes".utf8)

@@ -1,15 +1,15 @@
 package import HTTPSemantics
 import RawStructuredFieldValues
 
-/// What is left of one of an upstream's rate limits.
+/// The state of one of an upstream's rate limits.
 package struct RateLimit: Sendable, Equatable {
-    /// Requests of a period; nil where the upstream does not say.
+    /// The number of requests allowed per period; nil if unknown.
     package var limit: Int64?
-    /// Those that are left of them.
+    /// The number of requests left in the period.
     package var remaining: Int64
-    /// When the period ends, in seconds since 1970; nil where the upstream does not say.
+    /// The end of the period, in seconds since 1970; nil if unknown.
     package var reset: Int64?
-    /// The upstream's name for what is limited; nil where it has none.
+    /// The upstream's name for the limited resource; nil if there is none.
     package var resource: String?
 
     package init(limit: Int64? = nil, remaining: Int64, reset: Int64? = nil, resource: String? = nil) {
@@ -17,27 +17,27 @@ package struct RateLimit: Sendable, Equatable {
     }
 }
 
-/// What a response says of its upstream's rate limits.
+/// Reads an upstream's rate limits from response fields.
 ///
-/// Read are `X-RateLimit-*`, as GitHub, GitLab and many others send it, and the IETF's `RateLimit` and `RateLimit-Policy`, in the
-/// spellings of its drafts: `"default";r=0;t=30`, `limit=100, remaining=0, reset=30`, and `RateLimit-Remaining: 0`.
+/// Supported are `X-RateLimit-*`, as sent by GitHub, GitLab and many others, and the IETF's `RateLimit` and
+/// `RateLimit-Policy`, in the spellings of its drafts: `"default";r=0;t=30`, `limit=100, remaining=0, reset=30`, and
+/// `RateLimit-Remaining: 0`.
 package enum RateLimitFields {
-    /// Whether the response says that it was refused because a rate limit was met: any 429; a 403 if nothing is left of a limit,
-    /// or if it has `Retry-After` and names a limit at all.
+    /// Whether a rate limit caused the response: any 429, or a 403 with an exhausted limit, or with `Retry-After` and any limit.
     ///
-    /// A 403 with `Retry-After` alone may be anything, such as a repository that is locked for a while.
+    /// A 403 with `Retry-After` alone may have other causes, such as a repository that is locked for a while.
     package static func isRefusal(status: Int, _ fields: Fields) -> Bool {
         if status == 429 { return true }
         guard status == 403 else { return false }
         return isExhausted(fields) || fields.contains("retry-after") && names.contains { fields.contains(named: $0) }
     }
 
-    /// Whether nothing is left of a limit.
+    /// Whether a limit is exhausted.
     static func isExhausted(_ fields: Fields) -> Bool {
         remaining.contains { fields.combined(named: $0) == "0" } || policies(in: fields).contains { $0.remaining == 0 }
     }
 
-    /// The name of what is limited, as the upstream has it; nil where it names none.
+    /// The upstream's name for the limited resource; nil if it names none.
     package static func resource(_ fields: Fields) -> String? {
         if let name = fields.text("x-ratelimit-resource"), !name.isEmpty { return String(name.prefix(100)) }
         let policies = policies(in: fields)
@@ -45,9 +45,9 @@ package enum RateLimitFields {
         return policies.count == 1 ? policies[0].name : nil
     }
 
-    /// What is left of the limit that the request counted against; nil where the response does not say.
+    /// The state of the limit that the request counted against; nil if the response does not contain it.
     ///
-    /// - Parameter now: in seconds since 1970: some upstreams say when a period ends, others in how many seconds.
+    /// - Parameter now: The time in seconds since 1970; some upstreams send the end of a period, others the seconds until it.
     package static func limit(_ fields: Fields, now: Int64) -> RateLimit? {
         for prefix in ["x-ratelimit-", "ratelimit-", "x-rate-limit-"] {
             guard let remaining = number(fields, prefix + "remaining") else { continue }
@@ -69,14 +69,14 @@ package enum RateLimitFields {
         )
     }
 
-    /// The first number of a field; `100, 100;w=60` was the spelling of a draft.
+    /// The first number of a field; a draft spelled it `100, 100;w=60`.
     private static func number(_ fields: Fields, _ name: String) -> Int64? {
         guard let text = fields.combined(named: name) else { return nil }
         let digits = text.utf8.prefix { $0 &- 0x30 < 10 }
         return Int64(Substring(digits)).flatMap { $0 <= 1 << 52 ? $0 : nil }
     }
 
-    /// No period lasts for thirty years: a larger number is a time.
+    /// Converts a reset value to a time: no period lasts thirty years, so a larger number is already a time.
     private static func moment(_ number: Int64, now: Int64) -> Int64 { number > 1_000_000_000 ? number : now + number }
 
     private static let remaining = ["x-ratelimit-remaining", "ratelimit-remaining", "x-rate-limit-remaining"]
@@ -103,9 +103,9 @@ package enum RateLimitFields {
     }
 }
 
-/// When an upstream wants to be asked again (RFC 9110 §10.2.3).
+/// When an upstream allows the next request (RFC 9110 §10.2.3).
 package enum RetryAfter {
-    /// Seconds from `now`; nil when the field is absent or malformed, 0 for a date that has passed.
+    /// The seconds from `now`; nil if the field is absent or malformed, 0 for a date in the past.
     package static func seconds(_ fields: Fields, now: Int64) -> Int64? {
         guard let value = fields[first: "retry-after"] else { return nil }
         if let seconds = DeltaSeconds.parse(value) { return seconds }

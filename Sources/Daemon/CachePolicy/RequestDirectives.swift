@@ -1,39 +1,39 @@
 package import HTTPSemantics
 
-/// What a request's `Cache-Control` asks of the cache (RFC 9111 §5.2.1, RFC 5861 §4).
+/// The directives of a request's `Cache-Control` (RFC 9111 §5.2.1, RFC 5861 §4).
 ///
-/// Small and flat, because the hit path makes one per request. Of repeated directives the most demanding counts; a
-/// number that cannot be read demands all (`max-age`, `min-fresh`) or allows nothing (`max-stale`, `stale-if-error`).
+/// The type is small and flat, because the hit path makes one per request. Of repeated directives the strictest counts. An
+/// unreadable number demands the maximum (`max-age`, `min-fresh`) or allows nothing (`max-stale`, `stale-if-error`).
 ///
-/// `no-store` keeps the response to this request from being stored; one that is stored already may be used for it (RFC 9111
-/// §5.2.1.5). `no-transform` has nothing to forbid: content codings are undone because Larder, not the client, asked for
-/// them. `immutable` in a response overrides none of these: a request that says `max-age=0` asks for validation, and RFC 8246
+/// `no-store` prevents storing the response to this request, but a response already stored may be used for it (RFC 9111
+/// §5.2.1.5). `no-transform` forbids nothing here: Larder removes content codings because it asked for them itself, not the
+/// client. A response's `immutable` overrides none of these: a request with `max-age=0` asks for validation, and RFC 8246
 /// §2.1 heeds such a signal.
 package struct RequestDirectives: Sendable, Equatable {
-    /// Seconds; -1 when absent.
+    /// Seconds; -1 if absent.
     package var maxAge: Int64 = -1
     var minFresh: Int64 = -1
-    /// Seconds of staleness allowed; -1 when absent, `Int64.max` for `max-stale` without a number.
+    /// The allowed staleness in seconds; -1 if absent, `Int64.max` for `max-stale` without a number.
     var maxStale: Int64 = -1
     var staleIfError: Int64 = -1
     package var noCache = false
     package var noStore = false
     package var onlyIfCached = false
-    /// Whether a stray quote has been read, which puts in doubt what follows on this line and the next.
+    /// Whether a misplaced quote has been read, which puts the rest of this line and later lines in doubt.
     private var isInDoubt = false
 
     package init() {}
 
-    /// A request that asks for nothing in particular.
+    /// The directives of a request without any.
     package static let none = RequestDirectives()
 
-    /// Whether nothing is asked that the decision of reuse depends on.
+    /// Whether no directive affects the decision on reuse.
     @inline(__always)
     var isPlain: Bool {
         maxAge < 0 && minFresh < 0 && maxStale < 0 && staleIfError < 0 && !noCache && !onlyIfCached
     }
 
-    /// Reads one line of `Cache-Control`; call it once for each.
+    /// Reads one line of `Cache-Control`; must be called once per line.
     package mutating func read(cacheControl value: UnsafeRawBufferPointer) {
         var reader = DirectiveReader(value, isInDoubt: isInDoubt)
         while let directive = reader.next() {
@@ -62,12 +62,12 @@ package struct RequestDirectives: Sendable, Equatable {
         }
     }
 
-    /// Whether `no-cache` is there only because the request has conditions.
+    /// Whether `no-cache` is present only because the request has conditions.
     ///
     /// `fetch`, in browsers as in Node, adds `Cache-Control: no-cache` and `Pragma: no-cache` to each request for which the
-    /// program has set a condition, to keep the cache inside `fetch` out of the way (Fetch standard, "HTTP-network-or-cache
-    /// fetch"). Taken by its word it would keep whoever remembers tags from ever being answered by this cache. A forced
-    /// reload has no conditions; who wants the upstream asked under one says `max-age=0`, or `no-cache` without `Pragma`.
+    /// program has set a condition, to bypass the cache inside `fetch` (Fetch standard, "HTTP-network-or-cache fetch"). Taken
+    /// literally, a client that remembers tags would never be served from this cache. A forced reload has no conditions. A
+    /// client that wants a conditional request validated sends `max-age=0`, or `no-cache` without `Pragma`.
     private static func areOfFetch(_ lines: [[UInt8]], _ fields: Fields) -> Bool {
         let noCache = Array("no-cache".utf8)
         guard lines == [noCache], fields.all("pragma") == [noCache] else { return false }
@@ -75,7 +75,7 @@ package struct RequestDirectives: Sendable, Equatable {
     }
 
     private mutating func apply(_ name: UnsafeRawBufferPointer, _ argument: DirectiveReader.Argument) {
-        // Lengths tell most of them apart, so that each name is compared with two others at most.
+        // The length distinguishes most names, so that each is compared with two others at most.
         switch name.count {
         case 7 where FieldSyntax.equalsIgnoringCase(name, "max-age"):
             maxAge = Self.smaller(maxAge, argument.seconds ?? 0)

@@ -1,15 +1,15 @@
 package import HTTPSemantics
 import RawStructuredFieldValues
 
-/// What the `Cache-Control` of a response, or a targeted field in its place, says (RFC 9111 §5.2.2).
+/// The directives of a response's `Cache-Control`, or of a targeted field that replaces it (RFC 9111 §5.2.2).
 ///
 /// Of repeated and of conflicting directives the most restrictive counts: the smallest number, the unqualified form before
-/// the qualified, `no-store` before all others (RFC 9111 §4.2.1). A number that cannot be read is 0 where it would grant
-/// freshness (`max-age`, `s-maxage`: stale), and nothing where it would grant staleness (`stale-…`).
-/// Unknown directives are ignored. Of those that take no argument, one that restricts holds with any, one that permits
-/// (`public`, `must-understand`, `immutable`) with none: what it might mean with an argument is not known.
+/// the qualified, `no-store` before all others (RFC 9111 §4.2.1). An unreadable number is 0 if it would grant freshness
+/// (`max-age`, `s-maxage`: stale), and is ignored if it would grant staleness (`stale-…`). Unknown directives are ignored.
+/// Directives that take no argument: one that restricts counts even with an argument, one that permits (`public`,
+/// `must-understand`, `immutable`) only without, because the meaning of an argument is unknown.
 package struct ResponseDirectives: Sendable, Equatable {
-    /// Seconds; nil when absent, 0 when present but unreadable.
+    /// Seconds; nil if absent, 0 if present but unreadable.
     var maxAge: Int64?
     var sMaxAge: Int64?
     var staleWhileRevalidate: Int64?
@@ -67,7 +67,7 @@ package struct ResponseDirectives: Sendable, Equatable {
     /// Directives whose argument is a number of seconds.
     static let numeric: Set<String> = ["max-age", "s-maxage", "stale-while-revalidate", "stale-if-error"]
 
-    /// Takes one directive in; `name` in lower case.
+    /// Applies one directive; `name` is in lower case.
     mutating func apply(_ name: [UInt8], _ argument: Argument) {
         switch String(decoding: name, as: UTF8.self) {
         case "max-age": maxAge = Self.stricter(maxAge, Self.seconds(argument) ?? 0)
@@ -90,9 +90,9 @@ package struct ResponseDirectives: Sendable, Equatable {
         }
     }
 
-    /// Whether a shared cache may keep the response to a request that had an `Authorization` field (RFC 9111 §3.5).
+    /// Whether a shared cache may store the response to a request with an `Authorization` field (RFC 9111 §3.5).
     ///
-    /// Then it is anyone's.
+    /// The stored response may then serve any principal.
     package var permitsAuthorization: Bool { isPublic || mustRevalidate || sMaxAge != nil }
 
     private static func seconds(_ argument: Argument) -> Int64? {
@@ -103,14 +103,14 @@ package struct ResponseDirectives: Sendable, Equatable {
         min(known ?? new, new)
     }
 
-    /// `no-cache` and `private` are about the whole response, or only of the fields they name.
+    /// Applies `no-cache` or `private`, either to the whole response or to the fields it names.
     ///
-    /// An argument that names no field leaves the whole response meant.
+    /// An argument that names no field applies to the whole response.
     private static func qualify(_ argument: Argument, all: inout Bool, fields: inout [[UInt8]]) {
         let text: [UInt8] =
             switch argument {
             case .none, .unreadable: []
-            // A field may be named by digits alone.
+            // A field name may consist of digits only.
             case .seconds(let value): Array(String(value).utf8)
             case .text(let text): text
             }
@@ -129,9 +129,9 @@ package struct ResponseDirectives: Sendable, Equatable {
 package enum TargetedDirectives {
     /// The directives of the first field of the target list that is present, not empty, and well formed.
     ///
-    /// Where there is one, it replaces `Cache-Control`, `Expires` and `Pragma` altogether (RFC 9213 §2.2).
-    /// - Parameter targets: field names, the most specific first.
-    /// - Returns: also the name of the field that was taken; nil when none speaks.
+    /// Such a field replaces `Cache-Control`, `Expires` and `Pragma` altogether (RFC 9213 §2.2).
+    /// - Parameter targets: Field names, the most specific first.
+    /// - Returns: The directives with the name of their field; nil if there is no such field.
     package static func find(in fields: Fields, targets: [String]) -> (field: String, directives: ResponseDirectives)? {
         for target in targets {
             let lines = fields.lines.filter { $0.isNamed(target.lowercased()) }
@@ -141,25 +141,25 @@ package enum TargetedDirectives {
         return nil
     }
 
-    /// Reads the lines of one targeted field, a structured dictionary; nil when it is empty or breaks its syntax.
+    /// Parses the lines of one targeted field, a structured dictionary; nil if it is empty or malformed.
     ///
-    /// Unlike in `Cache-Control`, names are in lower case, numbers are not quoted, of repeated members the last counts, and
-    /// one mistake anywhere invalidates the whole field (RFC 9213 §2.1). A value of a type that its directive does not have
-    /// is not consumed: `max-age="60"` and `max-age=60.5` grant no freshness, `public=1` permits nothing.
+    /// Unlike in `Cache-Control`, names are in lower case, numbers are not quoted, the last of repeated members counts, and one
+    /// mistake anywhere invalidates the whole field (RFC 9213 §2.1). A value of the wrong type grants nothing: `max-age="60"`
+    /// and `max-age=60.5` give no freshness, `public=1` permits nothing.
     static func parse(_ lines: [[UInt8]]) -> ResponseDirectives? {
         let value = Array(lines.joined(separator: [0x2C, 0x20]))
         var parser = StructuredFieldValueParser(value)
         guard let members = try? parser.parseDictionaryFieldValue(), !members.isEmpty else { return nil }
         var directives = ResponseDirectives()
         for (name, member) in members {
-            // Parameters of a directive are ignored; an inner list is a type that no directive has.
+            // Parameters of a directive are ignored. No directive has an inner list as its value.
             guard case .item(let item) = member else {
                 directives.apply(Array(name.utf8), .unreadable)
                 continue
             }
             switch item.rfc9651BareItem {
             case .bool(true): directives.apply(Array(name.utf8), .none)
-            // `no-store=?0` says in so many words that the directive does not hold.
+            // `no-store=?0` states explicitly that the directive does not apply.
             case .bool(false):
                 if ResponseDirectives.numeric.contains(name) { directives.apply(Array(name.utf8), .unreadable) }
             case .integer(let number) where number >= 0:

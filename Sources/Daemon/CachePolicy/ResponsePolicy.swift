@@ -1,32 +1,33 @@
 package import HTTPSemantics
 
-/// How one upstream's responses are to be read.
+/// The rules for interpreting one upstream's responses.
 package struct CachePolicySettings: Sendable, Equatable {
-    /// The lifetime given to answers that name none, in percent of the time since their last change.
+    /// The heuristic lifetime of responses that name none, in percent of the time since their last change.
     package static let heuristicPercent: Int64 = 10
 
-    /// RFC 9111's reading for a shared cache, instead of that for a private one.
+    /// Whether to follow RFC 9111's rules for a shared cache, instead of those for a private one.
     package var isShared = false
-    /// Whether Larder adds a credential of its own to every request: to the shared reading that is `Authorization`, whatever
-    /// field it is sent in.
+    /// Whether Larder adds a credential of its own to every request.
+    ///
+    /// The rules for a shared cache treat it as `Authorization`, whatever field it is sent in.
     package var addsCredential = false
     /// The fields of RFC 9213 that are heeded, the most specific first.
     package var targets: [String] = ["Larder-Cache-Control"]
-    /// The longest such lifetime, in seconds.
+    /// The longest heuristic lifetime, in seconds.
     package var heuristicMaximum: Int64 = 86_400
-    /// Whether parts of a response may be stored as such.
+    /// Whether partial responses may be stored.
     package var storesPartialContent = false
 
     package init() {}
 }
 
-/// What of a request bears on its response's policy.
+/// The properties of a request that affect its response's policy.
 package struct RequestFacts: Sendable {
     /// In the request's spelling.
     var method: String
     var hasAuthorization: Bool
     var directives: RequestDirectives
-    /// Whether it had conditions or a range of its own.
+    /// Whether the client sent conditions; `hasRange`: whether it sent a range.
     var isConditional = false
     var hasRange = false
 
@@ -52,7 +53,7 @@ package enum Storability: Sendable, Equatable {
     case yes
     case no(Reason)
 
-    /// In the words of `Cache-Status` details and of `explain`.
+    /// The reason, in the words of `Cache-Status` details and of `explain`.
     package enum Reason: String, Sendable {
         case method = "method"
         case askAgain = "momentary-status"
@@ -70,30 +71,30 @@ package enum Storability: Sendable, Equatable {
     }
 }
 
-/// What is to be done with one response of the upstream: may it be stored, and on what terms is it used again.
+/// The policy for one upstream response: whether it may be stored, and when it may be reused.
 package struct ResponsePolicy: Sendable, Equatable {
     package var storability: Storability
-    /// The upstream's word, to be stored with the response.
+    /// The upstream's own rules, stored with the response.
     ///
-    /// `answer.applying(route)` is what decides.
+    /// `stored.applying(route)` gives the policy in effect.
     package var stored: StoredPolicy
     package var vary: VaryField
-    /// Whether it is private, or must be revalidated: then it is for requests alone that agree in their `OtherFields`.
+    /// Whether it is private, or must be revalidated: then it only serves requests that agree in their `OtherFields`.
     package var isForAgreeing: Bool
-    /// Lower-case names of fields to leave out when the response is used again without validation (`no-cache="…"`).
+    /// Lower-case names of fields to omit when the response is reused without validation (`no-cache="…"`).
     package var fieldsNotReused: [[UInt8]]
-    /// Lower-case names of fields to leave out of what is stored (`private="…"`, shared reading only).
+    /// Lower-case names of fields not to store (`private="…"`, shared cache only).
     package var fieldsNotStored: [[UInt8]]
 
-    /// Reads a response (RFC 9111 §3, §4.2).
+    /// Evaluates a response (RFC 9111 §3, §4.2).
     ///
-    /// Any final status may be stored with explicit freshness, known or not, but for 202, 206 where parts are not kept, and
-    /// 304. Whether a 5xx may take the place of what is stored is the caller's to say: it never does.
+    /// Any final status may be stored with explicit freshness, known or not, except 202, 304, and 206 unless parts are stored.
+    /// The caller must see to it that a 5xx never replaces a stored response.
     ///
     /// - Parameters:
-    ///   - requestTime: when the request was sent, `responseTime` when the head of its response came; seconds of the store's
-    ///     clock, which alone says what time has passed.
-    ///   - wall: the latter in seconds of the wall clock, which alone can be compared with `Date`; nil: the two clocks agree.
+    ///   - requestTime: When the request was sent; `responseTime`: when the head of its response arrived. Both are in seconds of
+    ///     the store's clock, which alone measures elapsed time.
+    ///   - wall: `responseTime` in seconds of the wall clock, which alone can be compared with `Date`; nil if the clocks agree.
     package init(
         request: RequestFacts,
         status: Int,
@@ -155,12 +156,12 @@ package struct ResponsePolicy: Sendable, Equatable {
             route: route
         ) {
             storability = .no(reason)
-            // A 304 may forbid what is stored already.
+            // A 304 may forbid reuse of a response that is already stored.
             if Self.forbidsReuse(reason) { self.stored.flags.insert(.noStore) }
         }
     }
 
-    /// Whether a response that may not be stored may not be reused either, should it be in the store.
+    /// Whether the refusal to store a response also forbids reusing a stored one.
     private static func forbidsReuse(_ reason: Storability.Reason) -> Bool {
         switch reason {
         case .noStore, .isPrivate, .authorization, .notUnderstood, .varyAny: true
@@ -173,13 +174,13 @@ package struct ResponsePolicy: Sendable, Equatable {
         if directives.noCache { flags.insert(.noCache) }
         if directives.noStore, !directives.mustUnderstand { flags.insert(.noStore) }
         if directives.mustRevalidate { flags.insert(.mustRevalidate) }
-        // To a shared cache `s-maxage` says `proxy-revalidate` as well (RFC 9111 §5.2.2.10).
+        // For a shared cache `s-maxage` implies `proxy-revalidate` (RFC 9111 §5.2.2.10).
         if isShared, directives.proxyRevalidate || directives.sMaxAge != nil { flags.insert(.mustRevalidate) }
         if directives.immutable { flags.insert(.immutable) }
         return flags
     }
 
-    /// Why the response may not be stored; nil when it may (RFC 9111 §3).
+    /// The reason why the response may not be stored; nil if it may (RFC 9111 §3).
     private func refusal(
         request: RequestFacts,
         directives: ResponseDirectives,
@@ -192,7 +193,7 @@ package struct ResponsePolicy: Sendable, Equatable {
         let isExplicit = directives.maxAge != nil || hasExpires || settings.isShared && directives.sMaxAge != nil
         switch request.method {
         case "GET", "HEAD": break
-        // RFC 9110 §9.3.3: explicit freshness, and a `Content-Location` that the caller finds equal to the target.
+        // RFC 9110 §9.3.3: explicit freshness, and a `Content-Location` that the caller compares with the target.
         case "POST" where isExplicit && hasContentLocation && (200...299).contains(status): break
         default: return .method
         }

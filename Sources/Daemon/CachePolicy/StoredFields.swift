@@ -1,12 +1,12 @@
 package import HTTPSemantics
 
-/// Which fields of a response are kept, and how a 304 renews them (RFC 9111 §3.1, §3.2).
+/// Which fields of a response are stored, and how a 304 renews them (RFC 9111 §3.1, §3.2).
 package enum StoredFields {
     /// The fields of a response that may be stored.
     ///
-    /// Left out are hop-by-hop fields, `Age` (it is in the policy), `Alt-Svc` (it names another port of the upstream's host,
-    /// not of this one), `Set-Cookie` unless the upstream's configuration says `cookies: replay`, and whatever `policy`
-    /// says must not be kept.
+    /// Omitted are hop-by-hop fields, `Age` (it is in the policy), `Alt-Svc` (it names another port of the upstream's host),
+    /// `Set-Cookie` unless the upstream's configuration says `cookies: replay`, and the fields in `named`, which the policy
+    /// excludes.
     package static func storable(_ fields: Fields, leavingOut named: [[UInt8]] = [], replaysCookies: Bool = false)
         -> Fields
     {
@@ -20,24 +20,24 @@ package enum StoredFields {
         )
     }
 
-    /// The fields with the time of arrival as `Date`, where the upstream gave none (RFC 9110 §6.6.1).
+    /// The fields with the time of arrival as `Date`, if the upstream sent none (RFC 9110 §6.6.1).
     package static func dated(_ fields: Fields, at now: Int64) -> Fields {
         guard !fields.contains("date") else { return fields }
         return Fields(fields.lines + [Field(name: Array("Date".utf8), value: HTTPDate.format(now))])
     }
 
-    /// What a 304, or a HEAD answer, does not change: the length, which RFC 9111 §3.2 excepts, and what Larder has
-    /// processed and taken off, the coding and the range.
+    /// Fields that a 304, or the response to a HEAD, does not change: the length, an exception of RFC 9111 §3.2, and the coding
+    /// and the range, which Larder has removed.
     private static let unrefreshed: Set<String> = ["content-length", "content-encoding", "content-range"]
 
-    /// What a later answer changes, but does not add: a stored response without one had it taken off with the content coding
-    /// that it spoke of.
+    /// Fields that an update may change but not add: if the stored response lacks one, it was removed along with the content
+    /// coding that it described.
     private static let ofTheCoding: Set<String> = ["content-md5", "content-digest", "repr-digest", "digest"]
 
-    /// The stored fields with those of a later answer in their place (RFC 9111 §3.2).
+    /// The stored fields updated by those of a later response (RFC 9111 §3.2).
     ///
-    /// Each name that occurs in the new response replaces all stored lines of it; names that do not occur stay as they
-    /// were, but for those that would then say something about the wrong answer (`Date`, `Age`, `Warning: 1xx`).
+    /// Each name in the update replaces all stored lines of that name. Other names stay, except those that would then describe
+    /// the wrong response (`Date`, `Age`, `Warning: 1xx`).
     static func refreshed(_ stored: Fields, by update: Fields, replaysCookies: Bool = false) -> Fields {
         let new = storable(update, replaysCookies: replaysCookies).lines.filter { line in
             let name = line.lowercasedName
@@ -53,7 +53,7 @@ package enum StoredFields {
         return Fields(kept)
     }
 
-    /// The fields to serve when a response is used again without validation.
+    /// The fields to serve when a response is reused without validation.
     static func reusable(_ stored: Fields, leavingOut named: [[UInt8]]) -> Fields {
         guard !named.isEmpty else { return stored }
         return Fields(
@@ -61,7 +61,7 @@ package enum StoredFields {
         )
     }
 
-    /// The fields of a 304 made from a stored response (RFC 9110 §15.4.5), and others that do not describe the body.
+    /// The fields of a 304 for a stored response (RFC 9110 §15.4.5), and others that do not describe the body.
     package static func notModified(_ stored: Fields) -> Fields {
         let ofTheBody: Set<String> = [
             "content-length", "content-type", "content-encoding", "content-language", "content-range", "content-md5",

@@ -1,13 +1,13 @@
 import HTTPSemantics
 
-/// All that deciding on the reuse of one stored response needs: a flat value of integers, kept with it in memory and store.
+/// The policy for reusing one stored response: a flat value of integers, kept with it in memory and in the store.
 ///
-/// It holds the upstream's word; `applying(_:)` lays a route's configuration over it. Times are seconds since 1970, spans are
+/// It contains the upstream's rules; `applying(_:)` adds a route's configuration. Times are seconds since 1970, spans are
 /// seconds, and -1 means absent.
 package struct StoredPolicy: Sendable, Equatable {
-    /// Where the lifetime comes from.
+    /// The source of the lifetime.
     package enum LifetimeSource: UInt8, Sendable, CaseIterable {
-        /// Nothing gives one: stale from the start.
+        /// No source: stale from the start.
         case none, maxAge, sMaxAge, expires, heuristic
         /// `fresh:` or `cache: force` of a route.
         case route
@@ -17,7 +17,7 @@ package struct StoredPolicy: Sendable, Equatable {
         case targeted
     }
 
-    /// Stored policies hold them as numbers: 4 and 7 once had a meaning, and are not given again.
+    /// Flags, stored as bits; bits 4 and 7 had a meaning once and must not be reused.
     package struct Flags: OptionSet, Sendable {
         package let rawValue: UInt32
 
@@ -25,26 +25,26 @@ package struct StoredPolicy: Sendable, Equatable {
             self.rawValue = rawValue
         }
 
-        /// Never without validation.
+        /// Must not be reused without validation.
         package static let noCache = Flags(rawValue: 1 << 0)
-        /// Never once stale without validation: `must-revalidate`, or its likes where the cache is shared.
+        /// Must not be reused without validation once stale: `must-revalidate`, or its equivalents for a shared cache.
         package static let mustRevalidate = Flags(rawValue: 1 << 1)
-        /// Should not have been stored but for `cache: force`.
+        /// Must not be stored, except by `cache: force`.
         package static let noStore = Flags(rawValue: 1 << 2)
-        /// Said `immutable`; for people only.
+        /// The response contained `immutable`; for display only.
         package static let immutable = Flags(rawValue: 1 << 3)
         /// `cache: never` of a route.
         package static let neverReused = Flags(rawValue: 1 << 5)
-        /// Had no valid `Date`; `date` is the time of its arrival.
+        /// The response had no valid `Date`; `date` is the time of its arrival.
         package static let dateAssumed = Flags(rawValue: 1 << 6)
-        /// `stale:` of a route replaced the upstream's words about serving stale.
+        /// `stale:` of a route replaced the upstream's rules for serving stale responses.
         package static let staleByRoute = Flags(rawValue: 1 << 8)
     }
 
     package var status: Int64 = 200
-    /// When the request was sent and when the head of its response came, on the store's clock.
+    /// When the request was sent and when the head of its response arrived, on the store's clock.
     ///
-    /// The wall clock may be set back or ahead at any time; no age is taken from it.
+    /// No age is computed from the wall clock, which may be set at any time.
     package var requestTime: Int64
     package var responseTime: Int64
     /// The value of `Date`.
@@ -52,7 +52,7 @@ package struct StoredPolicy: Sendable, Equatable {
     /// The value of `Age`.
     package var ageValue: Int64 = -1
 
-    /// What the response's `Age` says in µs, rounded up; 0 without one.
+    /// The value of `Age` in µs, rounded up; 0 if absent.
     package var knownAge: Int64 { ageValue < 0 ? 0 : (ageValue + 1) * 1_000_000 }
     package var lastModified: Int64 = -1
     /// `corrected_initial_age` of RFC 9111 §4.2.3, the age at `responseTime`.
@@ -69,36 +69,36 @@ package struct StoredPolicy: Sendable, Equatable {
         self.date = date
     }
 
-    /// The age at `now` of the store's clock; never less than on arrival, whatever thread read the clock first.
+    /// The age at `now` of the store's clock; never less than on arrival, even if threads read the clock out of order.
     @inline(__always)
     package func age(at now: Int64) -> Int64 {
         initialAge &+ max(0, now &- responseTime)
     }
 
-    /// The policy as read from disk: of unknown age where the store's clock cannot tell how long ago the response came.
+    /// The policy after reading it from disk: of unknown age if the store's clock cannot tell when the response arrived.
     ///
-    /// - Parameter moment: what came before it is of unknown age (`StoreClock`).
+    /// - Parameter moment: The time before which ages are unknown (`StoreClock`).
     package func aged(at now: Int64, knownSince moment: Int64) -> StoredPolicy {
-        // A time to come is of a store that took its times from the wall clock, which was set back since.
+        // A future time comes from a store that used the wall clock, which has been set back since.
         guard responseTime < moment || responseTime > now + 1 else { return self }
         var policy = self
         policy.initialAge = DeltaSeconds.maximum
         return policy
     }
 
-    /// What is left of the lifetime at `now`; negative once stale.
+    /// The remaining lifetime at `now`; negative once stale.
     @inline(__always)
     package func timeToLive(at now: Int64) -> Int64 {
         lifetime &- age(at: now)
     }
 
-    /// `corrected_initial_age` (RFC 9111 §4.2.3).
+    /// Computes `corrected_initial_age` (RFC 9111 §4.2.3).
     static func initialAge(responseDelay: Int64, apparentAge: Int64, ageValue: Int64) -> Int64 {
         let correctedAge = max(0, ageValue) + max(0, responseDelay)
         return min(max(0, apparentAge, correctedAge), DeltaSeconds.maximum)
     }
 
-    /// The policy as a route's configuration has it.
+    /// The policy with a route's configuration applied.
     package func applying(_ route: CacheOverrides) -> StoredPolicy {
         var policy = self
         if route.cache == .never { policy.flags.insert(.neverReused) }
@@ -106,7 +106,7 @@ package struct StoredPolicy: Sendable, Equatable {
         let isForced = route.cache == .force && takesLifetime
         if isForced { policy.flags.subtract([.noStore, .noCache, .mustRevalidate]) }
         let fresh = takesLifetime ? route.fresh?.seconds ?? (isForced ? DeltaSeconds.maximum : nil) : nil
-        // `negative` leaves the upstream its word, unless the route has taken it already.
+        // `negative` does not override the upstream's lifetime, unless the route's `fresh` already does.
         if let negative = route.negative?.seconds, StatusFacts.isNegative(Int(status)), fresh != nil || !saysLifetime {
             policy.flags.remove(.noCache)
             policy.lifetime = negative
@@ -125,7 +125,7 @@ package struct StoredPolicy: Sendable, Equatable {
         return policy
     }
 
-    /// Whether the upstream itself gave the lifetime.
+    /// Whether the upstream itself named the lifetime.
     private var saysLifetime: Bool {
         switch lifetimeSource {
         case .none, .heuristic, .negative: flags.contains(.noCache)
@@ -135,12 +135,12 @@ package struct StoredPolicy: Sendable, Equatable {
 }
 
 extension StoredPolicy {
-    /// Changes with every change of the form; a response stored in another form is asked for again.
+    /// The version of the stored form; a response stored in another form is fetched again.
     private static let formVersion: UInt8 = 1
     private static let byteCount = 1 + 10 * 8 + 1 + 4
 
-    /// The form kept in the store: a version byte, the numbers as little-endian 64-bit integers in the order of
-    /// declaration, the source in one byte, the flags in four.
+    /// The stored form: a version byte, the numbers as little-endian 64-bit integers in the order of declaration, the source in
+    /// one byte, the flags in four.
     package var bytes: [UInt8] {
         var bytes: [UInt8] = [Self.formVersion]
         bytes.reserveCapacity(Self.byteCount)
@@ -155,7 +155,7 @@ extension StoredPolicy {
         return bytes
     }
 
-    /// Reads what `bytes` gave; nil when it is of another form.
+    /// Reads the form written by `bytes`; nil if it has another form.
     package init?(bytes: some RandomAccessCollection<UInt8>) {
         let bytes = Array(bytes)
         guard bytes.count == Self.byteCount, bytes[0] == Self.formVersion,
@@ -185,25 +185,25 @@ extension StoredPolicy {
 
 /// Whether a stored response may be used for a request now.
 package enum Reuse: Sendable, Equatable {
-    /// As it is.
+    /// The response is fresh.
     case fresh(age: Int64, timeToLive: Int64)
-    /// In the circumstances that `allowed` names only; `staleness` is how long its lifetime is over.
+    /// The response is stale, and may be used only as `allowed` says; `staleness` is the time since its lifetime ended.
     case stale(age: Int64, staleness: Int64, allowed: StaleAllowance)
-    /// Not before the upstream was asked. `otherwise` says when it may be used nonetheless.
+    /// The response must be validated first; `otherwise` says when it may be used nonetheless.
     case mustValidate(age: Int64, reason: Reason, otherwise: StaleAllowance)
 
     package enum Reason: String, Sendable {
-        /// The response said `no-cache`.
+        /// The response contains `no-cache`.
         case noCache = "no-cache"
-        /// The response is stale and said `must-revalidate`, or the like.
+        /// The response is stale and contains `must-revalidate`, or an equivalent.
         case mustRevalidate = "must-revalidate"
-        /// The response may not be kept, or the route says `cache: never`.
+        /// The response must not be stored, or the route says `cache: never`.
         case notReusable = "not-reusable"
-        /// The request said `no-cache`.
+        /// The request contains `no-cache`.
         case requestNoCache = "request-no-cache"
         /// The response is older than the request's `max-age`.
         case requestMaxAge = "request-max-age"
-        /// The response will not be fresh for as long as the request's `min-fresh`.
+        /// The response will not stay fresh for the request's `min-fresh`.
         case requestMinFresh = "request-min-fresh"
     }
 }
@@ -216,22 +216,22 @@ package struct StaleAllowance: OptionSet, Sendable {
         self.rawValue = rawValue
     }
 
-    /// Now, since the request's `max-stale` says so.
+    /// Now, because the request's `max-stale` allows it.
     package static let byRequest = StaleAllowance(rawValue: 1)
-    /// Now, while it is refreshed behind (`stale-while-revalidate`, or the route's `stale`).
+    /// Now, with a background revalidation (`stale-while-revalidate`, or the route's `stale`).
     package static let whileRevalidating = StaleAllowance(rawValue: 2)
-    /// When the upstream answers with an error, or not at all.
+    /// When the upstream responds with an error, or not at all.
     package static let onError = StaleAllowance(rawValue: 4)
 }
 
 extension StoredPolicy {
     /// Decides on reuse (RFC 9111 §4, RFC 5861).
     ///
-    /// Integer arithmetic only; the hit path calls it.
+    /// The hit path calls it, so it uses integer arithmetic only.
     ///
-    /// Nothing is stale by Larder's own choice where a directive forbids it: `no-cache`, `must-revalidate`, and in the
-    /// shared reading `proxy-revalidate` and `s-maxage`. Elsewhere a response may stand in for a failing upstream, as long
-    /// as `stale-if-error` does not set a term.
+    /// Larder never serves a stale response on its own account if a directive forbids it: `no-cache`, `must-revalidate`, and in
+    /// a shared cache `proxy-revalidate` and `s-maxage`. Otherwise a response may stand in for a failing upstream, for as long
+    /// as `stale-if-error` allows, if it is present.
     @inline(__always)
     package func reuse(at now: Int64, for request: RequestDirectives) -> Reuse {
         let age = age(at: now)
@@ -252,7 +252,7 @@ extension StoredPolicy {
         }
         if request.noCache { return .mustValidate(age: age, reason: .requestNoCache, otherwise: []) }
         let onError = allowanceOnError(staleness: max(0, -timeToLive), request)
-        // An age is rounded down: no response is so young that `max-age=0`, a browser's reload, would take it.
+        // Ages are rounded down, so `max-age=0`, a browser's reload, must never accept a response.
         if request.maxAge >= 0, age > request.maxAge || request.maxAge == 0 {
             return .mustValidate(age: age, reason: .requestMaxAge, otherwise: onError)
         }
@@ -262,7 +262,7 @@ extension StoredPolicy {
         if timeToLive > 0 { return .fresh(age: age, timeToLive: timeToLive) }
         let staleness = -timeToLive
         var allowed = onError
-        // `max-age` limits what the client takes; only `max-stale` beside it lets staleness in (RFC 9111 §5.2.1.1).
+        // `max-age` limits the age; staleness is allowed only by `max-stale` beside it (RFC 9111 §5.2.1.1).
         if request.maxStale >= 0 {
             if staleness <= request.maxStale { allowed.insert(.byRequest) }
         }
@@ -272,10 +272,10 @@ extension StoredPolicy {
         return .stale(age: age, staleness: staleness, allowed: allowed)
     }
 
-    /// What is allowed once the upstream fails.
+    /// The staleness allowed when the upstream fails.
     private func allowanceOnError(staleness: Int64, _ request: RequestDirectives) -> StaleAllowance {
         let term = max(staleIfError, request.staleIfError)
-        // Without a term the default of Larder's configuration holds: an old answer is better than an error.
+        // Without a limit Larder's default applies: a stale response is better than an error.
         return term < 0 || staleness <= term ? .onError : []
     }
 }

@@ -2,12 +2,12 @@ package import HTTPSemantics
 
 /// The request fields that go to the upstream.
 package enum UpstreamFields {
-    /// Removed from every request: Larder's own business, the client's connection, and what lets a page or a client
-    /// pretend to be another (DESIGN: Guard).
+    /// Fields removed from every request: Larder's own, those of the client's connection, and those with which a page or a
+    /// client could impersonate another (DESIGN: Guard).
     private static let removed: Set<String> = [
         "host", "content-length", "expect", "accept-encoding",
         "forwarded",
-        // Answered here, see `Guard`.
+        // Handled by `Guard`.
         "access-control-request-method", "access-control-request-headers", "access-control-request-private-network",
     ]
 
@@ -17,13 +17,12 @@ package enum UpstreamFields {
         "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range",
     ]
 
-    /// What is sent on of a client's request.
+    /// The fields of a client's request to forward.
     ///
     /// - Parameters:
-    ///   - removingConditions: true where Larder asks for itself and puts its own conditions, if any.
-    ///   - origin: what becomes of `Origin`; unless the config says so, no upstream sees the origin of a page that does not
-    ///     concern it.
-    ///   - passesView: whether the upstream may be a Larder that knows the views which this one does not.
+    ///   - removingConditions: True if Larder makes the request on its own and adds its own conditions, if any.
+    ///   - origin: How to treat `Origin`; by default no upstream learns the origin of an unrelated page.
+    ///   - passesView: Whether the upstream may be a Larder that knows views unknown to this one.
     package static func make(
         from request: Fields,
         removingConditions: Bool,
@@ -50,24 +49,24 @@ package enum UpstreamFields {
 extension UpstreamFields {
     private static let methodOverrides: Set<String> = ["x-http-method-override", "x-http-method", "x-method-override"]
 
-    /// Whether a field names another method than the request line does.
+    /// Whether a field names another method than the request line.
     package static func overridesMethod(_ field: Field) -> Bool {
         methodOverrides.contains(dashed(field.lowercasedName))
     }
 
-    /// The name as gateways such as CGI and WSGI read it, for which `_` and `-` are one.
+    /// The name as gateways such as CGI and WSGI read it, to which `_` and `-` are the same.
     private static func dashed(_ name: String) -> String {
         name.utf8.contains(0x5F) ? name.replacing("_", with: "-") : name
     }
 }
 
-/// What the upstream sees in `Origin`.
+/// How `Origin` is sent to the upstream.
 package enum OriginHandling: Sendable, Equatable {
-    /// Nothing.
+    /// It is removed.
     case drop
-    /// What the client sent.
+    /// The client's value is passed on.
     case pass
-    /// This, on every request.
+    /// This value is sent with every request.
     case replace(String)
 }
 
@@ -83,10 +82,10 @@ package enum Via {
         )
     }
 
-    /// How often a request may have been through a Larder.
+    /// The number of times a request may pass through a Larder.
     private static let limit = 8
 
-    /// Whether the request has been through this Larder's kind so often that it must be going in circles.
+    /// Whether the request has passed through a Larder so often that it must be looping.
     package static func isLoop(_ fields: Fields) -> Bool {
         fields.all("via").flatMap { FieldSyntax.members($0) }.count { member in
             member.split(separator: 0x20).dropFirst().first.map { $0.elementsEqual("larder".utf8) } ?? false

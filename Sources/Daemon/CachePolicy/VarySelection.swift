@@ -4,7 +4,7 @@ package import HTTPSemantics
 ///
 /// Its bytes name the variant in the store: equal selections have equal bytes.
 package struct VarySelection: Sendable, Equatable {
-    /// One nominated field; a nil value means that the request did not have it, which differs from an empty one.
+    /// One selecting field; a nil value means that the request did not have it, which differs from an empty one.
     package struct Line: Sendable, Equatable {
         /// In lower case.
         package var name: String
@@ -15,18 +15,18 @@ package struct VarySelection: Sendable, Equatable {
     /// Sorted by name.
     package private(set) var lines: [Line]
 
-    /// The selection of a response that varies by nothing.
+    /// The selection of a response without `Vary`.
     package static let none = VarySelection(lines: [])
 
     private init(lines: [Line]) {
         self.lines = lines
     }
 
-    /// The selection that the response's `Vary` makes of its request; nil for `Vary: *`, which no request matches.
+    /// The selection of a request by the response's `Vary`; nil for `Vary: *`, which no request matches.
     /// - Parameters:
-    ///   - ignored: lower-case names that do not select, since the key holds them already (the principal's fields, whose
-    ///     values must not be stored), Larder sets them itself, or the route says so.
-    ///   - value: the request's lines of a field, joined by comma and space; nil when it has none.
+    ///   - ignored: Lower-case names that do not select: the cache key contains them (the principal's fields, whose values must
+    ///     not be stored), Larder sets them itself, or the route ignores them.
+    ///   - value: The request's lines of a field, joined by comma and space; nil if there are none.
     init?(_ vary: VaryField, ignoring ignored: Set<String> = [], value: (String) -> [UInt8]?) {
         guard case .fields(let names) = vary else { return nil }
         lines = names.filter { !ignored.contains($0) }.map { name in
@@ -38,26 +38,26 @@ package struct VarySelection: Sendable, Equatable {
         self.init(vary, ignoring: ignored) { name in request.combinedBytes(name) }
     }
 
-    /// Whether it is for requests alone that agree in their `OtherFields`.
+    /// Whether the response only serves requests that agree in their `OtherFields`.
     package var isForAgreeing: Bool { lines.contains { $0.name == OtherFields.name } }
 
-    /// Whether a request has the same `OtherFields`, if the selection is about them at all.
+    /// Whether a request has the same `OtherFields`, if the selection includes them.
     package func agrees(with request: Fields) -> Bool {
         lines.allSatisfy { $0.name != OtherFields.name || $0.value == request.combinedBytes(OtherFields.name) }
     }
 
-    /// The same without one of its fields.
+    /// The selection without one of its fields.
     package func without(_ name: String) -> VarySelection {
         VarySelection(lines: lines.filter { $0.name != name })
     }
 
-    /// Whether a new request selects the same answer.
-    /// - Parameter value: as for the initialiser.
+    /// Whether a new request selects the same response.
+    /// - Parameter value: As for the initialiser.
     package func matches(_ value: (String) -> [UInt8]?) -> Bool {
         lines.allSatisfy { line in
             guard let stored = line.value else { return value(line.name) == nil }
             guard let new = value(line.name) else { return false }
-            // Mostly the same client with the same spelling: compare before normalising.
+            // Compared before normalising, because most values come from the same client in the same spelling.
             return new == stored || FieldNormalisation.normalise(new, of: line.name) == stored
         }
     }
@@ -66,7 +66,7 @@ package struct VarySelection: Sendable, Equatable {
         matches { name in request.combinedBytes(name) }
     }
 
-    /// The form kept in the store: per line the name, 0, then 0 for absent or 1, a length in four bytes, and the value.
+    /// The stored form: per line the name, 0, then 0 for absent or 1, a length in four bytes, and the value.
     package var bytes: [UInt8] {
         var bytes: [UInt8] = []
         for line in lines {
@@ -83,7 +83,7 @@ package struct VarySelection: Sendable, Equatable {
         return bytes
     }
 
-    /// Reads what `bytes` gave; nil when it is not of that form.
+    /// Reads the form written by `bytes`; nil if it is malformed.
     package init?(bytes: [UInt8]) {
         lines = []
         var rest = bytes[...]
@@ -105,27 +105,26 @@ package struct VarySelection: Sendable, Equatable {
     }
 }
 
-/// The fields of a request that are neither in the cache key nor known to be harmless, as one digest.
+/// A digest of the request fields that are neither in the cache key nor known to be harmless.
 ///
-/// A response that its upstream marks `private`, or that must be revalidated, is only for requests that agree in them: it is
-/// stored and shared as if `Vary` named them all. The digest stands in the request as a field of Larder's own, which never
-/// goes upstream; it is keyed with a secret that is kept outside the store, since one of them may be a credential that
-/// nobody recognised.
+/// A response that is `private`, or must be revalidated, only serves requests that agree in these fields. It is stored and
+/// shared as if `Vary` named them all. The digest is added to the request as a field of Larder's own, which never goes
+/// upstream. It is keyed with a secret outside the store, because one of the fields may be an unrecognised credential.
 package enum OtherFields {
-    /// The name of the field that stands for them in a selection, in lower case.
+    /// The name of the field that holds the digest in a selection, in lower case.
     package static let name = "larder-other-fields"
 }
 
 extension Fields {
-    /// All lines of this name joined by a comma and a space; `name` in lower case, nil when there is none.
+    /// All lines of this name joined by a comma and a space; `name` is in lower case, nil if there are none.
     package func combinedBytes(_ name: String) -> [UInt8]? {
         let values = lines.filter { $0.isNamed(name) }.map(\.value)
         return values.isEmpty ? nil : Array(values.joined(separator: [0x2C, 0x20]))
     }
 }
 
-/// For the hit path: a request's fields are compared where they lie, without allocating as long as they are spelled nearly
-/// as they were the first time.
+/// For the hit path: compares a request's fields in place, without allocating while their spelling is nearly the same as
+/// the first time.
 extension VarySelection {
     /// Whether a request selects this response.
     package func matches(_ request: borrowing RequestHead) -> Bool {
@@ -149,7 +148,7 @@ extension VarySelection {
         return true
     }
 
-    /// Whether the value equals the normalised one, white space next to commas and semicolons left aside.
+    /// Whether a value equals the normalised one, ignoring white space next to commas and semicolons.
     private static func isSame(_ value: UnsafeRawBufferPointer, _ stored: [UInt8], isList: Bool) -> Bool {
         guard isList else { return FieldSyntax.isSame(value, stored) }
         var position = 0
@@ -173,9 +172,9 @@ extension VarySelection {
 
     private static func isSeparator(_ byte: UInt8) -> Bool { byte == 0x2C || byte == 0x3B }
 
-    /// The slow way, through normalisation.
+    /// The slow path, through normalisation.
     private func matchesNormalised(_ request: borrowing RequestHead) -> Bool {
-        // Closures may not hold a view of the connection's buffer, so the values are taken out first.
+        // Closures may not capture a view of the connection's buffer, so the values are copied first.
         var values: [[UInt8]?] = []
         for line in lines { values.append(request.combined(line.name)) }
         var position = 0
@@ -186,11 +185,11 @@ extension VarySelection {
     }
 }
 
-/// The request fields that a response was selected by (RFC 9110 §12.5.5).
+/// The request fields that select a response (RFC 9110 §12.5.5).
 package enum VaryField: Sendable, Equatable {
-    /// `*`, alone or within a list: no other request can be known to match.
+    /// `*`, alone or within a list: no other request is known to match.
     case any
-    /// Lower-case names, sorted, each once; empty without the field.
+    /// Lower-case names, sorted, without duplicates; empty if the field is absent.
     case fields([String])
 
     init(lines: [[UInt8]]) {
@@ -200,7 +199,7 @@ package enum VaryField: Sendable, Equatable {
                 self = .any
                 return
             }
-            // A member that is no field name can select nothing that a request could carry: it is `*` for all we know.
+            // A member that is no field name cannot select any request field, so it counts as `*`.
             guard FieldSyntax.isToken(member) else {
                 self = .any
                 return
@@ -214,7 +213,7 @@ package enum VaryField: Sendable, Equatable {
 }
 
 extension Fields {
-    /// Adds names to `Vary`, in one line with what it says already; nothing is repeated, and `*` stays alone.
+    /// Adds names to `Vary`, merged into one line without duplicates; `*` stays alone.
     package mutating func vary(by names: [String]) {
         guard case .fields(let known) = VaryField(self) else { return }
         let new = names.filter { !known.contains($0.lowercased()) }
