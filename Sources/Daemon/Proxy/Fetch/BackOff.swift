@@ -7,10 +7,10 @@ import Settings
 import Store
 import Upstream
 
-/// What responses say about asking again: when the upstream may be asked (`Retry-After`), and whether waiting for another's
-/// response is of use.
+/// Backing off: when the upstream may be asked again (`Retry-After`), and whether requests for a document may share a fetch.
 extension Fetches {
-    /// Responds to a retrieval while the upstream wants no requests (`Retry-After`); false where the request may go.
+    /// Serves a retrieval without the upstream while that wants no requests (`Retry-After`); returns false if the request may be
+    /// sent.
     func isHeldBack(_ relay: Relay, stored: ReadyResponse?) -> Bool {
         let request = relay.request
         guard MethodFacts.isAnswerable(request.message.method), let pause = pauses.pause(for: request, now: loop.now)
@@ -27,7 +27,7 @@ extension Fetches {
         return true
     }
 
-    /// Notes how long a response asks Larder to back off, and what it says of rate limits.
+    /// Notes a response's request to back off and its rate limits.
     func heedRetryAfter(of head: UpstreamHead, to request: ProxyRequest) {
         let metrics = metrics.upstream(request.upstream.name)
         if let limit = RateLimitFields.limit(head.fields, now: wall) { metrics.note { $0.limited(limit) } }
@@ -46,37 +46,37 @@ extension Fetches {
         )
     }
 
-    /// Notes whether the response to a fetch may be shared.
+    /// Notes whether the response to a fetch is shareable.
     func noteSharing(of head: UpstreamHead, in fetch: RunningFetch, isStored: Bool) {
         let request = fetch.request
         guard !fetch.isInvalidated, let place = place(of: request) else { return }
         if isStored {
             hitForMiss.forget(place)
         } else if !request.upstream.isFailure(status: head.status, fields: head.fields) {
-            // Failures pass; a crowd on a failing upstream would not help it.
+            // Failures are temporary, and separate requests would only add load to a failing upstream.
             hitForMiss.note(place, of: request.key, now: loop.now)
         }
     }
 }
 
-/// An upstream's wish not to be asked for a while: `Retry-After` on a refusal (RFC 9110 §10.2.3).
+/// A period in which an upstream wants no requests: `Retry-After` in a refusal (RFC 9110 §10.2.3).
 package struct UpstreamPause: Sendable, Equatable {
-    /// The refusal that brought it.
+    /// The status of the refusal.
     package let status: Int
-    /// What it holds for.
+    /// The requests that it holds back.
     package let scope: Scope
-    /// When it is over, in ns of the loop's clock.
+    /// Its end, in ns of the loop's clock.
     let until: UInt64
 
-    /// Which requests a refusal concerns.
+    /// The requests that a refusal concerns.
     package enum Scope: Hashable, Sendable {
         /// All retrievals of the credential.
         case credential
-        /// The credential's retrievals of a limited resource, by the upstream's name for it.
+        /// The credential's retrievals of one limited resource, by the upstream's name for it.
         case resource(String)
-        /// The credential's retrievals below the first segment of the path.
+        /// The credential's retrievals below the path's first segment.
         case segment(String)
-        /// The one document that was asked for.
+        /// The requested document only.
         case document
 
         /// The scope in words, after "holds for".
@@ -90,7 +90,7 @@ package struct UpstreamPause: Sendable, Equatable {
         }
     }
 
-    /// The whole seconds that are left of it, at least one.
+    /// The remaining time in whole seconds, at least one.
     package func secondsLeft(at now: UInt64) -> Int64 {
         until > now ? Int64((until - now + 999_999_999) / 1_000_000_000) : 1
     }
@@ -98,17 +98,16 @@ package struct UpstreamPause: Sendable, Equatable {
 
 /// The pauses that upstreams have asked for.
 ///
-/// A refusal by a rate limit (`RateLimitFields.isRefusal`) concerns all retrievals of that credential of the limited resource.
+/// A refusal by a rate limit (`RateLimitFields.isRefusal`) concerns all of the credential's retrievals of the limited resource.
 /// The upstream names the resource in its responses; until it has done so for a path, the path's first segment stands for it. Any
-/// other failure concerns the one document that was asked for. Writes are never held back: whether they are worth trying
-/// is for the client to say.
+/// other failure concerns only the requested document. Writes are never held back: the client decides whether to try them.
 ///
 /// A value for one thread.
 package struct UpstreamPauses {
     private struct Credential: Hashable {
         let upstream: Int
         let principal: PrincipalID
-        /// A number for the `Authorization` that the shared reading takes no principal from; good within this process.
+        /// A hash of the `Authorization` that does not count as a principal with `shared: true`; valid within this process.
         let authorization: Int
 
         init(_ request: ProxyRequest) {
@@ -128,11 +127,11 @@ package struct UpstreamPauses {
     private var documents: [Digest128: UpstreamPause] = [:]
     private var resources = LimitedResources()
 
-    /// A longer pause than this, in seconds, is cut: what an upstream meant for one client's bad hour must not last for days.
+    /// The longest pause in seconds: a long ban of one client must not last for days.
     static let longest: Int64 = 3_600
     private static let limit = 4_096
 
-    /// Takes note of a response's head; the pause that it asks for, if it does.
+    /// Notes a response's head; returns the pause that it asks for, if any.
     ///
     /// - Parameters:
     ///   - now: in ns of the loop's clock.
@@ -167,7 +166,7 @@ package struct UpstreamPauses {
         return pause
     }
 
-    /// The pause that holds back a retrieval; nil when it may go.
+    /// The pause that holds back a retrieval, if any.
     package func pause(for request: ProxyRequest, now: UInt64) -> UpstreamPause? {
         if places.isEmpty, documents.isEmpty { return nil }
         if let pause = documents[request.digest], pause.until > now { return pause }
@@ -179,7 +178,7 @@ package struct UpstreamPauses {
             .first { $0.until > now }
     }
 
-    /// How many pauses an upstream has asked for that are not over.
+    /// The number of an upstream's pauses of rate limits that are not over.
     func count(of upstream: ProxiedUpstream, now: UInt64) -> Int {
         places.count { $0.key.credential.upstream == upstream.index && $0.value.until > now }
     }
@@ -187,16 +186,16 @@ package struct UpstreamPauses {
     private static func makeRoom<Key>(in pauses: inout [Key: UpstreamPause], now: UInt64) {
         guard pauses.count >= limit else { return }
         pauses = pauses.filter { $0.value.until > now }
-        // So many at once are no pauses but an attack; the upstream will say it again.
+        // So many pauses at once are an attack, and the upstream will repeat real ones.
         if pauses.count >= limit { pauses = [:] }
     }
 }
 
-/// Which limited resource a path belongs to, learned from the responses that named one.
+/// The limited resource that each path belongs to, learned from responses that named one.
 ///
-/// A path counts by its first two segments, `search/code`. Where nothing was learned of those, the first one decides, if
-/// several paths below it were of one resource and none of another: GitHub counts `/search/code` and `/search/issues` apart,
-/// but all of `/repos` together.
+/// A path is looked up by its first two segments, such as `search/code`. If nothing was learned for them, the first one decides,
+/// provided that several paths below it had the same resource and none another. GitHub counts `/search/code` and `/search/issues`
+/// separately, but all of `/repos` together.
 struct LimitedResources {
     private struct Key: Hashable {
         let upstream: Int
@@ -204,9 +203,9 @@ struct LimitedResources {
     }
 
     private struct Common {
-        /// Nil where there are several.
+        /// Nil if there are several.
         var resource: String?
-        /// The path by which it was learned first.
+        /// The path that it was first learned from.
         let path: String
         var isShared = false
     }
@@ -216,7 +215,7 @@ struct LimitedResources {
     private static let limit = 4_096
 
     mutating func note(_ resource: String, of request: ProxyRequest) {
-        // What is forgotten is learned again.
+        // Forgotten resources are learned again.
         if exact.count >= Self.limit { exact = [:] }
         if byFirst.count >= Self.limit { byFirst = [:] }
         let (first, both) = Self.segments(of: request)

@@ -1,8 +1,8 @@
-/// One miss: a request on its way to the upstream, and everybody who waits for its response.
+/// One miss: a request sent upstream, and the clients that wait for its response.
 ///
-/// A value without I/O. What happens is given to `handle` as an event; what is to be done about it comes back as actions, in
-/// order, and `RunningFetch` does it. However the events come, each client gets one end of its response, and the store is
-/// given the response at most once: `FetchTests` visits every state that it can come to.
+/// This is a value without I/O. `handle` takes an event and returns actions in order, and `RunningFetch` performs them. In
+/// whatever order events come, each client's response ends exactly once, and the store gets the response at most once.
+/// `FetchTests` visits every reachable state.
 ///
 /// ```
 /// asking ─┬─ head ─┬─ relaying ─── whole ─┬──────────────────────► over
@@ -12,150 +12,149 @@
 ///         └─ absence ─ noting ─ noted, then the head as above
 /// ```
 struct Fetch: Hashable {
-    /// Somebody who waits for the response.
+    /// A client that waits for the response.
     struct Client: Hashable {
         let id: Int
-        /// Whether the fetch began for it; the others joined.
+        /// Whether this client started the fetch; the others joined it.
         var isLeader = false
-        /// Whether it is given JSON in another form than it comes, which takes the whole body: in the mapped view, or with other
-        /// links.
+        /// Whether it gets transformed JSON (the mapped view, or rewritten links), which takes the whole body.
         var wantsRendering = false
-        /// Whether it asked for a part, which is cut from the whole body.
+        /// Whether it asked for a range, which is cut from the whole body.
         var wantsCut = false
     }
 
-    /// Where a fetch is.
+    /// The phase of a fetch.
     enum Phase: Hashable {
         /// No head has come yet.
         case asking
-        /// The head says that an object is gone. It waits until that is committed.
+        /// The head says that an object is gone. The fetch waits until that is committed.
         case noting
-        /// The body is passed on as it arrives.
+        /// Clients get the body as it arrives.
         case relaying
-        /// The body is kept until it is whole, because clients are given something that is made of it.
+        /// The body is buffered until it is whole, because clients get something made from it.
         case gathering
-        /// The head is a 304: it is found out which stored response it freshens.
+        /// The head is a 304. The fetch determines which stored response it freshens.
         case freshening
-        /// The response is whole. Its end waits for the commit of the objects in it.
+        /// The response is whole. Its end waits for the commit of its objects.
         case committing
-        /// Nobody waits any more, and nothing is to be stored.
+        /// No client waits any more, and nothing remains to be stored.
         case over
     }
 
-    /// What the head of a response means, as policy has it.
+    /// What the cache policy makes of a response's head.
     struct Head: Hashable {
         enum Kind: Hashable {
             /// A 304 to Larder's own conditions.
             case notModified
-            /// A part that does not make the stored parts whole.
+            /// A partial response that does not complete the stored parts.
             case unfitPart
             case ordinary
         }
 
         var kind = Kind.ordinary
-        /// The clients that a stored response is served to instead; nil where this is no failure, or nothing is stored.
+        /// The clients that get a stored response instead; nil if the response is no failure, or nothing is stored.
         var canHaveStale: Set<Int>?
         /// Whether the response is stored once its body is whole.
         var isStorable = false
-        /// Whether a response that is not stored shows all the same that the stored one is outdated.
+        /// Whether the response, though not stored, shows that the stored one is outdated.
         var isNews = false
         /// The followers that asked for another variant.
         var others: Set<Int> = []
-        /// Whether the body can be given in another form.
+        /// Whether the body can be transformed.
         var isRenderable = false
         /// Whether the body is the whole document.
         var isWhole = true
-        /// Whether the body makes stored parts whole.
+        /// Whether the body completes the stored parts.
         var completesParts = false
     }
 
     /// How the transfer ended.
     enum End: Hashable {
         case whole
-        /// The message is whole, its content coding is not.
+        /// The message is whole, but its content coding is not.
         case cut
         case failed
     }
 
-    /// What has become of a body that is whole, or of a 304.
+    /// The result of storing a whole body, or of a 304.
     enum Kept: Hashable {
         /// It cannot be used.
         case unusable
         /// It can be served now.
         case ready
-        /// It can be served once the objects in it are committed.
+        /// It can be served once its objects are committed.
         case withheld
     }
 
     enum Event {
         case joined(Client)
-        /// A client is gone.
+        /// A client has disconnected.
         case left(Int)
         /// The head says that an object is gone.
         case absence
-        /// The head; after `absence`, once that is committed.
+        /// The head; after `absence`, it comes once that is committed.
         case head(Head)
-        /// A piece of the body, and whether there is memory to keep it.
+        /// A piece of the body, and whether there is memory to buffer it.
         case body([UInt8], fits: Bool)
-        /// These clients are too far behind the fastest one.
+        /// These clients lag too far behind the fastest one.
         case lagging([Int])
         case ended(End)
-        /// What `keep` led to.
+        /// The result of `keep`.
         case kept(Kept)
-        /// What `freshen` led to.
+        /// The result of `freshen`.
         case freshened(Kept)
         /// The objects in the response are committed, or never will be.
         case committed
-        /// The commit takes longer than clients are made to wait.
+        /// The commit takes longer than clients may be made to wait.
         case commitIsLate
     }
 
-    /// Why a response that was to be stored is not.
+    /// Why a response that should be stored is not.
     enum Loss: Equatable {
         case tooLarge, truncated
     }
 
-    /// What is to be done.
+    /// An instruction for `RunningFetch`.
     ///
-    /// `serve`, `serveStale`, `serveUnstored`, `fail`, `finish`, `abort` and the three `fetch…` are ends: the
-    /// client has got its response, or waits elsewhere.
+    /// `serve`, `serveStale`, `serveUnstored`, `fail`, `finish`, `abort` and the three `fetch…` are final: the client has its
+    /// response, or waits elsewhere.
     enum Action: Equatable {
-        /// Commit that the object is gone, then give the head.
+        /// Commit that the object is gone, then send the event `head`.
         case noteAbsence
-        /// Let nobody join any more.
+        /// Let no more clients join.
         case stopJoining
         case resume
         case cancel
-        /// Pass on the head, and these pieces of the body.
+        /// Send a client the head and these pieces of the body.
         case begin(Int, [[UInt8]])
-        /// Pass on a piece of the body to everybody.
+        /// Send all clients a piece of the body.
         case write([UInt8])
-        /// The pieces that a client was given are kept no longer.
+        /// The fetch no longer holds the pieces that this client was sent.
         case keptNoLonger(Int)
         case finish(Int)
         case abort(Int)
-        /// Serve what was kept or freshened.
+        /// Serve the response that was kept or freshened.
         case serve([Int])
-        /// Serve the whole body, which is not stored.
+        /// Serve the whole body without storing it.
         case serveUnstored([Int])
-        /// Serve what is stored in place of an upstream's failure.
+        /// Serve the stored response in place of the upstream's error.
         case serveStale([Int])
-        /// Serve what is stored in place of a response that never came, or say what went wrong.
+        /// Serve the stored response because no response came, or report the failure.
         case fail([Int])
-        /// Fetch what these clients want instead.
+        /// Start other fetches for these clients, which asked for another variant.
         case fetchApart([Int])
-        /// Fetch the whole instead of what is missing.
+        /// Fetch the whole document instead of its missing part.
         case fetchWhole([Int])
         /// Fetch without conditions.
         case fetchUnconditionally([Int])
-        /// Drop what was stored before: it is outdated, and nothing takes its place.
+        /// Drop the stored response: it is outdated, and nothing replaces it.
         case supersede
         case explainLoss(Loss)
-        /// Keep the whole body, then say by `kept` what came of it.
+        /// Store the whole body, then send the event `kept`.
         case keep
-        /// Find out what a 304 freshens, then say by `freshened` what came of it.
+        /// Determine which stored response the 304 freshens, then send the event `freshened`.
         case freshen
-        /// Let what was kept be found before its commit.
+        /// Let requests find the response before its commit.
         case show
         /// The fetch is over.
         case end
@@ -166,24 +165,24 @@ struct Fetch: Hashable {
     private(set) var body: BodyBuffer
     /// Whether the response is to be stored.
     private(set) var isStoring = false
-    /// Whether the fetch has brought what a refresh in the background is for.
+    /// Whether the fetch has achieved what a background refresh is for.
     private(set) var hasRefreshed = false
     /// Whether the transfer is over.
     private(set) var isTransferred = false
-    /// Whether it is a refresh in the background, which nobody waits for.
+    /// Whether it is a background refresh, for which no client waits.
     let isRefresh: Bool
     private var completesParts = false
-    /// How the transfer ended while the head waited.
+    /// How the transfer ended while the phase was `noting`.
     private var endWhileNoting: End?
     private var isOver = false
 
-    /// - Parameter limit: the largest body that is kept, in bytes.
+    /// - Parameter limit: the largest body that is buffered, in bytes.
     init(isRefresh: Bool = false, limit: Int) {
         self.isRefresh = isRefresh
         body = BodyBuffer(limit: limit)
     }
 
-    /// Takes an event in; returns what is to be done about it, in order.
+    /// Processes an event; returns the actions to perform, in order.
     mutating func handle(_ event: Event) -> [Action] {
         var actions = step(event)
         if phase == .over, isTransferred, !isOver {
@@ -226,13 +225,13 @@ struct Fetch: Hashable {
     private mutating func left(_ id: Int) -> [Action] {
         guard !take(where: { $0.id == id }).isEmpty, !isTransferred else { return [] }
         if phase == .freshening || phase == .committing { return [] }
-        // It may have been the one that the transfer was paused for.
+        // The transfer may have been paused for this client.
         return [.resume] + cancelIfUseless()
     }
 
-    /// Ends a transfer that nobody waits for and that brings nothing to store.
+    /// Cancels a transfer that no client waits for and that stores nothing.
     ///
-    /// A body that is stored is worth finishing once it has begun to arrive, and a refresh was nobody's from the start.
+    /// A body to be stored is worth finishing once it has begun to arrive. A background refresh never had a client.
     private func cancelIfUseless() -> [Action] {
         let isUseful = isStoring && body.isWhole || isRefresh && phase == .asking
         return clients.isEmpty && !isUseful ? [.stopJoining, .cancel] : []
@@ -242,7 +241,7 @@ struct Fetch: Hashable {
 
     private mutating func received(_ head: Head) -> [Action] {
         let wasNoting = phase == .noting
-        // Clients may have all of it before the transfer is over. Who asks from now on asks anew.
+        // Clients may have the whole response before the transfer ends, so later requests need a new fetch.
         var actions: [Action] = wasNoting ? [.stopJoining] : []
         switch head.kind {
         case .notModified:
@@ -251,7 +250,7 @@ struct Fetch: Hashable {
             actions.append(.freshen)
         case .unfitPart:
             phase = .over
-            // Nobody here asked for a part: what is stored is of no use.
+            // No client asked for a part, so the stored parts are of no use.
             actions += fetchWhole() + [.cancel]
         case .ordinary:
             actions += begin(head)
@@ -283,7 +282,7 @@ struct Fetch: Hashable {
         let others = take { !$0.isLeader && head.others.contains($0.id) }
         if !others.isEmpty { actions.append(.fetchApart(others)) }
         let isRendered = head.isRenderable && clients.contains(where: \.wantsRendering)
-        // What is not stored is kept only for those who are given it in another form.
+        // A body that is not stored is buffered only if a client gets it transformed.
         if !isStoring, !isRendered { body.letGo() }
         let isMadeOfWhole = head.completesParts || head.isWhole && clients.contains(where: \.wantsCut)
         if isRendered || isStoring && isMadeOfWhole {
@@ -304,7 +303,7 @@ struct Fetch: Hashable {
         return phase == .relaying ? actions + [.write(piece)] : actions
     }
 
-    /// The body is larger than what is kept, or all bodies together are: from now on it is only relayed.
+    /// Stops buffering, because the body or all bodies together are too large; from now on the body is only relayed.
     private mutating func outgrew(_ held: [[UInt8]]) -> [Action] {
         var actions: [Action] = isStoring ? [.supersede, .explainLoss(.tooLarge)] : []
         isStoring = false
@@ -313,7 +312,7 @@ struct Fetch: Hashable {
         return actions + passOn(held) + (phase == .relaying ? cancelIfUseless() : [])
     }
 
-    /// Sends as it came what was gathered.
+    /// Sends the gathered body untransformed.
     private mutating func passOn(_ pieces: [[UInt8]]) -> [Action] {
         if completesParts {
             phase = .over
@@ -338,7 +337,7 @@ struct Fetch: Hashable {
             if isStoring { return [.stopJoining, .keep] }
             return [.stopJoining] + (phase == .relaying ? finish() : finishUnstored())
         case (.relaying, _), (.gathering, .cut):
-            // What broke off reaches the clients as it came, must look so, and is not stored (law 8).
+            // A truncated response reaches the clients as it came, must look truncated, and is not stored (law 8).
             var actions: [Action] = isStoring ? [.stopJoining, .explainLoss(.truncated)] : [.stopJoining]
             if phase == .gathering { actions += passOn(body.pieces) }
             phase = .over
@@ -363,7 +362,7 @@ struct Fetch: Hashable {
         }
     }
 
-    /// Whether clients are given the whole once it is committed, having been given nothing so far.
+    /// Whether clients have got nothing so far, and get the whole response after the commit.
     private var isServedWhole = false
 
     private mutating func committing(_ event: Event) -> [Action] {
@@ -396,7 +395,7 @@ struct Fetch: Hashable {
         return take().map { .finish($0) }
     }
 
-    /// The body was gathered, and is not stored: who wants it in another form gets it so, all others as it came.
+    /// Ends a gathered response that is not stored: transformed for the clients that want that, untransformed for the others.
     private mutating func finishUnstored() -> [Action] {
         let rendered = body.isWhole ? take(where: \.wantsRendering) : []
         let rest = passOn(body.pieces)
@@ -404,23 +403,23 @@ struct Fetch: Hashable {
     }
 }
 
-/// A body while it arrives: kept once, shared by all who wait for it.
+/// The body of a response while it arrives, buffered once for all clients that wait for it.
 ///
-/// Up to the limit the pieces are kept, so that late followers get them and the whole can be stored. Past it they are let go
-/// of, and the body is only relayed.
+/// Up to the limit the pieces are kept, so that late followers get them and the whole can be stored. Past the limit they are
+/// dropped, and the body is only relayed.
 struct BodyBuffer: Hashable {
-    /// The largest body that is kept, in decoded bytes.
+    /// The largest body that is buffered, in decoded bytes.
     let limit: Int
     private(set) var pieces: [[UInt8]] = []
     private(set) var received = 0
-    /// Whether everything received so far is still here.
+    /// Whether everything received so far is still buffered.
     private(set) var isWhole = true
 
     init(limit: Int) {
         self.limit = limit
     }
 
-    /// Whether it would still keep everything with so many more bytes.
+    /// Whether it would still be whole after this many more bytes.
     func hasRoom(for count: Int) -> Bool { isWhole && received + count <= limit }
 
     mutating func append(_ piece: [UInt8]) {
@@ -429,13 +428,13 @@ struct BodyBuffer: Hashable {
         if received > limit { letGo() } else { pieces.append(piece) }
     }
 
-    /// Stops keeping what arrives.
+    /// Drops the buffered pieces and stops buffering.
     mutating func letGo() {
         isWhole = false
         pieces = []
     }
 
-    /// Keeps what there is as one piece, which `joined` then gives without a copy.
+    /// Merges the pieces into one, so that `joined` needs no copy.
     mutating func join() {
         if isWhole, pieces.count > 1 { pieces = [joined()] }
     }

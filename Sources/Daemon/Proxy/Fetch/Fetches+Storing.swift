@@ -8,11 +8,12 @@ import Settings
 import Store
 import Upstream
 
-/// What the head of a response means: whether it is stored, and as what.
+/// What the head of a response means: whether the response is stored, and in what form.
 extension Fetches {
-    /// Works out what a head means, but for what depends on the clients, and does what follows from it at once.
+    /// Interprets a head, except for what depends on the clients, and at once drops stored responses that it shows to be
+    /// outdated.
     ///
-    /// - Returns: also what is to be stored; nil for nothing.
+    /// - Returns: the meaning, and what to store; nil to store nothing.
     func meaning(of head: UpstreamHead, in fetch: RunningFetch) -> (Fetch.Head, storing: RunningFetch.Storing?) {
         let (request, stored) = (fetch.request, fetch.stored)
         if !fetch.validation.isEmpty, head.status == 304 { return (Fetch.Head(kind: .notModified), nil) }
@@ -39,12 +40,12 @@ extension Fetches {
         meaning.isRenderable = request.upstream.isJSON(head.fields) && ![206, 304].contains(head.status)
         meaning.isWhole = isWhole && head.status == 200
         meaning.completesParts = !isWhole && fetch.completing != nil
-        // Once the client has the last byte, no worker may still serve the response that this one takes the place of.
+        // Once the client has the last byte, no worker may still serve the response that this one replaces.
         if storing != nil, isWhole, let stored { cache.memory.remove(stored, at: stored.residence.digest) }
         return (meaning, storing)
     }
 
-    /// Whether a response that is not stored shows all the same that what is stored is outdated.
+    /// Whether a response that is not stored nevertheless shows that the stored one is outdated.
     private func isNews(_ head: UpstreamHead, in fetch: RunningFetch) -> Bool {
         guard !fetch.isInvalidated else { return false }
         let isGone = !fetch.request.isHead && (head.status == 404 || head.status == 410)
@@ -59,29 +60,29 @@ extension Fetches {
         return request.upstream.bodyMatch(request, status: head.status, fields: head.fields) != nil
     }
 
-    /// Whether a response's body is served otherwise than it came.
+    /// Whether the response's body is served transformed.
     private func isServedTransformed(_ head: UpstreamHead, in fetch: RunningFetch) -> Bool {
         fetch.request.upstream.settings.rewriteLinks && fetch.request.upstream.isJSON(head.fields)
     }
 
     // MARK: What may be stored
 
-    /// What to store of a response whose head has come; throws why nothing is.
+    /// The terms on which to store a response whose head has come; throws the reason if it is not stored.
     func storage(of head: UpstreamHead, in fetch: RunningFetch) throws(Unstored) -> RunningFetch.Storing {
         let request = fetch.request
         if let refusal = Unstored.refusal(of: request) { throw refusal }
         if fetch.isInvalidated { throw .invalidated }
-        // A stream of events has no end to wait for, and no use as a document.
+        // A stream of events never ends, and is of no use as a document.
         if head.isEventStream { throw .eventStream }
         if head.isGarbled { throw .garbled }
         let part = part(in: head, of: fetch)
-        // A response to a request for a part is kept where it is the part, or the whole instead.
+        // The response to a request for a part is stored if it is that part, or the whole document.
         if part == nil, head.status == 206 || fetch.asksForRange && (head.status != 200 || head.fields.isContentCoded) {
             throw .part
         }
         let policy = policy(of: head, in: fetch)
         if case .no(let reason) = policy.storability { throw Unstored(reason, head.fields, of: request) }
-        // An error, cacheable as it may be, never takes the place of a good response.
+        // An error, even a cacheable one, never replaces a good response.
         let isFailure = head.status >= 500 || request.upstream.isFailure(status: head.status, fields: head.fields)
         if isFailure, let stored = fetch.stored, stored.response.status < 500 { throw .olderIsBetter }
         if let length = head.fields.text("content-length").flatMap(Int.init), length > settings.limits.document {
@@ -100,13 +101,13 @@ extension Fetches {
             leavingOut: policy.fieldsNotStored + policy.fieldsNotReused,
             replaysCookies: request.upstream.settings.cookies == .replay
         )
-        // Parts of a body that is served otherwise than it came would not fit the whole.
+        // Parts of a body that is served transformed would not fit the whole.
         if part != nil, isServedTransformed(head, in: fetch) { throw .part }
         let dated = StoredFields.dated(fields, at: wall)
         return RunningFetch.Storing(policy: policy.stored, fields: dated, selection: selection, part: part)
     }
 
-    /// What a head says about its own use.
+    /// The cache policy that a head declares.
     func policy(of head: UpstreamHead, in fetch: RunningFetch) -> ResponsePolicy {
         fetch.request.policy(
             status: head.status,
@@ -123,9 +124,9 @@ extension Fetches {
         self.unstored.note(unstored, status: head.status, of: fetch.request, at: now)
     }
 
-    // MARK: What is gone
+    // MARK: Absence
 
-    /// What a head says is gone, where that is an object that may be known; nil for nothing.
+    /// The absence of a known object that a head reports, if any.
     func absence(in head: UpstreamHead, of fetch: RunningFetch) -> ObservedAbsence? {
         let request = fetch.request
         guard head.status == 404 || head.status == 410, !request.upstream.rules.models.declarations.isEmpty else {
@@ -139,7 +140,7 @@ extension Fetches {
         return absence
     }
 
-    /// Does something here once an absence is committed.
+    /// Stores an absence, then runs `work` on this loop.
     func note(_ absence: ObservedAbsence, then work: @escaping () -> Void) {
         after(
             { [cache, log] in
@@ -154,12 +155,12 @@ extension Fetches {
     }
 }
 
-/// Responses that are whole: kept in memory, and handed to the store.
+/// Storing whole responses: they are kept in memory and handed to the store.
 ///
-/// The end of a response that contains objects is withheld until its commit has marked every other document that shows them
-/// (`store.withhold` bounds the wait). Otherwise its client might find another document that shows them as they were.
+/// The end of a response with objects is withheld until its commit has marked every other document that shows them
+/// (`store.withhold` bounds the wait). Otherwise its client might then get another document with older values of them.
 extension Fetches {
-    /// What is to be stored, and whether objects in it are still to be committed; nil where a part is of no use.
+    /// Keeps a response; returns it, and whether its objects are yet to be committed; nil if a part is of no use.
     func keep(_ storing: RunningFetch.Storing, status: Int, body: [UInt8], from fetch: RunningFetch)
         -> (ready: ReadyResponse?, isWithheld: Bool)
     {
@@ -175,7 +176,7 @@ extension Fetches {
         return keep(response, from: fetch, isAwaited: fetch.isAwaited)
     }
 
-    /// Makes a response ready that is whole, and keeps it unless a write or a cleaning has invalidated it.
+    /// Prepares a whole response for serving, and keeps it unless a write or a cleaning has invalidated it.
     ///
     /// - Parameter isAwaited: whether a client waits for its end.
     func keep(_ response: CachedResponse, from fetch: RunningFetch, isAwaited: Bool)
@@ -199,7 +200,7 @@ extension Fetches {
         return (ready, isWithheld)
     }
 
-    /// Hands a response to memory and store.
+    /// Hands a response to memory and the store.
     ///
     /// - Returns: whether it contains objects, so that `done` will be called.
     @discardableResult
@@ -224,11 +225,11 @@ extension Fetches {
         )
     }
 
-    /// Keeps what a POST has made of its target, once what that invalidated is gone.
+    /// Keeps a POST's response as its target's representation, after the write's invalidation.
     func keep(_ posted: CachedResponse, of request: ProxyRequest) {
         let (status, fields) = (posted.status, posted.fields)
         invalidations.noteKept(at: request.digest)
-        // A write's response is as new as its completion (law 3).
+        // A write's response is as new as the write's completion (law 3).
         cache.keep(
             ReadyResponse(posted, for: request),
             sent: cache.now,
@@ -245,9 +246,10 @@ extension Fetches {
         )
     }
 
-    /// Drops what was stored for a fetch's request before: it is outdated.
+    /// Drops the response stored for a fetch's request, because it is outdated.
     ///
-    /// - Parameter ready: what is kept in its place; nil: nothing is. One of the same variant takes its place with its commit.
+    /// - Parameter ready: the response kept in its place, if any. One of the same variant replaces the stored one with its
+    ///   commit.
     func supersede(_ fetch: RunningFetch, by ready: ReadyResponse?) {
         guard !fetch.isInvalidated, let stored = fetch.stored, !stored.isPartial else { return }
         if stored.variant != ready?.variant { cache.drop(stored) }

@@ -8,39 +8,39 @@ import Store
 import Synchronization
 import Upstream
 
-/// All requests that are on their way to upstreams, and what may be done with their responses.
+/// All fetches and writes under way, and what becomes of their responses.
 ///
-/// Lives on the upstream loop. One fetch is shared by all clients that ask for the same document (coalescing). What it
-/// brings is kept in memory and handed to the store (`Fetches+Storing`).
+/// It lives on the upstream loop. All clients that ask for the same document share one fetch (coalescing). Its response is kept
+/// in memory and handed to the store (`Fetches+Storing`).
 ///
-/// Law 10: no request joins a fetch that began before the last write to its upstream completed, and such a fetch stores
-/// nothing that the write invalidated. `invalidations` says both.
+/// Law 10: no request joins a fetch that began before the last write to its upstream completed, and such a fetch stores nothing
+/// that the write invalidated. `invalidations` decides both.
 package final class Fetches {
     let loop: EventLoop
     let settings: Configuration
     let cache: ResponseCache
     private let clients: [UpstreamClient]
     let metrics: Metrics
-    /// Where responses of the upstream loop are counted by their outcome.
+    /// Counts the responses of the upstream loop by outcome.
     let outcomes: WorkerMetrics
     let log: Logger
-    /// What writes and cleanings have made outdated.
+    /// The writes and cleanings that have made responses outdated.
     var invalidations = InvalidationLog()
-    /// Fetches and writes until their end.
+    /// Fetches and writes until they end.
     private var running: [ObjectIdentifier: RunningFetch] = [:]
     private var runningWrites: [ObjectIdentifier: RunningWrite] = [:]
     private var joinable: [Digest128: RunningFetch] = [:]
     var hitForMiss: HitForMiss
-    /// What was not stored lately, and why.
+    /// Responses that were recently not stored, and why.
     package var unstored = UnstoredResponses()
     package var pauses = UpstreamPauses()
     private var refreshes = Refreshes()
-    /// What waits for other threads or for a slow reader, by number.
+    /// Work that waits for other threads or for a slow client, by number.
     var waiting: [Int: () -> Void] = [:]
     var waitingCount = 0
-    /// Bytes of bodies that fetches keep, and that clients who lag behind a finished one have still to take.
+    /// Bytes of bodies that fetches buffer, or that slow clients of a finished fetch have yet to take.
     var held = 0
-    /// How many there may be; past it fetches are mere relays, which go at their clients' pace.
+    /// The maximum of `held`; past it fetches only relay, at the pace of their clients.
     var heldLimit: Int { 8 * settings.limits.document }
 
     /// - Parameter clients: one per upstream, in their order.
@@ -63,22 +63,22 @@ package final class Fetches {
         hitForMiss = HitForMiss(now: loop.now)
     }
 
-    /// Seconds of the store's clock, by which ages are counted.
+    /// The store's clock in seconds; ages are counted by it.
     var now: Int64 { cache.seconds }
 
-    /// Seconds of the wall clock, with which dates in messages are compared.
+    /// The wall clock in seconds; dates in messages are compared with it.
     var wall: Int64 { Int64(loop.wallSeconds) }
 
-    // MARK: Asking
+    // MARK: Requests
 
-    /// Has a client wait for the fetch of its document; starts one if there is none to join.
+    /// Has a client join the fetch of its document, or starts a fetch if there is none to join.
     ///
-    /// Where the last responses were of use to nobody but who had asked, nobody waits for another's.
+    /// If the latest responses were not shareable, each client gets a fetch of its own.
     ///
     /// - Parameters:
-    ///   - variants: what else is stored under the request's key, for the upstream to say whether it is that.
-    ///   - parts: what is stored in parts of it.
-    ///   - completes: whether only what is missing in them is asked for.
+    ///   - variants: other responses stored under the request's key; the upstream may select one of them.
+    ///   - parts: a stored response that holds parts of the document.
+    ///   - completes: whether to ask only for the bytes that `parts` lacks.
     func ask(
         _ request: ProxyRequest,
         _ reply: any Recipient,
@@ -108,10 +108,10 @@ package final class Fetches {
         fetch.join(request, reply, isLeader: true)
     }
 
-    /// Fetches for clients who turned out to want something else than the fetch that they waited for brings.
+    /// Starts other fetches for clients whose fetch turned out to bring another variant than theirs.
     ///
-    /// - Parameter selection: what the response varies by, by which those who want the same are put together; nil where
-    ///   nothing of it is for anybody else. A client that was regrouped once without success is fetched for alone.
+    /// - Parameter selection: the fields that the response varies by, by which clients are grouped; nil if its response is for
+    ///   one   client only. A client that was already regrouped gets a fetch of its own.
     func askApart(_ relays: [Relay], by selection: VarySelection?, stored: ReadyResponse?) {
         let names = selection?.lines.map(\.name) ?? []
         var groups: [(selection: VarySelection, isJSON: Bool, fetch: RunningFetch)] = []
@@ -134,17 +134,17 @@ package final class Fetches {
         }
     }
 
-    /// Fetches for one client alone: what it wanted to join turned out not to be for it.
+    /// Starts a fetch for one client alone, because the one it had joined was not for it.
     ///
-    /// - Parameter stored: what is served in the place of a response if the upstream must not be asked.
+    /// - Parameter stored: the response to serve if the upstream wants no requests.
     func askAlone(_ relay: Relay, stored: ReadyResponse? = nil) {
         if isHeldBack(relay, stored: stored) { return }
         start(relay.request, stored: nil, isJoinable: false).join(relay.request, relay.reply, isLeader: true)
     }
 
-    /// Fetches without conditions for clients whom a 304 did not help; together.
+    /// Fetches once without conditions for all clients whom a 304 did not help.
     ///
-    /// Behind a stale response nobody waits: there the refresh goes on, since a 304 of the same kind would come each time.
+    /// A background refresh has no clients. It continues all the same, because every further refresh would get the same 304.
     func askAgain(_ relays: [Relay], insteadOf useless: RunningFetch) {
         guard let first = relays.first else {
             guard let subject = useless.refreshes, !useless.isInvalidated else { return }
@@ -156,7 +156,7 @@ package final class Fetches {
         for relay in relays { fetch.join(relay.request, relay.reply, isLeader: relay.isLeader) }
     }
 
-    /// Fetches a document that was served stale, for the next one who asks; never twice at a time, nor soon after a failure.
+    /// Refreshes a document in the background after it was served stale; never twice at a time, nor soon after a failure.
     func refresh(_ request: ProxyRequest, stored: ReadyResponse) {
         guard let request = request.ofWhole else { return }
         if let fetch = joinable[request.digest], fetch.isJoinable(by: request) { return }
@@ -186,7 +186,7 @@ package final class Fetches {
         completes: Bool = false,
         refreshes: Refreshes.Subject? = nil
     ) -> RunningFetch {
-        // What is missing comes with a condition of its own, `If-Range`.
+        // A request for the missing bytes has its own condition, `If-Range`.
         let validation =
             isConditional && !completes ? Validation(request, stored: stored, variants: variants) : .none
         let fetch = RunningFetch(
@@ -210,37 +210,37 @@ package final class Fetches {
         return fetch
     }
 
-    /// Where those are found who may wait for one another's response: by the document, or by the part of it that they ask
-    /// for; nil where nobody may.
+    /// The key under which requests may share a fetch: the document, or the requested part of it; nil if the request shares with
+    /// none.
     func place(of request: ProxyRequest) -> Digest128? {
         request.isShareable ? request.digest : request.partKey.map { cache.store.hasher.digest($0) }
     }
 
     // MARK: The end
 
-    /// Nobody joins a fetch any more.
+    /// Lets no more clients join a fetch.
     func retire(_ fetch: RunningFetch) {
         guard let place = place(of: fetch.request), joinable[place] === fetch else { return }
         joinable[place] = nil
     }
 
-    /// The objects in a fetched response are committed, or never will be.
+    /// Handles the commit of a fetched response's objects, also if it failed.
     func committed(_ fetch: ObjectIdentifier) { running[fetch]?.handle(.committed) }
 
-    /// A fetch is over, and what it brought is stored.
+    /// Removes a fetch that is over and whose response is stored.
     func ended(_ fetch: RunningFetch) {
         running[ObjectIdentifier(fetch)] = nil
         guard let subject = fetch.refreshes else { return }
         refreshes.ended(subject, hasSucceeded: fetch.state.hasRefreshed, now: loop.now)
     }
 
-    /// A write is over, and its client has the response.
+    /// Removes a write that is over and whose client has the response.
     func ended(_ write: RunningWrite) { runningWrites[ObjectIdentifier(write)] = nil }
 
-    /// Counts a transfer that is over; returns how it ended, and how long it took in seconds.
+    /// Counts a transfer that is over; returns how it ended, and its duration in seconds.
     ///
     /// - Parameters:
-    ///   - status: of the response; nil where none came.
+    ///   - status: of the response; nil if none came.
     ///   - start: when the request was sent, in µs of the store's clock.
     func transferEnded(
         _ request: ProxyRequest,
@@ -261,9 +261,9 @@ package final class Fetches {
         }
     }
 
-    // MARK: What becomes outdated
+    // MARK: Invalidation
 
-    /// A write has completed, or never will: what it covers is outdated.
+    /// Invalidates what a write covers, when it has completed or never will.
     ///
     /// - Parameter time: when it was over, in µs of the store's clock.
     func invalidate(_ invalidation: Invalidation, at time: Int64) {
@@ -271,7 +271,7 @@ package final class Fetches {
         hitForMiss.forget(invalidation)
     }
 
-    /// The store is cleaned: nothing that is on its way may bring back what is removed.
+    /// Keeps responses under way from bringing back what a cleaning removes from the store.
     func cleaned() {
         invalidations.noteCleaning()
         hitForMiss.forgetAll()
@@ -279,15 +279,15 @@ package final class Fetches {
     }
 }
 
-/// Bytes that fetches hold, and what waits for a commit or for a slow reader.
+/// The bytes that fetches hold, and work that waits for a commit or a slow client.
 extension Fetches {
-    /// Counts bytes of a body that a fetch keeps; false when there are too many, and it has to let go of them.
+    /// Counts buffered bytes of a body; returns false if there are too many, so that the fetch must drop them.
     func hold(_ bytes: Int) -> Bool {
         held += bytes
         return held <= heldLimit
     }
 
-    /// Counts bytes no longer, once none of these clients has any of them to take.
+    /// Stops counting bytes once none of these clients has any of them left to take.
     func release(_ bytes: Int, after replies: [any Recipient] = []) {
         guard let slow = replies.first(where: { $0.backlog > 0 }) else {
             held -= bytes
@@ -297,12 +297,12 @@ extension Fetches {
         slow.onDrain(below: 1) { fetches.enqueue { $0.resume(number) } }
     }
 
-    /// Does something here once everything that the store was given so far is committed.
+    /// Runs `work` on this loop once everything handed to the store so far is committed.
     func afterCommits(_ work: @escaping () -> Void) {
         after({ [cache] in await cache.store.flush() }, then: { _ in work() })
     }
 
-    /// Does something here once something else is done on other threads, with what came of that.
+    /// Runs `step` on other threads, then `work` on this loop with its result.
     func after<Value: Sendable>(
         _ step: @escaping @Sendable () async -> Value,
         then work: @escaping (Value) -> Void
@@ -316,7 +316,7 @@ extension Fetches {
         }
     }
 
-    /// Notes what is to be done here once something on another thread has happened.
+    /// Registers work to be run on this loop after an event on another thread.
     private func wait(_ work: @escaping () -> Void) -> Int {
         defer { waitingCount += 1 }
         waiting[waitingCount] = work
@@ -328,19 +328,18 @@ extension Fetches {
     }
 }
 
-/// What clients are given that wait for a fetch.
+/// Serving the clients that wait for a fetch.
 extension Fetches {
-    /// Counts how a client was answered; what Larder asks for itself is no request.
+    /// Counts the outcome of a client's request; Larder's own requests do not count.
     func count(_ outcome: Outcome, for relay: Relay) {
         guard relay.reply.isRequest else { return }
         outcomes.count(outcome)
         relay.request.note?.counted(as: outcome)
     }
 
-    /// Answers clients from a ready response, each in its own view and for its own address.
+    /// Serves a ready response to clients, to each in its own view and with links for its own address.
     ///
-    /// - Parameter cookies: the upstream's `Set-Cookie` lines, and others that are for nobody but the one whose request they
-    ///   answer.
+    /// - Parameter cookies: the upstream's `Set-Cookie` and other lines, which only the client gets whose request was sent.
     func serve(
         _ ready: ReadyResponse,
         to relays: [Relay],
@@ -360,7 +359,7 @@ extension Fetches {
         }
     }
 
-    /// Serves a view that the store has to be read for.
+    /// Serves a view that needs the received bytes from the store.
     private func serveLater(_ ready: ReadyResponse, to relay: Relay, as cacheUse: CacheUse, cookies: [Field]) {
         after({ [cache, request = relay.request] in try? await cache.inView(of: request, ready) }) { [self] shown in
             guard let shown else {
@@ -399,11 +398,11 @@ extension Fetches {
     }
 }
 
-/// The fetches behind stale responses: one at a time for each document, and after failures not again at once.
+/// The background refreshes: at most one at a time for each document, with a pause after failures.
 ///
 /// A value for one thread.
 package struct Refreshes {
-    /// One document: a key and the variant of it.
+    /// A document: a cache key and a variant.
     struct Subject: Hashable {
         let digest: Digest128
         let variant: [UInt8]
@@ -430,7 +429,7 @@ package struct Refreshes {
         return running.insert(subject).inserted
     }
 
-    /// The refresh is over; one that failed is repeated after a pause.
+    /// Ends a refresh; one that failed may be repeated after a pause.
     mutating func ended(_ subject: Subject, hasSucceeded: Bool, now: UInt64) {
         running.remove(subject)
         guard !hasSucceeded else {
@@ -443,7 +442,7 @@ package struct Refreshes {
         failures[subject] = Failure(count: count, notBefore: now + Self.pause(after: count))
     }
 
-    /// For how long the upstream is not asked after so many failures in a row, in ns: 1, 2, 4 … and at last 60 seconds.
+    /// The pause after this many failures in a row, in ns: 1, 2, 4 … and at most 60 seconds.
     static func pause(after failures: Int) -> UInt64 {
         min(60, UInt64(1) << UInt64(min(failures - 1, 6))) * 1_000_000_000
     }

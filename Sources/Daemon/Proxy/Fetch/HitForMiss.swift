@@ -1,21 +1,21 @@
 import Mapping
 import Store
 
-/// Which documents were lately found not to be shareable, so that those who ask for them need not wait for one another.
+/// The documents whose responses recently were not shareable, so that requests for them need not wait for one another.
 ///
-/// Without it, a request for such a document would wait for the head of the fetch before it only to learn that its response is
-/// of no use to it. A document is remembered for one to two minutes after its last response of that kind, and forgotten when an
-/// answer comes that may be stored, or when a write or a cleaning may have changed what there is to say.
+/// Otherwise a request for such a document would wait for the head of an earlier fetch only to learn that its response is of no
+/// use to it. A document is remembered for one to two minutes after its last such response. It is forgotten when a storable
+/// response comes, or when a write or a cleaning may have changed the document.
 ///
-/// A value for one thread. Two generations of entries take turns, so that nothing has to be sorted or searched for expiry.
+/// A value for one thread. It has two generations of entries, so that nothing need be sorted or searched for expiry.
 struct HitForMiss {
     private var young: [Digest128: Place] = [:]
     private var old: [Digest128: Place] = [:]
-    /// When the generations last took turns, in ns of the loop's clock.
+    /// When the young generation began, in ns of the loop's clock.
     private var turnedAt: UInt64
     private let generationLimit: Int
 
-    /// How long a generation takes notes, in ns.
+    /// How long a generation gathers entries, in ns.
     static let generation: UInt64 = 60_000_000_000
 
     init(now: UInt64, limit: Int = 8_192) {
@@ -25,29 +25,29 @@ struct HitForMiss {
 
     var count: Int { young.count + old.count }
 
-    /// Whether requests for the document go to the upstream each by itself.
+    /// Whether each request for the document goes to the upstream by itself.
     mutating func contains(_ digest: Digest128, now: UInt64) -> Bool {
         guard !young.isEmpty || !old.isEmpty else { return false }
         turn(now)
         return young[digest] != nil || old[digest] != nil
     }
 
-    /// A response came that is good for its own request only.
+    /// Notes a response that only its own request can use.
     mutating func note(_ digest: Digest128, of key: DocumentKey, now: UInt64) {
         turn(now)
         if young.count >= generationLimit { turnOver(now) }
         young[digest] = Place(upstream: key.upstream, path: key.url.beforeQuery)
     }
 
-    /// A response came that may be stored.
+    /// Notes a response that may be stored.
     mutating func forget(_ digest: Digest128) {
         young[digest] = nil
         old[digest] = nil
     }
 
-    /// A write has invalidated something.
+    /// Forgets the documents that a write has invalidated.
     ///
-    /// Only the numbers of paths are known here: with patterns, all of the upstream is forgotten.
+    /// Only hashes of paths are known here, so an invalidation with patterns forgets all documents of the upstream.
     mutating func forget(_ invalidation: Invalidation) {
         guard count > 0 else { return }
         let upstream = invalidation.upstream.storeKey
@@ -67,7 +67,7 @@ struct HitForMiss {
 
     private mutating func turn(_ now: UInt64) {
         guard now >= turnedAt &+ Self.generation else { return }
-        // After a long silence both are out of date.
+        // After a long pause both generations have expired.
         if now >= turnedAt &+ 2 &* Self.generation { young = [:] }
         turnOver(now)
     }
@@ -78,7 +78,7 @@ struct HitForMiss {
         turnedAt = now
     }
 
-    /// Numbers for an upstream and a path; two that share theirs are forgotten together, which does no harm.
+    /// Hashes of an upstream and a path; places with equal hashes are forgotten together, which does no harm.
     private struct Place: Hashable {
         let upstream: Int
         let path: Int

@@ -4,23 +4,23 @@ package import HTTPServer
 import Settings
 import Upstream
 
-/// One client's place in a fetch: what it is sent, and how far behind it is.
+/// One client of a fetch: passes the response on to it, and knows how far behind it is.
 ///
 /// The upstream loop only.
 final class Relay {
     let request: ProxyRequest
-    /// Where its response goes.
+    /// The recipient of its response.
     let reply: any Recipient
-    /// Whether the fetch began for this client; the others joined.
+    /// Whether this client started the fetch; the others joined it.
     let isLeader: Bool
-    /// Whether it was with another fetch before, whose response was not for it; once is enough.
+    /// Whether it already left another fetch whose response was not for it; that happens at most once.
     var hasMoved = false
     private var isAnswered = false
-    /// How many bytes of the body go as they come; nil: all.
+    /// The number of body bytes to pass on as they come; nil for all.
     private var bytesBeforeEnd: Int?
-    /// What has come of the body behind them.
+    /// The received part of the body after those bytes, which is withheld.
     private var end: [UInt8] = []
-    /// The fields of a 304, which is all of the response, and so its end.
+    /// The fields of a withheld 304, which has no body whose end could be withheld.
     private var withheldNotModified: Fields?
 
     init(_ request: ProxyRequest, _ reply: any Recipient, isLeader: Bool) {
@@ -29,27 +29,27 @@ final class Relay {
         self.isLeader = isLeader
     }
 
-    /// Bytes that the client has not taken yet.
+    /// The number of bytes that the client has not taken yet.
     var backlog: Int { reply.backlog }
 
-    /// Passes an interim response on (RFC 9110 §15.2); nothing of it is kept.
+    /// Passes an interim response on (RFC 9110 §15.2); it is not stored.
     func inform(status: Int, fields: Fields) {
         var fields = fields
         if !isLeader { fields.remove("set-cookie") }
         reply.informational(status: status, fields: request.interim(fields))
     }
 
-    /// Sends the head of a response that follows as it arrives.
+    /// Sends the head of a response whose body follows as it arrives.
     ///
-    /// For a response that others may have, Larder asked for the whole, without the client's own conditions: those are
-    /// evaluated here, also where it turns out that the response must not be stored.
+    /// For a shareable response, Larder asked for the whole without the client's own conditions. They are evaluated here, even if
+    /// the response turns out not to be storable.
     ///
     /// - Parameters:
-    ///   - terms: on which the response will be stored; nil where it will not.
-    ///   - withholdsEnd: whether the client is to have the last byte, and with it the response, no sooner than `finish`.
+    ///   - terms: the terms on which the response will be stored; nil if it will not.
+    ///   - withholdsEnd: whether to withhold the last byte, and so the end of the response, until `finish`.
     func begin(_ head: UpstreamHead, storedOn terms: StorageTerms?, withholdsEnd: Bool, now: Int64) {
         var fields = head.fields
-        // A cookie is for the one whose request it answers.
+        // A cookie is only for the client whose request was sent.
         if !isLeader { fields.remove("set-cookie") }
         let length = fields.text("content-length").flatMap(Int.init)
         fields.remove("content-length")
@@ -66,7 +66,7 @@ final class Relay {
             return
         }
         request.decorate(&fields, with: status)
-        // Where the length is not known, what ends the response is not a part of the body.
+        // If the length is unknown, the response ends with framing, not with a body byte.
         if withholdsEnd, let length, length > 0 { bytesBeforeEnd = length - 1 }
         reply.begin(
             status: head.status,
@@ -88,7 +88,7 @@ final class Relay {
         bytesBeforeEnd = 0
     }
 
-    /// The fetch has let go of the body: nothing is withheld for its sake any more.
+    /// Passes on withheld bytes, because the fetch no longer buffers the body.
     func keptNoLonger() {
         release()
         if !isAnswered { reply.keptNoLonger() }
@@ -100,12 +100,12 @@ final class Relay {
     }
 
     func abort() {
-        // A 304 is about what the client has, not about the body that broke off.
+        // A 304 concerns the client's own copy, not the truncated body.
         if withheldNotModified != nil { release() }
         if !isAnswered { reply.abort() }
     }
 
-    /// Passes on what was withheld.
+    /// Passes on the withheld bytes.
     private func release() {
         if let fields = withheldNotModified {
             withheldNotModified = nil
@@ -118,31 +118,31 @@ final class Relay {
     }
 }
 
-/// Where the response of a fetch goes: to a client's `Reply`, or to what makes something else of it first.
+/// The recipient of a fetch's response: a client's `Reply`, or something that transforms it first.
 ///
-/// It is given the response in one of three ways, once: begun, written and finished or aborted, as it arrives; whole, from
-/// what is stored; or refused. Called on the upstream loop; its callbacks come on any thread.
+/// It gets the response once, in one of three ways: begun, written, and finished or aborted, as it arrives; whole, from what is
+/// stored; or refused. It is called on the upstream loop; its callbacks come on any thread.
 protocol Recipient: AnyObject {
-    /// A response 1xx, ahead of the final one.
+    /// Sends a 1xx response ahead of the final one.
     func informational(status: Int, fields: Fields)
 
-    /// Begins a response that follows as it arrives.
+    /// Begins a response whose body follows as it arrives.
     ///
-    /// - Parameter isKept: whether the fetch keeps the pieces of the body as well, so that keeping them costs nothing.
+    /// - Parameter isKept: whether the fetch buffers the pieces too, so that holding them takes no further memory.
     func begin(status: Int, reason: String?, fields: Fields, framing: ReplyFraming, isKept: Bool)
     func write(_ piece: [UInt8])
-    /// The fetch keeps nothing any more of what was written, nor of what follows.
+    /// The fetch no longer buffers the pieces written, nor those that follow.
     func keptNoLonger()
     func finish()
-    /// The response broke off.
+    /// Ends a truncated response.
     func abort()
 
-    /// Gives the whole response.
+    /// Sends a whole response.
     func respond(status: Int, fields: Fields, body: [UInt8])
 
-    /// Gives a whole response that is stored, or might be.
+    /// Serves a whole response that is stored, or might be.
     ///
-    /// - Parameter cookies: new ones for this client alone; those of a response that is replayed are in it already.
+    /// - Parameter cookies: new ones for this client alone; a replayed response already contains its own.
     func serve(
         _ ready: ReadyResponse,
         for request: ProxyRequest,
@@ -152,28 +152,28 @@ protocol Recipient: AnyObject {
         now: Int64
     )
 
-    /// Gives a problem document in place of a response.
+    /// Sends a problem document instead of a response.
     ///
-    /// - Parameter status: how far the request got; without it the kind of problem says why it got nowhere.
+    /// - Parameter status: how far the request got; without it the kind of problem tells.
     func refuse(_ problem: ProblemDocument, _ status: CacheStatus?)
 
-    /// Bytes written here that have not been taken yet.
+    /// The bytes written here that the client has not taken yet.
     var backlog: Int { get }
 
-    /// Calls back once when the backlog is below `limit` bytes, or nobody is there any more to take it.
+    /// Calls back once when the backlog is below `limit` bytes, or the client is gone.
     func onDrain(below limit: Int, _ callback: @escaping @Sendable () -> Void)
 
-    /// Calls back once if nobody waits for the response any more before it is finished.
+    /// Calls back once if the client disconnects before the response is finished.
     func onDisconnect(_ callback: @escaping @Sendable () -> Void)
 
-    /// Whether it stands for a request of a client's, to be counted as one.
+    /// Whether it stands for a client's request, which is counted.
     var isRequest: Bool { get }
 }
 
 extension Reply: Recipient {
     var isRequest: Bool { true }
 
-    /// What was written is with the connection, which counts it itself.
+    /// The connection holds the written bytes and counts them itself.
     func keptNoLonger() {}
 
     func begin(status: Int, reason: String?, fields: Fields, framing: ReplyFraming, isKept: Bool) {
@@ -186,10 +186,9 @@ extension Reply: Recipient {
 }
 
 extension Reply {
-    /// Sends a stored response: its conditions evaluated, its age and its history added.
+    /// Serves a stored response: evaluates the conditions, adds `Age` and `Cache-Status`.
     ///
-    /// - Parameter cookies: new ones, and other lines, for this client alone; cookies of a response that is replayed are in it
-    ///   already.
+    /// - Parameter cookies: new ones, and other lines, for this client alone; a replayed response already contains its own.
     func serve(
         _ ready: ReadyResponse,
         for request: ProxyRequest,
@@ -211,7 +210,7 @@ extension Reply {
 
     /// Sends a problem document.
     ///
-    /// - Parameter status: how far the request got; without it the kind of problem says why it got nowhere.
+    /// - Parameter status: how far the request got; without it the kind of problem tells.
     package func refuse(_ problem: ProblemDocument, _ status: CacheStatus? = nil) {
         var fields = Fields()
         fields.append("Content-Type", ProblemDocument.mediaType)

@@ -6,47 +6,47 @@ import Settings
 import Store
 import Upstream
 
-/// A fetch under way: does what its `Fetch` says, and says what happens.
+/// A fetch under way: performs its `Fetch`'s actions and sends it the events.
 ///
-/// Lives on the upstream loop, until `Fetch.Action.end`.
+/// It lives on the upstream loop until `Fetch.Action.end`.
 final class RunningFetch: TransferDelegate {
-    /// The request, as the one who started the fetch put it.
+    /// The request of the client that started the fetch.
     let request: ProxyRequest
-    /// What a 304 would freshen, and what is served if the upstream fails.
+    /// The stored response that a 304 would freshen, and that is served if the upstream fails.
     let stored: ReadyResponse?
-    /// What is stored in parts of what is asked for.
+    /// A stored response with parts of the requested document.
     let parts: ReadyResponse?
-    /// The same, where only what is missing in them is asked for.
+    /// `parts`, if the request asks only for the bytes that they lack.
     let completing: ReadyResponse?
-    /// What the upstream is asked about stored responses.
+    /// The stored responses that the request validates.
     let validation: Validation
     /// When the request was sent, in µs of the store's clock.
     let start: Int64
     /// The same in seconds.
     let requestTime: Int64
-    /// Shows what has been outdated since.
+    /// Shows what writes and cleanings have invalidated since the request was sent.
     let token: InvalidationLog.Token
-    /// The document that it refreshes in the background.
+    /// The document that this fetch refreshes in the background.
     var refreshes: Refreshes.Subject?
 
-    /// Where the fetch is.
+    /// The state machine.
     private(set) var state: Fetch
     /// The head, once it has come.
     private(set) var head: UpstreamHead?
-    /// What the head says is gone; nil for nothing.
+    /// The absence that the head reports, if any.
     private var absence: ObservedAbsence?
-    /// What is stored when the body is whole; nil for nothing.
+    /// What to store when the body is whole, if anything.
     private(set) var storing: Storing?
     private unowned let fetches: Fetches
     private var transfer: Transfer?
     private var relays: [(id: Int, relay: Relay)] = []
     private var nextID = 0
     private var error: UpstreamError?
-    /// What was kept or freshened, and how it is served.
+    /// The response that was kept or freshened, and how it is served.
     private var outcome: Outcome?
-    /// Bytes of the body that count as held.
+    /// Bytes of the body that count as held in `Fetches`.
     private var charge = 0
-    /// Ends the wait for the commit.
+    /// Limits the wait for the commit.
     private var timer: EventTimer?
 
     /// A response to be stored when its body is whole.
@@ -54,20 +54,20 @@ final class RunningFetch: TransferDelegate {
         var policy: StoredPolicy
         var fields: Fields
         var selection: VarySelection
-        /// Which part of the document the body is; nil: the whole.
+        /// The part of the document that the body is; nil for the whole.
         var part: ContentRange?
         /// Whether it contains objects, so that its end waits for their commit.
         var containsObjects = false
     }
 
-    /// What clients who waited for the whole are given.
+    /// The response for clients that waited for the whole.
     struct Outcome {
         let ready: ReadyResponse
         /// How it came about, for `Cache-Status`.
         let use: (ProxyRequest) -> CacheUse
-        /// The cookies and other lines for the client alone whose request it was.
+        /// Cookies and other lines for the one client whose request was sent.
         var cookies: [Field] = []
-        /// Whether followers who asked for another variant fetch it for themselves.
+        /// Whether followers that asked for another variant fetch it for themselves.
         var isForVariantOnly = false
     }
 
@@ -96,33 +96,33 @@ final class RunningFetch: TransferDelegate {
     /// Whether the request went upstream with a `Range`.
     var asksForRange: Bool { request.isForParts || completing != nil }
 
-    /// What writes and cleanings have made of the response since the request was sent.
+    /// How writes and cleanings have affected the response since the request was sent.
     var change: InvalidationLog.Change { fetches.invalidations.change(since: token, for: request) }
 
-    /// Whether the response is passed on and not kept, because a write or a cleaning has invalidated it.
+    /// Whether a write or a cleaning has invalidated the response, so that it is passed on but not kept.
     var isInvalidated: Bool { change == .invalidated }
 
-    /// Whether anybody waits for the response.
+    /// Whether any client waits for the response.
     var isAwaited: Bool { !state.clients.isEmpty }
 
     // MARK: Clients
 
-    /// Whether another client may still join: the whole body will be at hand, and it is of the variant asked for.
+    /// Whether another client may still join: it will get the whole body, of the variant that it asked for.
     ///
     /// None may after a write to the upstream (law 10).
     func isJoinable(by request: ProxyRequest) -> Bool {
         guard change == .none, !state.isTransferred else { return false }
         return switch state.phase {
-        // A 304 or a failure would have the stored response served, which is of one variant.
+        // After a 304 or a failure the stored response would be served, which is of one variant.
         case .asking, .noting: stored?.matches(request) ?? true
-        // Who insists on asking would get what was said before.
+        // A client that insists on a new response must not get one that has already begun.
         case .relaying: state.body.isWhole && matches(request) && !request.insistsOnAsking && !request.wantsRendering
         case .gathering: state.body.isWhole && matches(request) && !request.insistsOnAsking
         case .freshening, .committing, .over: false
         }
     }
 
-    /// Has a client wait for the response, or gives it what has arrived so far.
+    /// Adds a client, and sends it what has arrived so far.
     func join(_ request: ProxyRequest, _ reply: any Recipient, isLeader: Bool, hasMoved: Bool = false) {
         let relay = Relay(request, reply, isLeader: isLeader)
         relay.hasMoved = hasMoved
@@ -153,7 +153,7 @@ final class RunningFetch: TransferDelegate {
         transfer = client.start(request, self)
     }
 
-    // MARK: What the upstream says
+    // MARK: Transfer events
 
     func informational(status: Int, fields: Fields) {
         for (_, relay) in relays { relay.inform(status: status, fields: fields) }
@@ -191,7 +191,7 @@ final class RunningFetch: TransferDelegate {
         handle(.ended(end))
     }
 
-    /// Works out what the head means, and goes on with that.
+    /// Interprets the head and continues with the result.
     private func proceed() {
         guard let head else { return }
         let (meaning, storing) = fetches.meaning(of: head, in: self)
@@ -203,21 +203,21 @@ final class RunningFetch: TransferDelegate {
             state.canHaveStale = Set(able.map(\.id))
         }
         state.others = Set(waiting.filter { !$0.relay.isLeader && !matches($0.relay.request) }.map(\.id))
-        // Events come when they come.
+        // Events come at any time, so a silent stream has not stalled.
         if head.isEventStream { transfer?.setStallTimeout(nil) }
         handle(.head(state))
     }
 
-    /// Whether the variant that a client asks for is the one that arrives; never where it will not be stored.
+    /// Whether the arriving response is of the variant that a client asks for; always false if it will not be stored.
     private func matches(_ request: ProxyRequest) -> Bool {
         guard let storing else { return false }
         return storing.selection.matches { request.message.fields.combinedBytes($0) }
             && (!request.wantsJSONOnly || request.upstream.isJSON(storing.fields))
     }
 
-    // MARK: What is done
+    // MARK: Actions
 
-    /// Goes on with what has happened.
+    /// Sends the state machine an event and performs its actions.
     func handle(_ event: Fetch.Event) {
         for action in state.handle(event) { perform(action) }
         if state.isTransferred, state.clients.isEmpty { releaseCharge() }
@@ -249,7 +249,7 @@ final class RunningFetch: TransferDelegate {
         case .keep: handle(.kept(keep()))
         case .freshen: fetches.freshen(self)
         case .show:
-            // What was asked for before a write may be older than what is known: its commit decides.
+            // A response requested before a write may be outdated: its commit decides.
             if change == .none, let ready = outcome?.ready { fetches.cache.show(ready) }
         case .end: fetches.ended(self)
         }
@@ -282,9 +282,9 @@ final class RunningFetch: TransferDelegate {
         return isWithheld ? awaitCommit() : .ready
     }
 
-    /// Goes on with what a 304 has led to; nil: it helps nobody.
+    /// Continues after a 304; a nil outcome means that it helps no client.
     ///
-    /// - Parameter isWithheld: whether objects in it are still to be committed.
+    /// - Parameter isWithheld: whether objects in it are yet to be committed.
     func freshened(_ outcome: Outcome?, isWithheld: Bool = false) {
         self.outcome = outcome
         handle(.freshened(outcome == nil ? .unusable : isWithheld ? awaitCommit() : .ready))
@@ -337,7 +337,7 @@ final class RunningFetch: TransferDelegate {
         if !laggards.isEmpty { handle(.lagging(laggards.map(\.id))) }
     }
 
-    /// What the body holds of memory is free once the slowest client has taken it.
+    /// Stops counting the body as held once the slowest client has taken it.
     private func releaseCharge() {
         guard charge > 0 else { return }
         fetches.release(charge, after: relays.map(\.relay.reply))
@@ -345,10 +345,10 @@ final class RunningFetch: TransferDelegate {
     }
 }
 
-/// On what terms a response will be stored, as `Cache-Status` says to those who get it first.
+/// The terms on which a response will be stored, for the `Cache-Status` of the first clients.
 struct StorageTerms {
     let timeToLive: Int64
-    /// In what the route departs from the upstream's word.
+    /// How the route's settings depart from the upstream's fields.
     let overrideDetail: String?
 
     init(_ storing: RunningFetch.Storing, _ request: ProxyRequest, now: Int64) {

@@ -4,9 +4,9 @@ import HTTPServer
 import Logging
 import Upstream
 
-/// Stale responses in the place of errors (RFC 5861 §4, RFC 9111 §4.2.4).
+/// Serving stale responses in place of errors (RFC 5861 §4, RFC 9111 §4.2.4).
 extension Fetches {
-    /// Serves a stored response in the place of an error, or of no response at all.
+    /// Serves a stored response in place of an error, or when no response came.
     func substitute(
         _ stored: ReadyResponse,
         forStatus status: Int?,
@@ -16,7 +16,7 @@ extension Fetches {
         serve(stored, to: relays, as: { .substituted($0.reason, status: status, error: error) })
     }
 
-    /// No response came, or none that could be used.
+    /// Serves clients a stored response, or an error, when no usable response came.
     func failed(_ error: UpstreamError, _ fetch: RunningFetch, relays: [Relay]) {
         let upstream = fetch.request.upstream.name
         log.debug("upstream failed", metadata: ["error": "\(error.label)", "upstream": "\(upstream)"])
@@ -35,7 +35,7 @@ extension Fetches {
 }
 
 extension ReadyResponse {
-    /// Whether it may stand in for a response that the upstream did not give; an error kept earlier is no better than a new one.
+    /// Whether it may replace a failed response; a stored error may not, because it is no better than a new one.
     package func maySubstitute(at now: Int64, for request: ProxyRequest) -> Bool {
         guard !StatusFacts.isFailure(response.status) else { return false }
         return switch policy.reuse(at: now, for: request.directives) {

@@ -4,21 +4,21 @@ import HTTPServer
 import Mapping
 package import Store
 
-/// Why a response was not stored: by which rule, and who decided it.
+/// Why a response was not stored: the rule, and who decided it.
 package struct Unstored: Error, Sendable, Equatable {
     /// Who decided it.
     package enum Decider: String, Sendable {
         case upstream, config, request
         /// HTTP's own rules.
         case standard
-        /// What happened on the way.
+        /// An event within Larder.
         case larder
     }
 
-    /// The rule in a word, for programs, such as `no-store` or `too-large`.
+    /// The rule as a token for programs, such as `no-store` or `too-large`.
     package var rule: String
     package var decidedBy: Decider
-    /// For people.
+    /// The reason in words.
     package var reason: String
 
     init(_ rule: String, _ decidedBy: Decider, _ reason: String) {
@@ -46,7 +46,7 @@ package struct Unstored: Error, Sendable, Equatable {
         Unstored("too-large", .config, "it is larger than limits.document, \(limit) bytes")
     }
 
-    /// Why nothing that answers a request may be stored, whatever the response says; nil where something may.
+    /// Why no response to a request may be stored, whatever it contains; nil if one may.
     package static func refusal(of request: ProxyRequest) -> Unstored? {
         if request.overrides.cache == .never {
             return Unstored("never-by-route", .config, "its route says cache: never")
@@ -68,7 +68,7 @@ package struct Unstored: Error, Sendable, Equatable {
         return nil
     }
 
-    /// Why the reading of a response forbids to store it.
+    /// Why the cache policy forbids to store a response.
     init(_ reason: Storability.Reason, _ fields: Fields, of request: ProxyRequest) {
         let settings = request.upstream.policySettings
         let field = TargetedDirectives.find(in: fields, targets: settings.targets)?.field ?? "Cache-Control"
@@ -106,11 +106,11 @@ package struct Unstored: Error, Sendable, Equatable {
     }
 }
 
-/// The latest response to each URL that was not stored, as far as it is remembered: for `explain`.
+/// The latest response to each URL that was not stored, for `explain`.
 ///
-/// Bounded; a value for one thread. Two generations of entries take turns.
+/// Bounded; a value for one thread. It has two generations of entries.
 package struct UnstoredResponses {
-    /// One response.
+    /// A response that was not stored.
     package struct Note: Sendable {
         package let unstored: Unstored
         package let status: Int
@@ -127,7 +127,7 @@ package struct UnstoredResponses {
 
     private var young: [Place: Note] = [:]
     private var old: [Place: Note] = [:]
-    /// How many there are at most, and how long their URLs.
+    /// The maximum number of notes, and the maximum length of their URLs.
     private static let limit = 1_024
     private static let urlLimit = 2_048
 
@@ -148,7 +148,7 @@ package struct UnstoredResponses {
         )
     }
 
-    /// A response to the URL was stored.
+    /// Forgets a URL, because a response to it was stored.
     mutating func forget(_ key: DocumentKey) {
         let place = Place(upstream: key.upstream, url: key.url)
         young[place] = nil

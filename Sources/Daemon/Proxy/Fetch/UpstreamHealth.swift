@@ -6,50 +6,50 @@ import Settings
 import Store
 import Upstream
 
-/// How an upstream does, as far as its responses and failures show.
+/// The health of an upstream, judged by its responses and failures.
 ///
-/// A value: what happens goes in with its time, in µs since 1970, and what is worth a line in the log comes out.
+/// A value: events go in with their time, in µs since 1970, and news for the log comes out.
 package struct UpstreamHealth: Sendable {
     package enum State: String, Sendable {
-        /// It was not asked yet.
+        /// No request was sent yet.
         case unused
         case reachable
-        /// The last request got no response, or one of a gateway that got none.
+        /// The last request got no response, or a gateway's error instead.
         case failing
         /// It wants no requests for a while.
         case backingOff = "backing_off"
     }
 
-    /// What is worth a line in the log.
+    /// A change for the log.
     enum News: Equatable {
-        /// It fails. Further failures are silent until it has been reachable.
+        /// Requests fail. Further failures are not logged until the upstream has been reachable.
         case fails
         /// It is reachable again.
         case recovered(after: Duration, failures: Int)
     }
 
-    /// Requests that have ended.
+    /// The number of requests that have ended.
     package private(set) var requests = 0
-    /// Those of them that count as failures.
+    /// The number of requests that count as failures.
     package private(set) var failures = 0
-    /// The last failure, also when the upstream has been reachable since.
+    /// The last failure, kept even if the upstream has been reachable since.
     package private(set) var lastError: (time: Int64, message: String)?
     package private(set) var failingSince: Int64?
-    /// When it wants to be asked again; in the past once that is over.
+    /// When it may be asked again; in the past once the pause is over.
     private var backOffEnd: Int64 = 0
-    /// The last state of each limited resource, by the upstream's name for it.
+    /// The latest state of each limited resource, by the upstream's name for it.
     private var limits: [String: RateLimit] = [:]
-    /// Failures since it was reachable last.
+    /// Failures since the upstream was last reachable.
     private var failuresInARow = 0
     private var isAnnounced = false
     private var lastWarning = Int64.min
 
-    /// The least time between two warnings, in µs, so that an upstream which answers every other request does not fill the log.
+    /// The least time between two warnings, in µs, so that an upstream which fails every other request does not fill the log.
     static let quiet: Int64 = 10_000_000
-    /// The names that are kept of limited resources.
+    /// The maximum number of limited resources.
     private static let resources = 32
 
-    /// A request got no response, or one that says that nobody is there.
+    /// Counts a request that got no response, or a gateway's error.
     mutating func failed(_ message: String, at time: Int64) -> News? {
         requests += 1
         failures += 1
@@ -61,7 +61,7 @@ package struct UpstreamHealth: Sendable {
         return .fails
     }
 
-    /// A request got a response.
+    /// Counts a request that got a response.
     mutating func responded(at time: Int64) -> News? {
         requests += 1
         guard let since = failingSince else { return nil }
@@ -71,7 +71,7 @@ package struct UpstreamHealth: Sendable {
         return wasAnnounced ? news : nil
     }
 
-    /// A request has ended in a way that says nothing of the upstream, as by the client's leaving.
+    /// Counts a request whose end shows nothing about the upstream, such as a client that disconnects.
     mutating func gaveUp() {
         requests += 1
     }
@@ -92,13 +92,13 @@ package struct UpstreamHealth: Sendable {
         return requests == 0 ? .unused : .reachable
     }
 
-    /// Until when it wants no requests; nil where it takes them.
+    /// When the upstream may be asked again; nil if it may be asked now.
     package func backOffUntil(at now: Int64) -> Int64? { backOffEnd > now ? backOffEnd : nil }
 
-    /// The state of each limited resource that is known, by name.
+    /// The latest state of each limited resource, by name.
     package var allLimits: [RateLimit] { limits.sorted { $0.key < $1.key }.map(\.value) }
 
-    /// The limit of which the smallest share is left; one whose time is over only if there is no other.
+    /// The limit with the smallest share left; an expired one only if there is no other.
     package func tightestLimit(at now: Int64) -> RateLimit? {
         let seconds = now / 1_000_000
         let current = allLimits.filter { $0.reset.map { $0 > seconds } ?? true }
@@ -109,18 +109,18 @@ package struct UpstreamHealth: Sendable {
 }
 
 extension RateLimit {
-    /// How much is left of it.
+    /// The share of it that is left.
     fileprivate var share: Double {
         guard let limit, limit > 0 else { return remaining == 0 ? 0 : 1 }
         return Double(remaining) / Double(limit)
     }
 }
 
-/// How upstreams do: noted at the end of each transfer, and logged when it changes.
+/// Notes the health of upstreams at the end of each transfer, and logs its changes.
 extension Fetches {
-    /// Notes what the end of a transfer shows of its upstream.
+    /// Notes what the end of a transfer shows about its upstream.
     ///
-    /// - Parameter status: of the response; nil where none came.
+    /// - Parameter status: of the response; nil if none came.
     func note(_ result: Result<TransferSummary, UpstreamError>, status: Int?, of request: ProxyRequest) {
         let metrics = metrics.upstream(request.upstream.name)
         let time = RequestClock.wall
@@ -128,7 +128,7 @@ extension Fetches {
         switch result {
         case .failure(let error) where !error.isAboutUpstream: return metrics.note { $0.gaveUp() }
         case .failure(let error): failure = (error.message, error.cure(for: request.upstream.settings))
-        // A gateway's word that the origin behind it is away.
+        // A gateway reports that the origin behind it is unavailable.
         case .success where status.map { 502...504 ~= $0 } ?? false:
             failure = ("a gateway responded with \(status ?? 0) \(statusPhrase(status ?? 0))", nil)
         case .success: break
@@ -162,7 +162,7 @@ extension Fetches {
 }
 
 extension UpstreamError {
-    /// Whether it shows something about the upstream, and not about its client or about Larder.
+    /// Whether it is caused by the upstream, and not by the client or by Larder.
     var isAboutUpstream: Bool {
         switch self {
         case .invalidRequest, .queueTimeout, .tooSlow, .requestBodyFailed, .cancelled: false
@@ -172,7 +172,7 @@ extension UpstreamError {
         }
     }
 
-    /// What the person who runs Larder can look at or change, with the config's keys; nil where it is for the upstream to mend.
+    /// What the operator can check or change, naming config keys; nil if only the upstream can fix it.
     func cure(for upstream: Configuration.Upstream) -> String? {
         let key = { (name: String) in "upstreams.\(upstream.name).\(name)" }
         let proxy: String
@@ -197,7 +197,7 @@ extension UpstreamError {
         }
     }
 
-    /// By OpenSSL's words, as libcurl passes them on.
+    /// The remedy for a TLS error, found by OpenSSL's wording as libcurl passes it on.
     private static func cure(ofTLS reason: String, _ upstream: Configuration.Upstream, _ key: (String) -> String)
         -> String
     {

@@ -5,25 +5,25 @@ import Settings
 import Store
 import Upstream
 
-/// A response stored under a request's key for a request with other selecting fields (RFC 9111 §4.1).
+/// A response stored under a request's key, for a request with other selecting fields (RFC 9111 §4.1).
 ///
-/// It cannot be chosen for the request, but the upstream may say that it is what the request asks for.
+/// The cache cannot select it for the request, but the upstream may say that it is the requested representation.
 package struct Variant: Sendable {
-    /// The bytes of its `VarySelection`, which name it in the store.
+    /// The bytes of its `VarySelection`, which identify it in the store.
     let selection: [UInt8]
-    /// What the upstream may be asked about it by; nil where it may not: without a tag of the upstream's, or because
-    /// something newer is known of what it shows.
+    /// The validators to ask the upstream with; nil if it has no tag of the upstream's, or if something newer is known of its
+    /// objects.
     let validators: Preconditions.Stored?
 }
 
-/// What one request asks the upstream about stored responses, and which of them a 304 to it confirms (RFC 9111 §4.3).
+/// The stored responses that one request validates, and the selection of those that a 304 to it confirms (RFC 9111 §4.3).
 package struct Validation: Sendable {
-    /// The response that would be chosen for the request, were it fresh.
+    /// The response that would be served if it were fresh.
     package private(set) var chosen: Preconditions.Stored?
-    /// Others that are asked about by their tags, the newest first.
+    /// Others, validated by their tags, the newest first.
     private(set) var variants: [Variant] = []
 
-    /// Asks about nothing: the upstream is to send the whole.
+    /// Validates nothing: the upstream sends the whole response.
     static let none = Validation(chosen: nil, variants: [])
 
     init(chosen: Preconditions.Stored?, variants: [Variant]) {
@@ -31,10 +31,10 @@ package struct Validation: Sendable {
         self.variants = variants.filter { $0.validators?.entityTag != nil }
     }
 
-    /// Asks about what is stored for a request.
+    /// Validates the responses stored for a request.
     ///
-    /// A stored response that shows anything else than what the upstream sent is asked for without conditions, whatever
-    /// else is stored: a 304 would confirm bytes that are no longer served.
+    /// If the stored response differs from what the upstream sent, the request has no conditions, whatever else is stored: a 304
+    /// would confirm bytes that are no longer served.
     package init(_ request: ProxyRequest, stored: ReadyResponse?, variants: [Variant]) {
         let isOfParts = request.isForParts && stored?.isPartial == true && !request.hasConditions
         guard request.asksForItself || isOfParts, stored?.isClean != false,
@@ -47,30 +47,30 @@ package struct Validation: Sendable {
         let isValidatable = response?.isValidatable == true
         self.init(
             chosen: isValidatable ? response.map { Preconditions.Stored(fields: $0.fields, policy: $0.policy) } : nil,
-            // The response to a HEAD has no body to be stored under another selection.
+            // The response to a HEAD has no body to store under another selection.
             variants: request.isShareable ? variants : []
         )
     }
 
     package var isEmpty: Bool { chosen == nil && variants.isEmpty }
 
-    /// The fields that the request carries.
+    /// The conditional fields of the request.
     var fields: Fields {
         var fields = Preconditions.validators(of: candidates)
-        // A date can be about the chosen one only: another selection may have another representation of the same time.
+        // A date can concern the chosen response only: another selection may have another representation of the same time.
         if chosen == nil { fields.remove("if-modified-since") }
         return fields
     }
 
     private var candidates: [Preconditions.Stored] { (chosen.map { [$0] } ?? []) + variants.compactMap(\.validators) }
 
-    /// What a 304 confirms.
+    /// The stored response that a 304 confirms.
     enum Selected {
         case chosen
         case variant(Variant)
     }
 
-    /// Which of the stored responses a 304 confirms; nil where that is not known, and everything has to be asked again.
+    /// The stored response that a 304 confirms; nil if that is unclear, and everything must be fetched again.
     func selected(by update: Fields, now: Int64) -> Selected? {
         let found = Freshening.selected(by: update, among: candidates, now: now)
         guard let first = found.first else { return nil }
@@ -78,26 +78,25 @@ package struct Validation: Sendable {
             if found.contains(0) { return .chosen }
             return update.contains("etag") ? .variant(variants[first - 1]) : nil
         }
-        // Only its tag says that it is of this selection, too.
+        // Only the tag shows that the variant is of this selection, too.
         return update.contains("etag") ? .variant(variants[first]) : nil
     }
 }
 
-/// What the upstream says of stored responses without sending them again: a 304 (RFC 9111 §4.3.3, §4.3.4) or the response to
-/// a HEAD (§4.3.5).
+/// Updating stored responses by a 304 (RFC 9111 §4.3.3, §4.3.4) or the response to a HEAD (§4.3.5).
 extension Fetches {
-    /// A stored response with the fields and the policy that the upstream's word has given it.
+    /// A stored response with its updated fields and policy.
     private struct Freshened {
         var response: CachedResponse
         /// The variant that it is from now on; nil if it may not be kept.
         let selection: VarySelection?
-        /// Lines for the client alone whose request it was.
+        /// Lines for the one client whose request was sent.
         let cookies: [Field]
     }
 
-    /// A 304: finds out which of the stored responses that the upstream was asked about still holds, and goes on with that.
+    /// Determines which stored response a 304 confirms, and updates it.
     ///
-    /// One that names none of them, or one that a write or a cleaning has removed meanwhile, helps nobody: the whole is fetched.
+    /// If the 304 identifies none, or one that a write or a cleaning has since removed, the whole is fetched.
     func freshen(_ fetch: RunningFetch) {
         guard let head = fetch.head, !fetch.isInvalidated,
             let selected = fetch.validation.selected(by: head.fields, now: wall)
@@ -107,11 +106,11 @@ extension Fetches {
             guard let stored = fetch.stored else { return fetch.freshened(nil) }
             onceCommitted(stored) { [self] in freshen(stored, by: head, fetch) }
         case .variant(let variant):
-            // What it shows may have changed since it was asked about: the store knows.
+            // Its objects may have changed since the request was sent, so it is read from the store.
             let (key, selection) = (fetch.request.key, variant.selection)
             after({ [cache] in
                 await cache.store.flush()
-                // What cannot be read is as good as gone.
+                // A variant that cannot be read counts as gone.
                 return try? await cache.store.documents(at: key) { $0 == selection }
             }) { [self] found in
                 adopt(found?.compactMap { CachedResponse($0) }.first, by: head, fetch)
@@ -119,15 +118,14 @@ extension Fetches {
         }
     }
 
-    /// Does something once a stored response has a document id, and objects whose changes to follow; normally within
-    /// milliseconds.
+    /// Runs `work` once a stored response has a document id and tracked objects, normally within milliseconds.
     private func onceCommitted(_ stored: ReadyResponse, _ work: @escaping () -> Void) {
         if stored.stored != nil { work() } else { afterCommits(work) }
     }
 
-    /// The chosen response is good for longer.
+    /// Renews the chosen response.
     private func freshen(_ stored: ReadyResponse, by head: UpstreamHead, _ fetch: RunningFetch) {
-        // A document that became dirty meanwhile is not what the 304 is about.
+        // A document that has become dirty is no longer the one that the 304 confirms.
         guard cache.isStillClean(stored), !fetch.isInvalidated else { return fetch.freshened(nil) }
         var freshened = freshened(stored.response, by: head, fetch)
         if let known = stored.stored { (freshened.response.document, freshened.response.objects) = known }
@@ -136,24 +134,24 @@ extension Fetches {
             replace(stored, by: ready, fetch)
             return fetch.freshened(outcome(ready, freshened, isStored: true))
         }
-        // From now on it varies by something else, or must not be kept.
+        // From now on it varies by other fields, or must not be kept.
         cache.drop(stored)
-        // Parts that are kept no longer are still the response to this one request.
+        // Parts that are no longer kept still serve this one request.
         guard !stored.isPartial else {
             return fetch.freshened(outcome(ready(freshened.response, fetch), freshened, isStored: false))
         }
         keepAnew(freshened, fetch)
     }
 
-    /// The response to a request with other selecting fields is the response to this one, too.
+    /// Stores the response to a request with other selecting fields for this request, too.
     ///
-    /// That one is left as it is: the upstream confirmed this request's representation only.
+    /// The other one is left as it is: the upstream has confirmed this request's representation only.
     private func adopt(_ source: CachedResponse?, by head: UpstreamHead, _ fetch: RunningFetch) {
         guard let source, source.form == .received, !fetch.isInvalidated else { return fetch.freshened(nil) }
         keepAnew(freshened(source, by: head, fetch), fetch)
     }
 
-    /// Keeps a stored body as if it had just come with the fields of a 304.
+    /// Stores a body again as if it had just come with the fields of the 304.
     private func keepAnew(_ freshened: Freshened, _ fetch: RunningFetch) {
         var response = freshened.response
         guard let selection = freshened.selection else {
@@ -165,9 +163,9 @@ extension Fetches {
         fetch.freshened(kept.map { outcome($0, freshened, isStored: isStored) }, isWithheld: isWithheld)
     }
 
-    /// What clients are given.
+    /// The response for the clients.
     ///
-    /// Followers whose variant it is not fetch theirs.
+    /// Followers that want another variant fetch theirs.
     private func outcome(_ ready: ReadyResponse, _ freshened: Freshened, isStored: Bool) -> RunningFetch.Outcome {
         RunningFetch.Outcome(
             ready: ready,
@@ -182,7 +180,7 @@ extension Fetches {
         cache.freshen(stored, with: ready, sent: fetch.start, isLatest: isLatest)
     }
 
-    /// Lays the fields of a 304, or of the response to a HEAD, over a stored response.
+    /// Merges the fields of a 304, or of the response to a HEAD, into a stored response.
     private func freshened(_ stored: CachedResponse, by head: UpstreamHead, _ fetch: RunningFetch) -> Freshened {
         let (request, upstream) = (fetch.request, fetch.request.upstream)
         let update = Freshening.freshened(
@@ -199,7 +197,7 @@ extension Fetches {
         )
         var (response, policy) = (stored, update.policy)
         (response.fields, response.policy) = (update.fields, policy.stored)
-        // What was for requests alone that agree in their `OtherFields` stays so, whatever the 304 says of freshness.
+        // A response restricted to requests that agree in their `OtherFields` stays so, whatever freshness the 304 gives.
         if stored.selection.isForAgreeing { policy.isForAgreeing = true }
         let selection =
             policy.storability == .yes
@@ -215,7 +213,7 @@ extension Fetches {
 
     // MARK: HEAD
 
-    /// The 200 to a HEAD freshens the stored response to a GET, or shows that it is out of date.
+    /// Updates the stored response to a GET by the 200 to a HEAD, or drops it if that shows it to be outdated.
     func compare(_ stored: ReadyResponse, with head: UpstreamHead, _ fetch: RunningFetch) {
         let hasWhole = stored.response.form == .received && stored.response.status == 200
         let length = hasWhole ? stored.response.body.count : nil
@@ -230,7 +228,7 @@ extension Fetches {
 
     private func freshenByHead(_ stored: ReadyResponse, _ head: UpstreamHead, _ fetch: RunningFetch) {
         guard cache.isStillClean(stored), !fetch.isInvalidated, let known = stored.stored else { return }
-        // Without a validator it says nothing about the objects in the body, whose times would count as confirmed.
+        // Without a validator the HEAD does not confirm the objects in the body, whose times would be renewed.
         guard known.objects.isEmpty || head.fields.contains("etag") || head.fields.contains("last-modified") else {
             return
         }
