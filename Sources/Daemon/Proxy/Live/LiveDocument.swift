@@ -3,15 +3,15 @@ import HTTPSemantics
 import HTTPServer
 import Store
 
-/// One document that streams are open on, and what they were sent.
+/// A document with open streams, and what they were sent.
 ///
-/// Everybody who would get the same response to the same request shares it: it is looked up, composed and made into events
-/// once. Its life is a circle: something happens (`causes`), it is looked at (`Proxy.look`), what would be answered now is
-/// sent where it differs (`send`), and it is decided when the upstream is asked next (`due`).
+/// All clients that would get the same response to the same request share it: it is looked up, composed and made into events
+/// once. It goes round in a cycle: something happens (`causes`), the document is examined (`ProxyCore.look`), the current
+/// response is sent if it differs (`send`), and the time of the next inquiry is set (`due`).
 ///
-/// The upstream loop only; `LiveDocuments` keeps it as long as it has readers.
+/// The upstream loop only; `LiveDocuments` keeps it while it has readers.
 final class LiveDocument {
-    /// What distinguishes documents: all of a request that its response, or the freedom to ask for one, might depend on.
+    /// The key of a document: everything in a request that its response, or the permission to ask for one, might depend on.
     struct Key: Hashable {
         let digest: Digest128
         let view: View
@@ -28,12 +28,12 @@ final class LiveDocument {
         }
     }
 
-    /// What a GET would get, as far as it has been sent.
+    /// The response that a GET would get, as last sent.
     struct State {
         let content: Digest128
-        /// The number that its events have; nil where the store could not give one, or not yet.
+        /// The number of its events; nil if the store could not give one, or not yet.
         var number: Int64?
-        /// From which the age is reckoned; nil where nothing is kept.
+        /// The policy that its age is computed from; nil if nothing is stored.
         var policy: StoredPolicy?
     }
 
@@ -45,45 +45,45 @@ final class LiveDocument {
     var rhythm: LiveRhythm
     /// When the upstream is asked next, in ns of the loop's clock.
     var due = UInt64.max
-    /// The objects that are watched for it.
+    /// The objects watched for changes.
     var objects: Set<ObjectID> = []
     var state: State?
-    /// Counts the states that it has had.
+    /// The number of states so far.
     var edition = 0
-    /// The status of the failure that was sent last; nil: none, or it has passed.
+    /// The status of the failure that was sent last; nil if there was none, or it is over.
     var failure: Int?
 
-    // What has happened since it was looked at.
+    // What has happened since the last look.
     private var causes: LiveWatch.Causes = []
     private var outcome: LiveInquiry.Outcome?
     private var isLooked = false
     private var isLooking = false
-    /// Whether a write or a cleaning has outdated what was known, and the upstream has not been asked since.
+    /// Whether a write or a cleaning has invalidated the response, and the upstream has not been asked since.
     private(set) var isInvalid = false
-    /// Whether the write's consequences are still being committed.
+    /// Whether the effects of the write are still being committed.
     private var awaitsCommit = false
-    /// Whether objects that it shows have changed since the upstream was last asked.
+    /// Whether its objects have changed since the upstream was last asked.
     private(set) var isOvertaken = false
 
-    // The questions to the upstream, by number.
+    // The inquiries, by number.
     private(set) var inquiry: LiveInquiry?
-    /// The one whose response is being looked at.
+    /// The inquiry whose response is being examined.
     private var answered: LiveInquiry?
-    /// What was stored when it was asked.
+    /// The response that was stored when the inquiry began.
     private(set) var askedAbout: ReadyResponse?
     private(set) var begun = 0
     var concluded = 0
-    /// Whether anything of the last response was kept.
+    /// Whether any of the last response was stored.
     private(set) var isKept = true
     private(set) var isOver = false
-    /// The latest encoding of its body, while somebody else keeps it.
+    /// The latest encoding of its body, while something else retains it.
     weak var encoding: LiveEncoding?
     var encoded: Digest128?
 
-    /// Past this many streams, those who come within a second after the upstream's word are not worth another question.
+    /// With more streams than this, those opened within a second of the upstream's response cause no further inquiry.
     private static let crowd = 16
 
-    /// - Parameter look: has it looked at.
+    /// - Parameter look: has the document examined.
     init(
         _ number: Int,
         _ key: Key,
@@ -114,34 +114,34 @@ final class LiveDocument {
         readers.removeAll { $0 === reader }
     }
 
-    /// Nobody follows it any more.
+    /// Ends it, because it has no more readers.
     func end() {
         isOver = true
         for inquiry in [inquiry, answered] { inquiry?.release() }
         (inquiry, answered, outcome, askedAbout) = (nil, nil, nil, nil)
     }
 
-    // MARK: What happens
+    // MARK: Events
 
-    /// Something has happened that it must be looked at for.
+    /// Notes events that require a look.
     func note(_ causes: LiveWatch.Causes) {
         self.causes.formUnion(causes)
         if causes.contains(.objects) { isOvertaken = true }
     }
 
-    /// A write or a cleaning has outdated what is known; it is not looked at before `invalidationCommitted`.
+    /// Notes that a write or a cleaning has invalidated it; it is not examined before `invalidationCommitted`.
     func invalidate() {
         isInvalid = true
         awaitsCommit = true
     }
 
-    /// What a write has done is committed; false where it was none of this document's.
+    /// Notes that a write's effects are committed; returns false if the write did not concern this document.
     func invalidationCommitted() -> Bool {
         defer { awaitsCommit = false }
         return awaitsCommit
     }
 
-    /// Whether it can be looked at now; if not, it is as soon as that can be.
+    /// Requests a look; returns whether it can begin now, rather than after the current one.
     func beginLook() -> Bool {
         isLooked = true
         guard !isLooking else { return false }
@@ -149,7 +149,7 @@ final class LiveDocument {
         return true
     }
 
-    /// Takes what has happened; nil where there is nothing more to look at.
+    /// Takes what has happened; returns nil if there is nothing more to examine.
     func takeNews() -> (causes: LiveWatch.Causes, outcome: LiveInquiry.Outcome?)? {
         guard isLooked, !isOver else {
             isLooking = false
@@ -160,19 +160,19 @@ final class LiveDocument {
         return (causes, outcome)
     }
 
-    /// What has happened since the news were taken is part of them.
+    /// Drops events noted since `takeNews`, because the look covers them.
     func forgetCauses() {
         causes = []
     }
 
-    // MARK: Asking
+    // MARK: Inquiries
 
-    /// Whether the upstream has to be asked at once: for those who came, or because of a write.
+    /// Whether the upstream must be asked at once: for new readers, or because of a write.
     var mustAsk: Bool {
         !awaitsCommit && (isInvalid || readers.contains { $0.phase != .following && $0.awaited > begun })
     }
 
-    /// Begins a question, in the place of one that a write has outdated.
+    /// Begins an inquiry; replaces one that a write has outdated.
     func ask(_ fetches: Fetches, about stored: ReadyResponse?) -> LiveInquiry {
         inquiry?.release()
         askedAbout = stored
@@ -189,20 +189,20 @@ final class LiveDocument {
         return question
     }
 
-    /// The outcome has been looked at: what it holds is free.
+    /// Releases what an examined outcome holds.
     func releaseOutcome() {
         answered?.release()
         answered = nil
         if inquiry == nil { askedAbout = nil }
     }
 
-    /// Nobody is asked, so that what comes from elsewhere counts as soon as a write's consequences are committed.
+    /// Notes that no upstream is asked, so that responses from elsewhere count once a write's effects are committed.
     func asksNobody() {
         due = .max
         if !awaitsCommit { isInvalid = false }
     }
 
-    /// Settles an outcome: what it says of the upstream, and when it is asked next.
+    /// Notes an outcome: whether the upstream failed, and so when it is asked next.
     func concluded(_ outcome: LiveInquiry.Outcome, now: UInt64) {
         concluded = begun
         if case .failed = outcome { return rhythm.concluded(hasFailed: true, now: now) }
@@ -211,64 +211,64 @@ final class LiveDocument {
     }
 }
 
-/// What the streams on a document are sent.
+/// Sending events to the streams of a document.
 extension LiveDocument {
-    /// What a GET would get now, as it is to be sent.
+    /// The response that a GET would get now, ready to be sent.
     struct Update {
         /// The event, whatever its kind.
         var event: LiveEvent
         let content: Digest128
-        /// Whether it is stored, so that who comes is shown it.
+        /// Whether it is stored, so that new readers are shown it.
         let isStored: Bool
         /// Whether it is on disk.
         var isCommitted = false
         var policy: StoredPolicy?
-        /// The variant that it is.
+        /// Its variant.
         var variant: [UInt8] = []
-        /// The fields of the upstream's word, where this is what came of it.
+        /// The fields of the upstream's response, if it came from an inquiry.
         var word: Fields?
     }
 
     /// What a stream begins with.
     struct Opening {
-        /// What its head says of how it comes about.
+        /// The `Cache-Status` of the stream's head.
         let cacheStatus: String
-        /// Why the upstream is not asked; nil where it is.
+        /// Why the upstream is not asked; nil if it is.
         let refusal: ProblemDocument?
-        /// Whether that is because no upstream may be asked.
+        /// Whether it is because the mode is offline.
         let isOffline: Bool
         let retry: Duration
     }
 
-    /// Whether somebody follows it who may come back and say what was sent last.
+    /// Whether a reader may come back and name the last event that it was sent.
     var needsNumbers: Bool { readers.contains { !$0.endsAfterWord } }
 
-    /// Whether this is another state than was sent.
+    /// Whether this state differs from the one last sent.
     func isNew(_ update: Update) -> Bool { state?.content != update.content }
 
-    /// This is the state from now on.
+    /// Makes this the current state.
     func move(to update: Update, number: Int64?) {
         state = State(content: update.content, number: number, policy: update.policy)
         edition += 1
     }
 
-    /// The state was sent without an id; now it has one: sends the id to those who got it.
+    /// Gives the current state a number after it was sent without one, and sends the id to its readers.
     func give(_ number: Int64, memory: LiveMemory) {
         state?.number = number
         let message = LiveMessage(number: number, memory: memory)
         for reader in readers where reader.edition == edition { reader.send(notice: message) }
     }
 
-    /// The age of what was sent last, in seconds.
+    /// The age of the response that was sent last, in seconds.
     func age(at now: Int64) -> Int64? { state?.policy.map { max(0, $0.age(at: now)) } }
 
-    /// Sends each reader what it does not have.
+    /// Sends each reader the events that it lacks.
     ///
     /// - Parameters:
-    ///   - update: what a GET would get; nil where that is not known.
-    ///   - problem: why the upstream's word could not be had.
-    ///   - hasWord: whether the upstream has just said something.
-    ///   - opening: what those begin with who have just come.
+    ///   - update: the response that a GET would get; nil if it is unknown.
+    ///   - problem: why the upstream gave no response.
+    ///   - hasWord: whether the upstream has just responded.
+    ///   - opening: the opening for new readers.
     func send(
         _ update: Update?,
         problem: ProblemDocument?,
@@ -287,13 +287,14 @@ extension LiveDocument {
             let isUpToDate = reader.edition == edition
             let isAnswered = reader.phase == .opening && reader.awaited <= concluded
             if isAnswered, !hasWord, !isUpToDate {
-                // It was to be content with a word that is gone.
+                // The response that this reader was to share is gone.
                 reader.awaited = begun + 1
                 continue
             }
-            // Who was shown nothing begins with the upstream's word; whose stream ends with it waits for it in any case.
+            // A reader that was shown nothing begins with the upstream's response; one whose stream ends with it waits for it in
+            // any case.
             if reader.phase == .opening, !isAnswered, reader.edition == nil || reader.endsAfterWord { continue }
-            // A word that something newer has superseded is no last word.
+            // A response that has been superseded does not end the stream.
             if isAnswered, reader.endsAfterWord, update == nil, problem == nil { continue }
             if isAnswered { reader.phase = .following }
             let isLast = isAnswered && reader.endsAfterWord
@@ -310,7 +311,7 @@ extension LiveDocument {
         }
     }
 
-    /// Those who have come and were sent nothing yet.
+    /// New readers that were sent nothing yet.
     var joining: [LiveReader] { readers.filter { $0.phase == .joining } }
 
     /// Begins a stream with what is known.
@@ -343,7 +344,7 @@ extension LiveDocument {
         }
     }
 
-    /// The body of an event, encoded once as long as anybody has it.
+    /// The encoded body of an event, shared while anything retains it.
     fileprivate func encoding(of update: Update, memory: LiveMemory) -> LiveEncoding {
         if let encoding, encoded == update.content { return encoding }
         let made = LiveEncoding(bodyOf: update.event, memory: memory)
@@ -371,7 +372,7 @@ private struct Messages {
         self.memory = memory
     }
 
-    /// Sends the state as an event of this kind; a state that is a problem is an error, whatever the kind.
+    /// Sends the state as an event of this kind; a state that is a problem is always an error.
     ///
     /// - Parameter isLast: whether the stream ends with it.
     mutating func send(_ kind: LiveEvent.Kind, isLast: Bool, to reader: LiveReader) {
@@ -381,13 +382,13 @@ private struct Messages {
         reader.send(state: message(event, isLast: isLast), edition: document.edition)
     }
 
-    /// Sends that what the reader has is what there is.
+    /// Tells the reader that its state is current.
     mutating func sendUnchanged(isLast: Bool, to reader: LiveReader) {
         guard let update, update.event.problem == nil else { return }
         reader.send(notice: message(update.event.unchanged(), isLast: isLast))
     }
 
-    /// Sends why the upstream's word could not be had.
+    /// Sends why the upstream gave no response.
     mutating func send(failure problem: ProblemDocument, age: Int64?, isLast: Bool, to reader: LiveReader) {
         let event = LiveEvent(failure: problem, age: age)
         reader.send(
@@ -395,7 +396,7 @@ private struct Messages {
         )
     }
 
-    /// The event of the state, made once of each name.
+    /// The message for the state, made once for each kind.
     private mutating func message(_ event: LiveEvent, isLast: Bool) -> LiveMessage {
         let name = Name(kind: event.kind, isLast: isLast)
         if let known = made[name] { return known }

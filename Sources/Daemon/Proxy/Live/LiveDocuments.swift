@@ -5,7 +5,7 @@ import Settings
 package import Store
 import Synchronization
 
-/// All documents that streams are open on.
+/// All documents with open streams.
 ///
 /// The upstream loop only.
 final class LiveDocuments {
@@ -18,14 +18,14 @@ final class LiveDocuments {
     private var documents: [Int: LiveDocument] = [:]
     private var numbers: [LiveDocument.Key: Int] = [:]
     private var nextNumber = 0
-    /// Told of changes, a moment later: those of one write come together, and its consequences after them.
+    /// Collects changes for a moment, so that those of one write come together, with its effects after them.
     private var delivery: EventTimer?
-    /// Looks after heartbeats and what has to be asked for; there while anybody follows anything.
+    /// Sends heartbeats and starts due inquiries; runs while there are any streams.
     private var clock: EventTimer?
     private var ending: EventTimer?
     private(set) var isEnding = false
 
-    /// How long news wait for others.
+    /// How long changes are collected.
     private static let patience: Duration = .milliseconds(4)
     private static let tick: Duration = .milliseconds(200)
     /// How long a client that is behind has to take the rest when the daemon stops.
@@ -69,7 +69,7 @@ final class LiveDocuments {
         look(document)
     }
 
-    /// Why no stream can be opened; nil where one can.
+    /// Why no stream can be opened; nil if one can.
     var refusal: ProblemDocument? {
         if isEnding { return .stopping }
         let limit = settings.live.streams
@@ -101,7 +101,7 @@ final class LiveDocuments {
         metrics.documents.set(documents.count)
     }
 
-    /// Watches for a document the objects that its response shows, besides those watched already; false where it did so.
+    /// Adds objects to those watched for a document; returns whether all of them were watched already.
     func watches(_ objects: [ObjectID], for document: LiveDocument) -> Bool {
         let wanted = Set(objects)
         if wanted.isSubset(of: document.objects) { return true }
@@ -111,7 +111,7 @@ final class LiveDocuments {
         return false
     }
 
-    /// Watches for a document these objects and no others.
+    /// Watches exactly these objects for a document.
     func watchOnly(_ objects: [ObjectID], for document: LiveDocument) {
         let wanted = Set(objects)
         guard wanted != document.objects else { return }
@@ -119,9 +119,9 @@ final class LiveDocuments {
         document.objects = wanted
     }
 
-    // MARK: News
+    // MARK: Changes
 
-    /// Something has happened to a document.
+    /// Schedules the delivery of changes.
     func wake() {
         guard delivery == nil else { return }
         delivery = loop.after(Self.patience) { [unowned self] in
@@ -130,7 +130,7 @@ final class LiveDocuments {
         }
     }
 
-    /// Gives the documents the news of them, and has them looked at.
+    /// Delivers changes to the documents, and has them examined.
     func deliver() {
         for (number, causes) in watch.take() {
             guard let document = documents[number] else { continue }
@@ -139,28 +139,28 @@ final class LiveDocuments {
         }
     }
 
-    /// A write has completed that invalidates this; its consequences are to be committed.
+    /// Invalidates what a completed write covers; its effects are yet to be committed.
     func invalidate(_ invalidation: Invalidation) {
         for document in documents.values where invalidation.covers(document.request) { document.invalidate() }
     }
 
-    /// Everything was cleaned.
+    /// Invalidates all documents after a cleaning of everything.
     func invalidateAll() {
         for document in documents.values { document.invalidate() }
     }
 
-    /// What was invalidated is committed.
+    /// Examines the invalidated documents once the write's effects are committed.
     func invalidationsCommitted() {
         for document in documents.values where document.invalidationCommitted() { look(document) }
     }
 
-    /// Has a document looked at.
+    /// Has a document examined.
     private func look(_ document: LiveDocument) {
         let number = document.number
         proxy.assumeIsolated { $0.look(atNumber: number) }
     }
 
-    /// Has all documents looked at.
+    /// Has all documents examined.
     func lookAtAll() {
         for document in documents.values { look(document) }
     }
@@ -180,7 +180,7 @@ final class LiveDocuments {
 
     // MARK: The end
 
-    /// Ends all streams, without waiting for those who do not read.
+    /// Ends all streams without waiting for clients that do not read.
     func end() {
         isEnding = true
         for reader in allReaders where reader.isUpToDate { reader.end() }
@@ -195,15 +195,15 @@ final class LiveDocuments {
 
 /// Notices what might change the responses of followed documents.
 ///
-/// Any thread. As long as nobody follows anything, it costs those who report to it one load of a flag.
+/// Any thread. While no document is followed, each report costs one load of a flag.
 package final class LiveWatch: Sendable {
     /// What has happened to a document.
     struct Causes: OptionSet, Sendable {
         let rawValue: UInt8
 
-        /// Objects that it shows have changed.
+        /// Objects in it have changed.
         static let objects = Causes(rawValue: 1)
-        /// It was stored, freshened, or kept no longer.
+        /// It was stored, freshened or dropped.
         static let document = Causes(rawValue: 2)
         /// It was removed from the store, for whatever reason.
         static let removal = Causes(rawValue: 4)
@@ -213,7 +213,7 @@ package final class LiveWatch: Sendable {
     struct State {
         var objects: [ObjectID: Set<Int>] = [:]
         var documents: [Digest128: Set<Int>] = [:]
-        /// What the loop does not know yet.
+        /// Changes that the loop has not taken yet.
         var pending: [Int: Causes] = [:]
         var wake: (@Sendable () -> Void)?
     }
@@ -223,12 +223,12 @@ package final class LiveWatch: Sendable {
 
     package init() {}
 
-    /// Has this done, on whatever thread, once something has happened to a document; `take` says to which.
+    /// Sets what to do, on any thread, when something happens to a document; `take` returns the changes.
     func onChange(_ wake: @escaping @Sendable () -> Void) {
         state.withLock { $0.wake = wake }
     }
 
-    /// What has happened since this was last asked, by the documents' numbers.
+    /// The changes since the last call, by the documents' numbers.
     func take() -> [Int: Causes] {
         state.withLock { state in
             defer { state.pending = [:] }
@@ -246,7 +246,7 @@ package final class LiveWatch: Sendable {
         }
     }
 
-    /// Watches objects for a document in the place of those before.
+    /// Watches objects for a document in place of the previous ones.
     func watch(_ objects: Set<ObjectID>, insteadOf others: Set<ObjectID>, for number: Int) {
         state.withLock { state in
             for object in objects.subtracting(others) { state.objects[object, default: []].insert(number) }
@@ -254,7 +254,7 @@ package final class LiveWatch: Sendable {
         }
     }
 
-    /// Nobody follows a document any more.
+    /// Stops watching for a document that has no more readers.
     func end(_ number: Int, at digest: Digest128, objects: Set<ObjectID>) {
         state.withLock { state in
             for object in objects { state.forget(number, of: object) }
@@ -265,9 +265,9 @@ package final class LiveWatch: Sendable {
         }
     }
 
-    // MARK: For those who change something
+    // MARK: Reports of changes
 
-    /// A document was stored, freshened, or is kept no longer.
+    /// Reports that a document was stored, freshened or dropped.
     func documentChanged(_ digest: Digest128) {
         guard isWatching.load(ordering: .acquiring) else { return }
         note(.document, of: [digest]) { $0.documents[$1] }

@@ -10,30 +10,32 @@ import HTTPSemantics
 /// data: {"status":200,"age":12,"headers":{"content-type":"application/json","etag":"\"a\""},"body":"{\"id\":1}\n"}
 /// ```
 ///
-/// The line ends of a body would not survive as lines of an event, where CR, LF and CRLF are one; as escapes of a JSON
-/// string they do. The string's UTF-8 is the body, byte for byte. A body that is not UTF-8, or begins with a byte order mark,
-/// comes as `base64` in the place of `body` (RFC 4648 §4).
+/// The line ends of a body would not survive as lines of an event, where CR, LF and CRLF are the same; as escapes in a JSON
+/// string they do.
+///
+/// The string's UTF-8 is the body, byte for byte. A body that is not UTF-8, or begins with a byte order mark, comes as `base64`
+/// instead of `body` (RFC 4648 §4).
 struct LiveEvent: Sendable {
     /// The event's name.
     enum Kind: String, Sendable {
-        /// What is stored, whatever its age: `status`, `age`, `headers`, and `body` or `base64`.
+        /// The stored response, whatever its age: `status`, `age`, `headers`, and `body` or `base64`.
         case cached
-        /// What the upstream says, where it differs from what was shown or nothing was: the same members.
+        /// The upstream's response, if it differs from what was shown or nothing was shown: the same members.
         case fresh
-        /// The upstream says what was shown already, or nothing has changed since the event that the client had last: `status`,
-        /// `age` and `headers` as they are now.
+        /// The upstream's response equals what was shown, or nothing has changed since the client's last event: the current
+        /// `status`, `age` and `headers`.
         case unchanged
-        /// From now on the response is another one: the same members as of `cached`.
+        /// The response has changed: the same members as of `cached`.
         case changed
-        /// What the upstream says could not be had: `problem`, a problem document (RFC 9457), and the `age` of what was shown,
-        /// if anything was. Where the upstream answered with an error, `status`, `headers` and the body are that answer's.
+        /// The upstream gave no usable response: `problem`, a problem document (RFC 9457), and the `age` of what was shown, if
+        /// anything was. If the upstream responded with an error, `status`, `headers` and the body are those of that response.
         case error
     }
 
     var kind: Kind
     var problem: ProblemDocument?
     var status: Int?
-    /// Seconds.
+    /// In seconds.
     var age: Int64?
     var fields: Fields?
     var body: LiveBody?
@@ -52,7 +54,7 @@ struct LiveEvent: Sendable {
         "content-type", "content-language", "content-location", "location", "link",
     ]
 
-    /// What two events that say the same have in common, but for the body.
+    /// Equal for two events with equal content, except for the body.
     ///
     /// Fields that change from response to response do not count, such as `Date` and rate limits.
     var description: [UInt8] {
@@ -63,8 +65,8 @@ struct LiveEvent: Sendable {
 
     /// The fields as one string for each name, in lower case.
     ///
-    /// Lines of one name are joined by a comma (RFC 9110 §5.3), but for `Set-Cookie`, whose values have commas in them: they
-    /// are joined by a line feed, which no field value has.
+    /// Lines of one name are joined by a comma (RFC 9110 §5.3). The values of `Set-Cookie` contain commas, so they are joined by
+    /// a line feed, which no field value contains.
     private static func headers(_ fields: Fields) -> JSONText {
         var members: [(name: String, value: String)] = []
         for line in fields.lines {
@@ -78,16 +80,16 @@ struct LiveEvent: Sendable {
         return .object(members.map { (name: $0.name, value: .string($0.value)) })
     }
 
-    /// A field value as text: UTF-8 where it is, else ISO 8859-1, as field values once were.
+    /// A field value as text: UTF-8 if it is valid, else ISO 8859-1, the former encoding of field values.
     private static func text(_ value: [UInt8]) -> String {
         String(validating: value, as: UTF8.self)
             ?? String(String.UnicodeScalarView(value.map { Unicode.Scalar($0) }))
     }
 }
 
-/// Events made of responses.
+/// Making events of responses.
 extension LiveEvent {
-    /// The event of a ready response, as it is served now.
+    /// Makes the event of a ready response, as it is served now.
     init(
         _ kind: Kind,
         _ ready: ReadyResponse,
@@ -106,7 +108,7 @@ extension LiveEvent {
         )
     }
 
-    /// What the upstream says, in fields that are the client's already.
+    /// Makes the event of an upstream's response whose fields are already prepared for the client.
     init(fresh status: Int, _ fields: Fields, _ body: LiveBody) {
         self.init(
             kind: .fresh,
@@ -117,11 +119,11 @@ extension LiveEvent {
         )
     }
 
-    /// Why there is no response.
+    /// Makes the event for a failure.
     ///
     /// - Parameters:
     ///   - age: of what was shown.
-    ///   - answer: the upstream's error.
+    ///   - response: the upstream's error.
     init(failure problem: ProblemDocument, age: Int64?, _ response: LiveEvent? = nil) {
         self.init(
             kind: .error,
@@ -133,7 +135,7 @@ extension LiveEvent {
         )
     }
 
-    /// The same without the body.
+    /// The same event without the body, as `unchanged`.
     func unchanged() -> LiveEvent {
         var event = self
         event.kind = .unchanged
@@ -141,7 +143,7 @@ extension LiveEvent {
         return event
     }
 
-    /// The fields that an event shows: not those that are for a browser and this exchange alone.
+    /// The fields that an event shows: all except those for a browser and this exchange alone.
     private static func shown(_ fields: Fields) -> Fields {
         var shown = fields
         CORS.removeFields(from: &shown)
@@ -149,7 +151,7 @@ extension LiveEvent {
     }
 }
 
-/// The body of a response for an event: the pieces it came in, shared with whoever else holds them.
+/// The body of a response for an event: the pieces it came in, shared with the fetch.
 struct LiveBody: Sendable {
     private(set) var pieces: [[UInt8]] = []
     private(set) var count = 0
@@ -164,11 +166,11 @@ struct LiveBody: Sendable {
         count += piece.count
     }
 
-    /// Whether a JSON string can say it exactly: it is UTF-8 throughout, and begins with no byte order mark, which some
-    /// readers of JSON swallow.
+    /// Whether a JSON string can represent it exactly: it is UTF-8 throughout, and does not begin with a byte order mark, which
+    /// some JSON readers drop.
     var isText: Bool {
         if pieces.lazy.joined().starts(with: [0xEF, 0xBB, 0xBF]) { return false }
-        // The start of a character whose rest is in the next piece.
+        // The start of a character that continues in the next piece.
         var rest: [UInt8] = []
         for piece in pieces {
             let text = rest.isEmpty ? piece : rest + piece
@@ -184,7 +186,7 @@ struct LiveBody: Sendable {
         return (try? UTF8Span(validating: span.extracting(0..<end))) != nil
     }
 
-    /// Where a last character begins whose lead byte promises more bytes than there are; else the end.
+    /// The start of an incomplete last character, whose lead byte promises more bytes than there are; else the end.
     private static func endOfWholeCharacters(in bytes: [UInt8]) -> Int {
         for length in 1...3 where length <= bytes.count {
             let byte = bytes[bytes.count - length]

@@ -4,19 +4,18 @@ import HTTPServer
 import Settings
 import Upstream
 
-/// What the upstream is asked for the sake of events: it takes the whole response before anything of it is sent, since whether
-/// it differs is known at the end.
+/// A request to the upstream on behalf of streams.
 ///
-/// To the fetch it is a recipient like any other, so it joins, coalesces and is stored as a plain request is.
-/// The upstream loop only.
+/// It gathers the whole response, because only the end shows whether it differs. To the fetch it is a recipient like any other,
+/// so its request joins, coalesces and is stored like a plain one. The upstream loop only.
 final class LiveInquiry: Recipient {
-    /// How it came out.
+    /// The outcome of an inquiry.
     package enum Outcome {
-        /// A response as the upstream sent it; whether it is stored by now.
+        /// A response as the upstream sent it, and whether it is stored by now.
         case answered(LiveEvent, isKept: Bool)
         /// A response that is stored, or might be.
         case served(ReadyResponse, CacheUse, isCollapsed: Bool)
-        /// No response, or an error, which is the event then.
+        /// No response, or an error response, which is then the event.
         case failed(ProblemDocument, LiveEvent?)
     }
 
@@ -24,28 +23,28 @@ final class LiveInquiry: Recipient {
     private let upstream: ProxiedUpstream
     private let fetches: Fetches
     private var conclude: (Outcome) -> Void
-    /// The response as far as it has come.
+    /// The response as far as it has arrived.
     private var arriving: LiveEvent?
-    /// Whether the upstream's word has been given: what still comes is of no interest.
+    /// Whether the outcome was delivered; whatever still arrives is ignored.
     private(set) var hasEnded = false
     private var isReleased = false
-    /// Bytes of the body that came.
+    /// Bytes of the body received.
     private var count = 0
-    /// Bytes gathered that nobody else keeps, and that count as held.
+    /// Gathered bytes that the fetch does not buffer, and that count as held.
     private var charge = 0
-    /// Whether the fetch keeps the body as well, because the response is to be stored.
+    /// Whether the fetch buffers the body too, because the response is to be stored.
     private var isKept = true
     private var departures: [@Sendable () -> Void] = []
     private var drains: [@Sendable () -> Void] = []
 
-    /// - Parameter conclude: called once, unless it is released before.
+    /// - Parameter conclude: called once, unless the inquiry is released before.
     init(_ upstream: ProxiedUpstream, fetches: Fetches, conclude: @escaping (Outcome) -> Void) {
         self.upstream = upstream
         self.fetches = fetches
         self.conclude = conclude
     }
 
-    /// Whoever asked is done with the response, or wants it no more: nothing is held for it.
+    /// Releases everything held, because the response has been examined or is no longer wanted.
     func release() {
         guard !isReleased else { return }
         (hasEnded, isReleased) = (true, true)
@@ -135,9 +134,10 @@ final class LiveInquiry: Recipient {
         end(.failed(problem, nil))
     }
 
-    // MARK: The flow
+    // MARK: Flow control
 
-    /// Nothing while the response is gathered, so that the fetch does not wait for this reader; then what keeps the pieces in use.
+    /// Zero while the response is gathered, so that the fetch does not wait for this recipient; afterwards the bytes still in
+    /// use.
     var backlog: Int { hasEnded && !isReleased ? count : 0 }
 
     func onDrain(below limit: Int, _ callback: @escaping @Sendable () -> Void) {
@@ -150,7 +150,7 @@ final class LiveInquiry: Recipient {
 
     // MARK: -
 
-    /// Leaves the fetch with this problem, and what came of its response.
+    /// Leaves the fetch with a problem as the outcome, and drops what has arrived.
     private func give(up problem: ProblemDocument) {
         arriving = nil
         fetches.release(charge)
@@ -168,7 +168,7 @@ final class LiveInquiry: Recipient {
         conclude(outcome)
     }
 
-    /// Lets the fetch know that nobody waits here any more.
+    /// Lets the fetch know that this recipient waits no longer.
     private func leave() {
         let leaving = departures
         departures = []

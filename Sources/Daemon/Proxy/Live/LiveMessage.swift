@@ -1,19 +1,19 @@
 import HTTPSemantics
 
-/// An event as it goes over the wire, framed as the HTML standard has it (§9.2.5), and shared by all streams that are sent it.
+/// An encoded event, framed as the HTML standard defines (§9.2.5), and shared by all streams that it is sent to.
 ///
 /// The upstream loop only.
 final class LiveMessage {
     private let head: [UInt8]
     private let body: LiveEncoding
 
-    /// - Parameter id: what the client gives back as `Last-Event-ID`; an empty one makes it forget what it had.
+    /// - Parameter id: what the client returns as `Last-Event-ID`; an empty one makes it forget the previous id.
     init(_ event: LiveEvent, id: String?, body: LiveEncoding) {
         var head = Array("\(id.map { "id: \($0)\n" } ?? "")event: \(event.kind.rawValue)\ndata: ".utf8)
         head += JSONText.object(event.members).bytes
         switch body.form {
         case .none: break
-        // The member that follows is the last.
+        // The next member is the last one.
         case .text: head.replaceSubrange((head.count - 1)..., with: #","body":""#.utf8)
         case .base64: head.replaceSubrange((head.count - 1)..., with: #","base64":""#.utf8)
         }
@@ -21,7 +21,8 @@ final class LiveMessage {
         self.body = body
     }
 
-    /// Only a number for the event before; no event to the client (HTML, §9.2.6: without data nothing is dispatched).
+    /// Makes a message that only numbers the previous event; clients see no event (HTML, §9.2.6: without data none is
+    /// dispatched).
     init(number: Int64, memory: LiveMemory) {
         head = Array("id: \(number)".utf8)
         body = LiveEncoding(bodyOf: LiveEvent(kind: .unchanged), memory: memory)
@@ -33,7 +34,7 @@ final class LiveMessage {
     var pieces: [[UInt8]] { [head] + body.pieces }
 }
 
-/// The body of an event as it goes over the wire, and the event's end: made once for all streams and all events that show it.
+/// The encoded body of an event, and the event's end: made once for all streams and all events that contain it.
 ///
 /// The upstream loop only.
 final class LiveEncoding {
@@ -41,15 +42,15 @@ final class LiveEncoding {
     enum Form { case text, base64, none }
 
     let form: Form
-    /// Each is of a bounded size, so that a client's connection takes little at once.
+    /// The pieces, each of a bounded size, so that a client's connection takes little at once.
     let pieces: [[UInt8]]
     let count: Int
     private let memory: LiveMemory?
 
-    /// How much of the body goes into one piece, in bytes before encoding; for base64 a multiple of three.
+    /// The bytes of body in one piece, before encoding; a multiple of three for base64.
     private static let portionSize = 48 << 10
 
-    /// - Parameter memory: counts it; nil where nobody keeps it.
+    /// - Parameter memory: counts it; nil if it is not retained.
     init(bodyOf event: LiveEvent, memory: LiveMemory? = nil) {
         let form: Form = event.body.map { $0.isText ? .text : .base64 } ?? .none
         var pieces: [[UInt8]] = []
@@ -91,11 +92,11 @@ final class LiveEncoding {
     }
 }
 
-/// What the encoded bodies of events take together, and those that are kept for the next who comes soon.
+/// The memory of all encoded bodies, and the recent ones that are kept for clients that come soon.
 ///
 /// The upstream loop only.
 final class LiveMemory {
-    /// Bytes that there may be before streams that lag behind are cut off.
+    /// The number of bytes above which streams that lag behind are cut off.
     let limit: Int
     fileprivate(set) var held = 0
     private var recent: [LiveEncoding] = []
@@ -108,7 +109,7 @@ final class LiveMemory {
         self.limit = limit
     }
 
-    /// Has this done when there is too much.
+    /// Sets what to do when there are too many bytes.
     func onExcess(_ relieve: @escaping () -> Void) {
         self.relieve = relieve
     }
@@ -118,7 +119,7 @@ final class LiveMemory {
         if held > limit { relieve() }
     }
 
-    /// Keeps an encoding until `forget`, if there is room: a crowd that comes at once is sent the same bytes.
+    /// Keeps an encoding until `forget`, if there is room, so that a crowd of clients is sent the same bytes.
     func keep(_ encoding: LiveEncoding) {
         guard recentBytes + encoding.count <= Self.recentLimit else { return }
         recent.append(encoding)

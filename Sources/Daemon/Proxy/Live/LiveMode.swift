@@ -2,26 +2,27 @@ import CachePolicy
 import HTTPSemantics
 package import HTTPServer
 
-/// What `Larder-Live`, or the query parameter `larder_live`, asks for: the response to a GET as server-sent events.
+/// The response to a GET as server-sent events, as `Larder-Live` or the query parameter `larder_live` requests it.
 package enum LiveMode: Sendable {
-    /// As `on`, up to the upstream's first word.
+    /// As `on`, but ends with the upstream's first response.
     case once
-    /// The client of a `once` that has come to its end asks again, as `EventSource` does by itself: 204 stops it.
+    /// A finished `once` whose client connects again, as `EventSource` does by itself; 204 stops it.
     case over
-    /// What is stored, then what the upstream says, and from then on each change, until the client leaves.
+    /// The stored response, then the upstream's, and from then on each change, until the client leaves.
     ///
-    /// `after` is the number of the last event that the client has, from `Last-Event-ID`; nil where there is none, or none
-    /// that Larder could have given.
+    /// `after` is the number of the client's last event, from `Last-Event-ID`; nil if there is none, or none that Larder could
+    /// have given.
     case on(after: Int64?)
 
     /// The id of the last event of `once`.
     static let endID = "end"
 
-    /// Reads the field and the parameter; nil where a request has neither, and throws what it is to be answered instead where
-    /// it cannot be met.
+    /// Reads the field and the parameter; nil if a request has neither.
     ///
-    /// - Parameter parameters: as `takeParameters` gave them. A page's `EventSource` can send no field of its own; the
-    ///   parameter counts for requests that take events, so that no response to a plain URL depends on it.
+    /// Throws the problem to respond with if the mode is not possible.
+    ///
+    /// - Parameter parameters: as `takeParameters` returned them. A page's `EventSource` can send no field of its own. The
+    ///   parameter   counts only for requests that accept events, so that no response to a plain URL depends on it.
     init?(_ request: borrowing RequestHead, _ fields: Fields, parameters: [String]) throws(ProblemDocument) {
         let takesEvents = fields.all("accept").flatMap { FieldSyntax.members($0) }.contains(where: Self.isEventStream)
         guard parameters.isEmpty || takesEvents else { throw .liveNeedsAccept }
@@ -41,7 +42,7 @@ package enum LiveMode: Sendable {
         }
     }
 
-    /// Takes the parameter `larder_live` out of a query, which becomes nil where nothing else is in it; its values.
+    /// Removes the parameter `larder_live` from a query and returns its values; the query becomes nil if nothing else is in it.
     static func takeParameters(from query: inout [UInt8]?) -> [String] {
         guard let pieces = query?.split(separator: 0x26, omittingEmptySubsequences: false) else { return [] }
         var values: [String] = []
@@ -58,14 +59,13 @@ package enum LiveMode: Sendable {
 
     /// The fields that concern the stream rather than the responses in its events.
     ///
-    /// No condition holds of a stream, and none of its parts can be asked for: it has no validator, and RFC 9110 §14.2 lets
-    /// everyone ignore `Range`.
+    /// A stream has no validator for conditions, and RFC 9110 §14.2 permits ignoring `Range`.
     private static let ofTheStream = UpstreamFields.conditional.union(["range", "last-event-id"])
 
     /// The fields of the plain request whose responses the events show.
     ///
-    /// Clients for events say `Accept: text/event-stream`. That is met by Larder; the upstream never hears of it, nor is it a
-    /// representation of its own.
+    /// Clients for events send `Accept: text/event-stream`. Larder itself satisfies that: the upstream never sees it, and it
+    /// selects no representation.
     static func plain(_ fields: Fields) -> Fields {
         var result = Fields()
         for line in fields.lines where !ofTheStream.contains(line.lowercasedName) {
@@ -78,7 +78,7 @@ package enum LiveMode: Sendable {
             if others.count == members.count {
                 result.lines.append(line)
             } else {
-                // Who names nothing else takes anything, as most plain clients say in so many words.
+                // A request that names nothing else accepts anything; most plain clients say so explicitly.
                 let rest = others.isEmpty ? Array("*/*".utf8) : Array(others.joined(separator: [0x2C, 0x20]))
                 result.lines.append(Field(name: line.name, value: rest))
             }
@@ -92,7 +92,7 @@ package enum LiveMode: Sendable {
 }
 
 extension Request {
-    /// The request whose responses the events show.
+    /// The request whose responses the events show, by mode.
     func asking(_ mode: LiveMode?) -> Request {
         switch mode {
         case nil: self
@@ -101,7 +101,7 @@ extension Request {
         }
     }
 
-    /// The plain request whose responses the events of a live one show.
+    /// The plain request whose responses a live one's events show.
     package var plain: Request {
         var request = self
         request.fields = LiveMode.plain(fields)
@@ -110,8 +110,8 @@ extension Request {
 
     /// The plain request whose responses a stream follows.
     ///
-    /// Browsers put `Cache-Control: no-cache` on every stream, by which nobody means that it shall ask all the time; and how
-    /// old a response may be says nothing where each is sent once it is known. What forbids to store or to ask remains.
+    /// Browsers send `Cache-Control: no-cache` with every stream, though nobody wants it to ask all the time. Limits on age mean
+    /// nothing, because each response is sent as soon as it is known. Directives that forbid storing or asking remain.
     var followed: Request {
         var request = plain
         let directives = RequestDirectives(fields: request.fields)

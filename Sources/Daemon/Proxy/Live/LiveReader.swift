@@ -3,50 +3,49 @@ import EventLoops
 import HTTPSemantics
 import HTTPServer
 
-/// One client's stream: what it was sent, and what waits for it.
+/// One client's stream: what it was sent, and what is waiting to be sent.
 ///
-/// It is written no faster than the client reads. While it waits, newer states take the place of older ones, so that what
-/// waits is at most one state and one notice, however many come. A client that takes nothing is cut off.
-/// The upstream loop only.
+/// It is written no faster than the client reads. Newer states replace waiting ones, so that at most one state and one notice
+/// wait, however many come. A client that reads nothing is cut off. The upstream loop only.
 final class LiveReader {
-    /// How far the opening has come.
+    /// The phase of a stream's opening.
     enum Phase {
         /// Nothing was sent.
         case joining
-        /// What is known was sent, and the upstream's word is to come.
+        /// The known response was sent, and the upstream's is awaited.
         case opening
         /// Each change is sent.
         case following
     }
 
-    /// The number of the last event that the client had before.
+    /// The number of the last event that the client got on an earlier stream.
     let resumed: Int64?
-    /// Whether the stream ends with the upstream's first word (`once`).
+    /// Whether the stream ends with the upstream's first response (`once`).
     let endsAfterWord: Bool
-    /// Its request, for those who watch requests.
+    /// The note of its request, for the request log.
     let note: RequestNote?
     var phase = Phase.joining
-    /// The inquiry whose response is the upstream's word for this stream.
+    /// The number of the inquiry whose response this stream awaits.
     var awaited = 0
-    /// Which edition of the document it was sent last; nil: none.
+    /// The edition of the document that it was sent last, if any.
     var edition: Int?
 
-    /// Who takes nothing for less than this, in ns, may just be busy.
+    /// How long a client may read nothing and still count as merely busy, in ns.
     private static let patience: UInt64 = 5_000_000_000
 
     private let reply: Reply
     private let loop: EventLoop
     private let metrics: LiveMetrics
-    /// Bytes that may wait for the client.
+    /// The maximum number of bytes waiting for the client.
     private let window: Int
-    /// What is being sent; as long as the message is kept, its encoded body counts as held.
+    /// The message being sent; while it is retained, its encoded body counts as held.
     private var current: (message: LiveMessage, rest: ArraySlice<[UInt8]>)?
     private var waitingState: LiveMessage?
     private var waitingNotice: LiveMessage?
     private var isResting = false
     /// Bytes given to the connection so far.
     private var written = 0
-    /// Bytes that came while the client took nothing, how many it had taken before, and since when.
+    /// Bytes that came while the client read nothing, the number that it had read before, and since when.
     private var missed: (bytes: Int, taken: Int, since: UInt64)?
     /// When something was last written, in ns of the loop's clock.
     private var lastWrite: UInt64 = 0
@@ -71,7 +70,7 @@ final class LiveReader {
         metrics.streams.add()
     }
 
-    /// Has this done once, when the stream is over; and watches for the client's leaving.
+    /// Sets what to do once when the stream is over, and watches for disconnection.
     func whenOver(_ work: @escaping (LiveReader) -> Void) {
         over = work
         let reader = LoopReference(self, on: loop)
@@ -87,7 +86,7 @@ final class LiveReader {
 
     // MARK: Events
 
-    /// Sends a state of the document; one that still waits is of no interest any more.
+    /// Sends a state of the document, which replaces one that still waits.
     func send(state: LiveMessage, edition: Int) {
         self.edition = edition
         guard !isOver, mayWait(state) else { return }
@@ -95,7 +94,7 @@ final class LiveReader {
         write()
     }
 
-    /// Sends what leaves the state as it is.
+    /// Sends an event that leaves the state as it is.
     func send(notice: LiveMessage) {
         guard !isOver, mayWait(notice) else { return }
         waitingNotice = notice
@@ -105,7 +104,7 @@ final class LiveReader {
     /// Whether something waits for the client to read.
     var isBehind: Bool { current != nil }
 
-    /// Counts what the client misses; false, and the stream is over, where that is too much.
+    /// Counts what the client misses; returns false, and ends the stream, if that is too much.
     private func mayWait(_ message: LiveMessage) -> Bool {
         guard current != nil else {
             missed = nil
@@ -161,7 +160,7 @@ final class LiveReader {
         }
     }
 
-    /// Breaks a silence with an empty comment, by which a client that is gone is found.
+    /// Sends an empty comment after a silence, which detects a client that is gone.
     func beat(_ heartbeat: Duration) {
         guard !isOver, phase != .joining, current == nil, reply.backlog == 0,
             loop.now >= lastWrite + heartbeat.nanoseconds
@@ -177,7 +176,7 @@ final class LiveReader {
         close()
     }
 
-    /// Whether all that was sent has been taken.
+    /// Whether the client has read all that was sent.
     var isUpToDate: Bool { current == nil && reply.backlog == 0 }
 
     /// Ends the stream after what was sent.
@@ -188,7 +187,7 @@ final class LiveReader {
         write()
     }
 
-    /// Ends the stream of a client that does not read.
+    /// Cuts off a client that does not read.
     func cutOff() {
         guard !isOver else { return }
         metrics.cutOff.add()
@@ -208,7 +207,7 @@ final class LiveReader {
 }
 
 extension Reply {
-    /// Tells the client of a stream that has come to its end not to ask again (HTML, §9.2.3).
+    /// Tells the client of a finished stream not to connect again (HTML, §9.2.3).
     func endEvents(_ request: ProxyRequest) {
         var fields = Fields()
         fields.append("Cache-Control", "no-store")
@@ -220,7 +219,7 @@ extension Reply {
 
     /// Begins a response of events.
     ///
-    /// - Parameter fields: what is added to those of every stream.
+    /// - Parameter fields: added to those of every stream.
     func startEvents(_ fields: Fields) {
         var all = Fields()
         all.append("Content-Type", EventStreamText.mediaType)
@@ -230,47 +229,47 @@ extension Reply {
     }
 }
 
-/// When a followed document is asked for anew, although no client asked for it.
+/// Schedules Larder's own inquiries about a followed document.
 ///
-/// A value without a clock of its own: times are nanoseconds of the loop's.
+/// A value without a clock: times are nanoseconds of the loop's clock.
 struct LiveRhythm {
-    /// Why the upstream has to be asked.
+    /// Why the upstream must be asked.
     enum Need: Equatable {
-        /// What is known is fresh for so many seconds.
+        /// The response is fresh for this many seconds.
         case expiry(Int64)
-        /// What is known is stale, or nothing may be kept.
+        /// The response is stale, or must not be stored.
         case stale
-        /// What was known is gone, or something newer is known than can be shown.
+        /// The response is gone, or something newer is known that cannot be shown.
         case displaced
     }
 
-    /// The least time between two requests for what is merely stale.
+    /// The least time between two requests for a response that is merely stale.
     let interval: UInt64
-    /// When the upstream was last asked in vain or not; nil: never.
+    /// When the last inquiry ended, successfully or not; nil if there was none.
     private(set) var lastWord: UInt64?
-    /// How many times in succession it did not answer, or with an error.
+    /// The number of successive failures: no response, or an error.
     private(set) var failures = 0
-    /// How many times it was asked in succession because something was displaced.
+    /// The number of successive inquiries because the response was displaced.
     private var haste = 0
 
     private static let second: UInt64 = 1_000_000_000
     private static let firstHaste = second / 10
-    /// Times beyond are as good as never.
+    /// Later times count as never.
     private static let farthest: Int64 = 100 * 365 * 86_400
 
     init(interval: Duration) {
         self.interval = interval.nanoseconds
     }
 
-    /// The upstream has given its word, or failed to.
+    /// Notes the end of an inquiry.
     mutating func concluded(hasFailed: Bool, now: UInt64) {
         lastWord = now
         failures = hasFailed ? failures + 1 : 0
     }
 
-    /// When the upstream is to be asked; it may be in the past.
+    /// When the upstream is to be asked; this may be in the past.
     ///
-    /// After failures with growing distance. What is displaced is asked for at once, unless that happens again and again:
+    /// Successive failures increase the delay. A displaced response is requested at once, unless that happens again and again:
     /// two documents whose responses displace one another must not become a poll loop.
     mutating func due(_ need: Need, now: UInt64) -> UInt64 {
         guard let lastWord else {
@@ -288,7 +287,7 @@ struct LiveRhythm {
         }
     }
 
-    /// A question to the upstream begins, for this need.
+    /// Notes that an inquiry begins, for this need.
     mutating func began(_ need: Need) {
         if need == .displaced { haste += 1 }
     }

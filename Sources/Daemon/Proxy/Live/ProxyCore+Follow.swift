@@ -6,12 +6,12 @@ import Logging
 import Settings
 import Store
 
-/// Streams of events: how a followed document is looked at, and when the upstream is asked about it.
+/// Event streams: how a followed document is examined, and when the upstream is asked about it.
 ///
 /// ```
 /// something happens ─► look up ─► what a GET would get now ─► other than sent? ─► number it, send it
 ///        ▲                                                       └─► stale, gone, awaited? ─► ask, now or later
-///        └────────────────────────── the upstream's word ◄─────────────────────────────────────────┘
+///        └──────────────────────── the upstream's response ◄───────────────────────────────────────┘
 /// ```
 extension ProxyCore {
     /// Opens a stream.
@@ -20,7 +20,7 @@ extension ProxyCore {
         liveDocuments.open(request, reply, mode)
     }
 
-    /// Has the document of a number looked at, once for all that happens until then.
+    /// Examines the document with a number, once for all events until then.
     func look(atNumber number: Int) {
         guard liveDocuments[number]?.beginLook() == true else { return }
         Task(executorPreference: loop.taskExecutor) { await self.lookAtNews(ofNumber: number) }
@@ -40,17 +40,17 @@ extension ProxyCore {
         let isBehind = await isBehind(document, hasWord: outcome != nil)
         if outcome != nil {
             liveDocuments.deliver()
-            // Of its own response there is nothing to conclude.
+            // Changes caused by its own response need no action.
             causes = []
             document.forgetCauses()
         }
-        // What was shown is no longer what there is, though nothing may be kept in its place.
+        // The stored response is outdated, though the new one may not be stored in its place.
         if case .answered(_, isKept: false) = outcome, let stored = document.askedAbout,
             !document.request.directives.noStore
         {
             cache.drop(stored)
         }
-        // What is too large for memory is found nowhere before its commit.
+        // A response too large for memory cannot be found before its commit.
         let isUnfindable = isBehind && cache.inMemory(document.request, now: now)?.isClean != true
         let found = isUnfindable ? nil : await newest(of: document)
         let mode = modes.current
@@ -59,7 +59,7 @@ extension ProxyCore {
         let decision = Decision(document.request, found, mode: mode, now: now)
         let shown = await shown(by: decision, found, to: document)
         guard !document.isOver else { return }
-        // The question is older than a write: its response may be older than what readers know.
+        // The inquiry predates a write, so its response may be older than what readers know.
         if document.isInvalid { outcome = nil }
         let failure = outcome.flatMap { problem(in: $0, for: document) }
         if let outcome { document.concluded(failure.map { .failed($0, nil) } ?? outcome, now: loop.now) }
@@ -83,22 +83,22 @@ extension ProxyCore {
             now: now
         )
         document.releaseOutcome()
-        // Its commit is news, and then it is known what there is to plan.
+        // Its commit triggers another look, which can plan the next inquiry.
         guard !document.isOver, !isUnfindable || document.mustAsk else { return }
         plan(document, decision, found, causes, asks: asks)
     }
 
-    /// Waits for what is to be committed of a document, since a client that comes back after a crash must find what it was sent; true
-    /// where that takes longer than the end of a response waits for it.
+    /// Waits for pending commits of a document, because a client that returns after a crash must find what it was sent.
     ///
-    /// What is sent then has no number; it follows.
+    /// Returns true if they take longer than the end of a response may be withheld. What is sent then has no number; the number
+    /// follows.
     private func isBehind(_ document: LiveDocument, hasWord: Bool) async -> Bool {
         let digest = document.request.digest
         guard hasWord || cache.commits.contains(digest) else { return false }
         return await !flushes(within: settings.store.withhold) && cache.commits.contains(digest)
     }
 
-    /// Returns when all that the store was given so far is committed, or the time is over; whether it is committed.
+    /// Waits until all that the store was given so far is committed, or time is up; returns whether it is committed.
     private func flushes(within limit: Duration) async -> Bool {
         await withCheckedContinuation { continuation in
             let waiting = TimedWait(continuation)
@@ -107,9 +107,9 @@ extension ProxyCore {
         }
     }
 
-    // MARK: What is known
+    // MARK: Stored responses
 
-    /// What is known of a document; from here on every change of it is noticed.
+    /// The newest response to a document's request; from here on, every change of it is noticed.
     private func newest(of document: LiveDocument) async -> ReadyResponse? {
         while true {
             let found = await lookUp(document.request)
@@ -117,7 +117,7 @@ extension ProxyCore {
             let objects = found.stored?.objects ?? []
             var known: [ObjectID] = []
             if document.request.view == .mapped {
-                // What cannot be read is shown by its identity.
+                // Objects that cannot be read are shown by their identities.
                 known = (try? await cache.inView(of: document.request, found))?.known ?? []
                 guard !document.isOver else { return nil }
             }
@@ -127,7 +127,7 @@ extension ProxyCore {
                         + known
                 )
             )
-            // What was read before its objects were watched may have changed meanwhile.
+            // Objects read before they were watched may have changed in between.
             if liveDocuments.watches(shown, for: document) {
                 liveDocuments.watchOnly(shown, for: document)
                 return found
@@ -135,7 +135,7 @@ extension ProxyCore {
         }
     }
 
-    /// What is stored and shown, in the view that is asked for; nil where there is nothing that may be.
+    /// The stored response in the requested view, if there is one that may be shown.
     private func shown(
         by decision: Decision,
         _ found: ReadyResponse?,
@@ -150,7 +150,7 @@ extension ProxyCore {
             guard found.response.form != .outdated, found.mayBeShown(at: now) else { return nil }
             cacheUse = .hit(isStale: true)
         }
-        // What is sent has to be committed, so that it can be recognised after a restart.
+        // What is sent must be committed, so that it can be recognised after a restart.
         if found.stored == nil, document.needsNumbers { _ = await flushes(within: settings.store.withhold) }
         do {
             guard let ready = try await cache.inView(of: document.request, found) else { return nil }
@@ -168,7 +168,7 @@ extension ProxyCore {
         let isCommitted: Bool
     }
 
-    /// What streams begin with that have just come; counts them.
+    /// The opening of new streams; counts it.
     private func opening(
         of document: LiveDocument,
         _ decision: Decision,
@@ -204,9 +204,9 @@ extension ProxyCore {
         )
     }
 
-    // MARK: What is asked
+    // MARK: Inquiries
 
-    /// Asks the upstream now, or notes when it is to be asked.
+    /// Asks the upstream now, or sets the time of the next inquiry.
     private func plan(
         _ document: LiveDocument,
         _ decision: Decision,
@@ -257,7 +257,7 @@ extension ProxyCore {
 }
 
 extension LiveInquiry.Outcome {
-    /// Whether it is a response of which nothing is kept.
+    /// Whether it is a response that is not stored.
     var isUnkept: Bool {
         switch self {
         case .answered(_, let isKept): !isKept
@@ -267,9 +267,9 @@ extension LiveInquiry.Outcome {
     }
 }
 
-/// What the streams on a document are to be sent, as far as it is known.
+/// The updates for the streams of a document.
 extension ProxyCore {
-    /// What a GET would be answered, as far as that is known.
+    /// The response that a GET would get now, if it is known.
     func update(
         _ decision: Decision,
         _ shown: Shown?,
@@ -279,7 +279,7 @@ extension ProxyCore {
     ) -> LiveDocument.Update? {
         let isFresh = if case .serve = decision { true } else { false }
         if let shown, isFresh || !(outcome?.isUnkept ?? false) {
-            // What a write has outdated is not sent, even if it is still there.
+            // A response invalidated by a write is not sent, even if it is still stored.
             guard !document.isInvalid else { return nil }
             var update = update(LiveEvent(.changed, shown.ready, as: shown.cacheUse, now: now), shown)
             update.word = word(outcome)
@@ -299,7 +299,7 @@ extension ProxyCore {
         }
     }
 
-    /// How the upstream's word came about, as its `Cache-Status` says.
+    /// The fields of the upstream's response, whose `Cache-Status` tells how it came about.
     private func word(_ outcome: LiveInquiry.Outcome?) -> Fields? {
         switch outcome {
         case .answered(let event, _): event.fields
@@ -309,17 +309,17 @@ extension ProxyCore {
         }
     }
 
-    /// Whether something newer is known than the upstream's word, which a GET now would learn by asking again.
+    /// Whether something newer is known than the upstream's response, so that a GET now would be sent upstream.
     ///
-    /// What was known before the upstream was asked does not count: a GET is answered with its word, even if newer values are
-    /// known of what that shows and it cannot be put together from them.
+    /// Changes before the inquiry do not count: a GET gets the inquiry's response, even if newer values of its objects are known
+    /// but it cannot be composed from them.
     private func isOvertaken(_ document: LiveDocument, _ decision: Decision) -> Bool {
         guard document.isOvertaken, case .ask(_, let stored?) = decision else { return false }
         return stored.response.form == .outdated
     }
 
     func update(_ event: LiveEvent, _ shown: Shown? = nil) -> LiveDocument.Update {
-        // The body of an error says when and where it happened; that is no other error.
+        // The body of an error contains its time and place, which do not make it another error.
         let body = event.problem == nil ? event.body?.pieces ?? [] : []
         return LiveDocument.Update(
             event: event,
@@ -331,18 +331,18 @@ extension ProxyCore {
         )
     }
 
-    /// The number that a state is sent under; nil where the store can give none, or not yet.
+    /// The number for a state; nil if the store can give none, or not yet.
     func number(for update: LiveDocument.Update, of document: LiveDocument) async -> Int64? {
         let store = cache.store
         let digest = document.request.digest
-        // Only those who may come back need one; and it would come behind a commit that takes so long.
+        // Only readers that may come back need one, and it would have to wait for that slow commit.
         guard document.needsNumbers, update.isCommitted || !cache.commits.contains(digest) else { return nil }
         var subject = Array("\(digest.low) \(digest.high) \(document.request.view) ".utf8)
         subject += update.variant
         do {
             let sequence = try await store.recordSent(
                 store.hasher.digest(subject),
-                // Of what the store does not keep, it keeps no trace either.
+                // If the store does not keep the response, it keeps no trace of it either.
                 content: update.isCommitted ? update.content : nil
             )
             return store.publicSequence(sequence)
@@ -352,12 +352,12 @@ extension ProxyCore {
         }
     }
 
-    /// Why the outcome of a question is not the upstream's word.
+    /// Why the outcome of an inquiry is not a response of the upstream.
     func problem(in outcome: LiveInquiry.Outcome, for document: LiveDocument) -> ProblemDocument? {
         switch outcome {
         case .failed(let problem, _): return problem
         case .served(_, .heldBack, _):
-            // It may have ended this very moment.
+            // The pause may have ended this very moment.
             let pause =
                 fetches.pauses.pause(for: document.request, now: loop.now)
                 ?? UpstreamPause(status: 503, scope: .document, until: loop.now)
@@ -369,13 +369,13 @@ extension ProxyCore {
 }
 
 extension ReadyResponse {
-    /// Whether it may be shown while the upstream is asked about it: what a route never reuses may not.
+    /// Whether it may be shown while the upstream is asked; a response that its route never reuses may not.
     package func mayBeShown(at now: Int64) -> Bool {
         if case .mustValidate(_, .notReusable, _) = policy.reuse(at: now, for: .none) { false } else { true }
     }
 }
 
-/// Somebody who waits for something, but not for ever.
+/// A wait for an event, with a time limit.
 ///
 /// The upstream loop only.
 final class TimedWait {
