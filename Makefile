@@ -31,7 +31,7 @@ build: dependencies ## build the release binary
 	$(SWIFT) build $(RELEASE) --product larder
 	@scripts/check-linkage $(binary)
 
-run: build ## run it before the bundled sample API, or before UPSTREAM=https://…
+run: build ## run it before the bundled sample API, or before UPSTREAM=https://…; LISTEN=, ADMIN=, STORE= choose other places
 	@scripts/dependencies run
 	@scripts/run $(binary) $(ARGUMENTS)
 

@@ -88,6 +88,7 @@ import Testing
             [Larder.binary],
             environment: Larder.environment.merging([
                 "UPSTREAM": "http://127.0.0.1:\(try Socket.freePort())", "STORE": folder.file("larder.db"),
+                "LISTEN": "127.0.0.1:0", "ADMIN": "127.0.0.1:0",
             ]) { $1 }
         )
         #expect(run.waitForEnd() == .exited(1))
