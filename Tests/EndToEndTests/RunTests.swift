@@ -107,7 +107,12 @@ import Testing
         let recording = RecordedFolder()
         try recording.record(origin) { _ = try $0.get("/x") }
         let post = #"curl -s -d 'a=1' "$LARDER_URL/y""#
-        let result = try Self.run(recording.path, ["--record", "new"], #"curl -s "$LARDER_URL/x"; \#(post)"#)
+        let result = try Self.run(
+            recording.path,
+            ["--record", "new", "--strict"],
+            #"curl -s "$LARDER_URL/x"; \#(post)"#
+        )
+        #expect(result.end == .exited(0) && !result.errors.contains("not recorded"), "\(result.errors)")
         #expect(result.output == "/x of the origin/y of the origin")
         #expect(origin.count("/x") == 1 && origin.count("/y") == 1)
         #expect(origin.requests.last?.body == Array("a=1".utf8))

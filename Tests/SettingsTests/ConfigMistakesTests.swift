@@ -76,7 +76,7 @@ struct ConfigMistakesTests {
         (one + "limits: { head: 1GiB }", "2:17: limits.head: 1GiB is more than 1MiB, the most allowed"),
         (
             one + "listen: 8787",
-            "2:9: listen: \"8787\" has no port; write HOST:PORT, for example \"127.0.0.1:8787\", or unix:PATH"
+            "2:9: listen: \"8787\" has no host; write \"127.0.0.1:8787\""
         ),
         (
             one + "listen: ':8787'",

@@ -22,6 +22,7 @@ package enum Address: Sendable, Hashable, CustomStringConvertible {
         if text.hasPrefix("/") { throw InvalidValue("\"\(text)\" looks like a socket's path; write \"unix:\(text)\"") }
         if text.contains("://") { throw InvalidValue("\"\(text)\" is a URL; write HOST:PORT or unix:PATH") }
         guard let colon = text.lastIndex(of: ":") else {
+            if UInt16(text) != nil { throw InvalidValue("\"\(text)\" has no host; write \"127.0.0.1:\(text)\"") }
             throw InvalidValue("\"\(text)\" has no port; write HOST:PORT, for example \"127.0.0.1:8787\", or unix:PATH")
         }
         var host = text[..<colon]

@@ -44,7 +44,7 @@ import Testing
         let falling = ConversionDeclaration.enumeration(cases, fallback: "other", reverseFallback: "open")
         let shown = try fixture(falling).one(#"{"v":"draft"}"#, "A")
         #expect(shown.body == #"{"value":"other"}"# && shown.kinds == [.conversionFailed])
-        #expect(shown.warnings[0].message.contains(#"the default "other" stands for it"#))
+        #expect(shown.warnings[0].message.contains(#"the default "other" is shown instead"#))
         #expect(try back(#""unheard""#, falling) == #""open""#)
         // Empty, for those who want it so.
         let pairs = [ConversionDeclaration.Pair(wire: json(#""open""#), mapped: json(#""opened""#))]

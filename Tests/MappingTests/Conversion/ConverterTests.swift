@@ -191,7 +191,7 @@ struct ConverterTests {
             return
         }
         #expect(json == Array(#""other""#.utf8))
-        #expect(faults.map(\.reason) == [#"one of "open" is expected; the default "other" stands for it"#])
+        #expect(faults.map(\.reason) == [#"one of "open" is expected; the default "other" is shown instead"#])
         #expect(converter.reverse(Array(#""unheard of""#.utf8)).json == Array(#""open""#.utf8))
         #expect(converter.forward(Array("null".utf8)) == .value(Array("null".utf8)))
     }

@@ -39,7 +39,7 @@ struct Export: ParsableCommand {
                 attributes: [.posixPermissions: 0o600]
             )
         else {
-            Terminal.complain("larder: \(file) cannot be written")
+            Terminal.complain("larder: \(file) cannot be written: \(systemMessage(errno))")
             throw ExitCode.failed
         }
         let count = recording.exchanges.count

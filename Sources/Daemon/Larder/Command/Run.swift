@@ -84,7 +84,9 @@ struct Run: ParsableCommand {
                 },
                 ended: { daemon in
                     summary = daemon.summary
-                    report = daemon.report.map { ReplayReport(missing: $0.missing, unused: $0.unused) }
+                    // What was missing has been recorded, if that was asked for.
+                    let isAdded = plan.role.target != nil
+                    report = daemon.report.map { ReplayReport(missing: isAdded ? [] : $0.missing, unused: $0.unused) }
                 }
             )
         }

@@ -194,7 +194,7 @@ private struct AccessLogWriter: ~Copyable {
             "the access log cannot be written; requests are served as before, their lines are dropped",
             metadata: [
                 "file": "\(path ?? "standard error")", "operation": "\(operation)",
-                "reason": "\(systemMessage(code))",
+                "reason": "\(systemMessage(code))\(code == ENOENT ? "; create its folder" : "")",
             ]
         )
     }
