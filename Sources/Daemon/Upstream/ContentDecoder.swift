@@ -1,16 +1,16 @@
 import CCompression
 
-/// Takes a content coding off a body while it arrives (RFC 9110 §8.4.1).
+/// Removes a content coding from a body as it arrives (RFC 9110 §8.4.1).
 ///
-/// libcurl could, but takes a coded body that breaks off for a whole one, and a gzip file of several members (RFC 1952 §2.2) for a
-/// broken one. For one thread.
+/// libcurl can decode too, but accepts a truncated body as complete, and rejects a gzip file of several members
+/// (RFC 1952 §2.2). For one thread.
 final class ContentDecoder {
-    /// The body is not in its coding.
+    /// The body does not conform to its coding.
     struct Malformed: Error {
         let reason: String
     }
 
-    /// The codings that are taken off, as a value for `Accept-Encoding`.
+    /// The supported codings, as a value for `Accept-Encoding`.
     static let codings = "gzip, deflate, br, zstd"
 
     private let algorithm: any Algorithm
@@ -19,7 +19,7 @@ final class ContentDecoder {
     enum Coding {
         case gzip, deflate, brotli, zstandard
 
-        /// The one coding that a `Content-Encoding` names besides `identity`; nil where it names none, several or an unknown one.
+        /// The one coding that a `Content-Encoding` names besides `identity`; nil if it names none, several or an unknown one.
         init?(named field: String) {
             let names = field.lowercased().split { $0 == "," || $0 == " " || $0 == "\t" }.filter { $0 != "identity" }
             switch names {
@@ -42,9 +42,9 @@ final class ContentDecoder {
             }
     }
 
-    /// Decodes into the room, from the front of the input, which is shortened by what was used.
+    /// Decodes into `room`, and removes the consumed bytes from the front of the input.
     ///
-    /// - Returns: the bytes written; 0 when more input is needed.
+    /// - Returns: The number of bytes written; 0 if more input is needed.
     func decode(_ input: inout UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer) throws(Malformed)
         -> Int
     {
@@ -52,11 +52,11 @@ final class ContentDecoder {
         return try algorithm.decode(&input, into: room)
     }
 
-    /// Whether what came so far is a whole coded body, checksums included; no byte at all is one, too.
+    /// Whether the input so far is a complete coded body, checksums included; an empty one is complete, too.
     var isAtEnd: Bool { !hasInput || algorithm.isAtEnd }
 }
 
-/// What a library does of it.
+/// A library's decoder for one coding.
 private protocol Algorithm: AnyObject {
     func decode(
         _ input: inout UnsafeRawBufferPointer,
@@ -65,7 +65,7 @@ private protocol Algorithm: AnyObject {
     var isAtEnd: Bool { get }
 }
 
-/// gzip, and deflate with or without zlib's frame, which servers disagree about.
+/// Decodes gzip, and deflate with or without zlib's frame, because servers differ.
 private final class Inflater: Algorithm {
     enum Format { case gzip, deflate }
 
@@ -100,7 +100,7 @@ private final class Inflater: Algorithm {
             }
             if !isReady {
                 guard let first = input.first else { return 0 }
-                // A zlib frame begins with 8 in the lower half of its first byte (RFC 1950 §2.2), deflate itself never does.
+                // A zlib frame begins with 8 in the lower half of its first byte (RFC 1950 §2.2), raw deflate never does.
                 let windowBits = format == .gzip ? 31 : first & 0x0F == 8 ? 15 : -15
                 guard larder_inflate_init(stream, Int32(windowBits)) == Z_OK else {
                     preconditionFailure("out of memory for zlib")
@@ -124,7 +124,7 @@ private final class Inflater: Algorithm {
                     reason: stream.pointee.msg.map { String(cString: $0) } ?? "not compressed"
                 )
             }
-            // A member may be empty, and another one follow.
+            // A member may be empty, and another one may follow.
             if written > 0 || input.isEmpty || status == Z_BUF_ERROR { return written }
         }
     }
@@ -172,7 +172,7 @@ private final class ZstandardDecoder: Algorithm {
     init() {
         guard let context = ZSTD_createDCtx() else { preconditionFailure("out of memory for zstd") }
         self.context = context
-        // 8 MiB, which is what a client has to take of this coding (RFC 9659 §3).
+        // 8 MiB, the window that a client must support (RFC 9659 §3).
         ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, 23)
     }
 
@@ -190,8 +190,8 @@ private final class ZstandardDecoder: Algorithm {
             guard ZSTD_isError(rest) == 0 else {
                 throw ContentDecoder.Malformed(reason: String(cString: ZSTD_getErrorName(rest)))
             }
-            // Nothing may be left to flush for the end of a frame; another one may follow (RFC 8878 §3.1). Without
-            // input the library names the frame that it expects next.
+            // A frame has ended when nothing is left to flush; another one may follow (RFC 8878 §3.1). Without input the library
+            // returns the size it expects of the next frame.
             if source.pos > before || target.pos > 0 { isAtEnd = rest == 0 }
         } while target.pos == 0 && source.pos < source.size
         input = UnsafeRawBufferPointer(rebasing: input.suffix(source.size - source.pos))
@@ -199,11 +199,11 @@ private final class ZstandardDecoder: Algorithm {
     }
 }
 
-/// Bodies that are whole already, such as those in files of other tools.
+/// Decodes bodies that are already complete, such as those in files of other tools.
 package enum DecodedBody {
-    /// The body without its content coding; nil where it is not in that, or nobody knows it.
+    /// The body without its content coding; nil if the coding is unknown or the body does not conform to it.
     ///
-    /// - Parameter limit: the most bytes that it may have decoded.
+    /// - Parameter limit: The maximum size of the decoded body in bytes.
     package static func decode(_ body: [UInt8], coding: String, limit: Int) -> [UInt8]? {
         guard let coding = ContentDecoder.Coding(named: coding) else { return nil }
         let decoder = ContentDecoder(coding)

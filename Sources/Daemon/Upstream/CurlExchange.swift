@@ -2,9 +2,9 @@ import CCurl
 import Glibc
 package import HTTPSemantics
 
-/// One HTTP exchange over libcurl that blocks its thread until it ends: for commands, which have no event loop.
+/// One HTTP exchange over libcurl that blocks its thread: for commands, which have no event loop.
 ///
-/// It uses no proxy, and waits for the response as long as the server works on it.
+/// It uses no proxy, and waits for the response without a time limit.
 package struct CurlExchange {
     package var method: String
     /// An absolute `http` URL.
@@ -12,11 +12,11 @@ package struct CurlExchange {
     package var fields: Fields
     /// Nil for a request without a body.
     package var body: [UInt8]?
-    /// A file that is the body, in the place of `body`.
+    /// A file to send as the body, instead of `body`.
     package var upload: Upload?
     /// The path of a Unix socket to connect to instead of the URL's host.
     package var unixSocket: String?
-    /// Seconds without a byte after which the connection counts as dead; nil: never.
+    /// The number of seconds without a byte after which the connection counts as dead; nil for no limit.
     package var silence: Int?
 
     package init(method: String, url: String, fields: Fields, body: [UInt8]? = nil, unixSocket: String? = nil) {
@@ -34,28 +34,28 @@ package struct CurlExchange {
         let sent: (Int) -> Void
 
         /// - Parameters:
-        ///   - descriptor: open for reading, until the exchange is over.
-        ///   - sent: called with the number of bytes sent so far.
+        ///   - descriptor: A descriptor open for reading until the exchange is over.
+        ///   - sent: A callback that gets the number of bytes sent so far.
         package init(descriptor: Int32, length: Int, sent: @escaping (Int) -> Void) {
             (self.descriptor, self.length, self.sent) = (descriptor, length, sent)
         }
     }
 
-    /// Why there was no whole response.
+    /// The reason why there is no complete response.
     package enum Failure: Error {
-        /// Nobody accepted a connection; the system's error number, 0 where there is none.
+        /// No server accepted a connection; contains the system's error number, 0 if there is none.
         case notConnected(Int32)
         case unknownHost(String)
-        /// What came is not HTTP.
+        /// The response is not HTTP.
         case notHTTP
         case silent
-        /// The connection ended or broke, in libcurl's words.
+        /// The connection ended or broke; contains libcurl's message.
         case broken(String)
     }
 
     /// Sends the request.
     ///
-    /// - Parameter received: gets each piece of the body, with the response's head.
+    /// - Parameter received: A callback that gets each piece of the body, with the response's head.
     package func perform(_ received: (UpstreamHead, UnsafeRawBufferPointer) -> Void) throws(Failure) -> UpstreamHead {
         let result = withoutActuallyEscaping(received) { received in
             Run(body: body ?? [], upload: upload, received: received).perform(self)
@@ -85,7 +85,7 @@ package struct CurlExchange {
     }
 }
 
-/// What libcurl calls while it performs an exchange.
+/// Handles libcurl's callbacks during an exchange.
 private final class Run: CurlTransfer.Owner {
     private let body: [UInt8]
     private let upload: CurlExchange.Upload?
@@ -144,7 +144,7 @@ private final class Run: CurlTransfer.Owner {
     func curlWantsBody(_ room: UnsafeMutableRawBufferPointer) -> CurlTransfer.Read {
         if let upload {
             let count = pread(upload.descriptor, room.baseAddress, min(room.count, upload.length - sent), off_t(sent))
-            // A file that has become shorter is no body of the length that was announced.
+            // A file that has become shorter no longer has the announced length.
             guard count > 0 else { return sent == upload.length ? .end : .abort }
             sent += count
             upload.sent(sent)

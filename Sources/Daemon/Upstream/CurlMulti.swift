@@ -3,12 +3,12 @@ import EventLoops
 
 /// libcurl's multi handle on an event loop: many transfers, one pool of connections.
 ///
-/// The loop's thread only. Sockets belong to this handle, not to the transfer that opened them: they outlive it in the
-/// pool. Inside a call to libcurl its callbacks may run, and they must not call libcurl again; `isInside` tells.
+/// Used on the loop's thread only. Sockets belong to this handle, not to the transfer that opened them: they outlive it in
+/// the pool. libcurl runs callbacks inside its calls, and they must not call libcurl again; see `isInside`.
 final class CurlMulti {
-    /// Called for each finished transfer on a clean stack, the transfer being out of the handle already.
+    /// Called for each finished transfer, when libcurl is off the stack and the transfer out of the handle.
     var completed: ((CurlTransfer, CurlResult) -> Void)?
-    /// Called on a clean stack after libcurl has worked, once its finished transfers have been reported.
+    /// Called when libcurl has worked and is off the stack, after `completed` for the finished transfers.
     var worked: (() -> Void)?
 
     /// Whether libcurl is on the stack.
@@ -20,8 +20,8 @@ final class CurlMulti {
     private var timer: EventTimer!
 
     /// - Parameters:
-    ///   - maxConnectionsPerHost: further transfers wait; 0 for no limit.
-    ///   - maxIdleConnections: how many connections are kept for reuse.
+    ///   - maxConnectionsPerHost: The limit beyond which transfers wait; 0 for no limit.
+    ///   - maxIdleConnections: The number of connections kept for reuse.
     init(loop: EventLoop, maxConnectionsPerHost: Int, maxIdleConnections: Int) {
         precondition(CurlLibrary.isReady, "libcurl could not be initialised")
         guard let handle = curl_multi_init() else { preconditionFailure("out of memory for libcurl") }
@@ -48,8 +48,7 @@ final class CurlMulti {
 
     deinit {
         loop.proveOwnership()
-        // Closing the pool would call back into an object that is going away; and a watch must be gone before its
-        // descriptor is.
+        // Closing the pool would call back into an object in deinit. A watch must be removed before its descriptor is closed.
         larder_multi_set_socket_callback(handle, CURLMOPT_SOCKETFUNCTION, nil)
         larder_multi_set_timer_callback(handle, CURLMOPT_TIMERFUNCTION, nil)
         watches.removeAll()
@@ -58,23 +57,23 @@ final class CurlMulti {
 
     // MARK: Calls into libcurl
 
-    /// Puts a transfer to work; its first step is taken by the loop, not here.
+    /// Adds a transfer; the loop takes its first step later.
     ///
-    /// Not to be called from inside. The caller keeps the transfer alive until it has completed or been removed.
+    /// Must not be called while `isInside`. The caller keeps the transfer alive until it has completed or been removed.
     func add(_ transfer: CurlTransfer) -> Bool {
         entering { curl_multi_add_handle(handle, transfer.handle) == CURLM_OK }
     }
 
-    /// Takes a transfer out, cutting its connection if it had not finished.
+    /// Removes a transfer, cutting its connection if it has not finished.
     ///
-    /// Not to be called from inside.
+    /// Must not be called while `isInside`.
     func remove(_ transfer: CurlTransfer) {
         entering { _ = curl_multi_remove_handle(handle, transfer.handle) }
     }
 
-    /// Sets which directions of a transfer rest; those let go may call back at once.
+    /// Sets which directions of a transfer are paused; a direction that resumes may call back at once.
     ///
-    /// Not to be called from inside.
+    /// Must not be called while `isInside`.
     func pause(_ transfer: CurlTransfer, receiving: Bool, sending: Bool) {
         let mask = (receiving ? CURLPAUSE_RECV : 0) | (sending ? CURLPAUSE_SEND : 0)
         entering { _ = curl_easy_pause(transfer.handle, mask) }
@@ -100,7 +99,7 @@ final class CurlMulti {
         var finished: [(CurlTransfer, CurlResult)] = []
         var left: Int32 = 0
         while let message = curl_multi_info_read(handle, &left) {
-            // Taken out before the handle is removed, which invalidates the message.
+            // Read before the handle is removed, which invalidates the message.
             guard message.pointee.msg == CURLMSG_DONE, let transfer = CurlTransfer.of(message.pointee.easy_handle)
             else {
                 continue
@@ -121,7 +120,7 @@ final class CurlMulti {
         var events: ReadyEvents = []
         if what & CURL_POLL_IN != 0 { events.insert(.read) }
         if what & CURL_POLL_OUT != 0 { events.insert(.write) }
-        // The old watch goes first: two events of one descriptor would add up.
+        // The old watch is removed first: two events of one descriptor would add up.
         watches[socket] = nil
         watches[socket] = loop.watch(descriptor: socket, events: events) { [unowned self] ready in
             let mask = (ready.contains(.read) ? CURL_CSELECT_IN : 0) | (ready.contains(.write) ? CURL_CSELECT_OUT : 0)
@@ -130,7 +129,7 @@ final class CurlMulti {
     }
 
     private func timerChanged(_ milliseconds: Int) {
-        // libcurl must not be called from here, not even for 0: a zero timer does it (CURLMOPT_TIMERFUNCTION).
+        // libcurl must not be called from here, not even for 0, so a zero timer is used (CURLMOPT_TIMERFUNCTION).
         if milliseconds < 0 {
             timer.cancel()
         } else {

@@ -1,39 +1,39 @@
 import CCurl
 import HTTPSemantics
 
-/// One easy handle of libcurl with everything that it points at: field lists, the error buffer, its owner.
+/// One easy handle of libcurl with all that it points to: field lists, the error buffer, its owner.
 ///
-/// The loop's thread only. All callbacks come while libcurl is on the stack: they answer, and leave every call into
-/// libcurl for later.
+/// Used on the loop's thread only. All callbacks run while libcurl is on the stack, so they return a result and must not
+/// call libcurl.
 final class CurlTransfer {
-    /// What becomes of a piece of body that libcurl offers.
+    /// The result of offering a piece of the response body.
     enum Write {
         case taken
-        /// Not taken; libcurl offers it again once receiving is let go.
+        /// The piece was not accepted; libcurl offers it again once receiving resumes.
         case pause
         case abort
     }
 
-    /// What there is of the request's body.
+    /// The result of asking for more of the request body.
     enum Read {
         case bytes(Int)
         case end
-        /// Nothing yet; libcurl asks again once sending is let go.
+        /// Nothing is available yet; libcurl asks again once sending resumes.
         case pause
         case abort
     }
 
-    /// Who hears of the transfer's events.
+    /// Handles the transfer's events.
     protocol Owner: AnyObject {
-        /// The request goes out now on a connection; false forbids it. Called again when libcurl wants to repeat it.
+        /// The request is about to be sent on a connection; false forbids it. Called again if libcurl wants to repeat it.
         func curlWillSend() -> Bool
-        /// A line of the response's head with its line end, the empty last one included; false aborts.
+        /// A line of the response's head with its line end, including the final empty one; false aborts.
         func curlReceived(headLine: UnsafeRawBufferPointer) -> Bool
-        /// A piece of the response's body, still in its content coding.
+        /// A piece of the response body, still in its content coding.
         func curlReceived(body: UnsafeRawBufferPointer) -> Write
-        /// Room for the next bytes of the request's body.
+        /// Fills `room` with the next bytes of the request body.
         func curlWantsBody(_ room: UnsafeMutableRawBufferPointer) -> Read
-        /// The request's body is wanted again from its first byte; false if some of it is gone.
+        /// Rewinds the request body to its first byte; false if some of it is gone.
         func curlRewinds() -> Bool
     }
 
@@ -78,7 +78,7 @@ final class CurlTransfer {
         larder_easy_set_string(handle, option, value)
     }
 
-    /// Adds a line to the request's fields; `line` has no NUL and no line end in it.
+    /// Adds a field line to the request; it must not contain NUL or a line end.
     func add(fieldLine line: [UInt8]) {
         (line + [0]).withUnsafeBufferPointer { bytes in
             bytes.withMemoryRebound(to: CChar.self) { text in
@@ -90,7 +90,7 @@ final class CurlTransfer {
         }
     }
 
-    /// Hands the lines added so far to libcurl.
+    /// Passes the lines added so far to libcurl.
     func setFields() {
         larder_easy_set_list(handle, CURLOPT_HTTPHEADER, fieldList)
     }
@@ -150,7 +150,7 @@ final class CurlTransfer {
     }
 
     private func seeks(to offset: Int, _ origin: Int32) -> Int32 {
-        // libcurl only ever asks for the beginning (CURLOPT_SEEKFUNCTION).
+        // libcurl only ever rewinds to the beginning (CURLOPT_SEEKFUNCTION).
         guard offset == 0, origin == 0 else { return CURL_SEEKFUNC_FAIL }
         return owner.curlRewinds() ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
     }
@@ -163,7 +163,7 @@ final class CurlTransfer {
         Unmanaged<CurlTransfer>.fromOpaque(context!).takeUnretainedValue()
     }
 
-    /// The transfer that an easy handle belongs to; nil for those that libcurl makes for itself.
+    /// The transfer that an easy handle belongs to; nil for handles that libcurl makes for itself.
     static func of(_ easy: UnsafeMutableRawPointer?) -> CurlTransfer? {
         var context: UnsafeMutableRawPointer?
         guard let easy, larder_easy_get_pointer(easy, CURLINFO_PRIVATE, &context) == CURLE_OK, context != nil else {
@@ -174,22 +174,22 @@ final class CurlTransfer {
 
     // MARK: Facts
 
-    /// Bytes of the response's body as they came over the wire, framing excluded.
+    /// The number of body bytes received over the wire, without framing.
     var receivedBytes: Int { offset(CURLINFO_SIZE_DOWNLOAD_T) }
 
-    /// The response's `Content-Length`; nil when it had none.
+    /// The response's `Content-Length`; nil if absent.
     var announcedBytes: Int? {
         let length = offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
         return length < 0 ? nil : length
     }
 
-    /// How many connections had to be made for this transfer.
+    /// The number of connections made for this transfer.
     var madeConnections: Int { long(CURLINFO_NUM_CONNECTS) }
 
-    /// The error number of the system call that failed last; 0 where none did.
+    /// The error number of the system call that failed last; 0 if none did.
     var systemError: Int32 { Int32(truncatingIfNeeded: long(CURLINFO_OS_ERRNO)) }
 
-    /// Whether it has come as far as a connection.
+    /// Whether a connection was established.
     var isConnected: Bool { offset(CURLINFO_CONNECT_TIME_T) > 0 }
 
     private func long(_ info: CURLINFO) -> Int {
@@ -204,27 +204,27 @@ final class CurlTransfer {
         return value
     }
 
-    /// How the transfer ended, in libcurl's words.
+    /// The result of the transfer, with libcurl's message.
     func result(_ code: CURLcode) -> CurlResult {
         let text = String(cString: errorText)
         return CurlResult(code: code, text: text.isEmpty ? String(cString: curl_easy_strerror(code)) : text)
     }
 }
 
-/// How libcurl says that a transfer ended.
+/// libcurl's result of a transfer.
 struct CurlResult {
     let code: CURLcode
-    /// libcurl's own words for this very failure.
+    /// libcurl's message for this failure.
     let text: String
 
     var isSuccess: Bool { code == CURLE_OK }
 
-    /// The connection failed while something was sent or received.
+    /// Whether the connection failed while sending or receiving.
     var isLostConnection: Bool {
         [CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_HTTP2, CURLE_HTTP2_STREAM].contains(code)
     }
 
-    /// The failure before any request was sent.
+    /// The error for a failure before any request was sent.
     func errorBeforeSending() -> UpstreamError {
         switch code {
         case CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL: .invalidRequest(text)
@@ -239,13 +239,13 @@ struct CurlResult {
         }
     }
 
-    /// The failure while the response's head was awaited.
+    /// The error for a failure while waiting for the response's head.
     func errorBeforeHead() -> UpstreamError {
         switch code {
         // A single line over libcurl's 100 KiB ends as "out of memory".
         case CURLE_OUT_OF_MEMORY: .headTooLarge
         case _ where text.hasPrefix("Too large response headers"): .headTooLarge
-        // What is no HTTP at all looks like HTTP/0.9, which is not allowed.
+        // A response that is no HTTP looks like HTTP/0.9, which is not allowed.
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY: .badAnswer(text)
         case CURLE_SEND_FAIL_REWIND, CURLE_ABORTED_BY_CALLBACK: .reset(afterBytes: 0)
         case CURLE_UPLOAD_FAILED, CURLE_READ_ERROR: .requestBodyFailed(text)
@@ -255,11 +255,11 @@ struct CurlResult {
         }
     }
 
-    /// The failure while the response's body was received.
+    /// The error for a failure while receiving the response's body.
     func errorInBody(announced: Int?, received: Int) -> UpstreamError {
         switch code {
         case CURLE_PARTIAL_FILE: .truncated(expected: announced, got: received)
-        // What does not fit libcurl's buffers is reported as lack of memory.
+        // Data that exceeds libcurl's buffers is reported as lack of memory.
         case CURLE_WRITE_ERROR, CURLE_OUT_OF_MEMORY, CURLE_WEIRD_SERVER_REPLY: .badAnswer(text)
         case CURLE_RECV_ERROR where text.contains("chunk"): .badAnswer(text)
         case CURLE_UPLOAD_FAILED, CURLE_READ_ERROR: .requestBodyFailed(text)
@@ -278,21 +278,21 @@ struct CurlResult {
     }
 }
 
-/// libcurl as a whole: its one-time initialisation and what this build of it can do.
+/// The linked libcurl: its one-time initialisation and its version.
 package enum CurlLibrary {
-    /// Initialises libcurl once for the process; whoever makes a handle touches this first.
+    /// Initialises libcurl once for the process; must be read before a handle is made.
     static let isReady: Bool = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
-    /// The version that is linked, with those of the libraries that it uses.
+    /// The version of libcurl, with those of the libraries that it uses.
     package static var version: String { String(cString: curl_version()) }
 }
 
 extension CurlTransfer {
-    /// Sets up libcurl for a request; throws what cannot be put on the wire.
+    /// Sets up libcurl for a request; throws if the request cannot be sent.
     ///
     /// - Parameters:
-    ///   - bodyLength: nil without a body, else its length, `.some(nil)` for one that comes in chunks.
-    ///   - waitsForMultiplexing: whether a connection being made is waited for, to share it, instead of making another.
+    ///   - bodyLength: The body's length; nil without a body, `.some(nil)` for a chunked one.
+    ///   - waitsForMultiplexing: Whether to wait for a connection in the making, to share it, instead of making another.
     func prepare(
         _ request: UpstreamRequest,
         options: UpstreamOptions,
@@ -315,7 +315,7 @@ extension CurlTransfer {
         set(CURLOPT_PATH_AS_IS, true)
         set(CURLOPT_PROTOCOLS_STR, "http,https")
         set(CURLOPT_FOLLOWLOCATION, false)
-        // HTTP/0.9 is what any garbage looks like.
+        // Any garbage looks like HTTP/0.9.
         set(CURLOPT_HTTP09_ALLOWED, false)
     }
 
@@ -323,7 +323,7 @@ extension CurlTransfer {
         if method == "HEAD" {
             set(CURLOPT_NOBODY, true)
         } else if let length = bodyLength {
-            // Chooses the read callback as the body's source; the method's name is replaced.
+            // Selects the read callback as the body's source; the method's name is replaced below.
             set(CURLOPT_UPLOAD, true)
             set(CURLOPT_INFILESIZE_LARGE, offset: length ?? -1)
             set(CURLOPT_CUSTOMREQUEST, method)
@@ -336,7 +336,7 @@ extension CurlTransfer {
     private func setFields(_ request: UpstreamRequest, bodyLength: Int??) throws(UpstreamError) {
         var fields = request.fields.withoutHopByHop()
         fields.remove("content-length")
-        // Larder has read the client's expectation; libcurl would wait a second for an upstream that has none.
+        // Larder has handled the client's expectation; libcurl would wait a second for an upstream that ignores it.
         fields.remove("expect")
         if request.decodes {
             fields.remove("accept-encoding")
@@ -347,7 +347,7 @@ extension CurlTransfer {
             fields.append("Content-Length", "0")
         }
         for field in fields.lines { try add(field) }
-        // A name without a value keeps libcurl from adding its own.
+        // A name without a value prevents libcurl from adding the field.
         for name in ["Accept", "Expect", "Proxy-Connection"] where !fields.contains(named: name.lowercased()) {
             add(fieldLine: Array("\(name):".utf8))
         }
@@ -361,7 +361,7 @@ extension CurlTransfer {
                 "the value of \(String(decoding: field.name, as: UTF8.self)) has a line end or NUL in it"
             )
         }
-        // libcurl's way to say "present but empty" is a semicolon (CURLOPT_HTTPHEADER).
+        // libcurl marks a field that is present but empty with a semicolon (CURLOPT_HTTPHEADER).
         let rest: [UInt8] = field.value.isEmpty ? [UInt8(ascii: ";")] : Array(": ".utf8) + field.value
         add(fieldLine: field.name + rest)
     }
@@ -377,7 +377,7 @@ extension CurlTransfer {
         set(CURLOPT_HTTP_VERSION, options.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
         if !request.isSafe || bodyLength != nil {
-            // libcurl also looks whether the connection has been closed meanwhile (UpstreamOptions.unsafeReuseAge).
+            // libcurl also checks whether the connection has been closed meanwhile (UpstreamOptions.unsafeReuseAge).
             set(CURLOPT_MAXAGE_CONN, Int(options.unsafeReuseAge.seconds))
         }
         if let caFile = options.caFile {

@@ -1,34 +1,34 @@
 import EventLoops
 package import HTTPSemantics
 
-/// One request on its way to an upstream, and its response on the way back.
+/// One request to an upstream, with its response.
 ///
-/// The upstream loop only. The client keeps it alive until its end; whoever started it may forget it.
+/// Used on the upstream loop only. The client keeps it alive until its end, so the caller need not.
 package final class Transfer {
     let client: UpstreamClient
     let request: UpstreamRequest
     private let timeouts: UpstreamTimeouts
     var delegate: (any TransferDelegate)?
-    /// The handle while there is one.
+    /// The handle, while there is one.
     private(set) var curl: CurlTransfer?
     var state: TransferState
     var head: ResponseHeadReader
     var body: RequestBodySender?
     private var watchdog: EventTimer?
-    /// The wire bytes when the watchdog last looked: a body that decodes to nothing for long is progress too.
+    /// The wire bytes at the watchdog's last look: input that decodes to nothing for a while is progress, too.
     private var watchedBytes = 0
     private var stallTimeout: Duration?
-    /// Takes the response's content coding off; nil where it has none.
+    /// The decoder for the response's content coding; nil if there is none.
     var decoder: ContentDecoder?
-    /// The head of a response that says it is coded, until its first decoded byte shows that it is.
+    /// The head of a coded response, withheld until the first decoded byte confirms the coding.
     var withheldHead: UpstreamHead?
-    /// What has come of its body meanwhile.
+    /// The bytes of the body received while its head is withheld.
     var withheldBytes: [UInt8] = []
-    /// How much of the piece that libcurl will offer again has been decoded.
+    /// The number of bytes already decoded of the piece that libcurl will offer again.
     var decodedBytes = 0
-    /// What the delegate did not take yet of what has been decoded.
+    /// Decoded bytes that the delegate has not accepted yet.
     var untaken: [UInt8] = []
-    /// Whether what comes as a body is none: of a response that has no content.
+    /// Whether body bytes are dropped, because the response has no content.
     var dropsBody = false
 
     init(client: UpstreamClient, request: UpstreamRequest, delegate: any TransferDelegate) {
@@ -43,22 +43,22 @@ package final class Transfer {
 
     // MARK: For the user
 
-    /// Lets the body come again after `Flow.pause`, with the piece that was not taken first.
+    /// Resumes the body after `Flow.pause`, starting with the piece that was not accepted.
     ///
-    /// The delegate is called later, not from in here.
+    /// The delegate is called later, not during this call.
     package func resume() {
         client.later(.resume(self))
     }
 
-    /// Gives the transfer up; the delegate hears `completed(.failure(.cancelled))` later, and nothing else.
+    /// Cancels the transfer; the delegate later gets `completed(.failure(.cancelled))` and no other call.
     package func cancel() {
         guard state.cancelled() else { return }
         client.later(.cancel(self))
     }
 
-    /// Replaces the time allowed between two pieces of the body; nil for no limit.
+    /// Sets the time allowed between two pieces of the body; nil for no limit.
     ///
-    /// For the delegate that sees an event stream's head.
+    /// A delegate calls it when it receives the head of an event stream.
     package func setStallTimeout(_ timeout: Duration?) {
         stallTimeout = timeout
         if state.phase == .receiving { watch() }
@@ -66,7 +66,7 @@ package final class Transfer {
 
     // MARK: For the client
 
-    /// Makes the handle that the client puts to work; throws what cannot be sent.
+    /// Makes the handle for the client to add; throws if the request cannot be sent.
     func prepare(waitsForMultiplexing: Bool) throws(UpstreamError) -> CurlTransfer {
         let curl = CurlTransfer(owner: self)
         let sendsBody = request.body != nil && request.body?.declaredLength != 0 && request.method != "HEAD"
@@ -87,7 +87,7 @@ package final class Transfer {
         !origins.isEmpty && origins.contains(request.origin)
     }
 
-    /// Lets libcurl go on with what rests and no longer should; on a clean stack.
+    /// Resumes paused directions; must be called with libcurl off the stack.
     func letGo(receiving: Bool, sending: Bool) {
         let now = client.loop.now
         let resumesReceiving = receiving && state.receivingResumed(now: now)
@@ -97,7 +97,7 @@ package final class Transfer {
         watch()
     }
 
-    /// libcurl is done with the transfer.
+    /// Runs when libcurl has finished the transfer.
     func ended(_ result: CurlResult) {
         guard let curl else { return }
         passOnHead()
@@ -118,7 +118,7 @@ package final class Transfer {
         }
     }
 
-    /// Informs the delegate of the end and lets everything go; on a clean stack.
+    /// Reports the end to the delegate and releases everything; must be called with libcurl off the stack.
     func end(_ result: Result<TransferSummary, UpstreamError>) {
         guard state.ended() else { return }
         watchdog = nil
@@ -133,18 +133,18 @@ package final class Transfer {
         if let reason = state.ownReason { return reason }
         switch state.phase {
         case .waiting: return result.errorBeforeSending()
-        // libcurl takes a head that breaks off for a response without a body.
+        // libcurl treats a truncated head as a response without a body.
         case .sent: return result.isSuccess ? .reset(afterBytes: 0) : result.errorBeforeHead()
         case .receiving, .ended:
             let received = curl.receivedBytes
             if result.isSuccess { return nil }
-            // The response was whole before the connection broke under the rest of the request's body.
+            // The response was complete before the connection broke during the rest of the request body.
             if result.isLostConnection, curl.announcedBytes == received { return nil }
             return result.errorInBody(announced: curl.announcedBytes, received: received)
         }
     }
 
-    /// Its pace in bytes a second; see `TransferState.pace`.
+    /// The speed in bytes per second; see `TransferState.pace`.
     func pace(now: UInt64) -> Int? {
         guard let curl, !state.isCancelled, state.ownReason == nil else { return nil }
         let sent = body.flatMap { $0.hasEnded ? nil : $0.taken }
@@ -153,9 +153,9 @@ package final class Transfer {
 
     // MARK: Time
 
-    /// Arms the watchdog for the deadline that now runs.
+    /// Arms the watchdog for the current deadline.
     ///
-    /// It is not moved with every piece that comes: when it fires too early it is armed for the rest.
+    /// It is not moved with every piece received: if it fires too early, it is armed again for the remaining time.
     func watch() {
         guard let deadline = currentDeadline() else {
             watchdog?.cancel()
@@ -165,7 +165,7 @@ package final class Transfer {
         let rest = deadline.at > now ? Int64(deadline.at - now) : 0
         let timer = watchdog ?? EventTimer(loop: client.loop) { [unowned self] in watchdogFired() }
         watchdog = timer
-        // A little later than needed: the loop's clock is coarse.
+        // A little later than needed, because the loop's clock is coarse.
         timer.schedule(after: .nanoseconds(rest) + .milliseconds(5))
     }
 
@@ -186,7 +186,7 @@ package final class Transfer {
     }
 }
 
-/// Events of libcurl, which is on the stack.
+/// Handles libcurl's callbacks, while libcurl is on the stack.
 extension Transfer: CurlTransfer.Owner {
     func curlWillSend() -> Bool {
         guard
@@ -239,7 +239,7 @@ extension Transfer: CurlTransfer.Owner {
         return decode(bytes, decoder)
     }
 
-    /// Decodes a piece and passes it on; where the delegate pauses, it goes on with the same piece later.
+    /// Decodes a piece and passes it on; if the delegate pauses, decoding continues with the same piece later.
     private func decode(_ bytes: UnsafeRawBufferPointer, _ decoder: ContentDecoder) -> CurlTransfer.Write {
         var input = UnsafeRawBufferPointer(rebasing: bytes[decodedBytes...])
         while true {
@@ -256,7 +256,7 @@ extension Transfer: CurlTransfer.Owner {
             guard count > 0 else {
                 decodedBytes = 0
                 guard withheldHead != nil else { return .taken }
-                // In case it turns out not to be in its coding.
+                // Kept in case the body does not conform to its coding.
                 guard withheldBytes.count + bytes.count <= Self.withheldLimit else {
                     return broken(bytes, because: "nothing comes of it")
                 }
@@ -271,7 +271,7 @@ extension Transfer: CurlTransfer.Owner {
         }
     }
 
-    /// The body is not in its coding: it goes on as it came if nothing of it has been passed on, and fails if some has.
+    /// Handles a body that does not conform to its coding: passes it on as received, or fails if some was already passed on.
     private func broken(_ bytes: UnsafeRawBufferPointer, because reason: String) -> CurlTransfer.Write {
         guard withheldHead != nil, let garbled = head.garbled else {
             state.stop(because: .decoding(reason))
@@ -287,10 +287,10 @@ extension Transfer: CurlTransfer.Owner {
         return rest == .taken && !bytes.isEmpty ? passOn(bytes) : rest
     }
 
-    /// What may be withheld of a body of which nothing could be decoded yet.
+    /// The limit for bytes withheld before anything could be decoded.
     private static let withheldLimit = 256 << 10
 
-    /// Offers the delegate once more what it did not take.
+    /// Offers the delegate the bytes again that it did not accept.
     private func passOnUntaken() -> CurlTransfer.Write {
         guard !untaken.isEmpty else { return .taken }
         let write = untaken.withUnsafeBytes { passOn($0) }
@@ -299,7 +299,7 @@ extension Transfer: CurlTransfer.Owner {
     }
 
     private func passOn(_ bytes: UnsafeRawBufferPointer) -> CurlTransfer.Write {
-        // The head before it may have been the reason to give up.
+        // The delegate may have cancelled when it got the head.
         guard let delegate, !state.isCancelled else { return .abort }
         let flow = delegate.received(body: bytes)
         if state.isCancelled { return .abort }
@@ -344,25 +344,26 @@ extension Transfer: CurlTransfer.Owner {
         body.map { $0.taken == 0 } ?? true
     }
 
-    /// There is more of the request's body than when libcurl last asked.
+    /// Resumes sending, because more of the request body has arrived.
     private func bodyAvailable() {
         letGo(receiving: false, sending: true)
     }
 }
 
-/// Whether the next piece of a body may follow.
+/// Whether the delegate accepts a piece of the body.
 package enum Flow: Sendable, Equatable {
     case proceed
-    /// The piece just offered was not taken; it is offered again after `Transfer.resume()`.
+    /// The piece was not accepted; it is offered again after `Transfer.resume()`.
     case pause
 }
 
 /// Receives an upstream's response, always on the upstream loop.
 ///
-/// The order is: any number of interim responses, the head, pieces of body, and in every case `completed`, once, as the last call.
-/// From each of them `resume()`, `cancel()` and new requests are allowed; none of the calls comes from within one of those.
+/// The order is: any number of interim responses, the head, pieces of the body, and in every case `completed`, once, as the
+/// last call. During each call, `resume()`, `cancel()` and new requests are allowed; none of those calls the delegate
+/// directly.
 package protocol TransferDelegate: AnyObject {
-    /// An interim response (102, 103 …); 100 is kept back, being between Larder and the upstream.
+    /// An interim response (102, 103 …), but no 100, which concerns only Larder and the upstream.
     func informational(status: Int, fields: Fields)
     /// The final response's head.
     func received(head: UpstreamHead)
@@ -372,16 +373,16 @@ package protocol TransferDelegate: AnyObject {
     func completed(_ result: Result<TransferSummary, UpstreamError>)
 }
 
-/// Facts about a transfer that went well.
+/// Facts about a successful transfer.
 package struct TransferSummary: Sendable, Equatable {
-    /// Bytes of body given to the delegate.
+    /// The number of body bytes given to the delegate.
     var bodyBytes: Int
-    /// Bytes of body as they came over the wire, before decoding.
+    /// The number of body bytes received over the wire, before decoding.
     var wireBytes: Int
-    /// Whether a connection from the pool served it.
+    /// Whether it used a connection from the pool.
     var reusedConnection: Bool
     /// How often the request was sent; more than once only for a safe one whose pooled connection died.
     var attempts: Int
-    /// Whether the body's content coding came to its end, checksum included, and did not break off in a message that is whole.
+    /// Whether the body's content coding is complete, checksum included; a complete message may contain a truncated one.
     package var isCodingWhole = true
 }

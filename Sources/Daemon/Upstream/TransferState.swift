@@ -1,10 +1,10 @@
 import HTTPSemantics
 
-/// Where a transfer stands, and what its events lead to.
+/// The state of a transfer, and the decisions about its events.
 ///
-/// A value that decides; `Transfer` acts. Its phases follow one another:
+/// It is a value that decides; `Transfer` acts. The phases follow one another:
 /// 1. waiting for a connection: nothing has been sent, every failure is harmless;
-/// 2. sent, the head is awaited: the upstream may be acting on the request;
+/// 2. sent, waiting for the head: the upstream may be acting on the request;
 /// 3. receiving the body;
 /// 4. ended: the delegate has been informed, or will be with the next turn; nothing more follows.
 struct TransferState {
@@ -16,18 +16,18 @@ struct TransferState {
     }
 
     private(set) var phase = Phase.waiting
-    /// How often the request has been put on a connection.
+    /// How often the request has been sent on a connection.
     private(set) var attempts = 0
     private(set) var bodyBytes = 0
-    /// The delegate wants no body for now.
+    /// Whether the delegate has paused the body.
     private(set) var isReceivingPaused = false
-    /// The request's body has nothing for libcurl for now.
+    /// Whether sending waits for more of the request body.
     private(set) var isSendingPaused = false
-    /// When something last moved, or began to be waited for, in ns of the loop's clock.
+    /// When data last moved, or a wait began, in ns of the loop's clock.
     private(set) var lastProgress: UInt64
-    /// Since when, in ns of the loop's clock, and after how many bytes its pace is measured.
+    /// The start of the speed measurement: its time in ns of the loop's clock, and the bytes moved until then.
     private var paceMark: (since: UInt64, bytes: Int) = (0, 0)
-    /// Why we made libcurl stop, where libcurl only knows that a callback failed.
+    /// Larder's reason for stopping libcurl, which itself only reports that a callback failed.
     private(set) var ownReason: UpstreamError?
     private(set) var isCancelled = false
 
@@ -35,13 +35,13 @@ struct TransferState {
         lastProgress = now
     }
 
-    /// libcurl has a connection and wants to send; whether it may.
+    /// Decides whether libcurl may send the request on its connection.
     ///
-    /// libcurl 7.88 sends a request again by itself, up to five times, when no line of a response has come and the connection
-    /// was one from the pool, or HTTP/2 refused the stream or went away. It does so whatever the method, and cannot know
-    /// whether the upstream has carried the request out. So an unsafe request is sent once, and never again.
+    /// libcurl 7.88 repeats a request by itself, up to five times, if no line of a response has arrived and the connection came
+    /// from the pool, or HTTP/2 refused the stream or closed. It does so for any method, and cannot know whether the upstream
+    /// has processed the request. So an unsafe request is sent only once.
     ///
-    /// - Parameter hasAnswer: whether a line of a response has come.
+    /// - Parameter hasAnswer: Whether a line of a response has arrived.
     mutating func willSend(isSafe: Bool, hasAnswer: Bool = false, now: UInt64) -> Bool {
         let isAllowed = attempts == 0 || isSafe && !hasAnswer
         guard isAllowed, phase == .waiting || phase == .sent else {
@@ -61,12 +61,13 @@ struct TransferState {
         lastProgress = now
     }
 
-    /// How many bytes a second have moved, once that can be said; nil while somebody is not to blame for it: while it waits
-    /// for a connection, or for the upstream to respond.
+    /// The speed in bytes per second since the last measurement; nil while it cannot be measured or is nobody's fault.
+    ///
+    /// The latter is so while it waits for a connection, or for the upstream to respond.
     ///
     /// - Parameters:
-    ///   - sent: bytes of the request's body so far; nil when all of it has been sent.
-    ///   - received: bytes of the response's body so far.
+    ///   - sent: The number of request body bytes sent so far; nil if all have been sent.
+    ///   - received: The number of response body bytes received so far.
     mutating func pace(sent: Int?, received: Int, now: UInt64) -> Int? {
         let bytes: Int
         switch (phase, sent) {
@@ -82,7 +83,7 @@ struct TransferState {
 
     private static let paceWindow: UInt64 = 10_000_000_000
 
-    /// Something moved that proves the other side alive.
+    /// Notes progress, which shows that the other side is alive.
     mutating func progressed(now: UInt64) {
         lastProgress = now
     }
@@ -96,7 +97,7 @@ struct TransferState {
         isReceivingPaused = true
     }
 
-    /// Lets the body come again; false when it was not resting.
+    /// Resumes receiving; returns false if it was not paused.
     mutating func receivingResumed(now: UInt64) -> Bool {
         guard isReceivingPaused, phase == .receiving else { return false }
         isReceivingPaused = false
@@ -108,7 +109,7 @@ struct TransferState {
         isSendingPaused = true
     }
 
-    /// Lets the request's body go on; false when it was not resting.
+    /// Resumes sending; returns false if it was not paused.
     mutating func sendingResumed(now: UInt64) -> Bool {
         guard isSendingPaused, phase != .ended else { return false }
         isSendingPaused = false
@@ -121,7 +122,7 @@ struct TransferState {
         ownReason = ownReason ?? reason
     }
 
-    /// The user gave up; false when it is over anyway.
+    /// Notes that the caller cancelled; returns false if the transfer is over anyway.
     mutating func cancelled() -> Bool {
         guard phase != .ended, !isCancelled else { return false }
         isCancelled = true
@@ -129,21 +130,21 @@ struct TransferState {
         return true
     }
 
-    /// The end has come; false if it had come before.
+    /// Notes the end; returns false if the transfer has ended before.
     mutating func ended() -> Bool {
         guard phase != .ended else { return false }
         phase = .ended
         return true
     }
 
-    /// The deadline that now runs, in ns of the loop's clock, and what passing it means; nil when nobody is to blame.
+    /// The current deadline in ns of the loop's clock, and the error when it passes; nil if no timeout applies.
     func deadline(_ timeouts: UpstreamTimeouts) -> (at: UInt64, error: UpstreamError)? {
         switch phase {
         case .waiting:
-            // libcurl bounds the connecting itself; this bounds the wait for a place as well.
+            // libcurl bounds connecting itself; this also bounds the wait for a connection slot.
             (lastProgress + (timeouts.queue + timeouts.connect).nanoseconds, .queueTimeout)
         case .sent:
-            // While the client is slow with its body, the upstream has nothing to answer.
+            // While the client is slow with its body, the upstream cannot respond.
             isSendingPaused ? nil : (lastProgress + timeouts.firstByte.nanoseconds, .firstByteTimeout)
         case .receiving:
             if let stall = timeouts.stall, !isReceivingPaused {

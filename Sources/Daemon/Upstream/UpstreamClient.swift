@@ -2,28 +2,28 @@ package import EventLoops
 
 /// Sends requests to upstreams over one pool of connections.
 ///
-/// Lives on the upstream loop: all calls and all callbacks are made there. libcurl must not be entered from its own
-/// callbacks; what users ask for from in there is done as soon as libcurl has returned.
+/// Used on the upstream loop only, which also runs all callbacks. libcurl must not be called from its own callbacks, so
+/// actions requested there are carried out as soon as libcurl has returned.
 package final class UpstreamClient {
     let loop: EventLoop
     let options: UpstreamOptions
-    /// Where bodies are decoded, piece by piece.
+    /// The buffer in which bodies are decoded, piece by piece.
     let decodingRoom = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 << 10, alignment: 16)
 
     private let multi: CurlMulti
-    /// What keeps transfers alive until their end.
+    /// Keeps transfers alive until their end.
     private(set) var active: [ObjectIdentifier: Transfer] = [:]
     private var waiting: [PendingAction] = []
     private var actionTimer: EventTimer!
     private var slots: UpstreamSlots
-    /// Runs while requests have to wait for a slot.
+    /// Runs while requests wait for a slot.
     private var slotTimer: EventTimer!
-    /// Called when requests begin to have to wait, and when none had to for some time.
+    /// Called when requests start to wait for slots, and when none has waited for some time.
     package var crowdChanged: ((UpstreamSlots.Change) -> Void)?
-    /// Origins that have answered in HTTP/2, which a burst of requests had better share one connection to.
+    /// Origins that respond in HTTP/2, so that a burst of requests should share one connection.
     private var http2Origins: Set<Substring> = []
 
-    /// What has to wait until libcurl is off the stack.
+    /// An action that must wait until libcurl is off the stack.
     package enum PendingAction {
         case add(Transfer)
         case resume(Transfer)
@@ -52,7 +52,7 @@ package final class UpstreamClient {
 
     // MARK: For the user
 
-    /// Sends a request; the delegate, kept until the end, hears of everything, but not before this has returned.
+    /// Sends a request; `delegate` is kept until the end, and is not called before this has returned.
     @discardableResult
     package func start(_ request: UpstreamRequest, _ delegate: any TransferDelegate) -> Transfer {
         loop.proveOwnership()
@@ -74,7 +74,7 @@ package final class UpstreamClient {
 
     // MARK: Slots
 
-    /// A transfer is over: its slot goes to the next one.
+    /// Releases the slot of a finished transfer, and starts the next ones.
     private func release(_ transfer: Transfer) -> Bool {
         guard active.removeValue(forKey: ObjectIdentifier(transfer)) != nil else { return false }
         for next in slots.leave(ObjectIdentifier(transfer)) {
@@ -83,7 +83,7 @@ package final class UpstreamClient {
         return true
     }
 
-    /// Ends the slowest of those that hold a slot which others wait for, as many as wait.
+    /// Ends the slowest holders of contested slots, at most as many as requests wait.
     private func lookAtSlots() {
         for (holders, waiting) in slots.contested {
             let slow = holders.compactMap { id -> (transfer: Transfer, pace: Int)? in
@@ -101,20 +101,20 @@ package final class UpstreamClient {
 
     // MARK: For transfers
 
-    /// Keeps something for the time when libcurl is off the stack.
+    /// Schedules an action for when libcurl is off the stack.
     func later(_ action: PendingAction) {
         waiting.append(action)
         if !actionTimer.isScheduled { actionTimer.schedule(after: .zero) }
     }
 
-    /// Passes a change of what rests on to libcurl, which may deliver at once.
+    /// Passes a change of paused directions to libcurl, which may deliver at once.
     func pause(_ curl: CurlTransfer, receiving: Bool, sending: Bool) {
         multi.pause(curl, receiving: receiving, sending: sending)
         multi.tellCompleted()
         if !waiting.isEmpty, !actionTimer.isScheduled { actionTimer.schedule(after: .zero) }
     }
 
-    /// Learns from a response how the origin is best connected to.
+    /// Notes the HTTP version of a response, which decides how to connect to its origin.
     func answered(_ request: UpstreamRequest, version: UpstreamHead.Version) {
         if version == .http2 {
             http2Origins.insert(request.origin)
@@ -165,38 +165,38 @@ package final class UpstreamClient {
     }
 }
 
-/// How an upstream client behaves; every property has a default that suits a REST API.
+/// The options of an upstream client; the defaults suit a REST API.
 package struct UpstreamOptions: Sendable {
-    /// The times a request may take.
+    /// The time limits of a request.
     package var timeouts = UpstreamTimeouts()
-    /// The most that a response's head may have, interim responses included, in bytes; libcurl allows no more than 300 KiB.
+    /// The maximum size of a response's head in bytes, interim responses included; libcurl allows at most 300 KiB.
     package var maxHeadBytes = 256 << 10
-    /// The file with the certificates of trusted authorities (PEM); the system's if nil.
+    /// A file with the certificates of trusted authorities (PEM); nil for the system's.
     package var caFile: String?
     package var proxy = ProxyChoice.environment
-    /// Requests of one client under way at a time, uploads apart, and so connections over HTTP/1.1; further ones wait; 0 for no
-    /// limit.
-    package var maxConnectionsPerHost = 256
-    /// Uploads of one client under way at a time, on connections besides; further ones wait; 0 for no limit.
-    package var maxUploads = 128
-    /// Bytes a second: what moves more slowly is ended while others wait for its slot.
-    package var minimumRate = 1 << 10
-    /// How many idle connections, of all hosts, are kept for reuse.
-    var maxIdleConnections = 64
-    /// How long a connection may have been idle to carry an unsafe request, or one with a body, in whole seconds; libcurl
-    /// rounds the idle time down, so that 1 s means less than two.
+    /// The maximum number of requests of one client under way, and so of its connections over HTTP/1.1.
     ///
-    /// Such a request is not repeated if the server closes the connection at this very moment, which servers do to
-    /// connections that have been idle for some time; a fresh connection is made instead.
+    /// Uploads count separately. Further requests wait; 0 means no limit.
+    package var maxConnectionsPerHost = 256
+    /// The maximum number of uploads of one client under way, on additional connections; further ones wait; 0 for no limit.
+    package var maxUploads = 128
+    /// The minimum speed in bytes per second, below which a request is ended while others wait for its slot.
+    package var minimumRate = 1 << 10
+    /// The number of idle connections, of all hosts, kept for reuse.
+    var maxIdleConnections = 64
+    /// The longest idle time of a connection for an unsafe request, or one with a body, in whole seconds.
+    ///
+    /// libcurl rounds the idle time down, so 1 s means less than two. Such a request cannot be repeated if the server closes the
+    /// connection at this very moment, which servers do to idle connections. So a new connection is made instead.
     var unsafeReuseAge: Duration = .seconds(1)
     /// Whether HTTP/2 is offered over TLS.
     package var http2 = true
 
     package init() {}
 
-    /// The way to the upstream.
+    /// The proxy to use.
     package enum ProxyChoice: Sendable, Equatable {
-        /// As `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy` say.
+        /// The proxy named by `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`.
         case environment
         case none
         /// A proxy's URL, such as `http://proxy:3128` or `socks5h://proxy`.
@@ -204,14 +204,14 @@ package struct UpstreamOptions: Sendable {
     }
 }
 
-/// How long the steps of a request may take.
+/// The time limits for the steps of a request.
 package struct UpstreamTimeouts: Sendable, Equatable {
     /// For name resolution, the connection and its TLS handshake together.
     package var connect: Duration = .seconds(5)
-    /// For a place among the connections that may be open.
+    /// For the wait for a connection slot.
     var queue: Duration = .seconds(30)
-    /// From the whole request sent, or the last interim response, to the response's whole head.
+    /// From the end of the request, or the last interim response, to the response's complete head.
     package var firstByte: Duration = .seconds(30)
-    /// Between two pieces of the body; nil for no limit, as event streams want it.
+    /// Between two pieces of the body; nil for no limit, as event streams need it.
     package var stall: Duration? = .seconds(30)
 }

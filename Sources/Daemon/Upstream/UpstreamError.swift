@@ -1,12 +1,12 @@
-/// Why a request got no response from its upstream, or no whole one.
+/// The reason why an upstream's response is missing or incomplete.
 package enum UpstreamError: Error, Sendable, Equatable {
     // Before anything was sent.
-    /// The request cannot be put on the wire: its URL, method or a field is malformed.
+    /// The request cannot be sent: its URL, its method or a field is malformed.
     case invalidRequest(String)
     case couldNotResolve(String)
     case refused(String)
     case connectTimeout
-    /// No connection became free in time: all that may be open were busy.
+    /// No connection became free in time: the maximum number was busy.
     case queueTimeout
     case proxy(String)
     case tls(String)
@@ -18,13 +18,13 @@ package enum UpstreamError: Error, Sendable, Equatable {
     case reset(afterBytes: Int)
     /// The body ended before its announced length, or before its last chunk.
     case truncated(expected: Int?, got: Int)
-    /// What came is not HTTP.
+    /// The response is not valid HTTP.
     case badAnswer(String)
     case headTooLarge
     case decoding(String)
 
-    // Ours.
-    /// It moved so slowly that it was ended for others, who waited for its slot.
+    // Decided by Larder or the client.
+    /// The request was so slow that it was ended for others, which waited for its slot.
     case tooSlow(bytesPerSecond: Int)
     case requestBodyFailed(String)
     case cancelled
@@ -54,7 +54,7 @@ extension UpstreamError {
         }
     }
 
-    /// Whether the upstream may have acted on the request; where this is false it may safely be sent again.
+    /// Whether the upstream may have acted on the request; if not, it may safely be sent again.
     package var requestMayHaveBeenProcessed: Bool {
         switch self {
         case .invalidRequest, .couldNotResolve, .refused, .connectTimeout, .queueTimeout, .proxy, .tls: false
@@ -62,7 +62,7 @@ extension UpstreamError {
         }
     }
 
-    /// Whether the upstream took too long, which is a 504 rather than a 502.
+    /// Whether the upstream took too long, which means a 504 instead of a 502.
     package var isTimeout: Bool {
         switch self {
         case .connectTimeout, .queueTimeout, .firstByteTimeout, .stalled: true
@@ -72,7 +72,7 @@ extension UpstreamError {
 }
 
 extension UpstreamError: CustomStringConvertible {
-    /// The failure in a sentence for the person who runs Larder.
+    /// The failure as a sentence for the person who runs Larder.
     package var message: String {
         switch self {
         case .invalidRequest(let reason): "the request cannot be sent upstream: \(reason)"

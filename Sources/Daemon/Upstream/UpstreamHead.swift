@@ -1,25 +1,25 @@
 package import HTTPSemantics
 
-/// The head of an upstream's final response, fit to be passed on.
+/// The head of an upstream's final response, ready to be passed on.
 package struct UpstreamHead: Sendable, Equatable {
     var version: Version
     package var status: Int
-    /// The reason phrase as it came; empty in HTTP/2.
+    /// The reason phrase as received; empty in HTTP/2.
     var reason: [UInt8]
-    /// In order and with the bytes received.
+    /// The fields in their order, with the bytes received.
     ///
-    /// Without hop-by-hop fields and those that `Connection` names; without those that are about the encoded body when
-    /// it has been decoded (`Content-Encoding`, `Content-Length`, digests).
+    /// Hop-by-hop fields and those named by `Connection` are removed; so are fields that describe the encoded body, if it has
+    /// been decoded (`Content-Encoding`, `Content-Length`, digests).
     package var fields: Fields
-    /// The content codings that have been taken off the body, as the response named them; nil when it came plain.
+    /// The content codings removed from the body, as the response named them; nil if it had none.
     var decodedFrom: String?
-    /// Whether the body is not in the coding that its fields claim: it goes on as it came, and is worth keeping to nobody.
+    /// Whether the body does not conform to the coding in its fields: it is passed on as received, and not worth storing.
     package var isGarbled = false
 
-    /// The reason phrase as it is passed on; nil where there is none, though some clients show, or even want, one.
+    /// The reason phrase to pass on, which some clients show, or even expect; nil if there is none.
     package var reasonPhrase: String? { reason.isEmpty ? nil : String(decoding: reason, as: UTF8.self) }
 
-    /// The protocol's version in which the response came.
+    /// The HTTP version of the response.
     enum Version: Sendable, Equatable {
         case http10
         case http11
@@ -28,7 +28,7 @@ package struct UpstreamHead: Sendable, Equatable {
 }
 
 extension Fields {
-    /// Whether a content coding that nobody here knows is still on the body.
+    /// Whether the body has a content coding that Larder does not support.
     package var isContentCoded: Bool {
         all("content-encoding").flatMap { FieldSyntax.members($0) }
             .contains { !$0.isEmpty && !FieldSyntax.equalsIgnoringCase($0, "identity".utf8) }
@@ -36,10 +36,10 @@ extension Fields {
 }
 
 extension UpstreamHead {
-    /// Whether the response is a stream of server-sent events, which ends when it ends.
+    /// Whether the response is a stream of server-sent events, which only ends with its connection.
     package var isEventStream: Bool { fields.isEventStream }
 
-    /// Whether the body is several parts of a response, each with a head of its own (RFC 9110 §14.6).
+    /// Whether the body consists of several ranges, each with a head of its own (RFC 9110 §14.6).
     package var isMultipart: Bool { fields.hasType("multipart/byteranges") }
 
     /// The lines that set cookies.
@@ -47,22 +47,22 @@ extension UpstreamHead {
 }
 
 extension Fields {
-    /// Whether they announce a stream of server-sent events.
+    /// Whether the fields announce a stream of server-sent events.
     package var isEventStream: Bool { hasType("text/event-stream") }
 
-    /// Whether the body is of this media type, whatever its parameters.
+    /// Whether the body has this media type, with any parameters.
     fileprivate func hasType(_ name: String) -> Bool {
         guard let type = self[first: "content-type"] else { return false }
         return FieldSyntax.equalsIgnoringCase(FieldSyntax.essence(of: type[...]), name.utf8)
     }
 }
 
-/// Puts the heads of a response together from their lines: interim ones, then the final one.
+/// Assembles the heads of a response from their lines: interim ones, then the final one.
 ///
-/// A value: lines in, steps out. libcurl has framed the lines and refused what is no HTTP; this refuses what a proxy
-/// must not pass on.
+/// It is a value: lines in, steps out. libcurl has framed the lines and rejected non-HTTP; this rejects what a proxy must
+/// not pass on.
 struct ResponseHeadReader {
-    /// What a line led to.
+    /// The result of a line.
     enum Step: Equatable {
         case incomplete
         case informational(status: Int, fields: Fields)
@@ -76,18 +76,18 @@ struct ResponseHeadReader {
     private var statusLine: StatusLine?
     private var lines: [Field] = []
     private(set) var isFinished = false
-    /// The final head as it is passed on if the body turns out not to be in the coding that it names.
+    /// The final head to pass on if the body turns out not to conform to its coding.
     private(set) var garbled: UpstreamHead?
 
     /// - Parameters:
-    ///   - limit: the most bytes that all heads and the trailers may have together.
-    ///   - decodes: whether the body's content codings are taken off.
+    ///   - limit: The maximum size of all heads and the trailers together, in bytes.
+    ///   - decodes: Whether the body's content codings are removed.
     init(limit: Int, decodes: Bool) {
         self.limit = limit
         self.decodes = decodes
     }
 
-    /// Whether not a single line has come.
+    /// Whether no line has arrived yet.
     var isEmpty: Bool { size == 0 }
 
     /// Reads one line with its line end.
@@ -118,9 +118,9 @@ struct ResponseHeadReader {
         guard let colon = content.firstIndex(of: UInt8(ascii: ":")) else {
             return .failed(.badAnswer("a header line without a colon"))
         }
-        // White space before the colon has to be removed from responses (RFC 9112 §5.1).
+        // White space before the colon must be removed from responses (RFC 9112 §5.1).
         let name = content[..<colon].trimmingBlanks()
-        // What is no name is not passed on: the next parser might read something else into it.
+        // An invalid name is not passed on: the next parser might interpret it differently.
         guard FieldSyntax.isToken(name) else { return .incomplete }
         // A bare CR in a value becomes a space (RFC 9112 §2.2).
         let value = content[(colon + 1)...].map { $0 == 0x0D || $0 == 0 ? 0x20 : $0 }.trimmingBlanks()
@@ -141,7 +141,7 @@ struct ResponseHeadReader {
     }
 
     private func interim(_ line: StatusLine, _ fields: Fields) -> Step {
-        // Neither may be there (RFC 9110 §8.6, RFC 9112 §6.1), and libcurl would take it for the final response's.
+        // Neither is allowed here (RFC 9110 §8.6, RFC 9112 §6.1), and libcurl would apply it to the final response.
         guard !fields.contains("content-length"), !fields.contains("transfer-encoding") else {
             return .failed(.badAnswer("an interim response that announces a body"))
         }
@@ -160,7 +160,7 @@ struct ResponseHeadReader {
         }
         let decodedFrom = decodes && line.status != 205 ? fields.decodableCodings() : nil
         if line.status == 205 {
-            // It has no content (RFC 9110 §15.3.6), whatever follows.
+            // A 205 has no content (RFC 9110 §15.3.6), whatever follows.
             passed.removeEncodedBodyFields()
             passed.append("Content-Length", "0")
         }
@@ -180,7 +180,7 @@ struct ResponseHeadReader {
     }
 }
 
-/// The first line of a response (RFC 9112 §4), as libcurl gives it also for HTTP/2.
+/// The first line of a response (RFC 9112 §4), which libcurl also provides for HTTP/2.
 private struct StatusLine {
     let version: UpstreamHead.Version
     let status: Int
@@ -205,23 +205,23 @@ private struct StatusLine {
 }
 
 extension Fields {
-    /// Whether the transfer codings are those that may come unasked (RFC 9112 §6.1): what else there is, nobody takes off, and
-    /// with it the content would be another.
+    /// Whether the transfer codings are allowed unrequested (RFC 9112 §6.1); no other would be removed, so it would alter the
+    /// content.
     fileprivate var isChunkedOnly: Bool {
         let codings = all("transfer-encoding").flatMap { FieldSyntax.members($0) }
             .filter { !FieldSyntax.equalsIgnoringCase($0, "identity".utf8) }
         return codings.count <= 1 && codings.allSatisfy { FieldSyntax.equalsIgnoringCase($0, "chunked".utf8) }
     }
 
-    /// The content coding of the body if it has one, and it is known, as the field spells it.
+    /// The content coding of the body as the field spells it; nil if there is none, or it is unknown.
     ///
-    /// With several, one over the other, the body is the client's business; nobody does that.
+    /// Several codings on top of each other are left to the client; in practice they do not occur.
     fileprivate func decodableCodings() -> String? {
         guard let codings = combined("content-encoding") else { return nil }
         return ContentDecoder.Coding(named: codings) == nil ? nil : codings
     }
 
-    /// Removes what is true of the encoded body only.
+    /// Removes the fields that describe the encoded body only.
     fileprivate mutating func removeEncodedBodyFields() {
         remove("content-encoding")
         remove("content-length")
@@ -231,7 +231,7 @@ extension Fields {
         remove("repr-digest")
     }
 
-    /// Makes one line of all `Content-Length` lines; false when they disagree or are no numbers (RFC 9112 §6.3).
+    /// Merges all `Content-Length` lines into one; returns false if they disagree or are no numbers (RFC 9112 §6.3).
     fileprivate mutating func unifyContentLength() -> Bool {
         let values = all("content-length")
         guard !values.isEmpty else { return true }

@@ -3,21 +3,21 @@ package import HTTPSemantics
 /// One request to an upstream.
 package struct UpstreamRequest: Sendable {
     var method: String
-    /// An absolute `http` or `https` URL; path and query are sent as they are spelled here.
+    /// An absolute `http` or `https` URL; path and query are sent unchanged.
     var url: String
-    /// Sent in this order, but for hop-by-hop and framing fields, which are left out; `Host` overrides the URL's.
+    /// The fields to send, in this order; hop-by-hop and framing fields are left out, and `Host` overrides the URL's.
     package var fields: Fields
     var body: (any UpstreamBody)?
     /// The path of a Unix socket to connect to instead of the URL's host.
     var unixSocket: String?
-    /// Whether content codings are offered to the upstream and taken off its response.
+    /// Whether content codings are offered to the upstream and removed from its response.
     ///
-    /// With false the request's own `Accept-Encoding` goes upstream and the body is passed on as it comes: for ranges.
+    /// If false, the request's own `Accept-Encoding` goes upstream and the body is passed on as received: for ranges.
     var decodes = true
-    /// Whose request it is, for a fair share of what is limited.
+    /// The client that made the request, for a fair share of limited resources.
     package var client = UpstreamSlots.Client()
 
-    /// The slots that it takes one of.
+    /// The kind of slot that the request needs.
     var slotKind: UpstreamSlots.Kind { body.map { $0.isComplete ? .exchange : .upload } ?? .exchange }
 
     package init(
@@ -38,7 +38,7 @@ package struct UpstreamRequest: Sendable {
 
     /// Whether the request changes nothing at the upstream, so that it may be sent twice (RFC 9110 §9.2.1).
     ///
-    /// A method that Larder does not know is unsafe.
+    /// Unknown methods count as unsafe.
     var isSafe: Bool { MethodFacts.isSafe(method) }
 
     /// Scheme and authority of the URL, by which connections are shared.
@@ -49,40 +49,40 @@ package struct UpstreamRequest: Sendable {
     }
 }
 
-/// A request's body on its way upstream, which arrives while it is being sent.
+/// A request body on its way upstream, which may still be arriving.
 package protocol UpstreamBody: AnyObject, Sendable {
-    /// The length that the client declared; nil when it comes in chunks.
+    /// The length that the client declared; nil if the body is chunked.
     var declaredLength: Int? { get }
 
-    /// Whether all of it has arrived.
+    /// Whether the whole body has arrived.
     var isComplete: Bool { get }
 
-    /// The next bytes, at most `max` of them.
+    /// Takes the next bytes, at most `max` of them.
     func take(max: Int) -> UpstreamBodyPart
 
-    /// Calls back once there may be more to take after `.pending`; perhaps at once, on any thread.
+    /// Calls back once there may be more to take after `.pending`; possibly at once, on any thread.
     func onAvailable(_ notify: @escaping @Sendable () -> Void)
 }
 
-/// What a request's body has to give at one moment.
+/// The result of taking from a request body.
 package enum UpstreamBodyPart: Sendable {
     case bytes([UInt8])
-    /// Nothing now; `onAvailable` calls back when to ask again.
+    /// Nothing is available now; `onAvailable` reports when there may be more.
     case pending
-    /// Nothing more: the body is whole.
+    /// The body is complete.
     case end
-    /// The body will never be whole: the client left or broke off.
+    /// The body will never be complete, because the client left or broke off.
     case failed(String)
 }
 
-/// Feeds a request's body to libcurl, once.
+/// Feeds a request body to libcurl, once.
 ///
-/// The upstream loop only, but for the body itself, which is filled from elsewhere.
+/// Used on the upstream loop only; the body itself is filled from other threads.
 struct RequestBodySender {
     private let body: any UpstreamBody
-    /// Bytes taken from the body so far.
+    /// The number of bytes taken from the body so far.
     private(set) var taken = 0
-    /// Whether all of the body has been taken.
+    /// Whether the whole body has been taken.
     private(set) var hasEnded = false
 
     init(_ body: any UpstreamBody) {
@@ -91,7 +91,7 @@ struct RequestBodySender {
 
     var declaredLength: Int? { body.declaredLength }
 
-    /// What the body has to say after a look at it.
+    /// The result of `fill`.
     enum Step {
         case bytes(Int)
         case end
@@ -99,7 +99,7 @@ struct RequestBodySender {
         case failed(String)
     }
 
-    /// Fills the room with what comes next; `available` is called, on any thread, when there is more after `.pending`.
+    /// Fills `room` with the next bytes; `available` is called, on any thread, when there is more after `.pending`.
     mutating func fill(
         _ room: UnsafeMutableRawBufferPointer,
         available: @escaping @Sendable () -> Void
@@ -108,7 +108,7 @@ struct RequestBodySender {
         let step = take(into: room)
         guard case .pending = step else { return step }
         body.onAvailable(available)
-        // Looked at again: what came between the look and the registration would otherwise wake nobody.
+        // Taken again: bytes that arrived before the registration would not trigger the callback.
         return take(into: room)
     }
 

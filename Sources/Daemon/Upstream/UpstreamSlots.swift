@@ -1,23 +1,23 @@
-/// Which requests to one upstream are under way, which wait, and whose turn is next.
+/// The requests to one upstream that are under way or waiting, and the order in which waiting ones start.
 ///
-/// Uploads have slots of their own, so that clients that send slowly keep nobody from asking. Of each kind there are a quarter
-/// more than one client may have; when a slot gets free, the client that has the fewest is next.
+/// Uploads have slots of their own, so that clients that send slowly do not block other requests. Each kind has a quarter
+/// more slots than one client may have. A free slot goes to the waiting client with the fewest.
 ///
-/// A value; `UpstreamClient` acts.
+/// It is a value; `UpstreamClient` acts.
 package struct UpstreamSlots {
     typealias ID = ObjectIdentifier
 
     package enum Kind: CaseIterable {
-        /// A request without a body, or whose body was there as a whole when it was made.
+        /// A request without a body, or with a body that had arrived as a whole when it was made.
         case exchange
         /// A request whose body is still arriving.
         case upload
     }
 
-    /// Whose request it is, as far as clients can be distinguished.
+    /// The client that made a request, as far as clients can be distinguished.
     package struct Client: Hashable, Sendable {
         package var principal: Int64 = 0
-        /// The address that it came from, or the user at the other end of a Unix socket.
+        /// The address of the client, or the user at the other end of a Unix socket.
         package var host: [UInt8] = []
 
         package init(principal: Int64 = 0, host: [UInt8] = []) {
@@ -26,7 +26,7 @@ package struct UpstreamSlots {
         }
     }
 
-    /// Requests of a kind begin to have to wait, or none had to for some time.
+    /// Reports that requests of a kind start to wait, or that none has waited for some time.
     package struct Change: Equatable {
         package var kind: Kind
         package var isCrowded: Bool
@@ -34,12 +34,12 @@ package struct UpstreamSlots {
     }
 
     private struct Pool {
-        /// What one client may hold; 0 for no limit.
+        /// The number of slots that one client may hold; 0 for no limit.
         let limit: Int
         var holders: [ID: Client] = [:]
         var counts: [Client: Int] = [:]
         var waiting: [(id: ID, client: Client)] = []
-        /// When somebody waited last, in ns of the loop's clock; nil when nobody has for long.
+        /// When a request last waited, in ns of the loop's clock; nil if none has for some time.
         var lastWaited: UInt64?
 
         func isFree(for client: Client) -> Bool {
@@ -57,7 +57,7 @@ package struct UpstreamSlots {
             counts[client] = rest == 0 ? nil : rest
         }
 
-        /// The one whose turn it is, if there is a slot for it.
+        /// Gives a slot to the next waiting request, if one is free for it.
         mutating func next() -> ID? {
             let eligible = waiting.indices.filter { isFree(for: waiting[$0].client) }
             let fewest = eligible.min {
@@ -73,23 +73,23 @@ package struct UpstreamSlots {
     private var pools: [Kind: Pool]
     private var kinds: [ID: Kind] = [:]
 
-    /// The time without anybody waiting after which a kind counts as crowded no longer.
+    /// The time without waiting requests after which a kind no longer counts as crowded.
     static let relief: UInt64 = 10_000_000_000
 
-    /// How many slots there are for all clients together, where one may have `limit` of them.
+    /// The number of slots for all clients together, if one may have `limit` of them.
     package static func total(_ limit: Int) -> Int { limit + max(1, limit / 4) }
 
-    /// - Parameters: how many one client may have of each kind; 0 for no limit.
+    /// - Parameters: The number of slots of each kind that one client may have; 0 for no limit.
     init(exchanges: Int, uploads: Int) {
         pools = [.exchange: Pool(limit: exchanges), .upload: Pool(limit: uploads)]
     }
 
-    /// Whether somebody waits, or has until a moment ago.
+    /// Whether requests wait, or did until a moment ago.
     var isCrowded: Bool { pools.values.contains { $0.lastWaited != nil } }
 
-    /// A request wants a slot; whether it has one, or has to wait.
+    /// Requests a slot; the result says whether it is free, or the request must wait.
     ///
-    /// - Returns: also what has changed in general.
+    /// - Returns: Also the change for the kind as a whole, if any.
     mutating func enter(_ id: ID, _ kind: Kind, of client: Client, now: UInt64) -> (isFree: Bool, change: Change?) {
         guard var pool = pools[kind] else { return (true, nil) }
         defer { pools[kind] = pool }
@@ -104,7 +104,7 @@ package struct UpstreamSlots {
         return (false, wasCrowded ? nil : Change(kind: kind, isCrowded: true, limit: pool.limit))
     }
 
-    /// A request is over, or gave up waiting; gives those whose turn it is now.
+    /// Removes a request that is over, or gave up waiting; returns the ids of those to start now.
     mutating func leave(_ id: ID) -> [ID] {
         guard let kind = kinds.removeValue(forKey: id), var pool = pools[kind] else { return [] }
         defer { pools[kind] = pool }
@@ -115,12 +115,12 @@ package struct UpstreamSlots {
         return started
     }
 
-    /// For each kind of which requests wait: who has its slots, and how many wait.
+    /// For each kind with waiting requests: the holders of its slots, and how many wait.
     var contested: [(holders: [ID], waiting: Int)] {
         pools.values.filter { !$0.waiting.isEmpty }.map { (Array($0.holders.keys), $0.waiting.count) }
     }
 
-    /// Some time has passed; gives the kinds that are crowded no longer.
+    /// Updates the state after some time; returns the kinds that are no longer crowded.
     mutating func tick(now: UInt64) -> [Change] {
         var changes: [Change] = []
         for kind in Kind.allCases {
