@@ -1,14 +1,14 @@
 import Mapping
 
-/// How a response differs from the recorded one.
+/// A difference between a response and the recorded one.
 package struct Drift: Sendable, Equatable {
-    /// How much it matters to programs that were written for the recorded one.
+    /// How much the difference affects programs written for the recorded response.
     package enum Severity: String, Sendable, CaseIterable, Comparable {
-        /// A status or a type has changed, or a member is gone.
+        /// A status or a type has changed, or a member is missing.
         case breaking
-        /// There is more than before.
+        /// A member or type was added.
         case notice
-        /// Values are others.
+        /// Values have changed.
         case info
 
         package static func < (left: Severity, right: Severity) -> Bool {
@@ -25,7 +25,7 @@ package struct Drift: Sendable, Equatable {
         self.text = text
     }
 
-    /// One response, as far as drift is concerned.
+    /// The parts of a response that are compared.
     package struct Response: Sendable {
         package var status: Int
         package var contentType: String?
@@ -40,7 +40,7 @@ package struct Drift: Sendable, Equatable {
         }
     }
 
-    /// What has changed, the worst first.
+    /// The differences between two responses, the most severe first.
     package static func between(_ old: Response, _ new: Response) -> [Drift] {
         var drifts: [Drift] = []
         if old.status != new.status { drifts.append(Drift(.breaking, "status: \(old.status) is \(new.status) now")) }
@@ -75,13 +75,13 @@ package struct Drift: Sendable, Equatable {
 
     private static func between(_ old: Shape, _ new: Shape) -> [Drift] {
         var drifts: [Drift] = []
-        // Below what is gone, or is a null or an empty list now, nothing is missed.
+        // Paths below a missing value, a null or an empty list are not reported.
         var silent: [String] = []
         for path in old.paths where !silent.contains(where: { isBelow(path, $0) }) {
             let before = old.kinds[path]!.subtracting([.null])
             guard let kinds = new.kinds[path] else {
                 silent.append(path)
-                // An empty list says nothing about what its elements are like.
+                // An empty list does not show the type of its elements.
                 if path.hasSuffix("[]") {
                     drifts.append(Drift(.info, "\(name(path.dropLast(2))): the list is empty now"))
                 } else {

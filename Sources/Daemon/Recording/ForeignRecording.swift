@@ -1,14 +1,14 @@
 import Foundation
 package import HTTPSemantics
 
-/// What a file of another tool contains: exchanges, and what of it has no place here.
+/// The exchanges in another tool's file, and a list of what cannot be imported.
 package struct ForeignRecording: Sendable {
-    /// One exchange as the other tool has it.
+    /// One exchange as the other tool recorded it.
     package struct Exchange: Sendable {
         package var method: String
-        /// An absolute URL; only a path where the tool knows no origin.
+        /// An absolute URL; only a path if the tool knows no origin.
         package var url: String
-        /// Nil where any representation is meant.
+        /// Nil if any representation matches.
         package var requestFields: Fields?
         package var requestBody: [UInt8] = []
         package var status: Int
@@ -20,12 +20,12 @@ package struct ForeignRecording: Sendable {
     }
 
     package var exchanges: [Exchange] = []
-    /// What was left out, each with how often.
+    /// The kinds of data left out, each with its number.
     package private(set) var losses: [(text: String, count: Int)] = []
 
     package init() {}
 
-    /// Notes something that was left out.
+    /// Notes data that was left out.
     package mutating func lose(_ text: String) {
         if let index = losses.firstIndex(where: { $0.text == text }) {
             losses[index].count += 1
@@ -34,7 +34,7 @@ package struct ForeignRecording: Sendable {
         }
     }
 
-    /// Scheme and authority of each exchange, with how many there are, in their order.
+    /// Scheme and authority of each exchange with their number, in order of appearance.
     package var origins: [(origin: String, count: Int)] {
         var origins: [(origin: String, count: Int)] = []
         for exchange in exchanges {
@@ -64,7 +64,7 @@ package struct ForeignRecording: Sendable {
         return target.hasPrefix("/") ? target : "/" + target
     }
 
-    /// Reads a file by what is in it: HAR, a VCR cassette, WireMock's mappings.
+    /// Reads a file in the format that its content shows: HAR, a VCR cassette, WireMock's mappings.
     package static func read(_ path: String) throws(RecordingError) -> ForeignRecording {
         var status = stat()
         guard stat(path, &status) == 0 else { throw RecordingError(path, RecordingFolder.reason(errno)) }

@@ -67,7 +67,7 @@ enum HARFile {
         return recording
     }
 
-    /// The body that Playwright puts into a file beside the HAR where it is told to (`attach`).
+    /// Reads a body that Playwright has put into a file beside the HAR (option `attach`).
     private static func attached(_ content: [String: Any], _ folder: String, _ path: String) throws(RecordingError)
         -> [UInt8]?
     {
@@ -85,7 +85,7 @@ enum HARFile {
         var lines: [(String, String)] = []
         for header in value as? [[String: Any]] ?? [] {
             guard let name = header["name"] as? String, let value = header["value"] as? String else { continue }
-            // Browsers put lines of one name into one value, divided by line feeds.
+            // Browsers merge lines of one name into one value, separated by line feeds.
             for line in value.split(separator: "\n", omittingEmptySubsequences: false) {
                 lines.append((name, String(line)))
             }
@@ -104,7 +104,7 @@ enum HARFile {
 
     // MARK: Writing
 
-    /// The file for a recording, and what it cannot hold.
+    /// Writes the file for a recording.
     static func write(_ recording: Recording, origins: [String: String]) throws(RecordingError) -> [UInt8] {
         var entries: [JSONText] = []
         for exchange in recording.exchanges {

@@ -1,15 +1,15 @@
 import Proxy
 
-/// A recorded request that is like one that was not recorded, and what differs.
+/// A recorded request similar to one that was not recorded, with the differences.
 package struct NearestRequest: Sendable, Equatable {
     /// Method and target, such as `GET /users/1`.
     package var request: String
     package var differences: [String]
 
-    /// How many are named.
+    /// The maximum number of results.
     private static let count = 3
 
-    /// The nearest of all recorded requests, none twice.
+    /// Finds the nearest recorded requests, without duplicates.
     static func find(_ wanted: RecordedTitle, in all: [RecordedTitle]) -> [NearestRequest] {
         var best: [(score: Int, title: RecordedTitle)] = []
         for title in all {
@@ -24,7 +24,7 @@ package struct NearestRequest: Sendable, Equatable {
     }
 }
 
-/// What of a request people compare.
+/// The parts of a request that are compared for similarity.
 struct RecordedTitle: Sendable, Equatable {
     let title: String
     private let upstream: String
@@ -83,7 +83,7 @@ struct RecordedTitle: Sendable, Equatable {
         query = Dictionary(pairs) { "\($0),\($1)" }
     }
 
-    /// How far away another one is; at least `limit` where it is not nearer than that.
+    /// The distance to another request; may stop early once it is at least `limit`.
     func distance(to other: RecordedTitle, within limit: Int) -> Int {
         var distance = upstream == other.upstream ? 0 : 40
         if method != other.method { distance += 12 }
@@ -98,7 +98,7 @@ struct RecordedTitle: Sendable, Equatable {
         return distance
     }
 
-    /// What differs, a sentence for each; `other` is the recorded one.
+    /// The differences, a sentence for each; `other` is the recorded request.
     func differences(from other: RecordedTitle) -> [String] {
         var result: [String] = []
         func add(_ what: String, _ recorded: String, _ asked: String) {

@@ -2,15 +2,15 @@ import Foundation
 package import HTTPSemantics
 import Mapping
 
-/// One request and its response, as a line of `exchanges.jsonl` has them.
+/// One request and its response, as in a line of `exchanges.jsonl`.
 ///
-/// Bodies are files of their own; their lengths are made anew at replay, so that who edits one need not count.
+/// Bodies are separate files. Their lengths are recomputed at replay, so that they can be edited freely.
 package struct RecordedExchange: Codable, Sendable, Equatable {
     /// The name of the upstream in `recording.yaml`.
     package var upstream: String
-    /// Whose data it is: the number of the credential, counted from 1 by first appearance; nil for anonymous.
+    /// The number of the request's credential, counted from 1 by first appearance; nil for anonymous.
     package var credential: Int?
-    /// When the request came, `2026-11-23T03:47:00.123Z`; nil where nobody knows.
+    /// When the request arrived, such as `2026-11-23T03:47:00.123Z`; nil if unknown.
     package var time: String?
     package var request: Request
     package var response: Response
@@ -19,7 +19,7 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
         package var method: String
         /// Path and query as they went upstream.
         package var target: String
-        /// Lines such as `Accept: application/json`; nil where nobody knows them, and any representation is meant.
+        /// Lines such as `Accept: application/json`; nil if unknown, so that any representation matches.
         package var fields: [String]?
         /// The body's file, relative to the folder; nil for none.
         package var body: String?
@@ -67,7 +67,7 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
         self.response = response
     }
 
-    /// Reads a line with nothing unusual in it; nil for any other, of which the decoder knows what it is or what is wrong.
+    /// Parses a line of the usual form; nil for any other, which the decoder must parse or reject.
     ///
     /// The decoder took half of the time until a large recording was ready.
     package init?(line: [UInt8]) {
@@ -82,13 +82,13 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
         (self.upstream, self.request, self.response) = (upstream, request, response)
     }
 
-    /// The request as people know it: `GET /users/1`.
+    /// A short form of the request for people: `GET /users/1`.
     package var title: String { "\(request.method) \(request.target)" }
 
-    /// Unix seconds; nil where the line has no time.
+    /// Unix seconds; nil if the line has no time.
     package var seconds: Int64? { time.flatMap { RecordingTime.seconds($0) } }
 
-    /// The line, without its end.
+    /// The JSON line, without a line end.
     package var line: [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -98,7 +98,7 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
 }
 
 extension JSONOutline.Node {
-    /// A list of strings; nil for any other value.
+    /// The elements of a list of strings; nil for any other value.
     fileprivate var texts: [String]? {
         guard let elements else { return nil }
         let texts = elements.compactMap(\.text)
@@ -107,7 +107,7 @@ extension JSONOutline.Node {
 }
 
 extension Fields {
-    /// Lines of a recording.
+    /// The field lines in a recording's form.
     ///
     /// A value that is not UTF-8 is read as ISO 8859-1, as field values once were.
     package var recorded: [String] {
@@ -119,7 +119,7 @@ extension Fields {
         }
     }
 
-    /// Reads lines of a recording; what has no colon is left out.
+    /// Reads a recording's field lines; a line without a colon is left out.
     package init(recorded: [String]) {
         self.init(
             recorded.compactMap { line in
@@ -132,9 +132,9 @@ extension Fields {
     }
 }
 
-/// Moments as recordings spell them.
+/// Converts times to and from a recording's form.
 package enum RecordingTime {
-    /// A moment such as `2026-11-23T03:47:00.123Z`.
+    /// Formats a time, such as `2026-11-23T03:47:00.123Z`.
     package static func text(_ seconds: Double) -> String {
         let milliseconds = Int64((seconds * 1000).rounded())
         var whole = time_t(milliseconds / 1000)
@@ -147,7 +147,7 @@ package enum RecordingTime {
         return "\(text).\(String(repeating: "0", count: 3 - rest.count))\(rest)Z"
     }
 
-    /// Reads it; fractions are cut off, and a time zone other than UTC is not known.
+    /// Parses a time; fractions are cut off, and UTC is the only supported time zone.
     package static func seconds(_ text: String) -> Int64? {
         let bytes = Array(text.utf8)
         guard bytes.count >= 20, bytes.last == 0x5A, bytes[10] == 0x54 else { return nil }

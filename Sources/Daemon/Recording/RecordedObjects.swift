@@ -3,9 +3,9 @@ import HTTPSemantics
 package import Proxy
 import Synchronization
 
-/// Puts the responses of a recording into the store, in their order, so that objects and SQL work on a replay.
+/// Stores the responses of a recording in their order, so that objects and SQL work on a replay.
 ///
-/// Responses to GET alone: what writes have shown is in the responses that were asked for after them.
+/// Only responses to GET are stored: the effects of writes show in later responses.
 package struct RecordedObjects: Sendable {
     private let cache: ResponseCache
     private let principals: PrincipalResolver
@@ -17,10 +17,10 @@ package struct RecordedObjects: Sendable {
         self.upstreams = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
     }
 
-    /// How many responses are handed over before the store has the first of them.
+    /// The maximum number of responses handed over but not yet stored.
     private static let window = 64
 
-    /// Stores what can be stored; what cannot is left out, since the replay itself needs none of it.
+    /// Stores what can be stored; the rest is left out, because the replay itself does not need it.
     package func store(_ recording: Recording) async {
         var waiting = 0
         let (stored, continuation) = AsyncStream.makeStream(of: Void.self)

@@ -7,27 +7,27 @@ package import Logging
 package import Proxy
 import Synchronization
 
-/// Records the exchanges that it is shown: what each client sent and received, before Larder's own additions.
+/// Records exchanges: the client's request and its response, before Larder's own additions.
 ///
-/// Any thread shows it exchanges; one queue redacts and writes them, in the order in which they were completed.
+/// May be called on any thread; one queue redacts and writes the exchanges, in the order of their completion.
 package final class Recorder: Sendable {
     private let queue = DispatchQueue(label: "larder.recording")
     private let work: RecorderWork
     private let log: Logger
 
     /// - Parameters:
-    ///   - writer: nobody else's from now on.
-    ///   - upstreams: all that may be asked.
+    ///   - writer: The writer, which the recorder owns from now on.
+    ///   - upstreams: All upstreams that may be requested.
     package init(_ writer: sending RecordingWriter, upstreams: [ProxiedUpstream], log: Logger) {
         self.log = log
         work = RecorderWork(writer, upstreams: upstreams, log: log)
     }
 
-    /// Has an exchange recorded once it is complete; before anything of it is read or answered.
+    /// Records an exchange once it is complete; must be called before its body is read or its response begins.
     ///
-    /// - Parameter body: the request's body where it was read already.
+    /// - Parameter body: The request body, if it has already been read.
     package func watch(_ exchange: Exchange, _ incoming: IncomingRequest, body: [UInt8]? = nil) {
-        // A view is made of a response, and an event of several.
+        // A view is derived from a response, and an event from several.
         guard incoming.live == nil, incoming.view == .wire else { return queue.async { self.work.skipped(.ownForm) } }
         if body == nil { exchange.request.body?.keepCopy(limit: RecordingFolder.bodyLimit) }
         exchange.reply.observe(ExchangeWatch(exchange.request, incoming, body: body, recorder: self))
@@ -41,22 +41,22 @@ package final class Recorder: Sendable {
         queue.async { self.work.skipped(.cutShort) }
     }
 
-    /// Writes what is complete, and gives what became of the recording; nothing is recorded any more.
+    /// Writes the complete exchanges and returns a summary; later ones are not recorded.
     package func close() -> RecordingSummary {
         queue.sync { work.close() }
     }
 
-    /// How many exchanges were recorded so far.
+    /// The number of exchanges recorded so far.
     package var count: Int { queue.sync { work.summary.count } }
 }
 
-/// What became of a recording.
+/// The result of a recording.
 package struct RecordingSummary: Sendable, Equatable {
-    /// Exchanges that were recorded.
+    /// The number of recorded exchanges.
     package var count = 0
-    /// How many were not, by why.
+    /// The number of exchanges not recorded, by reason.
     package var skipped: [Reason: Int] = [:]
-    /// Why recording ended before its time; nil where it did not.
+    /// The reason why recording ended early; nil if it did not.
     package var failure: String?
     /// Names of members that look secret and are not declared so, with how often each was recorded.
     package var suspects: [String: Int] = [:]
@@ -64,7 +64,7 @@ package struct RecordingSummary: Sendable, Equatable {
     package init() {}
 
     package enum Reason: String, Sendable, CaseIterable {
-        /// The response broke off, or the request did.
+        /// The response or the request broke off.
         case cutShort = "broke off"
         case tooLarge = "are larger than 256 MiB"
         /// Larder's own problem document.
@@ -73,7 +73,7 @@ package struct RecordingSummary: Sendable, Equatable {
         case failed = "came after recording had ended"
     }
 
-    /// What a person should know, a sentence for each line.
+    /// The summary for people, one sentence per line.
     package func sentences(folder: String) -> [String] {
         var lines = ["recorded \(count) exchange\(count == 1 ? "" : "s") in \(folder)"]
         for reason in Reason.allCases {
@@ -89,7 +89,7 @@ package struct RecordingSummary: Sendable, Equatable {
     }
 }
 
-/// One exchange while it happens.
+/// One exchange in progress.
 private final class ExchangeWatch: ReplyObserver {
     struct Response {
         var status = 0
@@ -114,7 +114,7 @@ private final class ExchangeWatch: ReplyObserver {
         time = Date().timeIntervalSince1970
     }
 
-    /// The request's body; nil where not all of it is known.
+    /// The request body; nil if it is incomplete.
     var body: [UInt8]? {
         if let ownBody { return ownBody }
         guard let body = request.body else { return [] }
@@ -123,7 +123,7 @@ private final class ExchangeWatch: ReplyObserver {
 
     func began(status: Int, fields: Fields, length: Int?) {
         var fields = fields
-        // Of a HEAD response the length is all that is known of the body.
+        // For a HEAD response the length is the only information about the body.
         if request.method == "HEAD", let length { fields.set("Content-Length", String(length)) }
         response.withLock { [fields] in ($0.status, $0.fields) = (status, fields) }
     }
@@ -156,14 +156,14 @@ private final class ExchangeWatch: ReplyObserver {
     }
 }
 
-/// The recorder's state: used on its queue only.
+/// The recorder's state; used on its queue only.
 private final class RecorderWork: @unchecked Sendable {  // the queue of `Recorder` guards it
     private var writer: RecordingWriter?
     private var redactors: [String: Redactor] = [:]
     private let firstNumber: Int
     private var nextNumber: Int
     private var credentials: [[UInt8]: Int] = [:]
-    /// How many secrets were known when what was written was last looked through for them, and how often that was.
+    /// The number of secrets known when the written files were last searched, and the number of searches.
     private var looked = (learned: 0, times: 0)
     private let log: Logger
     private(set) var summary = RecordingSummary()
@@ -174,7 +174,7 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
         firstNumber = writer.nextPlaceholder
         nextNumber = firstNumber
         for (index, upstream) in upstreams.enumerated() {
-            // Numbers of different upstreams never meet.
+            // Placeholders of different upstreams have different numbers.
             redactors[upstream.name] = Redactor(upstream, numbers: true, first: firstNumber + index * 1_000_000)
         }
     }
@@ -218,12 +218,14 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
         }
     }
 
-    /// Looking through takes as long as all that was written is large: an API whose credentials differ from request to
-    /// request is looked through at the end.
+    /// The limit for searches, beyond which the next one happens at the end.
+    ///
+    /// A search reads all written files, so it must not run for each request if an API's credentials change with each.
     private static let looks = 50
 
-    /// Takes secrets out of what was written before they were known for secrets: a token, say, that a response gave and a
-    /// later request was made with.
+    /// Removes secrets that were written before they were known as such.
+    ///
+    /// For example, a token in a response that a later request was made with.
     private func lookThrough(_ writer: RecordingWriter) throws(RecordingError) {
         let learned = redactors.values.reduce(0) { $0 + $1.learned }
         guard learned > looked.learned else { return }
@@ -251,7 +253,7 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
         return self.credentials.count
     }
 
-    // MARK: What is recorded of a message
+    // MARK: The recorded parts of a message
 
     /// The request's fields as they go upstream.
     private static func sent(_ fields: Fields) -> Fields {
@@ -260,7 +262,7 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
         return fields
     }
 
-    /// The response's fields without what Larder has added.
+    /// The response's fields without Larder's additions.
     private static func received(_ fields: Fields, isHead: Bool, variesBy upstream: ProxiedUpstream) -> Fields {
         var fields = fields.withoutHopByHop()
         if !isHead { fields.remove("content-length") }
@@ -276,7 +278,7 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
         return fields
     }
 
-    /// Takes Larder's member off the end of a list.
+    /// Removes Larder's member from the end of a list.
     private static func removeLast(_ name: StaticString, from fields: inout Fields, where isOwn: (String) -> Bool) {
         guard let list = fields.combined(name) else { return }
         var members = FieldSyntax.members(Array(list.utf8)).map { String(decoding: $0, as: UTF8.self) }

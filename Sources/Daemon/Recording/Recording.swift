@@ -3,13 +3,13 @@ import Foundation
 import HTTPSemantics
 import Synchronization
 
-/// A recording as it was read: an ordered list of exchanges, whose bodies stay in their files.
+/// A recording read from disk: an ordered list of exchanges, whose bodies stay in their files.
 package struct Recording: Sendable {
     package let folder: RecordingFolder
     package let manifest: RecordingManifest
     /// In the order in which they happened.
     package let exchanges: [RecordedExchange]
-    /// What a person should know that is no error: a last line that was cut short.
+    /// Notices for people that are no errors, such as a truncated last line.
     package let notices: [String]
 
     /// Reads a folder; blocks.
@@ -32,7 +32,7 @@ package struct Recording: Sendable {
         if !exchange.request.target.hasPrefix("/") || exchange.request.target.utf8.contains(where: { $0 <= 0x20 }) {
             return "target: \"\(exchange.request.target)\" is no path; write it as \"/users?page=2\""
         }
-        // JSON can spell what no message can have.
+        // JSON can spell characters that no message can contain.
         let fields = (exchange.request.fields ?? []) + exchange.response.fields
         if let field = fields.first(where: { $0.utf8.contains { $0 == 0x0D || $0 == 0x0A || $0 == 0 } }) {
             return "fields: \"\(field.printable)\" is no field line; write each line as a string of its own"
@@ -44,7 +44,7 @@ package struct Recording: Sendable {
         return nil
     }
 
-    /// How many lines are decoded on one processor before the next.
+    /// The number of lines decoded per task.
     private static let portion = 2_000
 
     private static func decode(_ lines: ExchangeLines, _ folder: RecordingFolder) throws(RecordingError)
@@ -103,15 +103,15 @@ package struct Recording: Sendable {
     }
 }
 
-/// The lines of `exchanges.jsonl`, found but not read.
+/// The lines of `exchanges.jsonl`, split but not decoded.
 struct ExchangeLines: Sendable {
     let bytes: [UInt8]
     private(set) var ranges: [Range<Int>] = []
-    /// The number of each line in the file, counted from 1; empty lines have none.
+    /// The number of each line in the file, counted from 1; empty lines are left out.
     private(set) var numbers: [Int] = []
-    /// Where the last complete line ends.
+    /// The end of the last complete line.
     private(set) var end = 0
-    /// Whether something follows that is no whole line.
+    /// Whether an incomplete line follows.
     private(set) var isCutShort = false
 
     init(_ bytes: [UInt8]) {
@@ -123,7 +123,7 @@ struct ExchangeLines: Sendable {
             var stop = next ?? bytes.count
             if stop > start, bytes[stop - 1] == 0x0D { stop -= 1 }
             let line = start..<stop
-            // Who edits by hand may leave the last line without an end.
+            // A file edited by hand may lack the last line end.
             let isWhole = next != nil || (try? JSONSerialization.jsonObject(with: Data(bytes[line]))) != nil
             guard isWhole else {
                 isCutShort = true

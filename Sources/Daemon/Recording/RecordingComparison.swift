@@ -3,7 +3,7 @@ package import HTTPSemantics
 package import Proxy
 import Settings
 
-/// What has changed between a recording and other responses to the same requests.
+/// The differences between a recording and other responses to the same requests.
 package struct RecordingComparison: Sendable {
     /// One request whose response has changed.
     package struct Finding: Sendable {
@@ -12,11 +12,11 @@ package struct RecordingComparison: Sendable {
     }
 
     package var findings: [Finding] = []
-    /// Requests that were not compared, each with why.
+    /// The requests that were not compared, each with the reason.
     package var skipped: [(request: String, reason: String)] = []
-    /// How many were.
+    /// The number of requests compared.
     package var compared = 0
-    /// The new responses, by the number of the exchange whose place they take.
+    /// The new responses, by the number of the exchange that they replace.
     package var updates: [Int: Update] = [:]
 
     package struct Update: Sendable {
@@ -33,7 +33,7 @@ package struct RecordingComparison: Sendable {
 
     package var isBreaking: Bool { findings.contains { $0.drifts.contains { $0.severity == .breaking } } }
 
-    /// Notes the new response to a recorded request.
+    /// Compares the new response to a recorded request with the recorded one.
     package mutating func compare(_ number: Int, of recording: Recording, with new: Update) throws(RecordingError) {
         let exchange = recording.exchanges[number]
         let old = Fields(recorded: exchange.response.fields)

@@ -1,8 +1,8 @@
-/// Why a recording cannot be read or written: where it is, what is wrong, and what to do.
+/// An error in reading or writing a recording: its place, the problem, and the remedy.
 package struct RecordingError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The file, as the person named its folder.
+    /// The file, below the folder as the user wrote it.
     package let file: String
-    /// Counted from 1; nil where the mistake is not in a line.
+    /// Counted from 1; nil if the error is not in a line.
     package let line: Int?
     package let reason: String
 

@@ -1,9 +1,9 @@
 import Foundation
 import Settings
 
-/// The folder of a recording: its names, and reading and writing that no name in it can lead out of it.
+/// The folder of a recording: its file names, and safe reading and writing, which no name in it can lead outside.
 package struct RecordingFolder: Sendable {
-    /// As the person wrote it, without a slash at its end.
+    /// The path as the user wrote it, without trailing slashes.
     package let path: String
 
     package static let manifestName = "recording.yaml"
@@ -22,12 +22,12 @@ package struct RecordingFolder: Sendable {
     package var exchanges: String { "\(path)/\(Self.exchangesName)" }
     package var bodies: String { "\(path)/\(Self.bodiesName)" }
 
-    /// Whether there is a recording.
+    /// Whether the folder contains a recording.
     package var exists: Bool { access(manifest, F_OK) == 0 }
 
     // MARK: Reading
 
-    /// The bytes of one of its files; what is no regular file is refused.
+    /// Reads one of its files; throws if it is no regular file.
     func read(_ file: String, limit: Int) throws(RecordingError) -> [UInt8] {
         let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard descriptor >= 0 else { throw RecordingError(file, Self.reason(errno)) }
@@ -54,7 +54,7 @@ package struct RecordingFolder: Sendable {
         return bytes
     }
 
-    /// The path of a body, from what a line says.
+    /// The path of a body, by its name in a line.
     func path(ofBody name: String) throws(RecordingError) -> String {
         let parts = name.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 2, parts[0] == Self.bodiesName, Self.isName(String(parts[1])) else {
@@ -66,13 +66,13 @@ package struct RecordingFolder: Sendable {
         return "\(path)/\(name)"
     }
 
-    /// The bytes of a body.
+    /// Reads a body.
     package func body(_ name: String?) throws(RecordingError) -> [UInt8] {
         guard let name else { return [] }
         return try read(try path(ofBody: name), limit: Self.bodyLimit)
     }
 
-    /// Why a body cannot be read; nil where it can.
+    /// The reason why a body cannot be read; nil if it can.
     func complaint(aboutBody name: String) -> String? {
         let file: String
         do { file = try path(ofBody: name) } catch { return error.reason }
@@ -92,7 +92,7 @@ package struct RecordingFolder: Sendable {
         return nil
     }
 
-    /// Why bodies cannot be where they belong; nil where they can, or where there are none.
+    /// The reason why the folder for bodies cannot be used; nil if it can, or does not exist.
     var complaintAboutBodies: String? {
         var status = stat()
         guard lstat(bodies, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else { return nil }
@@ -108,7 +108,7 @@ package struct RecordingFolder: Sendable {
 
     // MARK: Writing
 
-    /// Makes the folder and what belongs in each, for its owner alone.
+    /// Makes the folder and its fixed contents, accessible to its owner only.
     func create() throws(RecordingError) {
         var folder = ""
         for component in bodies.split(separator: "/", omittingEmptySubsequences: false) {
@@ -118,13 +118,13 @@ package struct RecordingFolder: Sendable {
             throw RecordingError(folder, "the folder cannot be made: \(Self.reason(errno))")
         }
         if let complaint = complaintAboutBodies { throw RecordingError(bodies, complaint) }
-        // Bodies are bytes: no tool may turn their line ends.
+        // Bodies are binary: no tool may convert their line ends.
         if access("\(path)/.gitattributes", F_OK) != 0 {
             try write(Array("bodies/* -text\n".utf8), to: "\(path)/.gitattributes")
         }
     }
 
-    /// Makes the folder of files that somebody else gives, the lines last.
+    /// Makes the folder from files supplied by the caller, the lines last.
     package func copy(_ files: [String], _ bytes: (String) throws -> [UInt8]) throws {
         guard !exists else { throw RecordingError(path, "there is a recording already; name a new folder") }
         try create()
@@ -135,7 +135,7 @@ package struct RecordingFolder: Sendable {
         if files.contains(Self.exchangesName) { try write(try bytes(Self.exchangesName), to: exchanges) }
     }
 
-    /// Takes the place of another recording, which goes.
+    /// Replaces another recording, which is removed.
     package func replace(_ other: RecordingFolder) throws(RecordingError) {
         let old = "\(path).old"
         let hadOld = rename(other.path, old) == 0
@@ -147,10 +147,10 @@ package struct RecordingFolder: Sendable {
         if hadOld { try? FileManager.default.removeItem(atPath: old) }
     }
 
-    /// Removes the folder and all in it.
+    /// Removes the folder and its contents.
     package func remove() { try? FileManager.default.removeItem(atPath: path) }
 
-    /// Writes a file anew, readable by its owner alone.
+    /// Writes a file, replacing any old one, readable by its owner only.
     func write(_ bytes: [UInt8], to file: String) throws(RecordingError) {
         let descriptor = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw RecordingError(file, "the file cannot be written: \(Self.reason(errno))") }
@@ -162,7 +162,7 @@ package struct RecordingFolder: Sendable {
         }
     }
 
-    /// Writes all bytes; gives why that failed.
+    /// Writes all bytes; returns the reason if that failed.
     static func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> String? {
         let code = bytes.withUnsafeBytes { Settings.writeAll($0, to: descriptor).code }
         return code == 0 ? nil : reason(code)
@@ -172,7 +172,7 @@ package struct RecordingFolder: Sendable {
         code == ENOENT ? "there is no such file" : systemMessage(code)
     }
 
-    /// The ending of a body's name.
+    /// The filename extension for a body.
     package static func ending(ofType type: String?) -> String {
         let essence = (type ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " }
         if let known = endings[essence] { return known }

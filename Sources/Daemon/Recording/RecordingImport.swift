@@ -3,17 +3,17 @@ import HTTPSemantics
 import Proxy
 package import Settings
 
-/// Makes a recording of what another tool has written, redacted like one of Larder's own.
+/// Makes a recording from another tool's file, redacted like one of Larder's own.
 package struct RecordingImport {
-    /// An origin that is taken over, and the path under which programs find it.
+    /// An origin to import, and the path under which programs reach it.
     package struct Origin: Sendable, Equatable {
         package let url: UpstreamURL
-        /// `/api`; empty where the origin has the address to itself.
+        /// Such as `/api`; empty if the origin has the address to itself.
         package let prefix: String
 
-        /// Reads `URL` or `URL=PREFIX`.
+        /// Parses `URL` or `URL=PREFIX`.
         package init(_ text: String) throws(InvalidValue) {
-            // A base path has no "=" in it.
+            // A base path contains no "=".
             let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
             url = try UpstreamURL(parts.first ?? "")
             var prefix = parts.count > 1 ? parts[1] : ""
@@ -23,12 +23,12 @@ package struct RecordingImport {
     }
 
     package private(set) var count = 0
-    /// What was left out, each with how often.
+    /// The kinds of data left out, each with its number.
     package private(set) var losses: [(text: String, count: Int)]
-    /// What looks secret, and is in the recording as it was.
+    /// Names of values that look secret and were not redacted, with their numbers.
     package private(set) var suspects: [String: Int] = [:]
 
-    /// - Parameter origins: those to take over; empty for the only one there is.
+    /// - Parameter origins: The origins to import; empty for the only one in the file.
     package init(_ file: ForeignRecording, _ path: String, origins: [Origin], into folder: RecordingFolder)
         throws(RecordingError)
     {
@@ -93,7 +93,7 @@ package struct RecordingImport {
             try writer.append(line, requestBody: redacted.requestBody, responseBody: redacted.responseBody)
             count += 1
         }
-        // A value may be known for a secret only after it was written.
+        // A value may be recognised as a secret only after it was written.
         let all = redactors.filter { $0.learned > 0 }
         if !all.isEmpty { try writer.rewrite { bytes in all.reduce(bytes) { $1.replacingKnown($0) } } }
         for redactor in redactors { suspects.merge(redactor.suspects) { $0 + $1 } }
@@ -153,7 +153,7 @@ extension UpstreamURL {
 
 /// Writes a recording in the format of another tool.
 package enum RecordingExport {
-    /// The file, by the ending of its name, and what it cannot hold.
+    /// The file's content, in the format of the name's extension, and a list of what it cannot contain.
     package static func write(_ recording: Recording, to path: String, origins: [String: String])
         throws(RecordingError) -> (bytes: [UInt8], losses: [String])
     {

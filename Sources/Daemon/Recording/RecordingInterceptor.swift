@@ -10,8 +10,8 @@ package final class RecordingInterceptor: ExchangeInterceptor {
     private let missed: @Sendable (Replayer.Miss) -> Void
 
     /// - Parameters:
-    ///   - replayer: what is answered from; nil where everything is asked for.
-    ///   - recorder: what records the rest; nil for a replay, in which nothing is asked for.
+    ///   - replayer: Serves recorded responses; nil if every request is forwarded.
+    ///   - recorder: Records the forwarded requests; nil for a replay, which forwards none.
     package init(
         replayer: Replayer?,
         recorder: Recorder?,
@@ -31,19 +31,19 @@ package final class RecordingInterceptor: ExchangeInterceptor {
             recorder?.watch(exchange, incoming)
             return proxy.accept(exchange, incoming)
         }
-        guard let body = exchange.request.body else { return answer(exchange, incoming, [], replayer, proxy) }
+        guard let body = exchange.request.body else { return respond(exchange, incoming, [], replayer, proxy) }
         Task {
-            // One that does not come whole was refused by the connection.
+            // A body that does not arrive as a whole was refused by the connection.
             guard let bytes = try? await body.collect(limit: RecordingFolder.bodyLimit) else {
                 return exchange.reply.abort()
             }
             var request = exchange.request
             request.body = RequestBody(bytes)
-            answer(Exchange(request: request, reply: exchange.reply), incoming, bytes, replayer, proxy)
+            respond(Exchange(request: request, reply: exchange.reply), incoming, bytes, replayer, proxy)
         }
     }
 
-    private func answer(
+    private func respond(
         _ exchange: Exchange,
         _ incoming: IncomingRequest,
         _ body: [UInt8],

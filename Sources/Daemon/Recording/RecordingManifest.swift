@@ -1,16 +1,16 @@
 import Yams
 
-/// `recording.yaml`: the version of the format, and the config that the exchanges are read by.
+/// `recording.yaml`: the version of the format, and the config for interpreting the exchanges.
 package struct RecordingManifest: Sendable {
     /// The version that this Larder writes, and the newest that it reads.
     package static let format = 1
 
-    /// The keys that are the recording's own; all others are a config's.
+    /// The keys of the recording itself; all others belong to the config.
     private static let ownKeys = ["format", "recorded"]
 
-    /// When the recording was begun.
+    /// When the recording began.
     package var recorded: String?
-    /// The text with the recording's own keys blanked out, so that places in it are those of the file.
+    /// The text with the recording's own keys blanked out, so that positions in it are those of the file.
     package var config: String
 
     package init(recorded: String?, config: String) {

@@ -1,25 +1,24 @@
 import Foundation
 import HTTPSemantics
 
-/// Writes a recording: first an exchange's bodies, then its line, so that the recording is whole up to its last line
-/// whatever happens.
+/// Writes a recording: first an exchange's bodies, then its line, so that a crash leaves all its lines complete but the last.
 ///
-/// One thread at a time. The folder is locked as long as it lives: one process at a time records into it.
+/// For one thread at a time. The folder is locked while the writer exists: only one process at a time records into it.
 package final class RecordingWriter {
     package let folder: RecordingFolder
     private let lock: Int32
     private var lines: Int32
     private var number: Int
-    /// The length of the whole lines.
+    /// The length of the complete lines.
     private var end: Int
-    /// The number that the next placeholder may have: above all that were written.
+    /// The lowest number for new placeholders: above all those already written.
     let nextPlaceholder: Int
-    /// How many exchanges were written.
+    /// The number of exchanges written.
     package private(set) var count = 0
 
-    /// Opens a folder, and makes it where there is none; what was recorded before stays, and is added to.
+    /// Opens a folder, or makes it; existing exchanges stay, and new ones are added.
     ///
-    /// - Parameter config: for a new recording, the config that its exchanges are read by.
+    /// - Parameter config: For a new recording, the config for interpreting its exchanges.
     package init(_ folder: RecordingFolder, config: String, recorded: Double) throws(RecordingError) {
         self.folder = folder
         try folder.create()
@@ -40,7 +39,7 @@ package final class RecordingWriter {
         number = known.ranges.count
         let text = String(decoding: known.bytes, as: UTF8.self)
         nextPlaceholder = 1 + (text.matches(of: /REDACTED-([0-9]{1,9})/).compactMap { Int($0.output.1) }.max() ?? 0)
-        // A line that was cut short, as by a crash, is no line.
+        // A truncated line, as after a crash, does not count.
         ftruncate(lines, off_t(end))
         lseek(lines, 0, SEEK_END)
         if end > 0, known.bytes[end - 1] != 0x0A, RecordingFolder.writeAll([0x0A], to: lines) == nil { end += 1 }
@@ -54,9 +53,9 @@ package final class RecordingWriter {
         close(lock)
     }
 
-    /// Adds an exchange, whose bodies are given beside it.
+    /// Adds an exchange, with its bodies.
     ///
-    /// - Throws: what kept it from being written; the recording is then as it was before.
+    /// - Throws: The reason why it was not written; the recording is then unchanged.
     package func append(_ exchange: RecordedExchange, requestBody: [UInt8], responseBody: [UInt8])
         throws(RecordingError)
     {
@@ -103,14 +102,14 @@ package final class RecordingWriter {
         return name
     }
 
-    /// Changes what this writer and those before it have written, for secrets that were known too late.
+    /// Changes everything that this writer and earlier ones have written, to remove secrets recognised late.
     ///
-    /// A crash leaves each file as it was, or changed.
+    /// A crash leaves each file either unchanged or changed.
     func rewrite(_ change: ([UInt8]) -> [UInt8]) throws(RecordingError) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.bodies)) ?? []
         for name in names.sorted() {
             let file = "\(folder.bodies)/\(name)"
-            // Who edits by hand may have put anything there.
+            // Users may have put any files there.
             guard let old = try? folder.body("\(RecordingFolder.bodiesName)/\(name)") else { continue }
             let new = change(old)
             guard new != old else { continue }
@@ -131,7 +130,7 @@ package final class RecordingWriter {
         (lines, end) = (descriptor, new.count)
     }
 
-    /// Writes a body of an exchange that is there already; gives its name.
+    /// Writes a body of an existing exchange; returns its name.
     func writeBody(_ body: [UInt8], _ fields: Fields) throws(RecordingError) -> String? {
         let name = String(number + 1)
         var written: [String] = []
@@ -140,7 +139,7 @@ package final class RecordingWriter {
         return path
     }
 
-    /// Puts other lines in the place of all; a crash leaves the old ones or the new ones.
+    /// Replaces all lines; a crash leaves either the old ones or the new ones.
     func replace(_ exchanges: [RecordedExchange]) throws(RecordingError) {
         let draft = folder.exchanges + ".new"
         try folder.write(exchanges.flatMap { $0.line + [0x0A] }, to: draft)
@@ -149,7 +148,7 @@ package final class RecordingWriter {
         }
     }
 
-    /// Has all that was written survive a power loss; blocks.
+    /// Makes all written data survive a power loss; blocks.
     package func flush() {
         fsync(lines)
         fsync(lock)

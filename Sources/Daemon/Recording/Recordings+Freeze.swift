@@ -3,25 +3,25 @@ import HTTPSemantics
 import Proxy
 package import Store
 
-/// Which stored responses become a recording.
+/// Selects the stored responses that become a recording.
 package struct FreezeSelection: Sendable {
-    /// Only those that show an object of this model.
+    /// Only responses that contain an object of this model.
     package var model: String?
-    /// Only those of one principal, by its label; nil where there is only one.
+    /// Only responses of one principal, by its label; nil if there is only one.
     package var principal: String?
-    /// Only those that came no longer ago, in µs.
+    /// Only responses received within this time, in µs.
     package var maxAge: Int64?
-    /// Only those of an upstream and a path with query that this accepts.
+    /// Only responses whose upstream, and path with query, this accepts.
     package var covers: (@Sendable (_ upstream: String, _ url: String) -> Bool)?
 
     package init() {}
 }
 
-/// Recordings of what is stored.
+/// Recordings of stored responses.
 extension Recordings {
-    /// Makes a recording of stored responses, as a client would get them now, in the order in which they came.
+    /// Makes a recording of stored responses, as a client would receive them now, in the order of their arrival.
     ///
-    /// Of several variants of one response it has the newest.
+    /// Of several variants of one response it contains the newest.
     package func freeze(_ name: String, _ selection: FreezeSelection, of store: ObjectStore)
         async throws(RecordingError)
         -> RecordingSummary
@@ -47,7 +47,7 @@ extension Recordings {
                 )
                 exchange.status = document.status
                 exchange.responseFields = ResponseCache.fields(of: document)
-                // Lengths are made at replay.
+                // Lengths are computed at replay.
                 exchange.responseFields.remove("content-length")
                 exchange.responseBody = document.body
                 redactors[row.upstream]?.redact(&exchange, method: "GET", route: upstream.route(ofURL: row.url))
@@ -65,7 +65,7 @@ extension Recordings {
                 try writer.append(line, requestBody: [], responseBody: exchange.responseBody)
                 summary.count += 1
             }
-            // A value may be known for a secret only after it was written.
+            // A value may be recognised as a secret only after it was written.
             let all = redactors.values.filter { $0.learned > 0 }
             if !all.isEmpty { try writer.rewrite { bytes in all.reduce(bytes) { $1.replacingKnown($0) } } }
         } catch {
@@ -79,7 +79,7 @@ extension Recordings {
 
     private static let anonymous = ObjectStore.label(ofPrincipal: [])
 
-    /// What is selected, of one principal, the newest variant of each response.
+    /// The selected responses of one principal, the newest variant of each.
     private static func rows(_ selection: FreezeSelection, _ store: ObjectStore) async throws(RecordingError)
         -> [DocumentRow]
     {

@@ -5,9 +5,9 @@ package import Logging
 package import Proxy
 import Synchronization
 
-/// The recordings of a running daemon: begun and ended by its admin side, below a folder of its own.
+/// The recordings of a running daemon, controlled by its admin side, below one folder.
 ///
-/// Any thread. What each client receives is recorded, from the cache or from the upstream.
+/// May be used on any thread. It records what each client receives, from the cache or from the upstream.
 package final class Recordings: ExchangeInterceptor {
     private let folder: String
     let config: String
@@ -23,8 +23,8 @@ package final class Recordings: ExchangeInterceptor {
     }
 
     /// - Parameters:
-    ///   - folder: where they are made, each in a folder named after it.
-    ///   - config: what goes into each, see `ConfigFile.portable`.
+    ///   - folder: The parent folder, with a folder for each recording, named after it.
+    ///   - config: The config to put into each, see `ConfigFile.portable`.
     package init(folder: String, config: String, upstreams: [ProxiedUpstream], log: Logger) {
         (self.folder, self.config, self.upstreams, self.log) = (folder, config, upstreams, log)
     }
@@ -40,20 +40,20 @@ package final class Recordings: ExchangeInterceptor {
         proxy.accept(exchange, incoming)
     }
 
-    /// One recording, as it is listed.
+    /// One recording in the list.
     package struct Entry: Sendable {
         package let name: String
         package let folder: String
-        /// How many exchanges it has; of one that is over nobody has counted.
+        /// The number of exchanges; nil for a finished recording, which is not counted.
         package let exchanges: Int?
         package let session: String?
-        /// Unix seconds; nil for one that is over.
+        /// Unix seconds; nil for a finished recording.
         package let began: Double?
     }
 
     /// Begins a recording.
     ///
-    /// - Parameter session: the value of `Larder-Session` that requests need; nil for all requests.
+    /// - Parameter session: The value of `Larder-Session` that requests need; nil for all requests.
     package func start(_ name: String, session: String?) throws(RecordingError) {
         try Self.check(name)
         let place = RecordingFolder("\(folder)/\(name)")
@@ -69,7 +69,7 @@ package final class Recordings: ExchangeInterceptor {
 
     func isRunning(_ name: String) -> Bool { running.withLock { $0[name] != nil } }
 
-    /// Where a recording is made that does not exist yet.
+    /// The folder for a new recording; throws if it exists.
     func newPlace(_ name: String) throws(RecordingError) -> RecordingFolder {
         try Self.check(name)
         let place = RecordingFolder("\(folder)/\(name)")
@@ -77,7 +77,7 @@ package final class Recordings: ExchangeInterceptor {
         return place
     }
 
-    /// Ends a recording; what is complete is written.
+    /// Ends a recording; all complete exchanges are written.
     package func stop(_ name: String) throws(RecordingError) -> RecordingSummary {
         guard let running = running.withLock({ $0.removeValue(forKey: name) }) else {
             throw RecordingError(name, "this recording is not running")
@@ -86,7 +86,7 @@ package final class Recordings: ExchangeInterceptor {
         return running.recorder.close()
     }
 
-    /// Ends all of them.
+    /// Ends all recordings.
     package func stopAll() {
         for name in running.withLock({ Array($0.keys) }) { _ = try? stop(name) }
     }
@@ -106,7 +106,7 @@ package final class Recordings: ExchangeInterceptor {
         }
     }
 
-    /// Removes a recording that is over.
+    /// Removes a finished recording.
     package func remove(_ name: String) throws(RecordingError) {
         let place = try place(of: name)
         guard !isRunning(name) else { throw RecordingError(name, "this recording is running; stop it first") }
@@ -125,7 +125,7 @@ package final class Recordings: ExchangeInterceptor {
             + bodies.sorted().map { "\(RecordingFolder.bodiesName)/\($0)" }
     }
 
-    /// One of them.
+    /// Reads one of a recording's files.
     package func file(_ path: String, of name: String) throws(RecordingError) -> [UInt8] {
         let place = try place(of: name)
         if path.hasPrefix(RecordingFolder.bodiesName) { return try place.body(path) }

@@ -4,34 +4,34 @@ import Mapping
 package import Proxy
 import Settings
 
-/// Takes secrets out of exchanges, and puts placeholders in their place: `REDACTED-1`, numbered by first appearance.
+/// Replaces secrets in exchanges with placeholders: `REDACTED-1`, numbered by first appearance.
 ///
-/// Secret are the values of the fields and parameters that say whose data is asked for, cookies, what the config declares
-/// `secret:`, and the tokens of OAuth. A value that was found once is then replaced wherever it stands. One thread at a time.
+/// Secrets are the values of the fields and parameters that determine the principal, cookies, members declared `secret:` in
+/// the config, and OAuth tokens. Once found, a value is replaced wherever it occurs. For one thread at a time.
 package struct Redactor {
     private let upstream: ProxiedUpstream
-    /// The number of each value; nil where all placeholders are alike, for comparisons.
+    /// The number of each value; nil if all placeholders are alike, for comparisons.
     private var numbers: [[UInt8]: Int]?
     private var next: Int
-    /// What is looked for in every byte, the longest first, with what takes its place.
+    /// The values to search for in all bytes, each with its placeholder.
     private var known: [(value: [UInt8], placeholder: [UInt8])] = []
-    /// How many values have been learned.
+    /// The number of values learned.
     private(set) var learned = 0
     /// Names of members that look secret, with how often each was seen; see `suspicious`.
     package private(set) var suspects: [String: Int] = [:]
 
     static let mark = Array("REDACTED".utf8)
-    /// Shorter values are not looked for elsewhere: they would be found by chance.
+    /// Shorter values are not searched for elsewhere, because they would match by chance.
     private static let shortest = 8
-    /// Values that are looked for; beyond, the oldest are forgotten.
+    /// The maximum number of values to search for; beyond it, the oldest are dropped.
     private static let knownLimit = 2_000
-    /// Members of JSON that are secrets everywhere (RFC 6749, OpenID Connect).
+    /// JSON members that are always secret (RFC 6749, OpenID Connect).
     private static let secretMembers: Set<String> = ["access_token", "refresh_token", "id_token"]
     private static let credentialEssences: Set<String> = ["bearer", "basic", "token", "digest", "negotiate", "apikey"]
 
     /// - Parameters:
-    ///   - numbers: whether placeholders are numbered; otherwise all are alike.
-    ///   - first: the number of the first.
+    ///   - numbers: Whether placeholders are numbered; otherwise all are alike.
+    ///   - first: The first number.
     package init(_ upstream: ProxiedUpstream, numbers: Bool, first: Int = 1) {
         self.upstream = upstream
         self.numbers = numbers ? [:] : nil
@@ -39,7 +39,7 @@ package struct Redactor {
         if let credential = upstream.settings.credential { learnField(Array(credential.value.bytes)) }
     }
 
-    /// A request and its response as they may be written down.
+    /// A request and its response, redacted in place.
     package struct Exchange: Equatable {
         package var target: [UInt8]
         package var requestFields: Fields
@@ -55,7 +55,7 @@ package struct Redactor {
 
     /// Redacts one exchange.
     ///
-    /// - Parameter route: the path by which the route of its response is found.
+    /// - Parameter route: The path that selects the route of its response.
     package mutating func redact(_ exchange: inout Exchange, method: String, route: String) {
         exchange.target = redacted(url: exchange.target)
         exchange.requestFields = redacted(request: exchange.requestFields)
@@ -84,7 +84,7 @@ package struct Redactor {
     // MARK: Placeholders
 
     private mutating func placeholder(for value: [UInt8]) -> [UInt8] {
-        // What is a placeholder already stays: the client got it from a replay, or the recording is redacted again.
+        // A placeholder stays: the client got it from a replay, or the recording is redacted again.
         if Self.isPlaceholder(value) { return numbers == nil ? Self.mark : value }
         guard numbers != nil else { return Self.mark }
         if let number = numbers?[value] { return Self.mark + Array("-\(number)".utf8) }
@@ -99,7 +99,7 @@ package struct Redactor {
         return rest.isEmpty || rest.first == 0x2D && rest.count > 1 && rest.dropFirst().allSatisfy { $0 &- 0x30 < 10 }
     }
 
-    /// Has a value replaced wherever it stands from now on; gives its placeholder.
+    /// Has a value replaced everywhere from now on; returns its placeholder.
     @discardableResult
     private mutating func learn(_ value: [UInt8]) -> [UInt8] {
         let placeholder = placeholder(for: value)
@@ -107,7 +107,7 @@ package struct Redactor {
         else { return placeholder }
         var spellings = [value]
         if let text = String(validating: value, as: UTF8.self) {
-            // As a URL, a form or a JSON string would spell it.
+            // As spelled in a URL, a form or a JSON string.
             let escaped = text.addingPercentEncoding(withAllowedCharacters: Self.unreserved) ?? text
             let quoted = JSONText.string(text).bytes.dropFirst().dropLast()
             for spelling in [Array(escaped.utf8), Array(quoted), Array(text.replacing("/", with: "\\/").utf8)]
@@ -123,7 +123,7 @@ package struct Redactor {
         charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
     )
 
-    /// Replaces the values that are known by now.
+    /// Replaces all values known so far.
     func replacingKnown(_ bytes: [UInt8]) -> [UInt8] {
         var bytes = bytes
         for (value, placeholder) in known.sorted(by: { $0.value.count > $1.value.count })
@@ -158,7 +158,7 @@ package struct Redactor {
 
     // MARK: Fields
 
-    /// The value of a field with a credential: its scheme stays, for people to read.
+    /// Redacts the value of a credential field, except for its scheme, which people may read.
     @discardableResult
     private mutating func learnField(_ value: [UInt8]) -> [UInt8] {
         guard let space = value.firstIndex(of: 0x20) else { return learn(value) }
@@ -168,7 +168,7 @@ package struct Redactor {
         if scheme == "basic", let plain = Data(base64Encoded: Data(credential)),
             let colon = plain.firstIndex(of: 0x3A)
         {
-            // Some APIs take their key for the user name; short names are not looked for, long ones are.
+            // Some APIs expect their key as the user name; short names are not searched for, long ones are.
             let password = Array(plain[(colon + 1)...])
             let placeholder = learn(credential)
             learn(password.isEmpty ? Array(plain[..<colon]) : password)
@@ -233,7 +233,7 @@ package struct Redactor {
         return result + rest
     }
 
-    /// A URL or target without the values of its secret parameters, and without a user name and password.
+    /// A URL or target without the values of its secret parameters, and without user name and password.
     private mutating func redacted(url: [UInt8]) -> [UInt8] {
         var (result, end): ([UInt8], Int) = ([], 0)
         for parameter in URLParameters(url) {
@@ -310,7 +310,7 @@ package struct Redactor {
         return replacing(places, in: body)
     }
 
-    /// Puts placeholders, as JSON strings, in the place of values.
+    /// Replaces values with placeholders, as JSON strings.
     private mutating func replacing(_ places: [Range<Int>], in body: [UInt8]) -> [UInt8] {
         var (result, end): ([UInt8], Int) = ([], 0)
         for place in places.sorted(by: { $0.lowerBound < $1.lowerBound }) where place.lowerBound >= end {

@@ -6,46 +6,46 @@ import Settings
 package import Store
 import Synchronization
 
-/// Finds the recorded response to a request: the sequence decides, never freshness.
+/// Finds the recorded response to a request, by its sequence, never by freshness.
 ///
-/// Any thread. A request that was recorded several times is answered in order, in each session by itself; the last response
-/// repeats.
+/// May be used on any thread. A request that was recorded several times gets its responses in order, per session; the last
+/// one repeats.
 package final class Replayer: Sendable {
     package let recording: Recording
     private let isStrict: Bool
-    /// What is added to dates; nil: the clock stands where the recording was made.
+    /// The seconds added to dates; nil if the clock stays at the time of the recording.
     private let shift: Int64?
     private let start: Int64
     /// The exchanges of each key.
     private let index: [String: Place]
-    /// What people compare of each exchange; made when the first request is missing.
+    /// The data for finding similar requests, made at the first missing request.
     private let titles = Mutex<[RecordedTitle]?>(nil)
     private let upstreams: [String: ProxiedUpstream]
-    /// Whether requests of several principals were recorded, so that it matters whose one is.
+    /// Whether requests of several principals were recorded, so that the credential counts.
     private let tellsCredentials: Bool
     private let state: Mutex<State>
-    /// What is given at once, by the digest of a cache key.
+    /// The responses served at once, by the digest of a cache key.
     private let quick = Mutex<[Digest128: ReadySequence]>([:])
-    /// Bytes that may still be kept ready.
+    /// The remaining room for ready responses, in bytes.
     private let room: Atomic<Int>
 
     /// The exchanges of one key.
     package struct Place: Sendable {
-        /// Which they are, in their order.
+        /// Their numbers, in order.
         fileprivate var numbers: [Int]
-        /// How far the daemon's own session is.
+        /// The position of the daemon's own session.
         fileprivate var sequence: ReadySequence
-        /// The one that was found.
+        /// The exchange found, as an index of `numbers`.
         fileprivate var found = 0
     }
 
     private struct State {
         var sessions: [String: Session] = [:]
-        /// What named sessions have used.
+        /// The exchanges used by named sessions.
         var isUsed: [Bool]
         var missing: [Miss] = []
 
-        /// The number of a credential: the session's n-th new one stands for the n-th of the recording.
+        /// The number of a credential: the n-th new one in a session stands for the n-th of the recording.
         mutating func number(of credentials: [UInt8]?, in session: String) -> Int {
             guard let credentials else { return 0 }
             let known = sessions[session]?.credentials ?? [:]
@@ -54,7 +54,7 @@ package final class Replayer: Sendable {
             return known.count + 1
         }
 
-        /// The place, among the exchanges of a key, of the one whose turn it is; nil where all were given.
+        /// The index, among the exchanges of a key, of the next one to serve; nil if all have been served.
         mutating func next(of place: Place, _ text: String, in session: String, isStrict: Bool) -> Int? {
             if session.isEmpty { return place.sequence.advance() }
             let position = sessions[session, default: Session()].positions[text, default: 0]
@@ -75,7 +75,7 @@ package final class Replayer: Sendable {
     package struct Miss: Sendable, Equatable {
         package var request: String
         package var nearest: [NearestRequest]
-        /// How often it was recorded; 0 for not at all.
+        /// The number of times it was recorded; 0 for never.
         package var recorded: Int
     }
 
@@ -84,12 +84,12 @@ package final class Replayer: Sendable {
         case missing(Miss)
     }
 
-    /// Reads what the index needs of each exchange; blocks.
+    /// Indexes all exchanges; blocks.
     ///
     /// - Parameters:
-    ///   - isStrict: whether no response repeats.
-    ///   - now: Unix seconds, to which dates are shifted; nil leaves them.
-    ///   - memory: bytes of responses that may be kept ready.
+    ///   - isStrict: Whether no response repeats.
+    ///   - now: The time to which dates are shifted, in Unix seconds; nil leaves them unchanged.
+    ///   - memory: The room for ready responses in bytes.
     package init(
         _ recording: Recording,
         upstreams: [ProxiedUpstream],
@@ -123,7 +123,7 @@ package final class Replayer: Sendable {
         state = Mutex(State(isUsed: [Bool](repeating: false, count: recording.exchanges.count)))
     }
 
-    /// Makes something of each exchange and its key, on all processors.
+    /// Maps each exchange and its key, on all processors.
     private static func keys<Value: Sendable>(
         _ recording: Recording,
         _ upstreams: [String: ProxiedUpstream],
@@ -174,7 +174,7 @@ package final class Replayer: Sendable {
         return RequestKey(incoming, method: exchange.request.method, fields: fields, body: body)
     }
 
-    /// The response to a request, which counts as given.
+    /// Finds the response to a request, and counts it as served.
     package func find(_ incoming: IncomingRequest, method: String, fields: Fields, body: [UInt8]) -> Outcome {
         let key = RequestKey(incoming, method: method, fields: fields, body: body)
         let session = fields.text("larder-session") ?? ""
@@ -205,30 +205,30 @@ package final class Replayer: Sendable {
 
     private var allTitles: [RecordedTitle] {
         titles.withLock { titles in
-            // What was read once can be read again, unless the folder has changed; then there is nothing to compare with.
+            // The bodies were readable before; if the folder has changed since, there is nothing to compare with.
             let all = titles ?? (try? Self.keys(recording, upstreams) { RecordedTitle($0, $1) }) ?? []
             titles = all
             return all
         }
     }
 
-    // MARK: What is given at once
+    // MARK: Ready responses
 
-    /// The responses to a request like this in turn, if any of them is ready.
+    /// The responses to a request with this digest in turn, if any of them is ready.
     package func sequence(at digest: Digest128) -> ReadySequence? { quick.withLock { $0[digest] } }
 
     private static let quickLimit = 100_000
 
-    /// Keeps a response ready for the next request like this, if there is room.
+    /// Keeps a response ready for later requests with this digest, if there is room.
     ///
-    /// - Parameter digest: of the request's cache key, as an anonymous one's.
+    /// - Parameter digest: The digest of the request's cache key, as of an anonymous request.
     package func keep(
         _ response: ReadyResponse,
         at digest: Digest128,
         of place: Place,
         for incoming: IncomingRequest
     ) {
-        // Where more counts than the cache key has, each request is looked at.
+        // If the match depends on more than the cache key, each request is looked up.
         guard !tellsCredentials, RequestKey.isWithinCacheKey(incoming) else { return }
         guard room.subtract(response.byteCount, ordering: .relaxed).newValue >= 0 else {
             room.add(response.byteCount, ordering: .relaxed)
@@ -240,7 +240,7 @@ package final class Replayer: Sendable {
         }
     }
 
-    /// The keys under which a request's response may be, the closest first.
+    /// The possible keys of a request's response, the most specific first.
     private static func texts(_ key: RequestKey, _ credential: Int?) -> [String] {
         var texts: [String] = []
         for isAny in [false, true] {
@@ -252,7 +252,7 @@ package final class Replayer: Sendable {
         return texts
     }
 
-    /// A response as it is served: its fields, by the clock of the replay, and the moment that it is.
+    /// A response to serve: its fields, shifted to the clock of the replay, its body and its time.
     package func response(_ exchange: RecordedExchange) throws(RecordingError) -> (
         fields: Fields, body: [UInt8], moment: Int64
     ) {
@@ -266,13 +266,13 @@ package final class Replayer: Sendable {
         return (fields, body, moment + shift)
     }
 
-    /// Begins all sequences anew.
+    /// Restarts all sequences.
     package func reset() {
         state.withLock { $0.sessions = [:] }
         for place in index.values { place.sequence.reset() }
     }
 
-    /// What was asked for and not recorded, in order, and what was recorded and never asked for.
+    /// The requests that were not recorded, in order, and the recorded exchanges that were never requested.
     package var report: (missing: [Miss], unused: [String]) {
         var (missing, isUsed) = state.withLock { ($0.missing, $0.isUsed) }
         for place in index.values {
@@ -282,10 +282,10 @@ package final class Replayer: Sendable {
     }
 }
 
-/// The dates of a response, moved with the clock of a replay.
+/// Shifts the dates of a response to the clock of a replay.
 enum ReplayClock {
     private static let dates = ["date", "expires", "sunset", "retry-after"]
-    /// Fields with Unix seconds in them.
+    /// Fields that contain Unix seconds.
     private static let moments = ["x-ratelimit-reset", "x-rate-limit-reset", "ratelimit-reset"]
 
     static func shift(_ fields: inout Fields, by seconds: Int64, now: Int64) {

@@ -5,20 +5,20 @@ package import Proxy
 import Settings
 import Store
 
-/// What makes two requests the same to a replay: method, URL, body, and the representation asked for.
+/// The properties by which a replay matches requests: method, URL, body, and the selected representation.
 ///
-/// Redacted values are left out of it, so that no credential ever has to match.
+/// Redacted values are left out, so that no credential has to match.
 package struct RequestKey: Sendable {
-    /// Upstream, method, path and query, in one spelling.
+    /// Upstream, method, path and query, normalised.
     let place: String
-    /// The representation asked for, and the fields that the route names.
+    /// The selected representation, and the fields that the route names.
     let representation: String
-    /// The body in one spelling.
+    /// The body, normalised.
     let body: String
-    /// The request's conditions and ranges: they count where the recorded response is one to them.
+    /// The request's conditions and ranges, which count if the recorded response depends on them.
     let conditions: String
 
-    /// All of it, as a key of the index.
+    /// The whole key as an entry of the index.
     func text(credential: Int?, anyRepresentation: Bool = false, withConditions: Bool) -> String {
         let parts = [
             place, credential.map { "\($0)" } ?? "", anyRepresentation ? "*" : representation,
@@ -27,11 +27,11 @@ package struct RequestKey: Sendable {
         return parts.joined(separator: "\n")
     }
 
-    /// The same for a live request and for a recorded one.
+    /// Makes the key, the same for a live request and for a recorded one.
     ///
     /// - Parameters:
-    ///   - incoming: where it goes.
-    ///   - fields: the request's fields, nothing redacted or all of it.
+    ///   - incoming: The request's target.
+    ///   - fields: The request's fields, either not redacted at all or completely.
     package init(_ incoming: IncomingRequest, method: String, fields: Fields, body: [UInt8]) {
         let upstream = incoming.upstream
         let matching = Self.matching(incoming, method: method)
@@ -47,7 +47,7 @@ package struct RequestKey: Sendable {
             self.body = ""
             return
         }
-        // Reading so much as text takes seconds; what is uploaded is no text anyway.
+        // Parsing so much text takes seconds, and uploads of this size are rarely text.
         guard body.count <= Self.readLimit else {
             let bytes = Self.withoutBoundary(body, fields)
             let digest = KeyHasher(secret: (0, 0)).digest(bytes)
@@ -67,10 +67,10 @@ package struct RequestKey: Sendable {
         "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range", "range",
     ]
 
-    /// Whether a response is one to its request's conditions or ranges.
+    /// Whether a response of this status depends on its request's conditions or ranges.
     static func isConditional(status: Int) -> Bool { [206, 304, 412, 416].contains(status) }
 
-    /// Whether nothing counts of a request without body and conditions but what its cache key has.
+    /// Whether the cache key contains all that counts of a request without body and conditions.
     static func isWithinCacheKey(_ incoming: IncomingRequest) -> Bool {
         matching(incoming, method: "GET").headers.isEmpty
     }
@@ -83,14 +83,14 @@ package struct RequestKey: Sendable {
 
     // MARK: Spelling
 
-    /// A path and query with the parameters in one order; those of one name keep theirs.
+    /// A path and query with sorted parameters; those of one name keep their order.
     private static func url(_ url: String, ignoring ignored: [String]) -> String {
         let parts = url.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2 else { return url }
         let pairs = parts[1].split(separator: "&").map { pair -> (name: String, text: String) in
             let halves = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let decoded = halves.map { half in
-                // Most have nothing to decode, which takes long.
+                // Most need no decoding, which is slow.
                 half.utf8.contains { $0 == 0x25 || $0 == 0x2B }
                     ? half.replacing("+", with: " ").removingPercentEncoding ?? String(half) : String(half)
             }
@@ -103,7 +103,7 @@ package struct RequestKey: Sendable {
         return sorted.isEmpty ? String(parts[0]) : "\(parts[0])?\(sorted.map(\.element.text).joined(separator: "&"))"
     }
 
-    /// Whether a name fits a pattern in which `*` stands for any text.
+    /// Whether a name matches a pattern in which `*` stands for any text.
     private static func matches(_ name: String, _ pattern: String) -> Bool {
         let parts = pattern.split(separator: "*", omittingEmptySubsequences: false)
         guard parts.count > 1 else { return name == pattern }
@@ -117,7 +117,7 @@ package struct RequestKey: Sendable {
         return rest.count >= parts.last!.count && rest.hasSuffix(parts.last!)
     }
 
-    /// A body in one spelling: JSON by its values, a form by its parameters, a multipart body by its parts.
+    /// A normalised body: JSON by its values, a form by its parameters, a multipart body by its parts.
     private static func canonical(_ body: [UInt8], _ fields: Fields, ignoring pointers: [String]) -> String {
         let type = fields.text("content-type") ?? ""
         if let outline = JSONOutline(body) {
@@ -129,7 +129,7 @@ package struct RequestKey: Sendable {
         return withoutNumbers(withoutBoundary(body, fields))
     }
 
-    /// A multipart body with one boundary for all: clients choose it anew for each request.
+    /// A multipart body with a fixed boundary, because clients choose a new one for each request.
     private static func withoutBoundary(_ body: [UInt8], _ fields: Fields) -> [UInt8] {
         let type = fields.text("content-type") ?? ""
         guard type.lowercased().hasPrefix("multipart/"), let range = type.range(of: "boundary=") else { return body }
@@ -138,7 +138,7 @@ package struct RequestKey: Sendable {
         return Redactor.replacing(Array(boundary.utf8), with: Array("boundary".utf8), in: body)
     }
 
-    /// The text with all placeholders alike; what is no text by its bytes.
+    /// The text with all placeholders alike; Base64 if the bytes are no text.
     private static func withoutNumbers(_ bytes: [UInt8]) -> String {
         guard let text = String(validating: bytes, as: UTF8.self) else { return Data(bytes).base64EncodedString() }
         guard text.contains("REDACTED-") else { return text }

@@ -92,7 +92,7 @@ enum VCRFile {
             var fields = ForeignFields.response(lines(response["headers"]), isHead: method.uppercased() == "HEAD")
             var content = bytes(response["body"])
             if let coding = fields.combined("content-encoding") {
-                // A body may be kept in its coding, or without it and with the field nonetheless.
+                // A body may be stored in its coding, or without it and yet with the field.
                 if let decoded = DecodedBody.decode(content, coding: coding, limit: RecordingFolder.bodyLimit) {
                     content = decoded
                 }
@@ -141,7 +141,7 @@ enum VCRFile {
 
     // MARK: Writing
 
-    /// A cassette of vcrpy, in YAML.
+    /// Writes a cassette of vcrpy, in YAML.
     static func write(_ recording: Recording, origins: [String: String]) throws(RecordingError) -> [UInt8] {
         var interactions: [Node] = []
         for exchange in recording.exchanges {
@@ -183,7 +183,7 @@ enum VCRFile {
         }
     }
 
-    /// Stands before what is binary until the text is there: Yams writes no tags of scalars.
+    /// Marks binary scalars until the text is complete, because Yams writes no tags of scalars.
     private static let binary = "larder-\(UUID().uuidString)-"
 
     private static func map(_ members: [(String, Node)]) -> Node {

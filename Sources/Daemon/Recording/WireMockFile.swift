@@ -35,7 +35,7 @@ enum WireMockFile {
         let request: [String: Any]
         let response: [String: Any]
         let scenario: String?
-        /// The states of its scenario in which it answers, and after that.
+        /// The states of its scenario in which it matches, and after that.
         let state: (before: String, after: String?)
         let hasPriority: Bool
     }
@@ -64,7 +64,7 @@ enum WireMockFile {
         var chains = Dictionary(grouping: mappings.filter { $0.scenario != nil }) { $0.scenario ?? "" }
             .mapValues { inOrder($0, &recording) }
         for mapping in mappings {
-            // What is recorded several times is a scenario, whose files have names at random.
+            // Requests recorded several times form a scenario, whose files have random names.
             let mapping = mapping.scenario.flatMap { chains[$0]?.removeFirst() } ?? mapping
             if let exchange = try exchange(mapping.request, mapping.response, mapping.path, files: files, &recording) {
                 recording.exchanges.append(exchange)
@@ -73,7 +73,7 @@ enum WireMockFile {
         }
     }
 
-    /// The mappings of a scenario from its first state to its last, if one leads to the next.
+    /// The mappings of a scenario from its first state to its last, if they form one chain.
     private static func inOrder(_ mappings: [Mapping], _ recording: inout ForeignRecording) -> [Mapping] {
         var (rest, chain, state) = (mappings, [Mapping](), "Started")
         while let index = rest.firstIndex(where: { $0.state.before == state }) {

@@ -61,9 +61,9 @@ struct TransferState {
         lastProgress = now
     }
 
-    /// The speed in bytes per second since the last measurement; nil while it cannot be measured or is nobody's fault.
+    /// The speed in bytes per second since the last measurement; nil if that was too recent.
     ///
-    /// The latter is so while it waits for a connection, or for the upstream to respond.
+    /// Nil also while the transfer waits for a connection, or for the upstream to respond: then no side is slow.
     ///
     /// - Parameters:
     ///   - sent: The number of request body bytes sent so far; nil if all have been sent.
