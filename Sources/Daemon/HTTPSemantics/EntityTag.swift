@@ -1,7 +1,7 @@
 /// An entity tag: an opaque string, weak or strong (RFC 9110 §8.8.3).
 package struct EntityTag: Sendable, Equatable {
     package var isWeak: Bool
-    /// The bytes between the quotes; a backslash means itself.
+    /// The bytes between the quotes; backslashes are literal.
     package var opaque: [UInt8]
 
     init(isWeak: Bool, opaque: [UInt8]) {
@@ -9,7 +9,7 @@ package struct EntityTag: Sendable, Equatable {
         self.opaque = opaque
     }
 
-    /// Reads one entity tag that fills the whole value; nil for anything else, an unquoted one included.
+    /// Parses one entity tag that fills the whole value; nil for anything else, such as an unquoted one.
     package init?(_ value: some Collection<UInt8>) {
         var bytes = Array(value)[...]
         isWeak = bytes.starts(with: [0x57, 0x2F])
@@ -20,18 +20,18 @@ package struct EntityTag: Sendable, Equatable {
         self.opaque = Array(opaque)
     }
 
-    /// The tag as a field spells it.
+    /// The tag in the field's syntax.
     package var bytes: [UInt8] { (isWeak ? [0x57, 0x2F] : []) + [0x22] + opaque + [0x22] }
 
-    /// Whether both are strong and spell the same (RFC 9110 §8.8.3.2).
+    /// Whether both are strong and have the same bytes (RFC 9110 §8.8.3.2).
     package func matchesStrongly(_ other: EntityTag) -> Bool {
         !isWeak && !other.isWeak && opaque == other.opaque
     }
 
-    /// Whether both spell the same, weak or not.
+    /// Whether both have the same bytes, weak or not.
     package func matchesWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
 
-    /// Whether Larder made it, for a response composed of newer objects; such tags mean nothing to an upstream.
+    /// Whether Larder made the tag, for a response composed of newer objects; no upstream knows such tags.
     package var isOwn: Bool { opaque.starts(with: "larder-".utf8) }
 }
 
@@ -40,9 +40,9 @@ package enum EntityTagCondition: Sendable, Equatable {
     case any
     case tags([EntityTag])
 
-    /// Reads all lines of the field; nil when there is none.
+    /// Parses all lines of the field; nil if there are none.
     ///
-    /// Members that are no entity tags match nothing. `*` counts only where it stands alone.
+    /// Members that are no entity tags match nothing. `*` counts only if it stands alone.
     package init?(lines: [[UInt8]]) {
         guard !lines.isEmpty else { return nil }
         let members = lines.flatMap { Self.members($0) }
@@ -55,7 +55,7 @@ package enum EntityTagCondition: Sendable, Equatable {
 
     /// Splits at commas outside quotes.
     ///
-    /// A backslash escapes nothing in an entity tag, unlike in a quoted string.
+    /// Unlike in a quoted string, a backslash escapes nothing in an entity tag.
     private static func members(_ line: [UInt8]) -> [ArraySlice<UInt8>] {
         var members: [ArraySlice<UInt8>] = []
         var isQuoted = false
@@ -70,7 +70,7 @@ package enum EntityTagCondition: Sendable, Equatable {
         return members
     }
 
-    /// Weak comparison, as `If-None-Match` wants it.
+    /// Compares weakly, as for `If-None-Match`.
     package func matchesWeakly(_ tag: EntityTag?) -> Bool {
         switch self {
         case .any: true
@@ -78,19 +78,19 @@ package enum EntityTagCondition: Sendable, Equatable {
         }
     }
 
-    /// The tags that are the upstream's own, which alone may go there; nil when none is left.
+    /// The condition without Larder's own tags, which must not go upstream; nil if no tag remains.
     package var withoutOwn: EntityTagCondition? {
         guard case .tags(let tags) = self else { return self }
         let foreign = tags.filter { !$0.isOwn }
         return foreign.isEmpty ? nil : .tags(foreign)
     }
 
-    /// Whether one of the tags is Larder's.
+    /// Whether one of the tags is Larder's own.
     package var namesOwn: Bool {
         if case .tags(let tags) = self { tags.contains(where: \.isOwn) } else { false }
     }
 
-    /// The value as a field spells it.
+    /// The condition in the field's syntax.
     package var bytes: [UInt8] {
         switch self {
         case .any: [0x2A]

@@ -8,7 +8,7 @@ package enum FieldSyntax {
     @inline(__always)
     package static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
 
-    /// Whether the byte may stand in a token (RFC 9110 §5.6.2).
+    /// Whether the byte is allowed in a token (RFC 9110 §5.6.2).
     @inline(__always)
     package static func isTokenByte(_ byte: UInt8) -> Bool {
         // One bit per ASCII code point: ! # $ % & ' * + - . 0-9 A-Z ^ _ ` a-z | ~
@@ -32,7 +32,7 @@ package enum FieldSyntax {
         }
     }
 
-    /// `%2F`: a byte as it is escaped in a URL (RFC 3986 §2.1).
+    /// A byte escaped for a URL (RFC 3986 §2.1), such as `%2F`.
     package static func percentEncoded(_ byte: UInt8) -> String {
         "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
     }
@@ -49,14 +49,14 @@ package enum FieldSyntax {
         bytes.map { asciiLowercased($0) }
     }
 
-    /// Whether the bytes spell this name in any case; `lowercased` must be in lower case already.
+    /// Whether the bytes equal a name in any case; `lowercased` must be in lower case.
     package static func equalsIgnoringCase(_ bytes: some Collection<UInt8>, _ lowercased: some Collection<UInt8>)
         -> Bool
     {
         bytes.count == lowercased.count && zip(bytes, lowercased).allSatisfy { asciiLowercased($0) == $1 }
     }
 
-    /// Whether the bytes spell this name in any case; `lowercased` must be in lower case already.
+    /// Whether the bytes equal a name in any case; `lowercased` must be in lower case.
     @inline(__always)
     package static func equalsIgnoringCase(_ bytes: UnsafeRawBufferPointer, _ lowercased: StaticString) -> Bool {
         let count = lowercased.utf8CodeUnitCount
@@ -68,17 +68,17 @@ package enum FieldSyntax {
         return true
     }
 
-    /// Whether both hold the same bytes.
+    /// Whether both contain the same bytes.
     @inline(__always)
     package static func isSame(_ bytes: UnsafeRawBufferPointer, _ other: [UInt8]) -> Bool {
         guard bytes.count == other.count, let start = bytes.baseAddress else { return bytes.count == other.count }
-        // Several times quicker than comparing elements, and this is done for every request.
+        // Several times faster than comparing elements, which matters because it happens on every request.
         return other.withUnsafeBytes { $0.baseAddress.map { memcmp(start, $0, bytes.count) == 0 } ?? true }
     }
 
-    /// The members of a comma-separated list, trimmed, empty ones left out (RFC 9110 §5.6.1.2).
+    /// The members of a comma-separated list, trimmed, without empty ones (RFC 9110 §5.6.1.2).
     ///
-    /// A comma within a closed quoted string does not separate; a quote that is never closed does not swallow the rest.
+    /// A comma within a closed quoted string does not separate; an unclosed quote does not hide the rest.
     package static func members(_ value: ArraySlice<UInt8>, separator: UInt8 = 0x2C) -> [ArraySlice<UInt8>] {
         var members: [ArraySlice<UInt8>] = []
         var start = value.startIndex
@@ -107,7 +107,7 @@ package enum FieldSyntax {
         type.prefix { $0 != 0x3B && $0 != 0x20 && $0 != 0x09 }
     }
 
-    /// The position after the closing quote of the string opened at `start`; nil when it is never closed.
+    /// The position after the closing quote of the string opened at `start`; nil if it is never closed.
     package static func endOfQuotedString(_ value: ArraySlice<UInt8>, openedAt start: Int) -> Int? {
         var index = start + 1
         while index < value.endIndex {
@@ -126,7 +126,7 @@ package enum FieldSyntax {
     }
 }
 
-/// What a byte may be part of, by the grammars of RFC 9110 and 9112.
+/// The roles that a byte may have, by the grammars of RFC 9110 and 9112.
 package struct ByteClass: OptionSet, Sendable {
     package let rawValue: UInt8
 
@@ -136,17 +136,17 @@ package struct ByteClass: OptionSet, Sendable {
 
     /// `tchar` (RFC 9110 §5.6.2): methods and field names.
     package static let token = ByteClass(rawValue: 1)
-    /// Visible ASCII but `#`: request targets.
+    /// Visible ASCII except `#`: request targets.
     ///
     /// Raw 8-bit bytes are not allowed there.
     package static let target = ByteClass(rawValue: 2)
-    /// What a host and a port consist of (RFC 3986 §3.2), without the comma that would join two.
+    /// Host and port (RFC 3986 §3.2), without the comma that would join two.
     package static let host = ByteClass(rawValue: 4)
     /// Field values: visible ASCII, obs-text, space and tab.
     package static let value = ByteClass(rawValue: 8)
 
     /// The classes of each byte, 256 entries that live as long as the process.
-    // Unsafe in name only: written once, before anybody sees it.
+    // Safe: written once, before it is shared.
     package nonisolated(unsafe) static let table: UnsafePointer<UInt8> = {
         let table = UnsafeMutablePointer<UInt8>.allocate(capacity: 256)
         table.initialize(repeating: 0, count: 256)
@@ -165,12 +165,12 @@ package struct ByteClass: OptionSet, Sendable {
     }()
 }
 
-/// A non-negative number of seconds as a directive or the `Age` field spells it (RFC 9111 §1.2.2).
+/// A non-negative number of seconds in a directive or the `Age` field (RFC 9111 §1.2.2).
 package enum DeltaSeconds {
-    /// What a value too large to represent counts as, by the same section.
+    /// The value for a number that is too large to represent, by the same section.
     package static let maximum: Int64 = 2_147_483_648
 
-    /// Reads one or more digits; nil for a sign, a fraction, white space, or anything else.
+    /// Parses one or more digits; nil for a sign, a fraction, white space, or anything else.
     @inline(__always)
     package static func parse(_ bytes: some Collection<UInt8>) -> Int64? {
         guard !bytes.isEmpty else { return nil }
@@ -185,7 +185,7 @@ package enum DeltaSeconds {
 }
 
 extension BinaryInteger {
-    /// Hexadecimal digits in lower case, with zeros in front up to a width.
+    /// Lower-case hexadecimal digits, padded with zeros to a width.
     package func hexadecimal(width: Int) -> String {
         let digits = String(self, radix: 16)
         return String(repeating: "0", count: max(0, width - digits.count)) + digits

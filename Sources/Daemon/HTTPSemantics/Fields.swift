@@ -1,7 +1,7 @@
-/// One header or trailer field line, in the spelling it arrived in (RFC 9110 §5).
+/// One header or trailer field line, in the spelling in which it arrived (RFC 9110 §5).
 package struct Field: Sendable, Equatable {
     package var name: [UInt8]
-    /// The field value without leading and trailing white space; arbitrary bytes, obs-text included.
+    /// The field value without leading and trailing white space; arbitrary bytes, including obs-text.
     package var value: [UInt8]
 
     package init(name: [UInt8], value: [UInt8]) {
@@ -13,20 +13,20 @@ package struct Field: Sendable, Equatable {
         self.init(name: Array(name.utf8), value: Array(value.utf8))
     }
 
-    /// Whether the field has this name; `lowercased` must be in lower case already.
+    /// Whether the field has this name; `lowercased` must be in lower case.
     package func isNamed(_ lowercased: StaticString) -> Bool {
         lowercased.withUTF8Buffer { wanted in
             name.count == wanted.count && zip(name, wanted).allSatisfy { asciiLowercased($0) == $1 }
         }
     }
 
-    /// Whether the field has this name; `lowercased` must be in lower case already.
+    /// Whether the field has this name; `lowercased` must be in lower case.
     package func isNamed(_ lowercased: String) -> Bool {
         let wanted = lowercased.utf8
         return name.count == wanted.count && zip(name, wanted).allSatisfy { asciiLowercased($0) == $1 }
     }
 
-    /// The value as text; bytes that are not UTF-8 are replaced, so this is for reading, never for passing on.
+    /// The value as text; bytes that are not UTF-8 are replaced, so it must not be passed on.
     package var text: String { String(decoding: value, as: UTF8.self) }
 
     /// The name in lower case, for comparison and as a key.
@@ -35,7 +35,7 @@ package struct Field: Sendable, Equatable {
 
 /// The field lines of one message, in order.
 ///
-/// A value type for everything off the hot path; on the hit path fields are read as spans of the connection's buffer.
+/// This value type serves everything off the hot path; the hit path reads fields as spans of the connection's buffer.
 package struct Fields: Sendable, Equatable {
     package var lines: [Field]
 
@@ -58,13 +58,13 @@ package struct Fields: Sendable, Equatable {
         lines.filter { $0.isNamed(name) }.map(\.value)
     }
 
-    /// All lines of this name joined by a comma and a space (RFC 9110 §5.3); nil when there is none.
+    /// All lines of this name joined by a comma and a space (RFC 9110 §5.3); nil if there are none.
     package func combined(_ name: StaticString) -> String? {
         let values = all(name)
         return values.isEmpty ? nil : values.map { String(decoding: $0, as: UTF8.self) }.joined(separator: ", ")
     }
 
-    /// All lines of this name joined by a comma and a space (RFC 9110 §5.3); `name` in lower case.
+    /// All lines of this name joined by a comma and a space (RFC 9110 §5.3); `name` must be in lower case.
     package func combined(named name: String) -> String? {
         let values = lines.filter { $0.isNamed(name) }
         return values.isEmpty ? nil : values.map(\.text).joined(separator: ", ")
@@ -82,7 +82,7 @@ package struct Fields: Sendable, Equatable {
         lines.append(Field(name, value))
     }
 
-    /// Puts one line in the place of all lines of this name.
+    /// Replaces all lines of this name with one line.
     package mutating func set(_ name: String, _ value: String) {
         remove(named: name.lowercased())
         append(name, value)
@@ -97,24 +97,24 @@ package struct Fields: Sendable, Equatable {
     }
 }
 
-/// The byte with `A`–`Z` turned into `a`–`z`.
+/// The byte, with `A`–`Z` converted to `a`–`z`.
 @inline(__always)
 package func asciiLowercased(_ byte: UInt8) -> UInt8 {
     byte &- 0x41 < 26 ? byte | 0x20 : byte
 }
 
-/// What concerns one connection only goes no further (RFC 9110 §7.6.1).
+/// Removes the fields that concern one connection only (RFC 9110 §7.6.1).
 extension Fields {
     /// Fields that are hop-by-hop whether or not `Connection` names them, in lower case.
     private static let hopByHop: Set<String> = [
         "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
-        // Of the next proxy alone (RFC 9111 §3.1).
+        // For the next proxy only (RFC 9111 §3.1).
         "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
     ]
 
-    /// Fields that stay though `Connection` names them.
+    /// Fields that stay even if `Connection` names them.
     ///
-    /// `Cache-Control` is never a connection option (RFC 9110 §7.6.1), and dropping either at a stranger's word would
+    /// `Cache-Control` is never a connection option (RFC 9110 §7.6.1). If a sender could have these fields dropped, it could
     /// change what may be stored or where a request goes.
     private static let protected: Set<String> = ["cache-control", "host"]
 

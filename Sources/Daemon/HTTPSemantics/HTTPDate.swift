@@ -1,14 +1,14 @@
 import Glibc
 
-/// A point in time as HTTP spells it (RFC 9110 §5.6.7), in seconds since 1970, UTC.
+/// Dates in HTTP's formats (RFC 9110 §5.6.7), in seconds since 1970, UTC.
 package enum HTTPDate {
-    /// Reads one date in any of the three forms; nil for everything else.
+    /// Parses one date in any of the three forms; nil for everything else.
     ///
-    /// The grammar is taken to the letter but for what RFC 9111 §4.2 asks of caches: names match in any case. The zone is
-    /// `GMT`: any other, `UTC` and `+0000` included, makes a date invalid by the same section. The day of the week must be
-    /// one, but need not be that date's. One-digit days, other white space, four-digit years in the form of RFC 850, years
-    /// of five digits and numbers are no dates: an `Expires` of such a spelling has expired (RFC 9111 §5.3).
-    /// - Parameter now: decides the century of the two-digit years of RFC 850 dates.
+    /// The grammar is applied literally, except that names match in any case, as RFC 9111 §4.2 asks of caches. The zone must be
+    /// `GMT`: by the same section any other, including `UTC` and `+0000`, makes a date invalid. The day of the week must be
+    /// valid, but need not be that date's. One-digit days, other white space, four-digit years in the form of RFC 850, years
+    /// of five digits and numbers are no dates: an `Expires` in such a form has expired (RFC 9111 §5.3).
+    /// - Parameter now: The time that decides the century of the two-digit years of RFC 850 dates.
     package static func parse(_ bytes: some Collection<UInt8>, now: Int64) -> Int64? {
         let reader = DateReader(bytes)
         return reader.trying { $0.imfFixdate() } ?? reader.trying { $0.rfc850(now: now) }
@@ -17,16 +17,16 @@ package enum HTTPDate {
 
     static func parse(_ text: String, now: Int64) -> Int64? { parse(text.utf8, now: now) }
 
-    /// The earliest of the dates that lines of one field hold; nil when none holds one.
+    /// The earliest of the dates in the lines of one field; nil if no line is a date.
     ///
     /// For `Date`: the earlier a response was made, the older it is now.
     package static func earliest(of lines: [[UInt8]], now: Int64) -> Int64? {
         lines.compactMap { parse($0, now: now) }.min()
     }
 
-    /// The latest of the dates that lines of one field hold; nil when one of them holds none.
+    /// The latest of the dates in the lines of one field; nil if one of them is no date.
     ///
-    /// For `Last-Modified`: the later a response was changed, the shorter it can be supposed to stay.
+    /// For `Last-Modified`: the later a response was changed, the sooner it may change again.
     package static func latest(of lines: [[UInt8]], now: Int64) -> Int64? {
         let dates = lines.map { parse($0, now: now) }
         return dates.contains(nil) ? nil : dates.compactMap { $0 }.max()
@@ -40,7 +40,7 @@ package enum HTTPDate {
     ]
 }
 
-/// Reads the parts of a date from left to right; every part either matches or makes the whole nil.
+/// Parses the parts of a date from left to right; if one does not match, the result is nil.
 private struct DateReader {
     private let bytes: [UInt8]
     private var position = 0
@@ -50,13 +50,13 @@ private struct DateReader {
         self.bytes = bytes.count > 40 ? [] : bytes.map { asciiLowercased($0) }
     }
 
-    /// What one of the forms gives, read from the first byte on.
+    /// The result of one of the forms, parsed from the first byte.
     func trying(_ form: (inout DateReader) -> Int64?) -> Int64? {
         var reader = self
         return form(&reader)
     }
 
-    /// The preferred form, as in `Sun, 06 Nov 1994 08:49:37 GMT`.
+    /// Parses the preferred form, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
     mutating func imfFixdate() -> Int64? {
         guard weekday(short: true), skip(","), skip(" "), let day = digits(2), skip(" "), let month = month(),
             skip(" "), let year = digits(4), skip(" "), let time = timeOfDay(), skip(" "), zone(), atEnd
@@ -64,19 +64,19 @@ private struct DateReader {
         return seconds(year: year, month: month, day: day, time: time)
     }
 
-    /// The form of RFC 850, as in `Sunday, 06-Nov-94 08:49:37 GMT`.
+    /// Parses the form of RFC 850, such as `Sunday, 06-Nov-94 08:49:37 GMT`.
     mutating func rfc850(now: Int64) -> Int64? {
         guard weekday(short: false), skip(","), skip(" "), let day = digits(2), skip("-"), let month = month(),
             skip("-"), let shortYear = digits(2), skip(" "), let time = timeOfDay(), skip(" "), zone(), atEnd
         else { return nil }
-        // "More than 50 years in the future" is read as the most recent such year in the past (RFC 9110 §5.6.7).
+        // A year more than 50 years in the future means the most recent such year in the past (RFC 9110 §5.6.7).
         let today = HTTPDate.calendar(max(now, 0))
         let thisYear = Int(today.tm_year) + 1900
         var year = thisYear - thisYear % 100 + shortYear
         if year <= thisYear - 50 { year += 100 }
         if year > thisYear + 50 { year -= 100 }
         if year == thisYear + 50, let exact = seconds(year: year, month: month, day: day, time: time) {
-            // Fifty years after 29 February there is no such day: take 28 February as the limit.
+            // Fifty years after 29 February there may be no such day, so 28 February is the limit.
             let (month, day) = (Int(today.tm_mon) + 1, Int(today.tm_mday))
             let limit = HTTPDate.seconds(year: year, month: month, day: min(day, month == 2 ? 28 : day)) ?? 0
             if exact > limit + max(now, 0) % 86_400 { year -= 100 }
@@ -84,7 +84,7 @@ private struct DateReader {
         return seconds(year: year, month: month, day: day, time: time)
     }
 
-    /// The form of C's `asctime`, as in `Sun Nov  6 08:49:37 1994`.
+    /// Parses the form of C's `asctime`, such as `Sun Nov  6 08:49:37 1994`.
     mutating func asctime() -> Int64? {
         guard weekday(short: true), skip(" "), let month = month(), skip(" "),
             let day = skip(" ") ? digits(1) : digits(2), skip(" "), let time = timeOfDay(), skip(" "),
@@ -146,13 +146,13 @@ private struct DateReader {
 }
 
 extension HTTPDate {
-    /// The IMF-fixdate, `Sun, 06 Nov 1994 08:49:37 GMT`; always 29 bytes for the years 0 to 9999.
+    /// Formats an IMF-fixdate, `Sun, 06 Nov 1994 08:49:37 GMT`; always 29 bytes for the years 0 to 9999.
     package static func format(_ seconds: Int64) -> [UInt8] {
-        // Beyond these the form has no room: 0000-01-01 and 9999-12-31.
+        // The limits of the form: 0000-01-01 and 9999-12-31.
         let parts = Self.calendar(min(max(seconds, -62_167_219_200), 253_402_300_799))
         var text: [UInt8] = []
         text.reserveCapacity(29)
-        // The names begin with Thursday, the day of 1970-01-01; C's days with Sunday.
+        // The names begin with Thursday, the day of 1970-01-01; C's days begin with Sunday.
         appendName(weekdays[(Int(parts.tm_wday) + 3) % 7], to: &text)
         text += [0x2C, 0x20]
         appendDigits(Int(parts.tm_mday), 2, to: &text)
@@ -192,12 +192,12 @@ extension HTTPDate {
         return parts
     }
 
-    /// The seconds of a day's beginning; nil where its month has no such day.
+    /// The seconds of the start of a day; nil if its month has no such day.
     static func seconds(year: Int, month: Int, day: Int) -> Int64? {
         var parts = tm()
         (parts.tm_year, parts.tm_mon, parts.tm_mday) = (Int32(year - 1900), Int32(month - 1), Int32(day))
         let seconds = timegm(&parts)
-        // What does not exist counts as a day of another month.
+        // A day that does not exist counts as a day of another month.
         return parts.tm_mday == Int32(day) && parts.tm_mon == Int32(month - 1) ? Int64(seconds) : nil
     }
 }
@@ -212,6 +212,6 @@ extension Duration {
     /// A hundred years, written `forever`.
     package static let forever: Duration = .seconds(100 * 365 * 86_400)
 
-    /// Whole seconds, as caching rules count.
+    /// Whole seconds, the unit of caching rules.
     package var seconds: Int64 { components.seconds }
 }

@@ -1,6 +1,6 @@
-/// A piece of JSON to be written; what the store gives as bytes goes in unchanged.
+/// A JSON value to be written; bytes from the store are written unchanged.
 ///
-/// For small responses off the request path: each is one array of bytes in the end.
+/// For small responses off the request path, because the result is one array of bytes.
 package enum JSONText: Sendable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
     ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
@@ -9,12 +9,12 @@ package enum JSONText: Sendable, ExpressibleByStringLiteral, ExpressibleByIntege
     case integer(Int64)
     case number(Double)
     case string(String)
-    /// The same, with escapes also for what must not reach a terminal as it is (`Unicode.Scalar.isDeceptive`).
+    /// A string with escapes also for characters that must not reach a terminal (`Unicode.Scalar.isDeceptive`).
     case printable(String)
     case array([JSONText])
-    /// Members in the order in which they are written.
+    /// The members in the order in which they are written.
     case object([(name: String, value: JSONText)])
-    /// Valid JSON text already.
+    /// Valid JSON text.
     case raw([UInt8])
 
     package init(stringLiteral value: String) { self = .string(value) }
@@ -27,17 +27,17 @@ package enum JSONText: Sendable, ExpressibleByStringLiteral, ExpressibleByIntege
 
     package static func integer(_ value: Int) -> JSONText { .integer(Int64(value)) }
 
-    /// On one line, without a line feed at its end.
+    /// The text on one line, without a final line feed.
     package var bytes: [UInt8] {
         var writer = JSONWriter(indents: false)
         writer.write(self)
         return writer.bytes
     }
 
-    /// As `bytes`.
+    /// `bytes` as a string.
     package var text: String { String(decoding: bytes, as: UTF8.self) }
 
-    /// On many lines, two spaces to a level; raw pieces stay as they are.
+    /// The text on several lines, indented by two spaces per level; raw pieces stay unchanged.
     package var prettyText: String {
         var writer = JSONWriter(indents: true)
         writer.write(self)
@@ -60,7 +60,7 @@ private struct JSONWriter {
         case .null: bytes += "null".utf8
         case .bool(let value): bytes += (value ? "true" : "false").utf8
         case .integer(let value): bytes += String(value).utf8
-        // JSON has no word for what is not finite.
+        // JSON has no infinite numbers and no NaN.
         case .number(let value): bytes += (value.isFinite ? String(value) : "null").utf8
         case .string(let text): write(text)
         case .printable(let text): write(printable: text)
@@ -100,7 +100,7 @@ private struct JSONWriter {
         bytes += repeatElement(UInt8(ascii: " "), count: 2 * level)
     }
 
-    /// Writes a string literal with the escapes that RFC 8259 §7 demands, and no others.
+    /// Writes a string literal with only the escapes that RFC 8259 §7 demands.
     private mutating func write(_ text: String) {
         bytes.append(UInt8(ascii: "\""))
         bytes.append(escapedForJSON: text.utf8)
@@ -126,7 +126,7 @@ extension JSONWriter {
 }
 
 extension [UInt8] {
-    /// Appends UTF-8, or a part of it, as it stands between the quotes of a JSON string.
+    /// Appends UTF-8, or a part of it, escaped for a JSON string.
     package mutating func append(escapedForJSON text: some Sequence<UInt8>) {
         let digits = Array("0123456789abcdef".utf8)
         for byte in text {

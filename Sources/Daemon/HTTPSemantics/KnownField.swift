@@ -1,4 +1,4 @@
-/// The request fields that Larder asks about; the parser notes where each stands.
+/// The request fields that Larder looks up; the parser notes the position of each.
 package enum KnownField: UInt8, CaseIterable, Sendable {
     case host, connection, keepAlive, proxyConnection, te, trailer, upgrade, transferEncoding, contentLength, expect
     case accept, acceptEncoding, acceptLanguage, userAgent, contentType, timeZone
@@ -63,12 +63,12 @@ package enum KnownField: UInt8, CaseIterable, Sendable {
 }
 
 /// Finds the known field of a name, in any case, with one hash and one comparison.
-// Unchecked: its memory is written once, before anybody else sees it, and lives as long as the process.
+// Unchecked: its memory is written once, before it is shared, and lives as long as the process.
 package final class KnownFieldTable: @unchecked Sendable {
     package static let shared = KnownFieldTable()
 
     private static let slotCount = 256
-    /// The field's raw value plus one at the place its name hashes to; 0 for none.
+    /// The raw value plus one of the field whose name hashes to this slot; 0 for none.
     private let slots = UnsafeMutablePointer<UInt8>.allocate(capacity: slotCount)
     private let names: UnsafeMutablePointer<StaticString>
     private var multiplier: UInt32 = 1
@@ -76,7 +76,7 @@ package final class KnownFieldTable: @unchecked Sendable {
     private init() {
         names = .allocate(capacity: KnownField.allCases.count)
         for field in KnownField.allCases { (names + Int(field.rawValue)).initialize(to: field.name) }
-        // A few dozen tries find a multiplier that gives every name a slot of its own.
+        // A few dozen attempts find a multiplier that gives each name its own slot.
         while !fillSlots() { multiplier &+= 2 }
     }
 
@@ -98,14 +98,14 @@ package final class KnownFieldTable: @unchecked Sendable {
         return Int(((mixed ^ (mixed >> 15)) &* 0x9E37_79B1) >> 24)
     }
 
-    /// The known field of this name, which must be a token that is not empty.
+    /// The known field of this name, which must be a non-empty token.
     package func find(_ name: UnsafePointer<UInt8>, _ count: Int) -> KnownField? {
         let candidate = slots[slot(name, count)]
         guard candidate != 0 else { return nil }
         let wanted = names[Int(candidate) - 1]
         guard wanted.utf8CodeUnitCount == count else { return nil }
         let text = wanted.utf8Start
-        // Setting bit 5 folds the case of letters; among token bytes no other two fall together that matter here.
+        // Setting bit 5 folds the case of letters; no other token bytes that matter here become equal.
         for index in 0..<count where name[index] | 0x20 != text[index] { return nil }
         return KnownField(rawValue: candidate - 1)
     }

@@ -1,7 +1,7 @@
-/// A request method (RFC 9110 §9); case counts.
+/// A request method (RFC 9110 §9); case-sensitive.
 package enum Method: Sendable, Equatable {
     case get, head, post, put, patch, delete, options, trace, connect
-    /// Any other token; its bytes are in the head.
+    /// Any other token; the head contains its bytes.
     case other
 
     package init(_ bytes: UnsafeRawBufferPointer) {
@@ -20,15 +20,15 @@ package enum Method: Sendable, Equatable {
     }
 }
 
-/// What is known of a method (RFC 9110 §9.2); methods are spelled in upper case.
+/// The properties of methods (RFC 9110 §9.2); methods are spelled in upper case.
 package enum MethodFacts {
-    /// Whether the method asks for nothing but a response.
+    /// Whether the method only reads.
     ///
-    /// Unknown ones are not safe.
+    /// Unknown methods are not safe.
     package static func isSafe(_ method: String) -> Bool {
         method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "TRACE"
     }
 
-    /// Whether stored responses may be used for the method.
+    /// Whether the method may be served from stored responses.
     package static func isAnswerable(_ method: String) -> Bool { method == "GET" || method == "HEAD" }
 }

@@ -1,16 +1,16 @@
 import Synchronization
 
-/// What the name of a request field or query parameter says of its value.
+/// The meaning of a value by the name of its request field or query parameter.
 ///
-/// The table is documented in docs/http-reference.md; whoever changes the one changes the other.
+/// The table is documented in docs/http-reference.md; both must be changed together.
 package enum NameMeaning: Sendable, Equatable {
-    /// It is known to say nothing of whose data is asked for.
+    /// The value does not depend on the principal.
     case harmless
-    /// Nothing is known of it.
+    /// The name is not known.
     case unknown
-    /// It says on whose behalf the request is made, and is no secret: a user, an account, a tenant.
+    /// The value says on whose behalf the request is made, and is no secret: a user, an account, a tenant.
     case identity(word: String)
-    /// It carries a credential.
+    /// The value is a credential.
     case credential(word: String)
 
     /// The meaning of a request field's name, in any case.
@@ -28,9 +28,9 @@ package enum NameMeaning: Sendable, Equatable {
         }
     }
 
-    /// The meaning of a query parameter's name, its escapes decoded.
+    /// The meaning of a query parameter's name, with escapes decoded.
     ///
-    /// Harmless is none: what is no credential is a part of the URL.
+    /// It is never harmless, because a parameter that is no credential is a part of the URL.
     package static func ofParameter(_ name: some Collection<UInt8>) -> NameMeaning {
         remembered([0x3F] + name) {
             let found = find(in: Array(name), isField: false)
@@ -38,12 +38,12 @@ package enum NameMeaning: Sendable, Equatable {
         }
     }
 
-    /// The meanings of names met before; any thread.
+    /// The meanings of names seen before; used on any thread.
     private static let known = Mutex<[[UInt8]: NameMeaning]>([:])
-    /// Names are the clients' to choose.
+    /// Bounds for the cache, because clients choose the names.
     private static let (knownLimit, longest) = (4_096, 64)
 
-    /// Every miss asks for each of its fields, and to read a name takes microseconds.
+    /// Caches meanings, because every miss asks for all of its fields, and analysing a name takes microseconds.
     private static func remembered(_ key: [UInt8], _ read: () -> NameMeaning) -> NameMeaning {
         if let meaning = known.withLock({ $0[key] }) { return meaning }
         let meaning = read()
@@ -56,9 +56,9 @@ package enum NameMeaning: Sendable, Equatable {
         return meaning
     }
 
-    /// Whether what has this name is a credential itself, as its last word says, and no fact about one.
+    /// Whether a value of this name is a credential itself, by the last word, and not a fact about one.
     ///
-    /// `X-OAuth-Scopes` and `X-Auth-Email` are none, and a signature is there to be verified.
+    /// `X-OAuth-Scopes` and `X-Auth-Email` are none, and a signature only serves to be verified.
     package static func isSecretItself(_ name: some Collection<UInt8>) -> Bool {
         if Names.credentials[String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)] != nil { return true }
         return [Words.separated(Array(name)), Words.divided(Array(name))].contains { words in
@@ -69,7 +69,7 @@ package enum NameMeaning: Sendable, Equatable {
         }
     }
 
-    /// Reads the words of a name: those between separators, run together, and those that capitals divide.
+    /// Finds the meaning by the words of a name, both as separated and as divided by capitals.
     private static func find(in name: [UInt8], isField: Bool) -> NameMeaning {
         let (whole, divided) = (Words.separated(name), Words.divided(name))
         let spellings = whole == divided ? [whole] : [whole, divided]
@@ -92,7 +92,7 @@ package enum NameMeaning: Sendable, Equatable {
     }
 
     private static func meaning(of word: String, after previous: String?, before next: String?) -> NameMeaning {
-        // Of what `page_token` and `Idempotency-Key` are, the word before says.
+        // The word before decides, as in `page_token` and `Idempotency-Key`.
         if word == "token" || word == "key" {
             let markers = word == "token" ? Names.tokenMarkers : Names.keyMarkers
             return previous.map { markers.contains($0) } == true ? .harmless : .credential(word: word)
@@ -104,7 +104,7 @@ package enum NameMeaning: Sendable, Equatable {
         if word == "id", let previous, Names.harmlessIDs.contains(previous) { return .harmless }
         for ending in Names.credentialEndings where word.count > ending.count && word.hasSuffix(ending) {
             let rest = word.dropLast(ending.count)
-            // English has many words that end with "key".
+            // Many English words end with "key".
             if ending == "key", !Names.ownersOfKeys.contains(where: { rest.hasSuffix($0) }) { continue }
             if ending == "token", Names.tokenMarkers.contains(where: { rest.hasSuffix($0) }) { return .harmless }
             return .credential(word: ending)
@@ -115,12 +115,12 @@ package enum NameMeaning: Sendable, Equatable {
 
 /// The words of a name, in lower case.
 private enum Words {
-    /// Those between what is neither letter nor digit.
+    /// The words separated by characters other than letters and digits.
     static func separated(_ name: [UInt8]) -> [String] {
         name.split { !isLetter($0) && !isDigit($0) }.map { String(decoding: FieldSyntax.lowercased($0), as: UTF8.self) }
     }
 
-    /// The same, divided further before a capital that begins a word, and between letters and digits.
+    /// The same, also divided before capitals that begin a word, and between letters and digits.
     static func divided(_ name: [UInt8]) -> [String] {
         var words: [[UInt8]] = [[]]
         for (index, byte) in name.enumerated() {
@@ -143,7 +143,7 @@ private enum Words {
 
 /// The table of names and words, in lower case.
 private enum Names {
-    /// Words that make a name a credential's, besides `key` and `token`.
+    /// Words that mark a name as that of a credential, besides `key` and `token`.
     static let credentialWords: Set<String> = [
         "secret", "secrets", "auth", "oauth", "authorization", "authentication", "session", "sessionid", "sessid",
         "signature", "sig", "sign", "hmac", "password", "passwd", "pass", "pwd", "passphrase", "passcode", "credential",
@@ -151,26 +151,26 @@ private enum Names {
         "impersonation",
     ]
 
-    /// The same at the end of words that are run together, as in `accesstoken`.
+    /// Such words at the end of compounds, as in `accesstoken`.
     static let credentialEndings = [
         "token", "secret", "password", "passwd", "signature", "credential", "credentials", "session", "sessionid",
         "sessid", "auth", "apikey", "key",
     ]
 
-    /// What stands before `key` in such words where it is a credential.
+    /// Words before `key` that make such a compound a credential.
     static let ownersOfKeys = [
         "api", "access", "auth", "private", "secret", "subscription", "app", "application", "client", "user", "account",
         "license", "licence", "service", "security", "server", "master", "admin", "write", "read", "shared", "deploy",
         "project", "signing", "session", "consumer", "developer", "dev", "integration", "rest", "public", "pass",
     ]
 
-    /// Words of request fields that say on whose behalf they are sent.
+    /// Words of request fields that say on whose behalf the request is made.
     static let identityWords: Set<String> = [
         "user", "username", "userid", "account", "accountid", "tenant", "tenantid", "sudo", "role", "behalf", "org",
         "orgid", "organization", "organisation", "workspace", "cert", "certificate", "clientcert",
     ]
 
-    /// Words before `token` that make it a place in a list, or a guard against forged requests.
+    /// Words before `token` that make it a position in a list, or a guard against forged requests.
     static let tokenMarkers: Set<String> = [
         "page", "next", "previous", "prev", "continuation", "continue", "cursor", "pagination", "sync", "resume",
         "skip",
@@ -183,30 +183,30 @@ private enum Names {
         "end",
     ]
 
-    /// Words for what proves that a message is genuine.
+    /// Words for proofs that a message is genuine.
     static let signatures: Set<String> = ["signature", "sig", "sign", "hmac"]
 
-    /// Words of fields that trace and measure.
+    /// Words of fields for tracing and measuring.
     static let harmlessWords: Set<String> = [
         "trace", "tracing", "traceid", "traceparent", "tracestate", "span", "spanid", "correlation", "correlationid",
         "requestid", "telemetry", "timestamp", "retry", "useragent", "csrf", "xsrf", "idempotency",
     ]
 
-    /// Words before `id` that make it the name of one request.
+    /// Words before `id` that make it the id of one request.
     static let harmlessIDs: Set<String> = [
         "request", "invocation", "transaction", "message", "attempt", "event", "call",
     ]
 
-    /// Fields that are credentials, which their words do not show.
+    /// Fields that are credentials, although their words do not show it.
     static let credentials: [String: String] = [
         "x-jfrog-art-api": "x-jfrog-art-api", "x-honeycomb-team": "x-honeycomb-team",
     ]
 
-    /// Fields that say on whose behalf, which their words do not show.
+    /// Fields that say on whose behalf the request is made, although their words do not show it.
     static let identities: [String: String] = ["x-scope-orgid": "x-scope-orgid"]
 
-    /// Fields that say nothing of whose data is asked for: of the connection, of the representation, of the client's
-    /// program, of one request.
+    /// Fields that do not depend on the principal, but on the connection, the representation, the client's program or a single
+    /// request.
     static let harmless: Set<String> = [
         "host", "connection", "keep-alive", "proxy-connection", "proxy-authorization", "te", "trailer",
         "transfer-encoding", "upgrade", "expect", "via", "date", "forwarded", "origin", "referer", "user-agent",
@@ -217,10 +217,10 @@ private enum Names {
         "x-amz-content-sha256", "amz-sdk-request", "x-request-start", "x-queue-start",
     ]
 
-    /// How fields begin that never go upstream.
+    /// Prefixes of fields that never go upstream.
     static let neverSent = ["x-forwarded-", "x-http-method-", "larder-", "sec-fetch-", "access-control-request-"]
 
-    /// How fields begin that say nothing unless their words say something.
+    /// Prefixes of fields that are harmless unless their words have another meaning.
     static let harmlessPrefixes = [
         "accept", "content-", "if-", "sec-", "x-b3-", "ot-tracer-", "x-datadog-", "x-newrelic-", "x-instana-",
         "x-stainless-",

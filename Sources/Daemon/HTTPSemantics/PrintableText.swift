@@ -1,8 +1,8 @@
 extension StringProtocol {
-    /// The text with an escape for each character that could change what surrounds it: control characters, ANSI escapes among
-    /// them, line ends of all kinds, and those that turn the direction of writing or cannot be seen.
+    /// The text with escapes for characters that could alter the text around it.
     ///
-    /// Whatever comes from clients and upstreams passes through here before it is part of a line for people.
+    /// These are control characters, including those of ANSI escapes, line ends of all kinds, and characters that are invisible
+    /// or change the writing direction. All text from clients and upstreams is escaped like this in lines for people.
     package var printable: String {
         guard unicodeScalars.contains(where: \.isDeceptive) else { return String(self) }
         var result = ""
@@ -21,14 +21,14 @@ extension StringProtocol {
 }
 
 extension Unicode.Scalar {
-    /// Whether it must not reach a terminal as it is.
+    /// Whether the character must not reach a terminal.
     package var isDeceptive: Bool {
         switch value {
         case 0x20..<0x7F: false
         case 0..<0x20, 0x7F..<0xA0: true
-        // They join characters in some scripts and in emoji, and do nothing else.
+        // These join characters in some scripts and in emoji, and have no other effect.
         case 0x200C, 0x200D: false
-        // Whatever else has no width: Unicode's soft hyphen, marks of direction, invisible operators, tags.
+        // All other characters without width: Unicode's soft hyphen, direction marks, invisible operators, tags.
         case 0xAD, 0x61C, 0x180E, 0x200B...0x200F, 0x2028...0x202E, 0x2060...0x206F, 0xFEFF, 0xFFF9...0xFFFB: true
         case 0xE0000...0xE007F: true
         default: false

@@ -1,4 +1,4 @@
-/// A response of Larder's own that says what went wrong (RFC 9457).
+/// A response of Larder's own that describes an error (RFC 9457).
 package struct ProblemDocument: Error, Sendable, Equatable {
     /// The value of a member beyond the standard ones.
     package enum Value: Sendable, Equatable {
@@ -29,13 +29,13 @@ package struct ProblemDocument: Error, Sendable, Equatable {
         }
     }
 
-    /// A URI for the kind of problem; `about:blank` if the status says it all.
+    /// A URI for the kind of problem; `about:blank` if the status is sufficient.
     package var type = "about:blank"
     package var title: String
     package var status: Int
     package var detail: String?
     var instance: String?
-    /// In seconds, when it is worth trying again; sent as `Retry-After`, not in the document.
+    /// The seconds after which to try again, if that makes sense; sent as `Retry-After`, not in the document.
     package var retryAfter: Int64?
     /// Members beyond the standard ones, in this order.
     package var extra: [Member] = []
@@ -44,7 +44,7 @@ package struct ProblemDocument: Error, Sendable, Equatable {
 
     package static let mediaType = "application/problem+json"
 
-    /// A problem whose title is the phrase of its status unless another is given.
+    /// Makes a problem; its title is the phrase of its status unless another is given.
     package init(status: Int, title: String? = nil, detail: String? = nil) {
         self.status = status
         self.title = title ?? statusPhrase(status)

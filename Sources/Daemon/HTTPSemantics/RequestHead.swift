@@ -5,12 +5,12 @@ package enum BodyFraming: Sendable, Equatable {
     case chunked
 }
 
-/// In which form the target was written (RFC 9112 §3.2).
+/// The form of a request target (RFC 9112 §3.2).
 package enum TargetForm: Sendable {
     case origin, absolute, asterisk
 }
 
-/// Where a field line stands, in offsets from the head's first byte.
+/// The position of a field line, in offsets from the head's first byte.
 package struct FieldSpan {
     package var name: UInt32
     package var nameCount: UInt32
@@ -28,17 +28,17 @@ package struct FieldSpan {
     }
 }
 
-/// One field line of a request, its bytes valid as long as the head.
+/// One field line of a request; its bytes are valid as long as the head.
 package struct FieldView {
     package var name: UnsafeRawBufferPointer
     package var value: UnsafeRawBufferPointer
     package var known: KnownField?
 }
 
-/// A request's head, seen where it lies in the connection's buffer.
+/// A request's head, in place in the connection's buffer.
 ///
-/// Nothing is copied and nothing allocated per request. Valid during `HTTPHandler.received` only; `owned` makes
-/// what may be kept.
+/// Nothing is copied or allocated per request. It is valid during `HTTPHandler.received` only; `owned` makes a copy that may
+/// be kept.
 package struct RequestHead: ~Copyable {
     /// The head's first byte.
     ///
@@ -51,7 +51,7 @@ package struct RequestHead: ~Copyable {
     package var framing = BodyFraming.none
     /// Whether the client waits for `100 Continue` before it sends the body.
     package var expectsContinue = false
-    /// Whether the connection goes on after this exchange, as far as the client is concerned.
+    /// Whether the client allows the connection to continue after this exchange.
     package var keepsAlive = true
     package var fieldCount = 0
 
@@ -87,26 +87,26 @@ package struct RequestHead: ~Copyable {
 
     /// The target in origin form: path and query; `*` for `OPTIONS *`.
     ///
-    /// What an absolute-form target says besides is in `authority`.
+    /// The rest of an absolute-form target is in `authority`.
     package var target: UnsafeRawBufferPointer { bytes(targetOffset, targetCount) }
 
     package var path: UnsafeRawBufferPointer { bytes(targetOffset, pathCount) }
 
-    /// What follows the question mark; nil when there is none.
+    /// The part after the question mark; nil without one.
     package var query: UnsafeRawBufferPointer? {
         pathCount < targetCount ? bytes(targetOffset + pathCount + 1, targetCount - pathCount - 1) : nil
     }
 
     var isAbsoluteForm: Bool { form == .absolute }
 
-    /// The authority asked for: that of an absolute-form target, else the Host field's; nil in HTTP/1.0 without one.
+    /// The requested authority: from an absolute-form target, else from the Host field; nil in HTTP/1.0 without one.
     package var authority: UnsafeRawBufferPointer? {
         isAbsoluteForm ? bytes(authorityOffset, authorityCount) : self[.host]
     }
 
     package var isHTTP11: Bool { minorVersion != 0 }
 
-    /// Whether a body follows; one of length 0 counts as none.
+    /// Whether there is a body; one of length 0 does not count.
     package var hasBody: Bool {
         switch framing {
         case .none, .length(0): false
@@ -126,7 +126,7 @@ package struct RequestHead: ~Copyable {
         )
     }
 
-    /// Whether there is a line of this field.
+    /// Whether the head contains this field.
     package func has(_ field: KnownField) -> Bool {
         firstLine[Int(field.rawValue)] != 0
     }
@@ -139,7 +139,7 @@ package struct RequestHead: ~Copyable {
         return bytes(Int(span.value), Int(span.valueCount))
     }
 
-    /// How many lines there are of this field.
+    /// The number of lines of this field.
     package func count(of field: KnownField) -> Int {
         let line = Int(firstLine[Int(field.rawValue)])
         if line == 0 { return 0 }
@@ -148,7 +148,7 @@ package struct RequestHead: ~Copyable {
         return count
     }
 
-    /// All lines of a field joined by a comma and a space; `name` in lower case, nil when there is none.
+    /// All lines of a field joined by a comma and a space; `name` must be in lower case, nil if there are none.
     package func combined(_ name: String) -> [UInt8]? {
         var value: [UInt8]?
         for index in 0..<fieldCount {

@@ -1,4 +1,4 @@
-/// The reason phrase registered for a status code; empty for one that is not registered.
+/// The reason phrase registered for a status code; empty for an unregistered one.
 package func statusPhrase(_ status: Int) -> String {
     switch status {
     case 100: "Continue"

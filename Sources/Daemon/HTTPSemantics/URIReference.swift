@@ -1,6 +1,6 @@
 /// A URI reference split into its parts, and its resolution (RFC 3986 §3, §5).
 ///
-/// Parts are kept as they are spelled.
+/// The parts keep their spelling.
 package struct URIReference: Sendable, Equatable {
     package var scheme: [UInt8]?
     package var authority: [UInt8]?
@@ -44,7 +44,7 @@ package struct URIReference: Sendable, Equatable {
         }
     }
 
-    /// The reference made absolute against a base (RFC 3986 §5.2.2).
+    /// Resolves the reference against a base (RFC 3986 §5.2.2).
     package func resolved(against base: URIReference) -> URIReference {
         var result = self
         if scheme != nil {
@@ -69,7 +69,7 @@ package struct URIReference: Sendable, Equatable {
         return result
     }
 
-    /// RFC 3986 §5.2.4.
+    /// Removes dot segments by RFC 3986 §5.2.4.
     static func removingDotSegments(_ path: [UInt8]) -> [UInt8] {
         guard path.contains(0x2E) else { return path }
         let isAbsolute = path.first == 0x2F
@@ -89,12 +89,12 @@ package struct URIReference: Sendable, Equatable {
         return (isAbsolute ? [0x2F] : []) + Array(kept.joined(separator: [0x2F]))
     }
 
-    /// The path and query, as a request's target spells them.
+    /// Path and query, as in a request's target.
     package var target: [UInt8] {
         (path.isEmpty ? [0x2F] : path) + (query.map { [0x3F] + $0 } ?? [])
     }
 
-    /// The origin in a canonical spelling: lower case, no default port; nil without scheme and authority.
+    /// The origin in canonical form: lower case, no default port; nil without scheme and authority.
     package var origin: String? {
         guard let scheme, let authority else { return nil }
         var host = FieldSyntax.lowercased(authority[...])
@@ -115,7 +115,7 @@ package struct URIReference: Sendable, Equatable {
         return String(decoding: scheme + Array("://".utf8) + host, as: UTF8.self)
     }
 
-    /// The reference put together again.
+    /// The reference as text.
     var bytes: [UInt8] {
         var bytes: [UInt8] = []
         if let scheme { bytes += scheme + [0x3A] }
