@@ -4,14 +4,15 @@ import Synchronization
 
 /// One thread that waits for sockets, timers, signals and work from other threads, over one libevent base.
 ///
-/// The life of a loop:
-/// 1. made: things may be put on it by the one thread that knows it;
-/// 2. running (`start` or `run`): timers, watches and signals belong to its thread, only `enqueue` and `stop` to all;
-/// 3. stopped: work that was waiting is still done, then the thread ends.
+/// The phases of a loop:
+/// 1. made: only the thread that made it may add to it;
+/// 2. running (`start` or `run`): timers, watches and signals belong to its thread; other threads may call only `enqueue`
+///    and `stop`;
+/// 3. stopped: waiting work is still done, then the thread ends.
 ///
-/// libevent runs without its locks: the only way in from another thread is the queue and the eventfd that wakes the loop.
-// Unchecked, because of libevent's pointers and the clock: both are only touched by the loop's thread
-// (or before it runs), which `proveOwnership` checks. Everything else is immutable, atomic or in the queue's mutex.
+/// libevent runs without its locks: other threads enter only through the queue and the eventfd that wakes the loop.
+// Unchecked, because of libevent's pointers and the clock: both are used only on the loop's thread (or before it runs), which
+// `proveOwnership` checks. All other state is immutable, atomic or guarded by a mutex.
 package final class EventLoop: @unchecked Sendable {
     package let name: String
     let base: OpaquePointer
@@ -19,7 +20,7 @@ package final class EventLoop: @unchecked Sendable {
     private let queue = LoopQueue()
     private let wakeDescriptor: Int32
     private var wakeEvent: OpaquePointer?
-    /// `pthread_self()` of the running thread, 0 when there is none.
+    /// `pthread_self()` of the running thread; 0 if there is none.
     private let runningThread = Atomic<UInt>(0)
     private let thread = Mutex<UInt?>(nil)
     private var batch: [LoopQueue.Work] = []
@@ -28,7 +29,7 @@ package final class EventLoop: @unchecked Sendable {
     package private(set) var executor: LoopExecutor! = nil
     package private(set) var taskExecutor: LoopTaskExecutor! = nil
 
-    /// Makes a loop that does not run yet; `name` is what debuggers and `top` show (15 bytes of it).
+    /// Makes a loop that does not run yet; debuggers and `top` show the first 15 bytes of `name`.
     package init(name: String) throws(LoopError) {
         self.name = name
         guard let config = event_config_new() else { throw .noBase }
@@ -43,7 +44,7 @@ package final class EventLoop: @unchecked Sendable {
             throw .system(call: "eventfd", errno: number)
         }
         self.base = base
-        // Edge-triggered: each write wakes, and nobody has to read the counter (one system call less per wake-up).
+        // Edge-triggered: each write wakes the loop, and the counter need not be read (one system call less per wake-up).
         wakeEvent = event_new(base, wakeDescriptor, Int16(EV_READ | EV_PERSIST) | Int16(EV_ET), { _, _, _ in }, nil)
         event_add(wakeEvent, nil)
         executor = LoopExecutor(self)
@@ -64,7 +65,7 @@ package final class EventLoop: @unchecked Sendable {
     /// Runs the loop on a thread of its own, which keeps the loop alive until `stop`.
     package func start() {
         var identifier = pthread_t()
-        // Taken back by the thread as its first deed.
+        // Released by the thread as its first action.
         let retained = Unmanaged.passRetained(self).toOpaque()
         let failure = pthread_create(
             &identifier,
@@ -97,19 +98,19 @@ package final class EventLoop: @unchecked Sendable {
             clock.turnEnded()
             event_base_loop(base, flags)
         }
-        // Jobs that are never run would leak the tasks that wait for them.
+        // Jobs that never run would leak the tasks that wait for them.
         while !queue.isEmpty { runWaiting() }
         runningThread.store(0, ordering: .relaxed)
     }
 
     /// Ends the loop after the work that waits now.
     ///
-    /// Any thread; returns at once.
+    /// May be called on any thread; returns at once.
     package func stop() {
         if queue.stop() { wake() }
     }
 
-    /// Waits until the thread made by `start` has ended; not to be called from it.
+    /// Waits until the thread made by `start` has ended; must not be called from it.
     func join() {
         precondition(!isCurrent, "the loop \(name) cannot wait for itself")
         let identifier = thread.withLock { thread in
@@ -121,22 +122,22 @@ package final class EventLoop: @unchecked Sendable {
 
     // MARK: Work from any thread
 
-    /// Has the loop's thread do this, after what was enqueued before.
+    /// Runs work on the loop's thread, after the work enqueued before.
     ///
-    /// Any thread; wakes the loop.
+    /// May be called on any thread; wakes the loop.
     package func enqueue(_ work: @escaping @Sendable () -> Void) {
         append(.closure(work))
     }
 
-    /// Has the loop's thread run a job of the language's concurrency.
+    /// Runs a job of Swift concurrency on the loop's thread.
     ///
-    /// Any thread.
+    /// May be called on any thread.
     func enqueue(job: UnownedJob) {
         append(.job(job))
     }
 
     private func append(_ work: LoopQueue.Work) {
-        // On the loop's own thread nobody sleeps: the queue is looked at before the next wait.
+        // The loop's own thread is awake, and checks the queue before the next wait.
         if queue.append(work), !isCurrent { wake() }
     }
 
@@ -144,11 +145,11 @@ package final class EventLoop: @unchecked Sendable {
         EventSystem.wake(wakeDescriptor)
     }
 
-    /// Runs what waited at the moment of the call; what that enqueues comes after the next look at the sockets.
+    /// Runs the work waiting at the time of the call; work enqueued meanwhile runs after the next poll of the sockets.
     private func runWaiting() {
         queue.take(into: &batch)
         if batch.isEmpty { return }
-        // Moved out, so that work which ends up here again finds no access in progress.
+        // Moved out, so that work that re-enters this method finds no access in progress.
         var current: [LoopQueue.Work] = []
         swap(&current, &batch)
         for work in current {
@@ -169,19 +170,19 @@ package final class EventLoop: @unchecked Sendable {
 
     /// The monotonic clock in ns, coarse (some ms), read once per turn.
     ///
-    /// The loop's thread only.
+    /// Used on the loop's thread only.
     package var now: UInt64 { clock.monotonic() }
 
     /// Seconds since 1970, read once per turn.
     ///
-    /// The loop's thread only.
+    /// Used on the loop's thread only.
     package var wallSeconds: Int { clock.wallSeconds() }
 
-    // MARK: Things on the loop
+    // MARK: Timers, watches and signals
 
     /// Calls back once after `delay`, unless the timer is dropped or cancelled before.
     ///
-    /// The loop's thread only.
+    /// Must be called on the loop's thread.
     package func after(_ delay: Duration, _ work: @escaping () -> Void) -> EventTimer {
         let timer = EventTimer(loop: self, isRepeating: false, work)
         timer.schedule(after: delay)
@@ -190,7 +191,7 @@ package final class EventLoop: @unchecked Sendable {
 
     /// Calls back every `interval` until the timer is dropped or cancelled.
     ///
-    /// The loop's thread only.
+    /// Must be called on the loop's thread.
     package func every(_ interval: Duration, _ work: @escaping () -> Void) -> EventTimer {
         let timer = EventTimer(loop: self, isRepeating: true, work)
         timer.schedule(after: interval)
@@ -199,7 +200,7 @@ package final class EventLoop: @unchecked Sendable {
 
     /// Calls back whenever `descriptor` is ready (level-triggered) until the watch is dropped or disabled.
     ///
-    /// The watch does not own the descriptor, which must stay open as long as the watch lives. The loop's thread only.
+    /// The watch does not own the descriptor, which must stay open while the watch exists. Must be called on the loop's thread.
     package func watch(
         descriptor: Int32,
         events: ReadyEvents,
@@ -212,12 +213,12 @@ package final class EventLoop: @unchecked Sendable {
 
     /// Calls back as ordinary loop code for each arrival of a signal.
     ///
-    /// One loop of a process may have signals.
+    /// Only one loop of a process may handle signals.
     package func onSignal(_ number: Int32, _ handler: @escaping () -> Void) -> EventSignal {
         EventSignal(loop: self, number: number, handler)
     }
 
-    /// Traps when the caller is on another thread while the loop runs.
+    /// Traps if the loop is running and the caller is on another thread.
     package func proveOwnership() {
         let running = runningThread.load(ordering: .relaxed)
         precondition(running == 0 || running == UInt(pthread_self()), "the loop \(name) is used from another thread")
@@ -242,9 +243,9 @@ struct LoopQueue: ~Copyable {
 
     private let state = Mutex(State())
 
-    /// Appends work; true when the caller has to wake the thread.
+    /// Appends work; returns true if the caller must wake the thread.
     ///
-    /// Any thread.
+    /// May be called on any thread.
     func append(_ work: Work) -> Bool {
         state.withLock { state in
             state.waiting.append(work)
@@ -253,14 +254,14 @@ struct LoopQueue: ~Copyable {
         }
     }
 
-    /// Exchanges all waiting work for the caller's empty array, whose room is used again.
+    /// Swaps all waiting work with the caller's empty array, whose capacity is reused.
     ///
-    /// The loop's thread only.
+    /// Must be called on the loop's thread.
     func take(into batch: inout [Work]) {
         state.withLock { swap(&$0.waiting, &batch) }
     }
 
-    /// Notes that the thread goes to wait; false when there is work that it has to do first.
+    /// Notes that the thread is about to wait; returns false if there is work to do first.
     func fallAsleep() -> Bool {
         state.withLock { state in
             state.isAsleep = state.waiting.isEmpty && !state.isStopped
@@ -268,7 +269,7 @@ struct LoopQueue: ~Copyable {
         }
     }
 
-    /// Asks the thread to end; true when the caller has to wake it.
+    /// Tells the thread to end; returns true if the caller must wake it.
     func stop() -> Bool {
         state.withLock { state in
             state.isStopped = true
@@ -281,14 +282,14 @@ struct LoopQueue: ~Copyable {
     var isEmpty: Bool { state.withLock { $0.waiting.isEmpty } }
 }
 
-/// Runs the jobs of actors that live on an event loop.
+/// Runs the jobs of actors on an event loop.
 ///
 /// ```swift
 /// nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
 /// ```
 /// The actor must keep its loop alive.
 package final class LoopExecutor: SerialExecutor {
-    // The loop owns its executors; whoever runs on one owns the loop.
+    // The loop owns its executors; code that runs on one owns the loop.
     private unowned let loop: EventLoop
 
     init(_ loop: EventLoop) {
@@ -310,8 +311,8 @@ package final class LoopExecutor: SerialExecutor {
 
 /// Keeps tasks on an event loop across awaits of functions that belong to no actor.
 ///
-/// Without it a continuation resumed on the loop travels through the global pool (9–17 µs instead of under 1).
-/// A type of its own: one object that is both kinds of executor confuses the runtime.
+/// Without it a continuation resumed on the loop goes through the global pool (9–17 µs instead of under 1). It is a separate
+/// type, because one object that is both kinds of executor confuses the runtime.
 package final class LoopTaskExecutor: TaskExecutor {
     private unowned let loop: EventLoop
 
@@ -324,12 +325,12 @@ package final class LoopTaskExecutor: TaskExecutor {
     }
 }
 
-/// The time of one turn of a loop, read from the coarse clocks when first asked for.
+/// The time of one turn of a loop, read from the coarse clocks when first needed.
 struct LoopClock {
     private var monotonicTime: UInt64 = 0
     private var wallTime = 0
 
-    /// Forgets the time; the next question reads the clock.
+    /// Drops the cached time, so that the next access reads the clock.
     mutating func turnEnded() {
         monotonicTime = 0
         wallTime = 0
@@ -356,10 +357,10 @@ struct LoopClock {
     }
 }
 
-/// A weak way back to an object that lives on a loop, for closures that pass through other threads.
+/// A weak reference to an object on a loop, for closures that pass through other threads.
 ///
-/// The object may only be reached on its loop, which is checked; the reference itself may be copied and dropped anywhere.
-// Unchecked: the one access proves that it happens on the object's own thread.
+/// The object may be accessed on its loop only, which is checked. The reference may be copied and dropped on any thread.
+// Unchecked: the only access proves that it happens on the object's own thread.
 package struct LoopReference<Object: AnyObject>: @unchecked Sendable {
     private weak let object: Object?
     private let loop: EventLoop
@@ -369,15 +370,15 @@ package struct LoopReference<Object: AnyObject>: @unchecked Sendable {
         self.loop = loop
     }
 
-    /// The object, if it is still there; on the loop's thread only.
+    /// The object, if it still exists; must be read on the loop's thread.
     package var onLoop: Object? {
         loop.proveOwnership()
         return object
     }
 
-    /// Has the loop do something with the object, if it is still there then.
+    /// Runs work with the object on the loop, if it still exists then.
     ///
-    /// Any thread.
+    /// May be called on any thread.
     package func enqueue(_ work: @escaping @Sendable (Object) -> Void) {
         loop.enqueue { [self] in
             if let object = onLoop { work(object) }
@@ -385,9 +386,9 @@ package struct LoopReference<Object: AnyObject>: @unchecked Sendable {
     }
 }
 
-/// Why an event loop, or something on it, could not be made.
+/// The reason why an event loop, or a part of it, could not be made.
 package enum LoopError: Error, Sendable, Equatable {
-    /// libevent gave no base: memory or descriptors have run out.
+    /// libevent returned no base: memory or descriptors are exhausted.
     case noBase
     /// A system call that the loop needs failed.
     case system(call: String, errno: Int32)

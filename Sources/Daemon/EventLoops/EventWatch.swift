@@ -1,7 +1,7 @@
 import CEvent
 import Glibc
 
-/// What a descriptor is, or should be, ready for.
+/// The operations for which a descriptor is, or should become, ready.
 package struct ReadyEvents: OptionSet, Sendable {
     package let rawValue: Int16
 
@@ -13,22 +13,22 @@ package struct ReadyEvents: OptionSet, Sendable {
     package static let write = ReadyEvents(rawValue: Int16(EV_WRITE))
 }
 
-/// Something that a loop waits for and then calls back; dropping it ends that.
+/// An event that a loop waits for, with its callback; dropping it ends the wait.
 ///
-/// The loop's thread only.
+/// Used on the loop's thread only.
 package class LoopEvent {
     fileprivate let loop: EventLoop
     fileprivate private(set) var event: OpaquePointer?
     private let happened: (ReadyEvents) -> Void
 
     /// - Parameters:
-    ///   - number: a descriptor or a signal; -1 for a timer.
-    ///   - flags: libevent's.
+    ///   - number: A descriptor or a signal; -1 for a timer.
+    ///   - flags: libevent's flags.
     fileprivate init(_ loop: EventLoop, _ number: Int32, flags: Int16, _ happened: @escaping (ReadyEvents) -> Void) {
         loop.proveOwnership()
         self.loop = loop
         self.happened = happened
-        // libevent points back at us without owning us: deinit takes the event away first.
+        // libevent keeps an unowned pointer to this object, so deinit frees the event first.
         event = event_new(
             loop.base,
             number,
@@ -47,15 +47,15 @@ package class LoopEvent {
     }
 }
 
-/// A descriptor being watched by a loop.
+/// A descriptor watched by a loop.
 ///
-/// The descriptor belongs to somebody else and has to be closed after the watch is gone or disabled.
+/// The watch does not own the descriptor, which must be closed only after the watch is gone or disabled.
 package final class EventWatch: LoopEvent {
     init(loop: EventLoop, descriptor: Int32, events: ReadyEvents, _ ready: @escaping (ReadyEvents) -> Void) {
         super.init(loop, descriptor, flags: events.rawValue | Int16(EV_PERSIST), ready)
     }
 
-    /// Watches (again).
+    /// Starts or resumes watching.
     package func enable() {
         loop.proveOwnership()
         event_add(event, nil)
@@ -70,12 +70,12 @@ package final class EventWatch: LoopEvent {
 
 /// A timer on a loop; dropping it cancels it.
 package final class EventTimer: LoopEvent {
-    /// A timer that is not armed yet.
+    /// Makes a timer that is not armed yet.
     package init(loop: EventLoop, isRepeating: Bool = false, _ work: @escaping () -> Void) {
         super.init(loop, -1, flags: isRepeating ? Int16(EV_PERSIST) : 0) { _ in work() }
     }
 
-    /// Arms the timer, anew if it was armed.
+    /// Arms the timer; replaces an earlier delay.
     package func schedule(after delay: Duration) {
         loop.proveOwnership()
         var interval = timeval(delay)
@@ -91,7 +91,7 @@ package final class EventTimer: LoopEvent {
     package var isScheduled: Bool { event_pending(event, Int16(EV_TIMEOUT), nil) != 0 }
 }
 
-/// A signal delivered as ordinary loop code; dropping it gives the signal its former meaning back.
+/// A signal delivered as ordinary loop code; dropping it restores the signal's former action.
 package final class EventSignal: LoopEvent {
     init(loop: EventLoop, number: Int32, _ handler: @escaping () -> Void) {
         super.init(loop, number, flags: Int16(EV_SIGNAL | EV_PERSIST)) { _ in handler() }
@@ -100,7 +100,7 @@ package final class EventSignal: LoopEvent {
 }
 
 extension timeval {
-    /// The duration in whole microseconds, none of it negative.
+    /// The duration in whole microseconds, at least zero.
     init(_ duration: Duration) {
         let (seconds, attoseconds) = max(duration, .zero).components
         self.init(tv_sec: Int(seconds), tv_usec: Int(attoseconds / 1_000_000_000_000))
