@@ -2,7 +2,7 @@ import HTTPSemantics
 
 /// Reads the directives of one `Cache-Control` field line in place, without allocating (RFC 9111 §5.2).
 ///
-/// A member that is no directive is skipped. After a misplaced or unclosed quote, directives can no longer be told from
+/// A member that is not a directive is skipped. After a misplaced or unclosed quote, directives can no longer be told from
 /// quoted text. All later directives are still returned, so that restrictions are heeded, but with a malformed argument, so
 /// that none of them grants anything.
 struct DirectiveReader {
@@ -19,7 +19,7 @@ struct DirectiveReader {
         /// Neither: white space around the `=`, an unclosed quote, or bytes allowed in neither form.
         case malformed
 
-        /// The argument in seconds; nil if it is missing or is no delta-seconds.
+        /// The argument in seconds; nil if it is missing or is not a delta-seconds value.
         @inline(__always)
         var seconds: Int64? {
             switch self {

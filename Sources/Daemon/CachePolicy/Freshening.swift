@@ -5,8 +5,8 @@ package enum Freshening {
     /// The positions of the stored candidates that a 304 confirms; none if it confirms another response.
     ///
     /// A strong tag selects all candidates with that tag. A weak tag, or a date, selects the newest match. The date counts only
-    /// if no candidate has a tag to compare. A 304 without any validator confirms the candidate if there is only one, because
-    /// many servers leave the tag out; RFC 9111 §4.3.4 asks for less trust.
+    /// if no candidate has a tag to compare. A 304 without any validator confirms the candidate if there is only one.
+    /// That goes beyond RFC 9111 §4.3.4, because many servers leave the tag out.
     package static func selected(by update: Fields, among candidates: [Preconditions.Stored], now: Int64) -> [Int] {
         let hasTags = candidates.contains { $0.entityTag != nil }
         let modified = update[first: "last-modified"].flatMap { HTTPDate.parse($0, now: now) }

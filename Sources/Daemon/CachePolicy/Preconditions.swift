@@ -4,7 +4,7 @@ package import HTTPSemantics
 package struct Preconditions: Sendable, Equatable {
     var ifMatch: EntityTagCondition?
     var ifNoneMatch: EntityTagCondition?
-    /// Unix seconds; nil if the field is absent, or is no date and therefore ignored.
+    /// Unix seconds; nil if the field is absent, or is not a date and therefore ignored.
     var ifModifiedSince: Int64?
     var ifUnmodifiedSince: Int64?
 
@@ -63,7 +63,7 @@ package struct Preconditions: Sendable, Equatable {
     }
 
     private static func date(_ lines: [[UInt8]], now: Int64) -> Int64? {
-        // Two dates would be a list, which is no date.
+        // Two dates would be a list, which is not a date.
         lines.count == 1 ? HTTPDate.parse(lines[0], now: now) : nil
     }
 
@@ -98,7 +98,7 @@ package struct Preconditions: Sendable, Equatable {
 
     /// Removes Larder's own tags from the `If-None-Match` of an upstream request, and the field if no tag remains.
     ///
-    /// `If-Range` with such a tag is removed along with the ranges: the client's part is not of the upstream's bytes.
+    /// `If-Range` with such a tag is removed along with the ranges: the client's part does not come from the upstream's bytes.
     static func stripOwnValidators(_ fields: inout Fields) {
         if fields[first: "if-range"].flatMap({ EntityTag($0) })?.isOwn == true {
             fields.remove("if-range")

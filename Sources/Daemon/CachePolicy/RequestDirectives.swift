@@ -65,8 +65,8 @@ package struct RequestDirectives: Sendable, Equatable {
     /// Whether `no-cache` is present only because the request has conditions.
     ///
     /// `fetch`, in browsers as in Node, adds `Cache-Control: no-cache` and `Pragma: no-cache` to each request for which the
-    /// program has set a condition, to bypass the cache inside `fetch` (Fetch standard, "HTTP-network-or-cache fetch"). Taken
-    /// literally, a client that remembers tags would never be served from this cache. A forced reload has no conditions. A
+    /// program has set a condition, to bypass the cache inside `fetch` (Fetch standard, "HTTP-network-or-cache fetch"). Were it
+    /// taken literally, a client that remembers tags would never be served from this cache. A forced reload has no conditions. A
     /// client that wants a conditional request validated sends `max-age=0`, or `no-cache` without `Pragma`.
     private static func areOfFetch(_ lines: [[UInt8]], _ fields: Fields) -> Bool {
         let noCache = Array("no-cache".utf8)

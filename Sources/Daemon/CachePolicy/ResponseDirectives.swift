@@ -6,8 +6,8 @@ import RawStructuredFieldValues
 /// Of repeated and of conflicting directives the most restrictive counts: the smallest number, the unqualified form before
 /// the qualified, `no-store` before all others (RFC 9111 §4.2.1). An unreadable number is 0 if it would grant freshness
 /// (`max-age`, `s-maxage`: stale), and is ignored if it would grant staleness (`stale-…`). Unknown directives are ignored.
-/// Directives that take no argument: one that restricts counts even with an argument, one that permits (`public`,
-/// `must-understand`, `immutable`) only without, because the meaning of an argument is unknown.
+/// If a directive that takes no argument has one, it still counts if it restricts, but not if it permits (`public`,
+/// `must-understand`, `immutable`), because the meaning of the argument is unknown.
 package struct ResponseDirectives: Sendable, Equatable {
     /// Seconds; nil if absent, 0 if present but unreadable.
     var maxAge: Int64?
@@ -145,7 +145,7 @@ package enum TargetedDirectives {
     ///
     /// Unlike in `Cache-Control`, names are in lower case, numbers are not quoted, the last of repeated members counts, and one
     /// mistake anywhere invalidates the whole field (RFC 9213 §2.1). A value of the wrong type grants nothing: `max-age="60"`
-    /// and `max-age=60.5` give no freshness, `public=1` permits nothing.
+    /// and `max-age=60.5` grant no freshness, `public=1` permits nothing.
     static func parse(_ lines: [[UInt8]]) -> ResponseDirectives? {
         let value = Array(lines.joined(separator: [0x2C, 0x20]))
         var parser = StructuredFieldValueParser(value)

@@ -39,7 +39,7 @@ package enum StatusFacts {
         }
     }
 
-    /// Whether the status is invalid: such a response counts as a server error, and is not stored (RFC 9110 §15).
+    /// Whether the status is invalid: its response counts as a server error, and is not stored (RFC 9110 §15).
     static func isInvalid(_ status: Int) -> Bool { status > 599 }
 
     /// Whether a stale response is better than this one: a server error, or too many requests.

@@ -199,7 +199,7 @@ package enum VaryField: Sendable, Equatable {
                 self = .any
                 return
             }
-            // A member that is no field name cannot select any request field, so it counts as `*`.
+            // A member that is not a field name cannot select any request field, so it counts as `*`.
             guard FieldSyntax.isToken(member) else {
                 self = .any
                 return

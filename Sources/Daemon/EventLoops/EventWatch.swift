@@ -1,7 +1,7 @@
 import CEvent
 import Glibc
 
-/// The operations for which a descriptor is, or should become, ready.
+/// The operations that a descriptor is ready for, or is watched for.
 package struct ReadyEvents: OptionSet, Sendable {
     package let rawValue: Int16
 

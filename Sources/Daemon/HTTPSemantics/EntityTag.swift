@@ -42,7 +42,7 @@ package enum EntityTagCondition: Sendable, Equatable {
 
     /// Parses all lines of the field; nil if there are none.
     ///
-    /// Members that are no entity tags match nothing. `*` counts only if it stands alone.
+    /// Members that are not entity tags match nothing. `*` counts only if it stands alone.
     package init?(lines: [[UInt8]]) {
         guard !lines.isEmpty else { return nil }
         let members = lines.flatMap { Self.members($0) }

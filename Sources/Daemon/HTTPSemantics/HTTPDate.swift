@@ -7,7 +7,7 @@ package enum HTTPDate {
     /// The grammar is applied literally, except that names match in any case, as RFC 9111 §4.2 asks of caches. The zone must be
     /// `GMT`: by the same section any other, including `UTC` and `+0000`, makes a date invalid. The day of the week must be
     /// valid, but need not be that date's. One-digit days, other white space, four-digit years in the form of RFC 850, years
-    /// of five digits and numbers are no dates: an `Expires` in such a form has expired (RFC 9111 §5.3).
+    /// of five digits and numbers are not dates: an `Expires` in such a form has expired (RFC 9111 §5.3).
     /// - Parameter now: The time that decides the century of the two-digit years of RFC 850 dates.
     package static func parse(_ bytes: some Collection<UInt8>, now: Int64) -> Int64? {
         let reader = DateReader(bytes)
@@ -24,7 +24,7 @@ package enum HTTPDate {
         lines.compactMap { parse($0, now: now) }.min()
     }
 
-    /// The latest of the dates in the lines of one field; nil if one of them is no date.
+    /// The latest of the dates in the lines of one field; nil if one of them is not a date.
     ///
     /// For `Last-Modified`: the later a response was changed, the sooner it may change again.
     package static func latest(of lines: [[UInt8]], now: Int64) -> Int64? {
@@ -46,7 +46,7 @@ private struct DateReader {
     private var position = 0
 
     init(_ bytes: some Collection<UInt8>) {
-        // The longest form is `Wednesday, 06-Nov-94 08:49:37 GMT`, 33 bytes; anything much longer is no date.
+        // The longest form is `Wednesday, 06-Nov-94 08:49:37 GMT`, 33 bytes; anything much longer is not a date.
         self.bytes = bytes.count > 40 ? [] : bytes.map { asciiLowercased($0) }
     }
 

@@ -8,7 +8,7 @@ package enum NameMeaning: Sendable, Equatable {
     case harmless
     /// The name is not known.
     case unknown
-    /// The value says on whose behalf the request is made, and is no secret: a user, an account, a tenant.
+    /// The value says on whose behalf the request is made, and is not a secret: a user, an account, a tenant.
     case identity(word: String)
     /// The value is a credential.
     case credential(word: String)
@@ -30,7 +30,7 @@ package enum NameMeaning: Sendable, Equatable {
 
     /// The meaning of a query parameter's name, with escapes decoded.
     ///
-    /// It is never harmless, because a parameter that is no credential is a part of the URL.
+    /// It is never harmless, because a parameter that is not a credential is a part of the URL.
     package static func ofParameter(_ name: some Collection<UInt8>) -> NameMeaning {
         remembered([0x3F] + name) {
             let found = find(in: Array(name), isField: false)

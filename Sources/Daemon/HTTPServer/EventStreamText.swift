@@ -14,7 +14,7 @@ package enum EventStreamText {
         return text
     }
 
-    /// Sets the id from which the client resumes after a break; without data it is no event (§9.2.6).
+    /// Sets the id from which the client resumes after a break; without data it is not an event (§9.2.6).
     package static func position(_ id: Int64) -> [UInt8] {
         Array("id: \(id)\n\n".utf8)
     }

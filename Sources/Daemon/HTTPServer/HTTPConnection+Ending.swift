@@ -109,7 +109,7 @@ extension HTTPConnection {
         if phase == .idle, input.isEmpty { finish(.close) }
     }
 
-    /// Cuts a response that cannot be completed: resets once the client has received what was written (law 8).
+    /// Cuts a response that cannot be completed: resets once the client has received all bytes written so far (law 8).
     func breakOff() {
         guard phase == .answering else { return abort() }
         body?.fail(.disconnected)
@@ -122,7 +122,7 @@ extension HTTPConnection {
         ending = .reset
     }
 
-    /// Resets once all bytes are acknowledged, because a reset discards what the kernel has not delivered.
+    /// Resets once all bytes are acknowledged, because a reset discards undelivered bytes.
     private func resetWhenAcknowledged() {
         guard SocketCall.unacknowledged(descriptor) > 0 else { return abort() }
         if resetTimer == nil {

@@ -50,7 +50,7 @@ extension HTTPConnection {
         if phase != .closed { input.drop(used) }
     }
 
-    /// Consumes bytes as far as the phase allows; returns their number.
+    /// Consumes as many bytes as the phase allows; returns their number.
     private func consume(_ base: UnsafeMutablePointer<UInt8>, _ count: Int) -> Int {
         var offset = 0
         var requests = 0

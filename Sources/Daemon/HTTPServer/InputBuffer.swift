@@ -26,7 +26,7 @@ struct InputBuffer: ~Copyable {
         end += count
     }
 
-    /// Makes room for at least `least` bytes at the end; `filled` then takes the number of bytes written there.
+    /// Makes room for at least `least` bytes at the end; the caller then reports the bytes written with `filled`.
     mutating func makeRoom(_ least: Int) -> UnsafeMutableBufferPointer<UInt8> {
         if capacity - end < least {
             let needed = count + least

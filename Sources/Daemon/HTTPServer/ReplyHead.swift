@@ -97,7 +97,7 @@ struct ReplyHead {
 }
 
 extension [UInt8] {
-    /// Adds a field line; a name that is no token is left out, and control characters become spaces.
+    /// Adds a field line; a name that is not a token is left out, and control characters become spaces.
     ///
     /// So no upstream and no handler can start a line of its own.
     mutating func append(line field: Field) {

@@ -126,7 +126,7 @@ package final class RequestBody: Sendable {
         }
     }
 
-    /// The copy of what has arrived; nil if it exceeds the limit, or no copy is kept.
+    /// The copy of the bytes that have arrived; nil if it exceeds the limit, or no copy is kept.
     package var copy: [UInt8]? { state.withLock { $0.copy } }
 
     // MARK: For the connection that fills it

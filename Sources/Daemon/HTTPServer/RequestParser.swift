@@ -1,7 +1,7 @@
 import Glibc
 package import HTTPSemantics
 
-/// Parses the head of a request, line by line as it arrives, and refuses what RFC 9112 does not allow.
+/// Parses the head of a request, line by line as it arrives, and refuses any head that RFC 9112 does not allow.
 ///
 /// A parser is reused for one request after the other. A head may arrive in any number of pieces. At each call, all bytes
 /// of it so far must be contiguous, but they may have moved.

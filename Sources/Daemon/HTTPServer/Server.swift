@@ -9,7 +9,7 @@ import Synchronization
 package final class Server: Sendable {
     private let workers: [HTTPWorker]
     private let population = Population()
-    /// Paths of the server's Unix sockets, removed in the end.
+    /// Paths of the server's Unix sockets, removed at shutdown.
     private let paths = Mutex<[String]>([])
 
     /// Makes a server without an address.

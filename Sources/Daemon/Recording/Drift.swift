@@ -6,7 +6,7 @@ package struct Drift: Sendable, Equatable {
     package enum Severity: String, Sendable, CaseIterable, Comparable {
         /// A status or a type has changed, or a member is missing.
         case breaking
-        /// A member or type was added.
+        /// A member is new.
         case notice
         /// Values have changed.
         case info

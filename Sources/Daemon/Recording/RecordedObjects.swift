@@ -20,7 +20,7 @@ package struct RecordedObjects: Sendable {
     /// The maximum number of responses handed over but not yet stored.
     private static let window = 64
 
-    /// Stores what can be stored; the rest is left out, because the replay itself does not need it.
+    /// Stores all storable responses; the others are skipped, because the replay itself does not need them.
     package func store(_ recording: Recording) async {
         var waiting = 0
         let (stored, continuation) = AsyncStream.makeStream(of: Void.self)

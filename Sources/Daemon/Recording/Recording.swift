@@ -9,7 +9,7 @@ package struct Recording: Sendable {
     package let manifest: RecordingManifest
     /// In the order in which they happened.
     package let exchanges: [RecordedExchange]
-    /// Notices for people that are no errors, such as a truncated last line.
+    /// Notices for people about less than errors, such as a truncated last line.
     package let notices: [String]
 
     /// Reads a folder; blocks.

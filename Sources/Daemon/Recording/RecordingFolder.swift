@@ -27,7 +27,7 @@ package struct RecordingFolder: Sendable {
 
     // MARK: Reading
 
-    /// Reads one of its files; throws if it is no regular file.
+    /// Reads one of its files; throws if it is not a regular file.
     func read(_ file: String, limit: Int) throws(RecordingError) -> [UInt8] {
         let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard descriptor >= 0 else { throw RecordingError(file, Self.reason(errno)) }

@@ -22,7 +22,7 @@ package final class Replayer: Sendable {
     private let titles = Mutex<[RecordedTitle]?>(nil)
     private let upstreams: [String: ProxiedUpstream]
     /// Whether requests of several principals were recorded, so that the credential counts.
-    private let tellsCredentials: Bool
+    private let distinguishesCredentials: Bool
     private let state: Mutex<State>
     /// The responses served at once, by the digest of a cache key.
     private let quick = Mutex<[Digest128: ReadySequence]>([:])
@@ -106,11 +106,11 @@ package final class Replayer: Sendable {
             ?? recording.manifest.recorded.flatMap { RecordingTime.seconds($0) } ?? Int64(time(nil))
         shift = now.map { [start] in $0 - start }
         let principals = Set(recording.exchanges.map { $0.credential ?? 0 })
-        let tellsCredentials = principals.count > 1
-        self.tellsCredentials = tellsCredentials
+        let distinguishesCredentials = principals.count > 1
+        self.distinguishesCredentials = distinguishesCredentials
         let texts = try Self.keys(recording, self.upstreams) { exchange, key in
             key.text(
-                credential: tellsCredentials ? exchange.credential ?? 0 : nil,
+                credential: distinguishesCredentials ? exchange.credential ?? 0 : nil,
                 anyRepresentation: exchange.request.fields == nil,
                 withConditions: RequestKey.isConditional(status: exchange.response.status)
             )
@@ -180,7 +180,7 @@ package final class Replayer: Sendable {
         let session = fields.text("larder-session") ?? ""
         let credentials = incoming.clientCredentials
         let found = state.withLock { state -> (place: Place?, recorded: Int, credential: Int?) in
-            let credential = tellsCredentials ? state.number(of: credentials, in: session) : nil
+            let credential = distinguishesCredentials ? state.number(of: credentials, in: session) : nil
             for text in Self.texts(key, credential) {
                 guard var place = index[text] else { continue }
                 guard let position = state.next(of: place, text, in: session, isStrict: isStrict) else {
@@ -229,7 +229,7 @@ package final class Replayer: Sendable {
         for incoming: IncomingRequest
     ) {
         // If the match depends on more than the cache key, each request is looked up.
-        guard !tellsCredentials, RequestKey.isWithinCacheKey(incoming) else { return }
+        guard !distinguishesCredentials, RequestKey.isWithinCacheKey(incoming) else { return }
         guard room.subtract(response.byteCount, ordering: .relaxed).newValue >= 0 else {
             room.add(response.byteCount, ordering: .relaxed)
             return

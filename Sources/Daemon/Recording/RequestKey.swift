@@ -138,7 +138,7 @@ package struct RequestKey: Sendable {
         return Redactor.replacing(Array(boundary.utf8), with: Array("boundary".utf8), in: body)
     }
 
-    /// The text with all placeholders alike; Base64 if the bytes are no text.
+    /// The text with all placeholders alike; Base64 if the bytes are not text.
     private static func withoutNumbers(_ bytes: [UInt8]) -> String {
         guard let text = String(validating: bytes, as: UTF8.self) else { return Data(bytes).base64EncodedString() }
         guard text.contains("REDACTED-") else { return text }

@@ -35,7 +35,7 @@ enum WireMockFile {
         let request: [String: Any]
         let response: [String: Any]
         let scenario: String?
-        /// The states of its scenario in which it matches, and after that.
+        /// The state of its scenario in which it matches, and the next one, if any.
         let state: (before: String, after: String?)
         let hasPriority: Bool
     }

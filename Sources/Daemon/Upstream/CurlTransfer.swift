@@ -245,7 +245,7 @@ struct CurlResult {
         // A single line over libcurl's 100 KiB ends as "out of memory".
         case CURLE_OUT_OF_MEMORY: .headTooLarge
         case _ where text.hasPrefix("Too large response headers"): .headTooLarge
-        // A response that is no HTTP looks like HTTP/0.9, which is not allowed.
+        // A response that is not HTTP looks like HTTP/0.9, which is not allowed.
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY: .badAnswer(text)
         case CURLE_SEND_FAIL_REWIND, CURLE_ABORTED_BY_CALLBACK: .reset(afterBytes: 0)
         case CURLE_UPLOAD_FAILED, CURLE_READ_ERROR: .requestBodyFailed(text)

@@ -59,8 +59,8 @@ extension Fields {
 
 /// Assembles the heads of a response from their lines: interim ones, then the final one.
 ///
-/// It is a value: lines in, steps out. libcurl has framed the lines and rejected non-HTTP; this rejects what a proxy must
-/// not pass on.
+/// It is a value: lines in, steps out. libcurl has framed the lines and rejected non-HTTP; this rejects heads that a
+/// proxy must not pass on.
 struct ResponseHeadReader {
     /// The result of a line.
     enum Step: Equatable {
@@ -231,7 +231,7 @@ extension Fields {
         remove("repr-digest")
     }
 
-    /// Merges all `Content-Length` lines into one; returns false if they disagree or are no numbers (RFC 9112 §6.3).
+    /// Merges all `Content-Length` lines into one; returns false if they disagree or are not numbers (RFC 9112 §6.3).
     fileprivate mutating func unifyContentLength() -> Bool {
         let values = all("content-length")
         guard !values.isEmpty else { return true }
