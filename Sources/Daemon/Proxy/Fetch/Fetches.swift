@@ -111,7 +111,7 @@ package final class Fetches {
     /// Starts other fetches for clients whose fetch turned out to bring another variant than theirs.
     ///
     /// - Parameter selection: the fields that the response varies by, by which clients are grouped; nil if its response is for
-    ///   one   client only. A client that was already regrouped gets a fetch of its own.
+    ///   one client only. A client that was already regrouped gets a fetch of its own.
     func askApart(_ relays: [Relay], by selection: VarySelection?, stored: ReadyResponse?) {
         let names = selection?.lines.map(\.name) ?? []
         var groups: [(selection: VarySelection, isJSON: Bool, fetch: RunningFetch)] = []

@@ -22,7 +22,7 @@ package enum LiveMode: Sendable {
     /// Throws the problem to respond with if the mode is not possible.
     ///
     /// - Parameter parameters: as `takeParameters` returned them. A page's `EventSource` can send no field of its own. The
-    ///   parameter   counts only for requests that accept events, so that no response to a plain URL depends on it.
+    ///   parameter counts only for requests that accept events, so that no response to a plain URL depends on it.
     init?(_ request: borrowing RequestHead, _ fields: Fields, parameters: [String]) throws(ProblemDocument) {
         let takesEvents = fields.all("accept").flatMap { FieldSyntax.members($0) }.contains(where: Self.isEventStream)
         guard parameters.isEmpty || takesEvents else { throw .liveNeedsAccept }

@@ -2,26 +2,26 @@ package import CachePolicy
 import HTTPSemantics
 package import Upstream
 
-/// How a stored response came to be served; `Cache-Status` says so.
+/// How a stored response came to be served, as `Cache-Status` reports it.
 package enum CacheUse: Sendable {
-    /// Without asking: fresh, or stale where a directive allows it.
+    /// Without the upstream: fresh, or stale and allowed by a directive.
     case hit(isStale: Bool)
-    /// Without asking, because the upstream must not be asked.
+    /// Without the upstream, because the mode is offline.
     case offline(isStale: Bool)
-    /// Without asking, because the upstream wants no requests for a while.
+    /// Without the upstream, because it wants no requests for a while.
     case heldBack
-    /// The upstream said that it is still good; it remains stored unless the upstream said no to that, too.
+    /// Validated by the upstream; it remains stored unless the upstream has forbidden that.
     case revalidated(CacheStatus.Forward, isStored: Bool)
-    /// The upstream failed: with its status, or else with what kept it from answering.
+    /// In place of a failed response, with its status or else the error.
     case substituted(CacheStatus.Forward, status: Int?, error: UpstreamError?)
-    /// Fetched for this request, and served when it was whole.
+    /// Fetched for this request, and served once it was whole.
     case fetched(CacheStatus.Forward)
-    /// Fetched for this request, served when it was whole, and forgotten.
+    /// Fetched for this request, served once it was whole, and not stored.
     case unkept(CacheStatus.Forward)
     /// Parts of it were stored, and the rest was fetched.
     case completed(CacheStatus.Forward)
 
-    /// As what the metrics count it.
+    /// The outcome that the metrics count.
     func outcome(of ready: ReadyResponse) -> Outcome {
         switch self {
         case .hit(isStale: true), .heldBack: .stale
@@ -34,7 +34,7 @@ package enum CacheUse: Sendable {
 
     /// The member of `Cache-Status`.
     ///
-    /// - Parameter sent: the status that the client is given: of what was fetched for it, it may get a part, or a 304.
+    /// - Parameter sent: the status sent to the client, which may get a part of the fetched response, or a 304.
     package func cacheStatus(of ready: ReadyResponse, sent: Int, isCollapsed: Bool, now: Int64) -> CacheStatus {
         var status: CacheStatus
         var detail: String?
@@ -69,10 +69,10 @@ package enum CacheUse: Sendable {
 }
 
 extension ReadyResponse {
-    /// What `detail` says where it is served although it is stale.
+    /// The `detail` for a response that is served although it is stale.
     fileprivate var staleDetail: String { policy.flags.contains(.staleByRoute) ? "stale-by-route" : "stale" }
 
-    /// What `detail` says: how it came about, or how it is served, and in what its route departs from the upstream's word.
+    /// The `detail`: how the response is served, and how its route departs from the upstream's fields.
     func detail(_ own: String?) -> String? {
         let words = [own, overrideDetail].compactMap(\.self)
         return words.isEmpty ? nil : words.joined(separator: "+")
@@ -80,8 +80,10 @@ extension ReadyResponse {
 }
 
 extension StoredPolicy {
-    /// In what a route's configuration, laid over it already, departs from the upstream's word: `forced`, `fresh-by-route`,
-    /// `negative-by-route`, `vary-by-route`, or several of them joined by `+`; nil where the upstream's word holds.
+    /// How a route's settings, already applied, depart from the upstream's fields.
+    ///
+    /// `forced`, `fresh-by-route`, `negative-by-route`, `vary-by-route`, or several of them joined by `+`; nil if the upstream's
+    /// fields apply.
     ///
     /// - Parameter vary: the response's `Vary`.
     func overrideDetail(of route: CacheOverrides, vary: VaryField) -> String? {
@@ -101,9 +103,9 @@ extension StoredPolicy {
 }
 
 extension ReadyResponse {
-    /// Adds the fields that say how old a response is and how it came to be served.
+    /// Adds the fields that report a response's age and how it came to be served.
     ///
-    /// - Parameter sent: the status that the client is given.
+    /// - Parameter sent: the status sent to the client.
     func addHistory(to fields: inout Fields, as cacheUse: CacheUse, sent: Int, isCollapsed: Bool, now: Int64) {
         fields.append("Age", String(max(0, policy.age(at: now))))
         let status = cacheUse.cacheStatus(of: self, sent: sent, isCollapsed: isCollapsed, now: now)

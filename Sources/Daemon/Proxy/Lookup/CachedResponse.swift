@@ -2,17 +2,17 @@ package import CachePolicy
 package import HTTPSemantics
 package import Store
 
-/// A whole response that Larder knows: what the upstream said, or what was composed from it.
+/// A whole cached response: as the upstream sent it, or composed from that.
 ///
-/// Views, link bases and the fields that change with time are not in it; `ReadyResponse` adds them.
+/// It is independent of views, link bases and fields that change with time; `ReadyResponse` adds them.
 package struct CachedResponse: Sendable {
-    /// How the body came about.
+    /// The origin of the body.
     package enum Form: Sendable {
         /// As the upstream sent it.
         case received
         /// Recomposed with newer values of its objects.
         case composed
-        /// Something newer is known, but not all of it: served only where the upstream cannot be asked.
+        /// Newer values are known, but not all: served only if the upstream cannot be asked.
         case outdated
     }
 
@@ -20,27 +20,27 @@ package struct CachedResponse: Sendable {
     /// The document in the store; nil until its first commit.
     var document: DocumentID?
     package var status: Int
-    /// The fields in the form of `StoredHead`: one piece of memory instead of two for each line.
+    /// The fields encoded as `StoredHead`, which takes one allocation instead of two for each line.
     private var head: [UInt8]
     var body: [UInt8]
-    /// The body as the models' versions of today read it, for the mapped view; nil where that is the body itself.
+    /// The body migrated to the models' current versions, for the mapped view; nil if that equals the body.
     var migrated: [UInt8]?
     package var policy: StoredPolicy
     package var selection: VarySelection
     package var form: Form
     var objects: [ObjectID]
-    /// For members in doubt that it shows, from when on each doubt is to be settled by asking.
+    /// For each member in doubt that it shows, from when on the doubt is to be settled by a request.
     var doubts: [Int64] = []
 
-    /// The fields as they are stored: none that belongs to a connection, to a moment or to the framing.
+    /// The fields as they are stored: none that concerns a connection, a moment or the framing.
     ///
-    /// Read anew each time; on the way of a hit nobody asks.
+    /// Decoded on each access; a hit does not use them.
     package var fields: Fields {
         get { StoredHead.decode(head) }
         set { head = StoredHead.encode(newValue) }
     }
 
-    /// A response as the upstream sent it, which the store does not have yet.
+    /// A response as the upstream sent it, which is not stored yet.
     init(
         key: DocumentKey,
         status: Int,
@@ -59,25 +59,25 @@ package struct CachedResponse: Sendable {
         objects = []
     }
 
-    /// What `Cache-Status` says of its making; nil: nothing.
+    /// The `detail` of `Cache-Status` on how it was made, if any.
     var detail: String? { !doubts.isEmpty ? "doubt" : form == .composed ? "composed" : nil }
 
-    /// What it occupies besides its body, about.
+    /// The approximate memory that it takes besides its body, in bytes.
     var overhead: Int {
         (migrated?.count ?? 0) + head.count + key.url.utf8.count + key.context.utf8.count + 8 * objects.count
     }
 
-    /// Whether there is a validator of the upstream's to ask with.
+    /// Whether the upstream gave a validator that can be used.
     ///
-    /// A document that shows anything else than what the upstream sent is asked for without conditions: a 304 would confirm
-    /// bytes that are no longer served.
+    /// A document that differs from what the upstream sent is requested without conditions: a 304 would confirm bytes that are no
+    /// longer served.
     var isValidatable: Bool {
         form == .received && doubts.isEmpty && (fields.contains("etag") || fields.contains("last-modified"))
     }
 }
 
 extension CachedResponse {
-    /// What the store has; nil where its bytes are not of a form that is understood.
+    /// A response from the store; nil if its bytes cannot be decoded.
     package init?(_ document: StoredDocument) {
         guard let policy = StoredPolicy(bytes: document.policy), let selection = VarySelection(bytes: document.variant)
         else { return nil }
@@ -100,7 +100,7 @@ extension CachedResponse {
     }
 }
 
-/// How the fields of a response lie in the store: as lines, as HTTP/1.1 writes them.
+/// The encoding of a response's fields in the store: the lines of HTTP/1.1.
 enum StoredHead {
     static func encode(_ fields: Fields) -> [UInt8] {
         var bytes: [UInt8] = []

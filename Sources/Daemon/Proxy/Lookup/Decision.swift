@@ -2,18 +2,18 @@ package import CachePolicy
 package import HTTPSemantics
 import Settings
 
-/// What is done with a retrieval, once it is known what is known.
+/// What to do with a retrieval after the look-up.
 ///
 /// A pure function of the request, the stored response, the mode and the time.
 package enum Decision {
     case serve(ReadyResponse, CacheUse)
-    /// Answered from what is stored, while the upstream is asked for the next one.
+    /// Serve the stored response and refresh it in the background.
     case serveAndRefresh(ReadyResponse, CacheUse)
-    /// The upstream is asked; `stored` is what a 304 would freshen and what may stand in for an error.
+    /// Ask the upstream; `stored` is what a 304 would freshen and what may replace an error.
     case ask(CacheStatus.Forward, stored: ReadyResponse?)
     case refuse(ProblemDocument)
 
-    /// - Parameter absence: what `Cache-Status` says where nothing was found.
+    /// - Parameter absence: the reason for `Cache-Status` if nothing was found.
     package init(
         _ request: ProxyRequest,
         _ found: ReadyResponse?,
@@ -21,7 +21,7 @@ package enum Decision {
         mode: Mode,
         now: Int64
     ) {
-        // Whatever was stored before the route said so.
+        // This ignores responses stored before the route had the setting.
         let found = request.overrides.cache == .never ? nil : found
         switch mode {
         case .offline: self = Self.offline(request, found, now: now)
@@ -39,7 +39,7 @@ package enum Decision {
             request.directives.onlyIfCached ? .refuse(.notCached(request)) : .ask(reason, stored: found)
         }
         guard let found else { return ask(request.overrides.cache == .never ? .bypass : absence) }
-        // Something newer is known than can be shown: only the upstream can give the whole.
+        // Newer values are known but cannot be composed: only the upstream has the whole.
         if found.response.form == .outdated { return ask(.stale) }
         if found.isDoubtDue(at: now), !request.directives.onlyIfCached { return ask(.stale) }
         switch found.policy.reuse(at: now, for: request.directives) {
@@ -60,14 +60,14 @@ package enum Decision {
         case .fresh:
             return .serve(found, found.response.form == .outdated ? .offline(isStale: true) : .hit(isStale: false))
         case .stale, .mustValidate:
-            // Nobody can be asked, and nobody was promised more than what is known.
+            // No upstream can be asked, so the known response must do.
             return .serve(found, .offline(isStale: true))
         }
     }
 }
 
 extension Reuse.Reason {
-    /// Whether the request, rather than the response, wants the upstream asked.
+    /// Whether the request, rather than the response, demands validation.
     var isOfRequest: Bool {
         switch self {
         case .requestNoCache, .requestMaxAge, .requestMinFresh: true
@@ -76,18 +76,18 @@ extension Reuse.Reason {
     }
 }
 
-/// What is done with a retrieval that no stored whole answers, once it is known what is stored in parts.
+/// What to do with a retrieval that no stored whole can serve, given the stored parts.
 ///
-/// A pure function, as `Decision` is.
+/// A pure function, like `Decision`.
 package enum PartDecision {
     case serve(ReadyResponse, CacheUse)
-    /// The upstream is asked: `stored` is what a 304 would freshen and what may stand in for an error, and `completing` the
-    /// parts of which only the gap is asked for.
+    /// Ask the upstream: `stored` is what a 304 would freshen and what may replace an error; of `completing`, only the gap is
+    /// requested.
     case ask(ProxyRequest, stored: ReadyResponse?, completing: ReadyResponse?)
 
     /// - Parameters:
-    ///   - stored: the whole that is stored, but may not be served without asking.
-    ///   - parts: what is stored in parts and is of the variant asked for.
+    ///   - stored: the stored whole, which may not be served without validation.
+    ///   - parts: the stored parts of the requested variant.
     ///   - limit: the length of the largest document that is stored.
     package init(
         _ request: ProxyRequest,
@@ -115,7 +115,7 @@ package enum PartDecision {
         mode: Mode,
         now: Int64
     ) -> PartDecision {
-        // The newest counts, be it the whole or not.
+        // The newer of the whole and the parts counts.
         let parts = parts.flatMap { parts in
             stored.map { $0.policy.responseTime > parts.policy.responseTime } ?? false ? nil : parts
         }
@@ -123,14 +123,14 @@ package enum PartDecision {
         {
             return held(parts, request, mode: mode, now: now)
         }
-        // A part beside an older whole would be two truths about one document: the whole is renewed, and the range cut from it.
+        // A part beside an older whole would contradict it: the whole is renewed, and the range cut from it.
         if let stored, request.isStorable {
             return .ask(request.forWhole, stored: stored, completing: nil)
         }
         return .ask(parts == nil ? request : request.asking(because: .partial), stored: stored, completing: nil)
     }
 
-    /// What is done where all that is asked for is stored in parts, as their freshness has it.
+    /// What to do if the parts hold the requested range; depends on their freshness.
     private static func held(_ parts: ReadyResponse, _ request: ProxyRequest, mode: Mode, now: Int64) -> PartDecision {
         switch (mode, parts.policy.reuse(at: now, for: mode == .offline ? .none : request.directives)) {
         case (_, .fresh):

@@ -6,22 +6,22 @@ import Settings
 package import Store
 import Upstream
 
-/// What is known of a representation that did not come whole: its pieces, and how long the whole is.
+/// The known pieces of a representation that did not come whole, and its complete length.
 ///
-/// Pieces of one representation only, which a strong entity tag proves (RFC 9110 §15.3.7.3, RFC 9111 §3.4); without one
-/// there is a single piece. A whole is never made of it but by `isWhole`.
+/// All pieces belong to one representation, which a strong entity tag proves (RFC 9110 §15.3.7.3, RFC 9111 §3.4); without a tag
+/// there is a single piece. They are served as a whole only if `isWhole`.
 struct KnownParts: Sendable, Equatable {
-    /// Where the pieces lie in the whole: ascending, apart from one another, none empty.
+    /// The positions of the pieces in the whole: ascending, not adjacent, none empty.
     private(set) var ranges: [Range<Int>]
-    /// The complete length; nil where the upstream did not say.
+    /// The complete length; nil if the upstream did not give it.
     private(set) var length: Int?
-    /// The bytes of all pieces, one after the other.
+    /// The bytes of all pieces, concatenated.
     private(set) var body: [UInt8]
 
-    /// More pieces of one document than this are not kept: the smallest go.
+    /// The maximum number of pieces of a document; beyond it the smallest are dropped.
     static let maximumCount = 32
 
-    /// One piece, as a 206 brought it; nil where its body is not of the length that its `Content-Range` says.
+    /// A piece from a 206; nil if the length of its body is not that in its `Content-Range`.
     init?(_ content: ContentRange, body: [UInt8]) {
         guard let range = content.range, range.count == body.count else { return nil }
         ranges = [Int(range.lowerBound)..<Int(range.upperBound)]
@@ -29,7 +29,7 @@ struct KnownParts: Sendable, Equatable {
         self.body = body
     }
 
-    /// Reads what `contentRanges` describes; nil where fields and body are not of that form.
+    /// Decodes stored pieces by their `contentRanges`; nil if fields and body do not fit.
     init?(fields: Fields, body: [UInt8]) {
         let contents = fields.all("content-range").map { ContentRange($0) }
         guard let first = contents.first, contents.allSatisfy({ $0?.range != nil && $0?.length == first?.length })
@@ -41,13 +41,13 @@ struct KnownParts: Sendable, Equatable {
         guard isAscending, ranges.reduce(0, { $0 + $1.count }) == body.count else { return nil }
     }
 
-    /// The values of `Content-Range` under which the pieces are stored, one line each.
+    /// The values of `Content-Range` under which the pieces are stored, one for each line.
     var contentRanges: [String] { ranges.map { RangeField.contentRange($0, length: length) } }
 
     /// Whether nothing is missing.
     var isWhole: Bool { length.map { ranges == [0..<$0] } ?? false }
 
-    /// The one range that is missing; nil where the complete length is unknown, or more than one is missing.
+    /// The one range that is missing; nil if the complete length is unknown, or more than one is missing.
     var gap: Range<Int>? {
         guard let length else { return nil }
         var gaps: [Range<Int>] = []
@@ -59,7 +59,7 @@ struct KnownParts: Sendable, Equatable {
         return gaps.count == 1 ? gaps[0] : nil
     }
 
-    /// The bytes of a range; nil where one of them is not known.
+    /// The bytes of a range; nil if one of them is missing.
     func bytes(in range: Range<Int>) -> ArraySlice<UInt8>? {
         var start = 0
         for piece in ranges {
@@ -72,10 +72,10 @@ struct KnownParts: Sendable, Equatable {
         return nil
     }
 
-    /// These pieces together with later ones; nil where the two cannot be of one representation.
+    /// Combines these pieces with later ones; nil if they cannot be of one representation.
     ///
-    /// That they have the same strong entity tag is for the caller to see to. Should they contradict each other all the
-    /// same, the upstream's tags are not to be believed.
+    /// The caller must ensure that they have the same strong entity tag. If they contradict each other nevertheless, the
+    /// upstream's tags are not reliable.
     func combined(with later: KnownParts) -> KnownParts? {
         guard length == nil || later.length == nil || length == later.length else { return nil }
         var result = later
@@ -90,19 +90,19 @@ struct KnownParts: Sendable, Equatable {
         return result
     }
 
-    /// Whether what has become of these pieces is worth being written as a whole, for the sake of a later piece.
+    /// Whether the combined pieces are worth writing to disk for a later piece.
     ///
-    /// Who reads a large document in small ranges would have all that came before written anew for each of them.
+    /// Reading a large document in small ranges would otherwise rewrite everything before each of them.
     func isWorthKeeping(for later: KnownParts) -> Bool {
         isWhole || body.count <= Self.smallSize || later.body.count >= body.count / Self.largestGrowth
     }
 
-    /// Up to so many bytes are written anew for however little.
+    /// Up to this many bytes are rewritten for any piece.
     private static let smallSize = 4 << 20
-    /// Past that a piece has to be at least this part of what is written for it.
+    /// Above that, a piece must be at least this fraction of what is written for it.
     private static let largestGrowth = 16
 
-    /// Puts in a piece, joined with those that it overlaps or touches; false where they disagree.
+    /// Inserts a piece and joins it with those that it overlaps or touches; returns false if they disagree.
     private mutating func insert(_ bytes: ArraySlice<UInt8>, at range: Range<Int>) -> Bool {
         let touched = ranges.indices.filter {
             ranges[$0].lowerBound <= range.upperBound && range.lowerBound <= ranges[$0].upperBound
@@ -132,7 +132,7 @@ struct KnownParts: Sendable, Equatable {
         return true
     }
 
-    /// Keeps the number of pieces within its bound, at the cost of the smallest of those that are not new.
+    /// Limits the number of pieces by dropping the smallest old ones.
     private mutating func dropSmallest(except new: [Range<Int>]) {
         while ranges.count > Self.maximumCount {
             let old = ranges.indices.filter { index in !new.contains { $0.overlaps(ranges[index]) } }
@@ -145,30 +145,30 @@ struct KnownParts: Sendable, Equatable {
 }
 
 extension ReadyResponse {
-    /// Whether it is parts of a response, which never stand for the whole.
+    /// Whether it holds parts of a response, which never stand for the whole.
     var isPartial: Bool { response.status == 206 }
 
-    /// What of the response is known; nil where it is one that came whole.
+    /// The known parts; nil if the response came whole.
     var parts: KnownParts? { isPartial ? KnownParts(fields: response.fields, body: response.body) : nil }
 }
 
-/// Answers stored in parts, which lie under a key of their own: see `ProxyRequest.partsKey`.
+/// Responses stored in parts, under a key of their own: see `ProxyRequest.partsKey`.
 extension ResponseCache {
     func partsDigest(of request: ProxyRequest) -> Digest128 { store.hasher.digest(request.partsKey) }
 
-    /// The parts in memory that are of the variant a request asks for.
+    /// The parts in memory of the variant that a request selects.
     func partsInMemory(_ request: ProxyRequest) -> ReadyResponse? {
         Self.newest(memory.responses(at: partsDigest(of: request)) ?? [], for: request)
     }
 
-    /// What the store has in parts; empty, and without waiting, where it has nothing.
+    /// The stored parts for a request; returns none, without waiting, if the store has none.
     func partsOnDisk(_ request: ProxyRequest) async throws(StoreError) -> [StoredDocument] {
         guard store.mayHave(partsDigest(of: request)) else { return [] }
         let fields = request.message.fields
         return try await store.documents(at: request.partsKey) { VarySelection(bytes: $0)?.matches(fields) ?? true }
     }
 
-    /// Keeps in memory what was read from disk, and gives what answers the request.
+    /// Puts parts read from disk into memory; returns those for the request.
     func admitParts(_ documents: [StoredDocument], for request: ProxyRequest) -> ReadyResponse? {
         let digest = partsDigest(of: request)
         guard !commits.contains(digest) else { return partsInMemory(request) }
@@ -181,14 +181,14 @@ extension ResponseCache {
                 return nil
             }
             let ready = ReadyResponse(response, for: request, at: digest)
-            // What was kept while these were read is newer.
+            // Parts kept during the read are newer.
             memory.insert(ready, at: digest, insteadOf: { _ in false })
             return ready
         }
         return partsInMemory(request) ?? Self.newest(found, for: request)
     }
 
-    /// What a look-up would find in parts, but nothing is taken into memory.
+    /// The parts that a look-up would find, without putting them into memory.
     package func surveyParts(_ request: ProxyRequest) async throws(StoreError) -> ReadyResponse? {
         guard request.message.method == "GET" else { return nil }
         if let ready = partsInMemory(request) { return ready }
@@ -199,7 +199,7 @@ extension ResponseCache {
         return Self.newest(found, for: request)
     }
 
-    /// Forgets the parts of a response: it is there as a whole now, or they are not to be believed.
+    /// Removes the parts of a response, because the whole is stored or they are unreliable.
     func forgetParts(of request: ProxyRequest) {
         let digest = partsDigest(of: request)
         let isInMemory = memory.responses(at: digest) != nil
@@ -213,11 +213,11 @@ extension ResponseCache {
     }
 }
 
-/// Parts of responses on their way from the upstream: which may be kept, and what they make together.
+/// Parts of responses from the upstream: which may be kept, and how they combine.
 extension Fetches {
-    /// The part that a response brings; nil where it must not be stored as one.
+    /// The part in a response; nil if it must not be stored as one.
     ///
-    /// Not several parts in one body, none in a content coding, and none whose length is not what it says.
+    /// Several parts in one body, a content-coded part, and one whose length does not match are not stored.
     func part(in head: UpstreamHead, of fetch: RunningFetch) -> ContentRange? {
         let values = head.fields.all("content-range")
         guard fetch.asksForRange, head.status == 206, values.count == 1, !head.fields.isContentCoded,
@@ -228,7 +228,7 @@ extension Fetches {
         return length.map { $0 == range.count } ?? true ? content : nil
     }
 
-    /// Whether a response brings just what is missing in the stored parts, of the very same representation.
+    /// Whether a response brings exactly the missing part of the same representation.
     func completes(_ head: UpstreamHead, in fetch: RunningFetch) -> Bool {
         guard let known = fetch.completing, let parts = known.parts, let gap = parts.gap,
             let content = (try? storage(of: head, in: fetch))?.part, let range = content.range
@@ -237,7 +237,7 @@ extension Fetches {
             && range.lowerBound <= gap.lowerBound && gap.upperBound <= range.upperBound
     }
 
-    /// Forgets parts that a 416 shows to be of an earlier version: the whole has another length now.
+    /// Removes parts that a 416 shows to be of an earlier version, because the complete length has changed.
     func disbelieveParts(after head: UpstreamHead, in fetch: RunningFetch) {
         guard head.status == 416, let known = fetch.parts?.parts?.length,
             let present = head.fields[first: "content-range"].flatMap({ ContentRange($0) })?.length,
@@ -246,22 +246,22 @@ extension Fetches {
         cache.forgetParts(of: fetch.request)
     }
 
-    /// Fetches the whole for those whom parts were to be completed for.
+    /// Fetches the whole for clients that waited for missing parts.
     func askForWhole(_ relays: [Relay], insteadOf fetch: RunningFetch) {
         retire(fetch)
         cache.forgetParts(of: fetch.request)
         for relay in relays { ask(relay.request, relay.reply, stored: nil) }
     }
 
-    /// Keeps a part that has come, together with those of the same representation; the whole, if that makes it one.
+    /// Keeps a part together with those of the same representation, as a whole if it completes them.
     ///
-    /// Nil where the part is not of the length it said, something newer is known, or it is too little to be worth it.
+    /// Nil if its length does not match, something newer is known, or it is too small to be worth it.
     func keep(_ content: ContentRange, _ storing: RunningFetch.Storing, body: [UInt8], from fetch: RunningFetch)
         -> (ready: ReadyResponse?, isWithheld: Bool)
     {
         guard let new = KnownParts(content, body: body) else { return (nil, false) }
         let request = fetch.request
-        // What has been stored since the fetch began counts, not what was known then.
+        // Parts stored since the fetch began count, rather than those known then.
         let known = fetch.completing ?? cache.partsInMemory(request) ?? fetch.parts
         var fields = Self.withoutFraming(storing.fields)
         var parts = new
@@ -298,7 +298,7 @@ extension Fetches {
         return known.preconditions.entityTag?.matchesStrongly(tag) ?? false
     }
 
-    /// The terms on which what the parts make is used again: the newest response's, read with the fields that it did not repeat.
+    /// The policy of the combined parts: the newest response's, with the fields that it did not repeat.
     private func policy(of fields: Fields, _ storing: RunningFetch.Storing, isWhole: Bool, _ fetch: RunningFetch)
         -> StoredPolicy?
     {
@@ -315,13 +315,13 @@ extension Fetches {
         return policy.storability == .yes ? policy.stored : nil
     }
 
-    /// The fields of earlier parts with those of a later one in their place (RFC 9111 §3.4).
+    /// The fields of earlier parts, replaced by those of a later one (RFC 9111 §3.4).
     private static func fields(of known: Fields, replacedBy new: Fields) -> Fields {
         let names = Set(new.lines.map(\.lowercasedName))
         return Fields(known.lines.filter { !names.contains($0.lowercasedName) } + new.lines)
     }
 
-    /// Without what is about one message, not about the representation.
+    /// Removes the fields that concern one message, not the representation.
     private static func withoutFraming(_ fields: Fields) -> Fields {
         let names: Set<String> = ["content-range", "content-length", "content-md5", "content-digest"]
         return Fields(fields.lines.filter { !names.contains($0.lowercasedName) })

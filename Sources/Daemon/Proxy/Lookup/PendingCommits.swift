@@ -1,23 +1,23 @@
 import Store
 import Synchronization
 
-/// Answers that were kept and are still to be committed: the one place that knows of them.
+/// The kept responses whose commit is pending.
 ///
-/// Until its commit the objects in a response are not known: other responses that show them are served as they were,
-/// and what the disk has in its own place is older. So a response that contains objects is hidden until its commit, which puts
-/// all others right at the same moment. Where that takes too long, it is shown before (`ResponseCache.show`).
+/// Until its commit, the objects in a response are unknown: other responses that show them are served unchanged, and the disk has
+/// an older response in its own place. So a response with objects is hidden until its commit, which updates all others at the
+/// same moment. If that takes too long, it is shown before (`ResponseCache.show`).
 ///
 /// Any thread.
 final class PendingCommits: Sendable {
-    /// What may be done with a response until its commit.
+    /// Whether a response can be found before its commit.
     enum Visibility {
         /// It is, or was, in memory, and a hit.
         case shown
-        /// It is found nowhere.
+        /// No look-up finds it.
         case hidden
-        /// A later one of its variant was kept meanwhile: this one is not to be found any more.
+        /// A later response of its variant was kept meanwhile, so no look-up may find this one any more.
         case superseded
-        /// It is no longer what there is: its commit is to drop it.
+        /// It is outdated, and its commit must drop it.
         case refuted
     }
 
@@ -28,30 +28,30 @@ final class PendingCommits: Sendable {
         /// Whether it contains objects.
         let containsObjects: Bool
         var visibility: Visibility
-        /// Whether a write has changed since what it may show older.
+        /// Whether a later write may have changed objects that it shows.
         var isDoubted = false
-        /// Whether its commit is done, and with its visibility.
+        /// Whether its commit is done and its visibility final.
         var isConcluded = false
     }
 
     // Not private: the compiler (6.3.1) cannot lay out structs in a mutex from other files if they are.
     struct State {
         var entries: [Digest128: [Entry]] = [:]
-        /// Who waits for something to become of what is pending under a digest.
+        /// The tasks waiting for a change under a digest.
         var waiters: [Digest128: [CheckedContinuation<Void, Never>]] = [:]
     }
 
     private let state = Mutex(State())
 
-    /// Whether a response under a digest is still to be committed.
+    /// Whether a response under a digest is pending.
     func contains(_ digest: Digest128) -> Bool { state.withLock { $0.entries[digest] != nil } }
 
-    /// Whether another response than that of a document is still to be committed under a digest.
+    /// Whether a response other than a document's own is pending under a digest.
     func contains(_ digest: Digest128, besides document: DocumentID) -> Bool {
         state.withLock { $0.entries[digest]?.contains { $0.ready.stored?.document != document } ?? false }
     }
 
-    /// Returns when one of the responses pending under a digest has been committed or shown; at once where there is none.
+    /// Waits until a response pending under a digest is committed or shown; returns at once if there is none.
     func change(at digest: Digest128) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let isPending = state.withLock { state in
@@ -63,12 +63,12 @@ final class PendingCommits: Sendable {
         }
     }
 
-    /// Notes a response, before anybody can know it.
+    /// Adds a response, before any look-up can find it.
     ///
     /// - Parameters:
     ///   - sent: when its request was sent, on the store's clock.
     ///   - containsObjects: whether it contains objects.
-    ///   - isHidden: whether it is found nowhere until its commit.
+    ///   - isHidden: whether it stays hidden until its commit.
     func begin(_ ready: ReadyResponse, sent: Int64, containsObjects: Bool, isHidden: Bool) {
         let digest = ready.residence.digest
         state.withLock { state in
@@ -88,9 +88,9 @@ final class PendingCommits: Sendable {
         }
     }
 
-    /// Has a hidden response found from now on, although its commit is still to come, unless it is in doubt.
+    /// Shows a hidden response before its commit, unless it is in doubt.
     ///
-    /// - Parameter show: puts it where it is found; not called where the commit has begun to do so.
+    /// - Parameter show: inserts it into memory; not called if the commit has begun to do so.
     func show(_ ready: ReadyResponse, by show: () -> Void) {
         let digest = ready.residence.digest
         let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>] in
@@ -107,9 +107,9 @@ final class PendingCommits: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Doubts those of an upstream that were asked for until a time and may show what is known newer since.
+    /// Marks an upstream's responses requested before a time as doubtful, because they may be older than a write.
     ///
-    /// Only their commits show whether they do. Gives those of them that had been shown.
+    /// Only their commits show whether they are. Returns those that had been shown.
     func doubt(of upstream: String, sentUntil time: Int64) -> [ReadyResponse] {
         state.withLock { state in
             var shown: [ReadyResponse] = []
@@ -126,7 +126,7 @@ final class PendingCommits: Sendable {
         }
     }
 
-    /// Has a response dropped by its commit; false where that is done already, and somebody else has to.
+    /// Has a response dropped by its commit; returns false if the commit is done, so that the caller must drop it.
     func refute(_ ready: ReadyResponse) -> Bool {
         state.withLock { state in
             var isRefuted = false
@@ -139,7 +139,7 @@ final class PendingCommits: Sendable {
         }
     }
 
-    /// What has become of a response whose commit is done; nobody else shows it from now on, or has it dropped.
+    /// Concludes a response's commit and returns its visibility; from now on `show` and `refute` have no effect on it.
     func conclude(_ ready: ReadyResponse) -> Visibility {
         state.withLock { state in
             var visibility = Visibility.superseded
@@ -153,7 +153,7 @@ final class PendingCommits: Sendable {
         }
     }
 
-    /// Notes that a response has been committed, or will not be; after memory was changed.
+    /// Removes a response that has been committed, or will not be; called after memory was changed.
     func end(_ ready: ReadyResponse) {
         let digest = ready.residence.digest
         let waiters = state.withLock { state in
@@ -177,18 +177,18 @@ extension PendingCommits.State {
     }
 }
 
-/// What there is to know of the documents that were changed last, while readers of the store may still find them as they were.
+/// A value for each recently changed document, for readers of the store that may still find its former state.
 ///
-/// Bounded: more changes than can be on their way into the store, or out of it, at a time.
+/// Bounded, at more changes than can be under way into or out of the store at a time.
 struct RecentDocuments<Value> {
     private static var limit: Int { 4096 }
-    /// With the place of its last change in the order.
+    /// Each value with the position of its latest change in `order`.
     private var known: [DocumentID: (value: Value, place: Int)] = [:]
-    /// The documents of the last changes; what was changed several times is there as often.
+    /// The documents of the latest changes; one changed several times occurs as often.
     private var order: [DocumentID] = []
     private var next = 0
 
-    /// What was last noted of a document, whether it is committed or not; nil where nothing is known.
+    /// The latest value for a document, committed or not, if any.
     subscript(id: DocumentID) -> Value? { known[id]?.value }
 
     mutating func insert(_ value: Value, of id: DocumentID) {
@@ -203,7 +203,7 @@ struct RecentDocuments<Value> {
         next = (next + 1) % Self.limit
     }
 
-    /// Forgets what was last noted of a document, if that is what is meant.
+    /// Removes the latest value for a document if it satisfies the condition.
     mutating func remove(_ id: DocumentID, where isMeant: (Value) -> Bool) {
         if let value = self[id], isMeant(value) { known[id] = nil }
     }

@@ -3,14 +3,14 @@ import HTTPServer
 import Logging
 import Store
 
-/// Look-ups in memory and on disk, the latter once for all who ask at the same time.
+/// Look-ups in memory and on disk; simultaneous look-ups of a document share one read.
 extension ProxyCore {
-    /// Memory, then the store.
+    /// Looks into memory, then into the store.
     ///
-    /// Of all who want a document that has to be read, and composed, one does it and the others wait. What an
-    /// invalidation, a cleaning or a newer response outdated is read again.
+    /// Among simultaneous look-ups of a document on disk, one reads and composes it and the others wait. If an invalidation, a
+    /// cleaning or a newer response has outdated the result, it is read again.
     func lookUp(_ request: ProxyRequest) async -> ReadyResponse? {
-        // Where more and more is kept under the digest, waiting for it would have no end.
+        // If responses under the digest kept coming, waiting for their commits would never end.
         var patience = 16
         while true {
             if let ready = cache.inMemory(request, now: now), ready.isClean { return ready }
@@ -23,7 +23,7 @@ extension ProxyCore {
             guard cache.store.mayHave(request.digest) else { return admit([], for: request) }
             let token = fetches.invalidations.token(for: request.digest)
             let (finding, isOwn) = await find(request, token)
-            // Not even for a moment may memory have what a write has outdated: hits are served on other threads.
+            // A response that a write has outdated must never enter memory, because other threads serve hits from there.
             guard fetches.invalidations.isCurrent(token) else { continue }
             if patience > 0, fetches.invalidations.hasKept(at: request.digest, since: token) {
                 patience -= 1
@@ -31,23 +31,23 @@ extension ProxyCore {
             }
             if isOwn { return admit(finding.documents, for: request) }
             if let ready = cache.inMemory(request, now: now), ready.isClean { return ready }
-            // Not kept in memory, or of another variant, or changed since.
+            // It was not kept in memory, is another variant, or has changed since.
             guard let documents = finding.documents(for: request, in: cache.store) else { continue }
             return admit(documents, for: request)
         }
     }
 
-    /// What answers a request, once the disk has been looked at.
+    /// The response for a request, given the documents from disk.
     private func admit(_ documents: [StoredDocument], for request: ProxyRequest) -> ReadyResponse? {
         if let ready = cache.admit(documents, for: request, now: now) { return ready }
         guard let ready = cache.inMemory(request, now: now) else { return nil }
-        // A dirty one is nowhere but in memory, and cannot be composed there.
+        // A dirty response that only memory has cannot be composed there.
         return ready.isClean ? ready : ready.outdated
     }
 
-    /// Reads, or waits for the one who is reading.
+    /// Reads from disk, or waits for a read under way.
     private func find(_ request: ProxyRequest, _ token: InvalidationLog.Token) async -> (DiskFinding, isOwn: Bool) {
-        // Who comes after an invalidation, or a newer response, must not be given what was read before it.
+        // A look-up after an invalidation or a newer response must not share an earlier read.
         let lookUp = LookUp(key: request.key, token: token)
         if lookUps[lookUp] != nil {
             return (await withCheckedContinuation { lookUps[lookUp]?.append($0) }, false)
@@ -57,7 +57,7 @@ extension ProxyCore {
         do {
             finding = try await cache.onDisk(request)
         } catch .corrupt {
-            // The store has said it once; what lies in a damaged place counts as not stored.
+            // The store has logged it once; a document in a damaged place counts as not stored.
         } catch {
             log.error("a document could not be read", metadata: ["url": "\(request.key.url)", "error": "\(error)"])
         }
@@ -69,19 +69,19 @@ extension ProxyCore {
 /// A look-up on disk that others may wait for.
 struct LookUp: Hashable, Sendable {
     let key: DocumentKey
-    /// Taken when it began.
+    /// Taken when the look-up began.
     let token: InvalidationLog.Token
 }
 
-/// What was read from disk for one request, and may serve others.
+/// The documents read from disk for one request, which may serve others.
 struct DiskFinding: Sendable {
     var documents: [StoredDocument] = []
-    /// The variants under the key that the request did not select, and that were not read.
+    /// The variants under the key that the request did not select, which were not read.
     var passedOver: [[UInt8]] = []
 
-    /// What there is of it for another request with the same key; nil where that has to read for itself.
+    /// The documents for another request with the same key; nil if that request must read for itself.
     ///
-    /// Some of what it selects may not have been read, or may have changed since.
+    /// Some of the documents that it selects may not have been read, or may have changed since.
     func documents(for request: ProxyRequest, in store: ObjectStore) -> [StoredDocument]? {
         let fields = request.message.fields
         func isWanted(_ variant: [UInt8]) -> Bool { VarySelection(bytes: variant)?.matches(fields) ?? true }
@@ -92,13 +92,13 @@ struct DiskFinding: Sendable {
 }
 
 extension ResponseCache {
-    /// What the store has under a request's key and of its variant, composed where something newer is known.
+    /// The stored documents with a request's key and variant, composed if newer values are known.
     func onDisk(_ request: ProxyRequest) async throws(StoreError) -> DiskFinding {
         guard store.mayHave(request.digest) else { return DiskFinding() }
         let fields = request.message.fields
         let others = Locked<[[UInt8]]>([])
         let documents = try await store.documents(at: request.key) { variant in
-            // What cannot be read is wanted too, to be dropped.
+            // An unreadable variant is selected too, to be dropped.
             let isWanted = VarySelection(bytes: variant)?.matches(fields) ?? true
             if !isWanted { others.value.append(variant) }
             return isWanted

@@ -5,10 +5,10 @@ package import Mapping
 package import Store
 import Synchronization
 
-/// A response made ready to be sent: what a hit writes to the socket, but for the few fields that change.
+/// A response prepared for sending: a hit writes it to the socket and adds only the few fields that change.
 ///
-/// Immutable and shared by all threads. One that has links into the upstream, or whose body is rewritten for the client's
-/// address, is good for one link base; the rest are good for all.
+/// Immutable and shared by all threads. A response with links to the upstream, or with a body rewritten for the client's address,
+/// is valid for one link base, all others for any.
 package final class ReadyResponse: MemoryResident {
     package let response: CachedResponse
     package let upstream: ProxiedUpstream
@@ -17,45 +17,45 @@ package final class ReadyResponse: MemoryResident {
     package let residence: Residence
     package let byteCount: Int
     package let precedence: Int64
-    /// The policy with the route's configuration laid over it.
+    /// The policy with the route's settings applied.
     package let policy: StoredPolicy
-    /// In what its route departs from the upstream's word.
+    /// How its route departs from the upstream's fields.
     let overrideDetail: String?
-    /// `; detail=…` as a hit says it, ready to be sent; empty where there is nothing to say.
+    /// `; detail=…` of a hit, encoded; empty if there is none.
     let hitDetail: [UInt8]
-    /// The address that links lead back to; nil where there are none.
+    /// The address in rewritten links; nil if there are none.
     let base: ClientAuthority?
-    /// Status line and fields up to, not including, those that change.
+    /// The status line and the fields before those that change.
     let head: [UInt8]
     /// The same for a 304.
     let notModifiedHead: [UInt8]
     /// The body as it is served.
     package let body: [UInt8]
     let preconditions: Preconditions.Stored
-    /// Whether it is for requests alone that agree in their `OtherFields`, and the digest of these; nil for none.
+    /// Whether it is restricted to requests that agree in their `OtherFields`, and the digest of these; nil for none.
     let isForAgreeing: Bool
     let otherFields: Digest128?
-    /// What else it varies by.
+    /// The other fields that it varies by.
     private let hitSelection: VarySelection
-    /// Whether the body is JSON, for requests that ask for no other.
+    /// Whether the body is JSON, for requests that accept nothing else.
     let isJSON: Bool
-    /// Of a response that was made of another one, for a view or an address: the flags of that one.
+    /// The flags of the response that this one was made from for a view or an address, if any.
     let source: Residence?
     /// The view that it was made for.
     let view: View
-    /// The objects that it names by their bare identities, as long as nobody has asked the store for them.
+    /// The objects shown by their bare identities, until the store has been asked for them.
     let named: Set<ObjectName>
-    /// The objects that it shows in the place of bare identities.
+    /// The objects that it shows in place of bare identities.
     let known: [ObjectID]
     /// The document in the store; `.zero` until its first commit.
     let document: Atomic<DocumentID>
-    /// The objects that it shows, as far as the store has said.
+    /// The objects that it shows, once the store has reported them.
     private let shown: Mutex<[ObjectID]>
 
     /// - Parameters:
-    ///   - digest: where it will be found.
-    ///   - source: the flags of the response that this one is made of, if it is to be kept beside that one.
-    ///   - known: what the store has of the objects that the view names by their bare identities; nil: it was not asked.
+    ///   - digest: where look-ups will find it.
+    ///   - source: the flags of the response that this one is made from, if it is to be kept beside that one.
+    ///   - known: the stored objects that the view shows by their bare identities; nil if the store was not asked.
     package init(
         _ response: CachedResponse,
         digest: Digest128,
@@ -92,7 +92,7 @@ package final class ReadyResponse: MemoryResident {
         self.known = known?.values.map(\.id) ?? []
         body = rendering.body
         var kept = response
-        // What is served is the body above; the bytes that it was made of are the other one's.
+        // The body above is served; the original bytes belong to the source.
         if source != nil { (kept.body, kept.migrated) = ([], nil) }
         self.response = kept
         self.base = rendering.dependsOnBase ? base : nil
@@ -100,15 +100,15 @@ package final class ReadyResponse: MemoryResident {
             response.selection.bytes + (rendering.dependsOnBase ? [0] + base.bytes : [])
             + (source == nil ? [] : [0, view.rawValue])
         var stored = Preconditions.Stored(fields: rendering.fields, policy: response.policy)
-        // Other bytes than the upstream's have no date of their last change; nobody may patch them together by it.
+        // Bytes other than the upstream's have no date of last change, so that ranges cannot be combined by it.
         if !rendering.fields.contains("last-modified") { stored.lastModified = nil }
-        // Its `Date` is that of the bytes received, which a client may have had before these.
+        // Its `Date` is that of the received bytes, which a client may have from before.
         if response.form == .composed { stored.date = nil }
         preconditions = stored
         head = Self.head(response.status, rendering.fields, length: body.count)
         notModifiedHead = Self.head(304, StoredFields.notModified(rendering.fields), length: nil)
-        // The constant is what a response was measured to take besides its bytes: its objects, the places in tables, and the
-        // allocator's share; of large bodies, blocks of unequal size that come and go, the allocator loses a quarter.
+        // The constant was measured: a response's objects, its places in tables, and the allocator's overhead. The allocator
+        // wastes a quarter on large bodies, whose blocks vary in size.
         byteCount =
             2_200 + body.count + body.count / 4 + (rendering.dependsOnBase ? kept.body.count : 0)
             + head.count + notModifiedHead.count + 2 * variant.count + 3 * hitDetail.count + response.overhead
@@ -116,19 +116,19 @@ package final class ReadyResponse: MemoryResident {
 
     /// The response in the upstream's shape, for the address of a request.
     ///
-    /// - Parameter digest: where it will be found; nil: under the request's key.
+    /// - Parameter digest: where look-ups will find it; nil for the request's key.
     package convenience init(_ response: CachedResponse, for request: ProxyRequest, at digest: Digest128? = nil) {
         self.init(response, digest: digest ?? request.digest, upstream: request.upstream, base: request.base)
     }
 
-    /// The fields as they are served; read anew each time.
+    /// The fields as they are served; decoded on each access.
     var fields: Fields {
         var fields = StoredHead.decode(head)
         fields.remove("content-length")
         return fields
     }
 
-    /// The same as one that something newer is known of which it does not show.
+    /// A copy marked as outdated: newer values are known that it does not show.
     var outdated: ReadyResponse {
         var response = response
         response.form = .outdated
@@ -140,39 +140,39 @@ package final class ReadyResponse: MemoryResident {
         )
     }
 
-    /// Whether nothing newer is known of what it shows.
+    /// Whether it shows the newest known values.
     @inline(__always)
     package var isClean: Bool { !residence.isDirty.load(ordering: .relaxed) }
 
-    /// The commit sequence up to which it shows what was known, when it was last looked up or committed.
+    /// The commit sequence that it is current for, as of its last look-up or commit.
     let asOf = Atomic<Int64>(0)
 
-    /// When it is to be asked for again although it is fresh, in seconds of the store's clock: it shows a member in doubt.
+    /// When it must be requested again although it is fresh, because it shows a member in doubt; in seconds of the store's clock.
     let asksAgain = Atomic<Int64>(.max)
 
-    /// Whether it shows a member in doubt that is to be settled by asking now.
+    /// Whether it shows a member in doubt that is to be settled by a request now.
     @inline(__always)
     func isDoubtDue(at now: Int64) -> Bool { doubtDue <= now }
 
-    /// When that is so, in seconds of the store's clock.
+    /// The time for that, in seconds of the store's clock.
     var doubtDue: Int64 { asksAgain.load(ordering: .relaxed) }
 
-    /// Notes what the store has made of it.
+    /// Notes its document and its objects after a commit.
     func committed(as id: DocumentID, showing objects: [ObjectID]) {
         shown.withLock { $0 = objects }
         document.store(id, ordering: .releasing)
     }
 
-    /// The document in the store and the objects that it shows; nil until its first commit.
+    /// The document in the store and its objects; nil until the first commit.
     package var stored: (document: DocumentID, objects: [ObjectID])? {
         let document = document.load(ordering: .acquiring)
         return document == .zero ? nil : (document, shown.withLock { $0 })
     }
 
-    /// Whether this is the variant that a request asks for, whatever its address.
+    /// Whether this is the variant that a request selects, whatever its address.
     package func matches(_ request: ProxyRequest) -> Bool { matches(request, under: request.key) }
 
-    /// The same for what is stored under another key than the request's.
+    /// The same for a response stored under another key than the request's.
     func matches(_ request: ProxyRequest, under wanted: DocumentKey) -> Bool {
         key == wanted && response.selection.matches { request.message.fields.combinedBytes($0) }
             && (isJSON || !request.wantsJSONOnly)
@@ -180,7 +180,7 @@ package final class ReadyResponse: MemoryResident {
 
     /// The response in the view and for the address of a request.
     ///
-    /// The raw view of a composed response is not made from it: see `ResponseCache.inView`.
+    /// The raw view of a composed response cannot be made from it: see `ResponseCache.inView`.
     package func shown(to request: ProxyRequest) -> ReadyResponse {
         guard needsRendering(for: request) else { return self }
         return ReadyResponse(
@@ -192,20 +192,21 @@ package final class ReadyResponse: MemoryResident {
         )
     }
 
-    /// Whether a request wants it in another view, or for another address.
+    /// Whether a request wants another view or has another address.
     func needsRendering(for request: ProxyRequest) -> Bool {
         request.view != .wire || base.map { $0 != request.base } ?? false
     }
 
-    /// Whether the variant and the address are those of a request on the hit path, whose key has been found equal; `otherFields`
-    /// is the caller's to compare.
+    /// Whether it has the variant and the address for a request on the hit path, whose key is known to be equal.
+    ///
+    /// The caller compares `otherFields`.
     func isGood(for request: borrowing RequestHead) -> Bool {
         if let base, !base.isNamed(request.authority) { return false }
         if !isJSON, request.asksForJSONOnly { return false }
         return hitSelection.matches(request)
     }
 
-    /// Whether a request's conditions say that its client has this response already.
+    /// Whether the request's conditions show that the client already has this response.
     func isNotModified(_ request: borrowing RequestHead, now: Int64) -> Bool {
         let conditions = Preconditions(fields: request.conditions, now: now)
         return conditions.evaluateForCache(method: "GET", against: preconditions) == .notModified
@@ -219,7 +220,7 @@ package final class ReadyResponse: MemoryResident {
     }
 }
 
-/// What the hit path asks of a request besides its key.
+/// Properties of a request that the hit path compares besides its key.
 extension RequestHead {
     /// Whether its `Accept` names JSON and nothing that another type would satisfy.
     var asksForJSONOnly: Bool {

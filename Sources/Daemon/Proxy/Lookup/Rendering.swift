@@ -7,17 +7,17 @@ import Settings
 struct Rendering {
     var fields: Fields
     var body: [UInt8]
-    /// Whether anything in it was written for this address.
+    /// Whether any of it was written for this address.
     var dependsOnBase = false
-    /// The objects that the mapped view names by their bare identities.
+    /// The objects that the mapped view shows by their bare identities.
     var named: Set<ObjectName> = []
 
-    /// What is about the bytes that the upstream sent, and is no longer true of others.
+    /// The fields that concern the upstream's bytes, and are false for others.
     private static let spokenOfBytes = [
         "last-modified", "content-md5", "digest", "content-digest", "repr-digest", "signature", "signature-input",
     ]
 
-    /// JSON pointers as a list of strings (RFC 9651); what is too long for a field is cut off after a member.
+    /// Formats JSON pointers as a list of strings (RFC 9651); the list is cut off at a member if it is too long for a field.
     private static func list(_ pointers: [String]) -> String {
         var list = ""
         for pointer in pointers {
@@ -29,7 +29,7 @@ struct Rendering {
         return list
     }
 
-    /// Makes a response's fields those of its mapped view; those of a write's response have no tag of their own.
+    /// Turns a response's fields into those of its mapped view; the response to a write gets no tag.
     static func speak(of mapped: MappedBody, in fields: inout Fields) {
         for name in spokenOfBytes { fields.remove(named: name) }
         fields.remove("etag")
@@ -37,7 +37,7 @@ struct Rendering {
         if !mapped.synthetic.isEmpty { fields.set("Larder-Synthetic", list(mapped.synthetic)) }
     }
 
-    /// - Parameter known: what is known of objects that the mapped view names by their bare identities.
+    /// - Parameter known: the known objects that the mapped view shows by their bare identities.
     init(
         _ response: CachedResponse,
         upstream: ProxiedUpstream,
@@ -52,7 +52,7 @@ struct Rendering {
         links.rewrite(&fields)
         dependsOnBase = fields != received
         var isChanged = response.form == .composed
-        // In a part a link may be cut in two, and its bytes are counted by their place in what the upstream sent.
+        // In a part a link may be cut in two, and bytes are counted by their position in the upstream's body.
         if response.status != 206, upstream.settings.rewriteLinks, view != .raw, upstream.isJSON(fields),
             let rewritten = links.rewritten(body: body)
         {
@@ -78,7 +78,7 @@ struct Rendering {
             fields.set("ETag", OwnEntityTag.make(body: body, view: view, base: dependsOnBase ? base : nil))
         }
         fields.remove("content-length")
-        // What came without a date is given that of its arrival (RFC 9110 §6.6.1).
+        // A response without a date gets that of its arrival (RFC 9110 §6.6.1).
         if response.policy.flags.contains(.dateAssumed) {
             fields.set("Date", String(decoding: HTTPDate.format(response.policy.date), as: UTF8.self))
         }
@@ -86,21 +86,21 @@ struct Rendering {
         fields.vary(by: upstream.variesBy)
     }
 
-    /// What the mapped view is made of: the body, with what was stored under earlier versions of its models brought to today's.
+    /// The input for the mapped view: the body, migrated to the models' current versions.
     private func mappable(_ response: CachedResponse, _ upstream: ProxiedUpstream, _ links: LinkRewriter) -> [UInt8] {
         guard let migrated = response.migrated else { return body }
         return upstream.settings.rewriteLinks ? links.rewritten(body: migrated) ?? migrated : migrated
     }
 }
 
-/// The entity tags of responses that are Larder's own work: composed ones, and those whose links were rewritten.
+/// The entity tags of responses that Larder itself has changed: composed ones, and those with rewritten links.
 ///
-/// Strong, since equal tags mean equal bytes; they begin with `larder-`, by which they are known when they come back, and
+/// They are strong, because equal tags mean equal bytes. They begin with `larder-`, which identifies them in later requests, and
 /// never go upstream.
 enum OwnEntityTag {
-    /// The tag of a body as served in one view and at one address; `base` is nil where the address is not in it.
+    /// The tag of a body as served in one view and at one address; `base` is nil if the body does not depend on it.
     static func make(body: [UInt8], view: View, base: ClientAuthority?) -> String {
-        // A line break is in no address. Bytes that are as received need no tag of this kind.
+        // No address contains a line break. Bytes as received need no such tag.
         let marked = view == .mapped ? Array("mapped\n".utf8) : []
         let code = Crypto.authenticationCode(key: marked + (base?.bytes ?? []), message: body)
         return "\"larder-\(code.prefix(16).map { $0.hexadecimal(width: 2) }.joined())\""

@@ -5,21 +5,22 @@ import Settings
 import Store
 import Synchronization
 
-/// What has just arrived: kept in memory and, behind that, in the store.
+/// Keeping new responses: in memory and, behind that, in the store.
 extension ResponseCache {
-    /// Keeps a response that has just arrived whole: in memory and, soon, in the store.
+    /// Keeps a response that has arrived whole: in memory and, soon, in the store.
     ///
-    /// One that contains objects is a hit once its commit has marked the other documents that show them, and has shown whether it has
-    /// the newest values itself; or after `show`. One that contains none is a hit at once. What a write invalidated never comes here.
-    /// Until the commit, its predecessor is hidden too: clients have already seen newer bytes.
+    /// A response without objects is a hit at once. One with objects becomes a hit with its commit, or with `show`: the commit
+    /// marks the other documents that show those objects, and checks whether the response has their newest values. A response
+    /// that a write has invalidated never comes here. Until the commit, the predecessor is hidden too, because clients have
+    /// already seen newer bytes.
     ///
     /// - Parameters:
     ///   - sent: when its request was sent, on the store's clock.
-    ///   - age: the response's `Age` in µs: it shows the state of a time that much before it was asked for.
-    ///   - match: what the routes say of its body.
-    ///   - writtenAt: when the first write to its upstream since completed, in µs of the store's clock; nil without one.
-    ///   - isSecret: whether nothing of it may reach the disk: it is kept in memory, and only where it contains no objects.
-    ///   - isAwaited: whether somebody waits for the commit, which then waits for no company.
+    ///   - age: the response's `Age` in µs: it shows the state at that time before the request.
+    ///   - match: the routes' rule for its body.
+    ///   - writtenAt: when the first write to its upstream since then completed, in µs of the store's clock; nil without one.
+    ///   - isSecret: whether nothing of it may reach the disk; it is then kept in memory, and only if it contains no objects.
+    ///   - isAwaited: whether a client waits for the commit, which is then not delayed to form a batch.
     ///   - done: called once, on the writer's thread, when it is committed, or never will be.
     /// - Returns: whether it contains objects; if not, `done` is not called.
     @discardableResult
@@ -48,7 +49,7 @@ extension ResponseCache {
             store.remove(at: ready.key)
             return false
         }
-        // What was asked for before a write may be older than what the store has in its place by now: its commit decides.
+        // A response requested before a write may be older than the stored one, so its commit decides.
         let isHidden =
             containsObjects || writtenAt != nil || unsettled.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
         commits.begin(ready, sent: sent, containsObjects: containsObjects, isHidden: isHidden)
@@ -74,7 +75,7 @@ extension ResponseCache {
             surroundings: match?.context(url: ready.key.url, fields: ready.response.fields) ?? .none
         )
         document.upstreamWrittenAt = writtenAt
-        // Handed over at once: writes that settle from now on find it among those that are still to be committed.
+        // Handed over at once, so that writes that settle from now on find it among the pending commits.
         store.receive(document, isAwaited: isAwaited && containsObjects) { [self] result in
             committed(result, ready, containsObjects: containsObjects, start: sent - age)
             commits.end(ready)
@@ -84,12 +85,12 @@ extension ResponseCache {
         return containsObjects
     }
 
-    /// Has a response found whose commit takes long.
+    /// Makes a response a hit before its slow commit.
     func show(_ ready: ReadyResponse) {
         commits.show(ready) { memory.insert(ready, at: ready.residence.digest) }
     }
 
-    /// On the writer's thread, so that what is committed later finds it among those to be flipped.
+    /// Runs on the writer's thread, so that later commits find the response registered under its objects.
     private func committed(
         _ result: Result<Receipt, StoreError>,
         _ ready: ReadyResponse,
@@ -98,7 +99,7 @@ extension ResponseCache {
     ) {
         let digest = ready.residence.digest
         defer { watch.documentChanged(digest) }
-        // Before it is concluded: who drops it from then on has to know which document it is.
+        // This precedes `conclude`: whoever drops it after that must know its document.
         if case .success(let receipt) = result {
             if receipt.isDirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
             if let id = receipt.document { ready.committed(as: id, showing: receipt.objects) }
@@ -106,9 +107,9 @@ extension ResponseCache {
         let visibility = commits.conclude(ready)
         switch result {
         case .success(let receipt):
-            // A response that shows a secret lives in memory alone, and follows its objects like any other.
+            // A response that shows a secret is kept in memory only, and follows its objects like any other.
             guard receipt.document != nil || receipt.isSecret else {
-                // A cleaning or a write outdated it.
+                // A cleaning or a write has outdated it.
                 return memory.remove(ready, at: digest)
             }
             guard visibility != .refuted else {
@@ -120,12 +121,12 @@ extension ResponseCache {
             case .shown: return
             case .hidden where ready.isClean:
                 memory.insert(ready, at: digest)
-                // After it was put there: a write that cannot be stored empties memory once it is noted.
+                // This check comes after the insertion: a write that cannot be stored empties memory once it is noted.
                 if unsettled.mayBeNewer(than: start, of: ready.upstream.storeKey) { memory.remove(ready, at: digest) }
             case .hidden, .superseded, .refuted: memory.discard(ready)
             }
         case .failure(.closed):
-            // Given up at the end of the daemon, which says how many there were.
+            // The daemon is stopping, and logs how many commits it gave up.
             memory.remove(ready, at: digest)
         case .failure(let error):
             log.log(
@@ -139,27 +140,27 @@ extension ResponseCache {
     }
 }
 
-/// What writes change, ahead of the responses that are still to be committed.
+/// Settling writes ahead of the responses that are yet to be committed.
 extension ResponseCache {
-    /// Commits what a write changes; returns once it holds everywhere.
+    /// Commits the effects of a write; returns once they hold everywhere.
     @discardableResult
     func settle(_ write: SettledWrite) async throws(StoreError) -> WriteSettlement {
         try await store.settle(write) { [self] in doubtUnread(of: write.upstream, sentUntil: write.time) }
     }
 
-    /// Commits that an object was not found; returns once that holds everywhere.
+    /// Commits the absence of an object; returns once that holds everywhere.
     func note(_ absence: ObservedAbsence) async throws(StoreError) {
-        // Lists that lag behind it may have been asked for later.
+        // Lists may lag behind the absence, even those requested later.
         try await store.note(absence) { [self] in doubtUnread(of: absence.key.upstream, sentUntil: .max) }
     }
 
-    /// Leaves no hit of what was kept and is still to be committed: nobody knows whether it shows what is known newer now.
+    /// Hides the pending responses that may show values older than a write.
     ///
-    /// On the writer's thread, so that each is either committed and marked, or found here. Its commit shows whether it
-    /// does; whoever wants it waits for that.
+    /// It runs on the writer's thread, so that each response is either committed and marked, or found here. Only its commit shows
+    /// whether it is outdated; requests for it wait for that.
     func doubtUnread(of upstream: String, sentUntil time: Int64) {
         for ready in commits.doubt(of: upstream, sentUntil: time) {
-            // Both: it may be on its way into memory just now.
+            // It needs both, because the response may be on its way into memory just now.
             ready.residence.isDirty.store(true, ordering: .relaxed)
             memory.remove(ready, at: ready.residence.digest)
         }

@@ -5,12 +5,12 @@ import Mapping
 package import Store
 import Synchronization
 
-/// Answers in other views, and for other addresses, than the one that a hit finds.
+/// Responses in other views, and for other addresses, than those that a hit finds.
 extension ResponseCache {
     /// The response in the view and for the address of a request; nil if the raw view is wanted and its bytes are gone.
     ///
-    /// Reads the bytes as received from the store where memory has the composed ones, and the objects that the mapped view
-    /// names by their bare identities.
+    /// Reads from the store the received bytes if memory has composed ones, and the objects that the mapped view shows by their
+    /// bare identities.
     func inView(of request: ProxyRequest, _ ready: ReadyResponse) async throws(StoreError) -> ReadyResponse? {
         guard ready.needsReceivedBytes(in: request.view) else {
             let shown = shown(ready, to: request)
@@ -36,9 +36,8 @@ extension ResponseCache {
 
     /// The response in the view and for the address of a request.
     ///
-    /// Made once, and kept in memory beside the response that it was made of, within the same bound. It is good for as long
-    /// as that one is: another one takes its place. One that names objects by their bare identities is not kept: `inView`
-    /// asks the store for them.
+    /// It is made once, kept in memory beside its source within the same bound, and replaced when the source changes. One that
+    /// shows objects by their bare identities is not kept: `inView` asks the store for those.
     func shown(_ ready: ReadyResponse, to request: ProxyRequest) -> ReadyResponse {
         guard ready.needsRendering(for: request) else { return ready }
         let digest = ready.residence.digest.besides
@@ -46,16 +45,16 @@ extension ResponseCache {
             kept.residence.noteUse()
             return kept
         }
-        // Parts are cut out of the bytes that they were received as.
+        // Parts are cut from the received bytes.
         guard isKept(ready), ready.response.status != 206 else { return ready.shown(to: request) }
         let shown = beside(ready, for: request, known: nil)
         if shown.named.isEmpty { memory.insert(shown, at: digest) }
         return shown
     }
 
-    /// The mapped view with those of the named objects in it that are known, of the same principal and context.
+    /// The mapped view with those of the named objects that are known, of the same principal and context.
     ///
-    /// Kept in memory if all are: then a change of any of them flips it.
+    /// It is kept in memory if all are known, because then a change of any of them marks it dirty.
     private func expanded(
         _ ready: ReadyResponse,
         naming names: Set<ObjectName>,
@@ -72,12 +71,12 @@ extension ResponseCache {
         guard isKept(ready), known.count == names.count else { return shown }
         register(shown, under: shown.known, asOf: found.sequence)
         memory.insert(shown, at: shown.residence.digest)
-        // After it was put there, as of what has just been committed.
+        // This check comes after the insertion, for what has just been committed.
         if known.values.contains(where: mayBeOutdated) { memory.remove(shown, at: shown.residence.digest) }
         return shown
     }
 
-    /// Whether a response is in memory: beside what is not, nothing is kept.
+    /// Whether a response is in memory; nothing is kept beside one that is not.
     private func isKept(_ ready: ReadyResponse) -> Bool {
         memory.responses(at: ready.residence.digest)?.contains { $0 === ready } == true
     }
@@ -100,17 +99,17 @@ extension ResponseCache {
 }
 
 extension ReadyResponse {
-    /// Whether a view cannot be made of this response: the raw view shows what was received, not what was composed.
+    /// Whether a view cannot be made from this response: the raw view shows received bytes, not composed ones.
     func needsReceivedBytes(in view: View) -> Bool { view == .raw && response.form == .composed }
 
-    /// Whether it was made of another one for what a request wants.
+    /// Whether it was made from another response for the view and address of a request.
     fileprivate func isMade(of ready: ReadyResponse, for request: ProxyRequest) -> Bool {
         source === ready.residence && view == request.view && base.map { $0 == request.base } ?? true
     }
 }
 
 extension Digest128 {
-    /// Where responses made of those under this digest are found: in a place that no request leads to.
+    /// The digest for responses made from those under this digest; no request has it.
     fileprivate var besides: Digest128 { Digest128(low: ~low, high: ~high) }
 }
 
@@ -120,19 +119,19 @@ package struct ShownDocument: Sendable {
     /// The fields as they are served.
     package let fields: Fields
     package let body: [UInt8]
-    /// The response that a request would find, in the upstream's shape; nil where the config no longer has its upstream.
+    /// The response that a request would find, in the upstream's shape; nil if its upstream is no longer configured.
     package let ready: ReadyResponse?
-    /// Why the view is not what was wished; nil where it is.
+    /// Why it is not the requested view; nil if it is.
     package let notice: String?
 }
 
-/// Documents by their numbers, for people who look at them.
+/// Documents by number, for inspection.
 extension ResponseCache {
-    /// A document in a view; nil when it is gone.
+    /// A document in a view; nil if it is gone.
     ///
-    /// Reads the store only: what is looked at does not count as used, and takes no room in memory.
+    /// Reads the store only: an inspected document does not count as used, and takes no room in memory.
     ///
-    /// - Parameter authority: the address of Larder's that links lead back to.
+    /// - Parameter authority: Larder's address for rewritten links.
     package func inspect(
         _ id: DocumentID,
         in view: View,

@@ -6,38 +6,38 @@ import Settings
 package import Store
 import Synchronization
 
-/// What Larder knows, as responses: the memory tier in front of the store.
+/// The cached responses: the memory tier in front of the store.
 ///
-/// Any thread. What is kept is taken apart into objects and committed on the store's side, in bounded amounts. A response
-/// without objects is a hit before that; one with objects, once its commit has marked what shows them (`keep`).
+/// Any thread. The store decomposes and commits kept responses in the background, in bounded amounts. A response without objects
+/// is a hit before that; one with objects, once its commit has marked the other documents that show them (`keep`).
 package final class ResponseCache: Sendable {
     package let store: ObjectStore
     package let memory: MemoryTier<ReadyResponse>
-    /// Tells those who follow a document of what is kept, freshened or dropped.
+    /// Notifies the streams of followed documents when a response is kept, freshened or dropped.
     let watch: LiveWatch
     let log: Logger
-    /// Documents that were dropped, of which a reader of the store may still find some.
+    /// Dropped documents that a reader of the store may still find.
     private let dropped = Mutex(RecentDocuments<Void>())
-    /// What a 304 or a HEAD has made of a document's fields; the rest of it is as it was.
+    /// A document's fields after a 304 or a HEAD; the rest of it is unchanged.
     private struct FreshenedFields {
-        /// In the form of `StoredHead`.
+        /// Encoded as `StoredHead`.
         var head: [UInt8]
         var policy: StoredPolicy
-        /// When it was asked about, on the store's clock.
+        /// When the validating request was sent, on the store's clock.
         var sent: Int64
     }
 
-    /// Documents whose fields were freshened, of which a reader of the store may still find the old ones.
+    /// Documents with freshened fields, of which a reader of the store may still find the old ones.
     private let freshened = Mutex(RecentDocuments<FreshenedFields>())
-    /// Answers whose commit is still to come: what the disk has in their place is older.
+    /// Responses whose commit is pending; the disk has older ones in their place.
     let commits = PendingCommits()
-    /// Writes that could not be stored: what the disk has of their upstreams may be older.
+    /// Writes that could not be stored; the disk may have older responses of their upstreams.
     let unsettled = UnsettledWrites()
     /// Documents that show a member in doubt.
     let doubts = OpenDoubts()
-    /// Bytes of bodies that are kept in memory only, because their commit is still to come.
+    /// Bytes of bodies that are only in memory, because their commit is pending.
     let uncommitted = Atomic<Int>(0)
-    /// Past this, answers are not kept: the store cannot follow.
+    /// The limit of `uncommitted`; past it responses are not kept, because the store is too slow.
     static let uncommittedLimit = 128 << 20
 
     package init(store: ObjectStore, memory: MemoryTier<ReadyResponse>, watch: LiveWatch, log: Logger) {
@@ -53,9 +53,9 @@ package final class ResponseCache: Sendable {
     /// The store's clock in seconds; ages are counted by it.
     var seconds: Int64 { store.clock.seconds }
 
-    // MARK: Looking up
+    // MARK: Look-up
 
-    /// The preferred ready response in memory for a request, dirty or not; nil where memory knows none.
+    /// The preferred ready response in memory for a request, dirty or not, if there is one.
     ///
     /// - Parameter now: in seconds of the store's clock.
     package func inMemory(_ request: ProxyRequest, now: Int64) -> ReadyResponse? {
@@ -64,12 +64,12 @@ package final class ResponseCache: Sendable {
             .max { $1.isPreferred(to: $0, for: request.directives, now: now) }
     }
 
-    /// Keeps in memory what was read from disk, and gives the preferred one that answers the request; nil where none does.
+    /// Puts documents read from disk into memory; returns the preferred one for the request, if any matches.
     ///
-    /// What cannot be composed, though something newer is known, is not kept.
+    /// A document that cannot be composed with the newest values is not put into memory.
     func admit(_ documents: [StoredDocument], for request: ProxyRequest, now: Int64) -> ReadyResponse? {
         var found: ReadyResponse?
-        // Before memory is looked into: what is committed from then on is found there.
+        // This check precedes the look into memory, where responses committed from now on are found.
         let isPending = commits.contains(request.digest)
         for document in documents {
             guard !isDropped(document.id) else { continue }
@@ -83,7 +83,7 @@ package final class ResponseCache: Sendable {
             }
             response.policy = response.policy.aged(at: now, knownSince: store.clock.agesKnownSince / 1_000_000)
             if unsettled.mayBeNewer(than: document.start, of: request.upstream.storeKey) {
-                // Composed, it is neither what was received nor what is known.
+                // A composed response is neither the received bytes nor the current state.
                 guard response.form != .composed else { continue }
                 response.form = .outdated
             }
@@ -113,20 +113,20 @@ package final class ResponseCache: Sendable {
         )
     }
 
-    /// Notes that a document is being asked for, which may show a member in doubt.
+    /// Notes an inquiry about a document that may show a member in doubt.
     func noteInquiry(about ready: ReadyResponse) {
         guard !ready.response.doubts.isEmpty else { return }
         doubts.noteInquiry(for: ready.residence.digest, about: ready.response.doubts, at: seconds)
         noteDoubts(of: ready)
     }
 
-    /// What memory was given in the place of a response while that was read: it is no older than what the disk had.
+    /// The response put into memory while another was read from disk; it is no older than that one.
     private func kept(insteadOf ready: ReadyResponse) -> ReadyResponse? {
         memory.responses(at: ready.residence.digest)?
             .first { $0.variant == ready.variant && $0.key == ready.key && $0.isClean }
     }
 
-    /// Puts a response among those that are flipped when one of its objects changes.
+    /// Registers a response under its objects, whose changes mark it dirty.
     func register(_ ready: ReadyResponse, under objects: [ObjectID], asOf sequence: Int64) {
         ready.asOf.store(sequence, ordering: .relaxed)
         memory.register(ready, under: objects)
@@ -134,32 +134,33 @@ package final class ResponseCache: Sendable {
         if store.mayHaveChanged(objects, since: sequence) { ready.residence.isDirty.store(true, ordering: .relaxed) }
     }
 
-    /// Whether nothing newer is known than a response shows that was looked up a while ago, and may have left memory since:
-    /// then nobody has flipped it.
+    /// Whether a response that was looked up a while ago still shows the newest values.
+    ///
+    /// It may have left memory since then, so that no change has marked it dirty.
     func isStillClean(_ ready: ReadyResponse) -> Bool {
         guard ready.isClean else { return false }
         guard !ready.residence.followsChanges, let (_, objects) = ready.stored else { return true }
         return !store.mayHaveChanged(objects, since: ready.asOf.load(ordering: .relaxed))
     }
 
-    /// Tells the store which documents were used, so that it keeps those.
+    /// Reports to the store which documents were used, so that it keeps those.
     package func reportUse() {
         let used = memory.takeUsed().map { $0.document.load(ordering: .relaxed) }.filter { $0 != .zero }
         if !used.isEmpty { store.touchUsed(used) }
     }
 
-    /// Whether a document was dropped, which a reader of the store may still find.
+    /// Whether a document was dropped; a reader of the store may still find it.
     package func isDropped(_ document: DocumentID) -> Bool { dropped.withLock { $0[document] != nil } }
 
-    /// Forgets a response that is good for nothing any more, in memory and on disk.
+    /// Drops a response from memory and disk.
     func drop(_ ready: ReadyResponse) {
         let digest = ready.residence.digest
         memory.remove(ready, at: digest)
         defer { watch.documentChanged(digest) }
-        // Its commit is still to come, and drops it then.
+        // Its pending commit will drop it.
         if ready.stored == nil, commits.refute(ready) { return }
         guard let (document, _) = ready.stored else { return }
-        // By name: what is kept in its place from now on lies under the same digest.
+        // Compared by document, because its successor has the same digest.
         for response in memory.responses(at: digest) ?? [] where response.stored?.document == document {
             memory.remove(response, at: digest)
         }
@@ -167,21 +168,21 @@ package final class ResponseCache: Sendable {
         store.remove(document)
     }
 
-    /// Puts a response that a 304 has freshened in the place of the one that was asked about.
+    /// Replaces a validated response by the one that a 304 has freshened.
     ///
-    /// What was kept since the request was sent is newer, also where memory has let go of it already: then this one is not
-    /// put into memory, and the store says what it is.
+    /// A response kept since the request was sent is newer, even if it has already left memory. Then the freshened one is not put
+    /// into memory, and the store decides.
     ///
     /// - Parameters:
-    ///   - sent: when the request that the 304 answers was sent, on the store's clock.
-    ///   - isLatest: whether nothing has been kept under the cache key since.
+    ///   - sent: when the request of the 304 was sent, on the store's clock.
+    ///   - isLatest: whether nothing has been kept under the cache key since then.
     func freshen(_ stored: ReadyResponse, with ready: ReadyResponse, sent: Int64, isLatest: Bool) {
         let document = ready.document.load(ordering: .relaxed)
-        // Until the commit of what it freshens, nobody knows whose changes it would have to follow.
+        // Until the original is committed, the objects whose changes it must follow are unknown.
         guard document != .zero else { return }
         ready.asOf.store(stored.asOf.load(ordering: .relaxed), ordering: .relaxed)
         memory.register(ready, under: ready.response.objects)
-        // Dirty in the meantime: so is its successor.
+        // If the original has become dirty, so is its successor.
         if !isStillClean(stored) { ready.residence.isDirty.store(true, ordering: .relaxed) }
         let (head, policy) = (StoredHead.encode(ready.upstream.storable(ready.response.fields)), ready.response.policy)
         freshened.withLock { $0.insert(FreshenedFields(head: head, policy: policy, sent: sent), of: document) }
@@ -194,7 +195,7 @@ package final class ResponseCache: Sendable {
         } else {
             memory.discard(ready)
         }
-        // A 304 out of a cache between us and the upstream is as old as that says.
+        // A 304 from a cache before the upstream is as old as its `Age`.
         let age = policy.knownAge
         let end = now
         Task { [self] in
@@ -207,7 +208,7 @@ package final class ResponseCache: Sendable {
                     observedTo: end
                 )
                 if outcome != .freshened {
-                    // It was replaced, or what had come before the 304 was committed after it: the 304 does not count.
+                    // The document was replaced, or an earlier response was committed after the 304: the 304 does not count.
                     freshened.withLock { $0.remove(document) { $0.sent == sent } }
                     ready.residence.isDirty.store(true, ordering: .relaxed)
                     memory.remove(ready, at: digest)
@@ -225,9 +226,9 @@ package final class ResponseCache: Sendable {
 }
 
 extension ResponseCache {
-    /// Why a request found nothing, as RFC 9211 distinguishes it: nothing under its URL, or other variants only.
+    /// Why a look-up found nothing, in terms of RFC 9211: nothing under the URL, or only other variants.
     ///
-    /// Asks the disk only where something may be under the key, and reads no bodies.
+    /// Asks the disk only if it may have something under the key, and reads no bodies.
     package func absence(of request: ProxyRequest) async -> CacheStatus.Forward {
         if memory.responses(at: request.digest)?.contains(where: { $0.key == request.key }) == true { return .varyMiss }
         guard store.mayHave(request.digest) else { return .uriMiss }
@@ -244,12 +245,12 @@ extension ResponseCache {
     }
 }
 
-/// Several responses to one URL, distinguished by what `Vary` names (RFC 9111 §4.1).
+/// Several responses to one URL, distinguished by the fields in `Vary` (RFC 9111 §4.1).
 extension ResponseCache {
-    /// What is stored under a request's key for requests with other selecting fields, the newest first.
+    /// The responses stored under a request's key for other selecting fields, the newest first.
     ///
-    /// Bounded by the limits of memory and store; no body is read. What is for requests alone that agree in their
-    /// `OtherFields` is none of them for others: a tag may not distinguish two clients' data.
+    /// Bounded by the limits of memory and store; reads no body. A response restricted to requests that agree in their
+    /// `OtherFields` is not included for other requests: a tag may not distinguish two clients' data.
     package func variants(besides request: ProxyRequest) async throws(StoreError) -> [Variant] {
         let fields = request.message.fields
         var known: Set<[UInt8]> = []
@@ -273,7 +274,7 @@ extension ResponseCache {
         return variants.sorted { ($0.validators?.date ?? .min) > ($1.validators?.date ?? .min) }
     }
 
-    /// Whether others than the one chosen may be stored under a request's key; memory only.
+    /// Whether variants besides the chosen one may be stored under a request's key; looks into memory only.
     func mayHaveVariants(besides stored: ReadyResponse?, of request: ProxyRequest) -> Bool {
         if let stored, stored.response.selection.without(OtherFields.name) == .none { return false }
         return store.mayHave(request.digest) || memory.responses(at: request.digest) != nil
@@ -281,14 +282,17 @@ extension ResponseCache {
 }
 
 extension ReadyResponse {
-    /// The order of several responses that a request selects: those that `Vary` selected before those that came without it,
-    /// since some servers forget the field in their default responses, and the most recent by `Date` before older ones.
+    /// The precedence among several responses that a request selects.
+    ///
+    /// Responses with `Vary` precede those without it, because some servers omit the field from their default responses. Then the
+    /// most recent by `Date` comes first.
     static func precedence(of response: CachedResponse) -> Int64 {
         response.policy.date &+ (response.selection.without(OtherFields.name) == .none ? 0 : 1 << 40)
     }
 
-    /// Whether this one is rather used than another one that the request selects as well: a fresh one before a stale one,
-    /// then by precedence, then the later arrival.
+    /// Whether this response is preferred to another that the request selects as well.
+    ///
+    /// A fresh one is preferred to a stale one; then precedence decides, then the later arrival.
     package func isPreferred(to other: ReadyResponse, for directives: RequestDirectives, now: Int64) -> Bool {
         let (isFresh, isOtherFresh) = (isFresh(for: directives, now: now), other.isFresh(for: directives, now: now))
         if isFresh != isOtherFresh { return isFresh }
@@ -301,27 +305,27 @@ extension ReadyResponse {
     }
 }
 
-/// Which documents show a member in doubt, and when each is to be asked for again (law 3).
+/// The documents that show a member in doubt, and when each is to be fetched again (law 3).
 ///
-/// Any thread. In memory, and bounded: what is forgotten is asked for at once.
+/// Any thread. In memory and bounded: a forgotten document is fetched at once.
 final class OpenDoubts: Sendable {
     private static let capacity = 4096
 
     private struct Inquiry {
-        /// When the document was asked for last, in seconds of the store's clock.
+        /// When the document was last requested, in seconds of the store's clock.
         var asked: Int64
-        /// How often it was, in vain.
+        /// The number of requests without success.
         var count: Int
     }
 
     private let inquiries = Mutex<[Digest128: Inquiry]>([:])
 
-    /// When a document is to be asked for again, in seconds of the store's clock.
+    /// When a document is to be fetched again, in seconds of the store's clock.
     ///
-    /// Once for each doubt; where that does not settle it, again after `lag`, twice `lag`, and so on.
+    /// Once for each doubt; if that does not settle it, again after `lag`, twice `lag`, and so on.
     ///
     /// - Parameters:
-    ///   - doubts: from when on each doubt that it shows is to be settled, in µs of the store's clock.
+    ///   - doubts: from when on each of its doubts is to be settled, in µs of the store's clock.
     ///   - lag: how far lists may lag, in seconds.
     func nextInquiry(for digest: Digest128, about doubts: [Int64], lag: Int64) -> Int64 {
         let times = doubts.map { $0 / 1_000_000 }
@@ -331,7 +335,7 @@ final class OpenDoubts: Sendable {
         return min(again, times.filter { $0 > inquiry.asked }.min() ?? .max)
     }
 
-    /// Notes that a document is being asked for.
+    /// Notes that a document is being requested.
     func noteInquiry(for digest: Digest128, about doubts: [Int64], at now: Int64) {
         inquiries.withLock { inquiries in
             if inquiries.count >= Self.capacity, inquiries[digest] == nil { inquiries = [:] }
@@ -341,7 +345,7 @@ final class OpenDoubts: Sendable {
         }
     }
 
-    /// Forgets a document that shows no doubt any more.
+    /// Removes a document that no longer shows a doubt.
     func forget(_ digest: Digest128) {
         inquiries.withLock { inquiries in
             if !inquiries.isEmpty { inquiries[digest] = nil }
@@ -349,7 +353,7 @@ final class OpenDoubts: Sendable {
     }
 }
 
-/// What a closure on another thread finds out, on its way back.
+/// A value behind a lock, with which a closure on another thread returns its result.
 final class Locked<Value: Sendable>: Sendable {
     private let state: Mutex<Value>
 

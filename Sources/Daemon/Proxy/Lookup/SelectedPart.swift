@@ -3,19 +3,19 @@ import Glibc
 import HTTPSemantics
 package import HTTPServer
 
-/// How much of a stored response a request is given, by its conditions and ranges (RFC 9110 §13.2.2).
+/// The part of a stored response that a request gets, by its conditions and ranges (RFC 9110 §13.2.2).
 package enum SelectedPart: Equatable {
     case whole
-    /// The client has it already: 304.
+    /// 304: the client already has it.
     case nothing
     /// 206
     case part(Range<Int>)
-    /// 206 with several parts, in the order asked for.
+    /// 206 with several parts, in the requested order.
     case several([Range<Int>])
-    /// None of the ranges lies within the body: 416.
+    /// 416: none of the ranges lies within the body.
     case unsatisfiable
 
-    /// Nil where the response is known in parts only, and these do not hold what is asked for.
+    /// Nil if only parts of the response are known, and they do not contain the requested range.
     package init?(of ready: ReadyResponse, for request: Request, now: Int64) {
         let conditions = Preconditions(fields: request.fields, now: now)
         if conditions.evaluateForCache(method: request.method, against: ready.preconditions) == .notModified {
@@ -31,7 +31,7 @@ package enum SelectedPart: Equatable {
         }
     }
 
-    /// The ranges that are to be heeded; nil where the whole is wanted.
+    /// The ranges that apply; nil if the client gets the whole.
     private static func selected(by request: Request, of ready: ReadyResponse, now: Int64) -> RangeField? {
         guard request.method == "GET", ready.response.status == 200 || ready.isPartial,
             let field = RangeField(lines: request.fields.all("range"))
@@ -51,9 +51,9 @@ package enum SelectedPart: Equatable {
         }
     }
 
-    /// What parts give; nil where they do not hold all of it.
+    /// The requested ranges from stored parts; nil if they do not contain all of them.
     ///
-    /// That nothing satisfies the ranges is for the upstream to say, whose response may have grown.
+    /// Only the upstream may say that no range is satisfiable, because the response may have grown.
     private static func held(_ field: RangeField?, in parts: KnownParts) -> SelectedPart? {
         let selection = parts.length.map { field?.select(length: $0) } ?? field?.selectWithoutLength()
         guard case .ranges(let ranges) = selection, ranges.allSatisfy({ parts.bytes(in: $0) != nil }) else {
@@ -62,7 +62,7 @@ package enum SelectedPart: Equatable {
         return ranges.count == 1 ? .part(ranges[0]) : .several(ranges)
     }
 
-    /// The status that a client is sent.
+    /// The status sent to the client.
     package func status(of ready: ReadyResponse) -> Int {
         switch self {
         case .whole: ready.response.status
@@ -72,7 +72,7 @@ package enum SelectedPart: Equatable {
         }
     }
 
-    /// The response that a client is sent, but for the fields that change with time.
+    /// The response for the client, except for the fields that change with time.
     func message(from ready: ReadyResponse) -> (status: Int, fields: Fields, body: [UInt8]) {
         switch self {
         case .whole: return (ready.response.status, ready.fields, ready.body)
@@ -98,7 +98,7 @@ package enum SelectedPart: Equatable {
         }
     }
 
-    /// These are about the bytes that are sent, which are others now; `Repr-Digest` is about the whole.
+    /// These fields concern the bytes sent, which differ now; `Repr-Digest` concerns the whole.
     private static func fieldsOfParts(of ready: ReadyResponse) -> Fields {
         var fields = ready.fields
         for name in ["content-md5", "content-digest", "content-range"] { fields.remove(named: name) }
@@ -107,13 +107,13 @@ package enum SelectedPart: Equatable {
 }
 
 extension ReadyResponse {
-    /// The length of the whole; nil where it is known in parts only, and the upstream did not say.
+    /// The complete length; nil if only parts are known, and the upstream did not give it.
     fileprivate var completeLength: Int? {
         guard let parts else { return body.count }
         return parts.length
     }
 
-    /// The bytes of a range of the whole; empty where a part does not hold them, which `Portion` has made sure of.
+    /// The bytes of a range of the whole; the caller has ensured that a part contains them, otherwise empty.
     fileprivate func bytes(in range: Range<Int>) -> ArraySlice<UInt8> {
         guard let parts else { return body[range] }
         return parts.bytes(in: range) ?? []
@@ -122,19 +122,19 @@ extension ReadyResponse {
 
 /// Several parts of a response in one body: `multipart/byteranges` (RFC 9110 §14.6).
 struct ByteRanges {
-    /// One part, and where it lies in the whole.
+    /// A part and its position in the whole.
     struct Part {
         var range: Range<Int>
         var bytes: ArraySlice<UInt8>
     }
 
-    /// The message's own `Content-Type`, with the boundary.
+    /// The message's `Content-Type`, with the boundary.
     let contentType: String
     let body: [UInt8]
 
     /// - Parameters:
     ///   - contentType: of the whole; each part repeats it.
-    ///   - length: of the whole; nil where it is not known.
+    ///   - length: of the whole; nil if it is not known.
     init(_ parts: [Part], contentType: [UInt8]?, length: Int?) {
         let boundary = Self.boundary(outside: parts)
         var body: [UInt8] = []
@@ -153,7 +153,7 @@ struct ByteRanges {
 
     /// A text that occurs in none of the parts.
     ///
-    /// Drawn by lot, so that nobody can write a body that holds the next one; looked for nonetheless.
+    /// It is random, so that nobody can write a body that contains the next one; the parts are searched nevertheless.
     private static func boundary(outside parts: [Part]) -> String {
         while true {
             let boundary = "larder_" + UInt64.random(in: .min ... .max).hexadecimal(width: 16)
@@ -161,7 +161,7 @@ struct ByteRanges {
         }
     }
 
-    /// Whether a text that is not empty occurs in a body, or a part of one; by its first byte first, since bodies are large.
+    /// Whether a non-empty text occurs in bytes; searches for the first byte first, because bodies are large.
     static func occurs(_ text: [UInt8], in bytes: ArraySlice<UInt8>) -> Bool {
         bytes.withUnsafeBytes { bytes in
             text.withUnsafeBytes { wanted in
