@@ -5,16 +5,16 @@ import Settings
 import Store
 import Synchronization
 
-/// Unsafe requests, and what they invalidate (law 10).
+/// Unsafe requests, and their invalidations (law 10).
 extension ProxyCore {
-    /// Sends an unsafe request; its response's last byte is out only when what it invalidates and observes holds everywhere.
+    /// Sends an unsafe request; the response's last byte is sent only when everything that it invalidates and shows is settled.
     func write(_ request: ProxyRequest, _ reply: Reply) async {
         guard modes.current == .online else { return refuse(.offline(request.message.method), reply) }
         if let problem = request.upstream.refusesWrite(request) {
             if request.conditions.matchesOwnTag { await expire(request) }
             return refuse(problem, reply)
         }
-        // Each that could not be stored keeps its response until it is.
+        // Each write that could not be stored keeps its response in memory until it is.
         guard !cache.unsettled.isFull else { return refuse(.storeFailed(.queueFull), reply) }
         let suspect: SuspectID
         do {
@@ -26,7 +26,7 @@ extension ProxyCore {
                 patterns: further.patterns
             )
         } catch {
-            // A write that could not be accounted for might be read over by an old response: better not to send it.
+            // After an unrecorded write an old response might still be served, so the request is not sent.
             log.log(
                 level: error.logLevel,
                 "a write could not be recorded",
@@ -40,7 +40,7 @@ extension ProxyCore {
         let outcome = await write.ended()
         let (responseTime, wall) = (now, wall)
         let isAlone = await settle(outcome, of: request, suspect: suspect, since: start)
-        // Unless another write invalidated the target meanwhile, which may have been the later one.
+        // Another write may have invalidated the target meanwhile, and may have been the later one.
         if isAlone,
             let posted = outcome.representation(
                 ofTargetOf: request,
@@ -76,13 +76,13 @@ extension ProxyCore {
             setAside(write, of: upstream, because: error)
         }
         let isAlone = fetches.invalidations.change(since: token, for: request) != .invalidated
-        // Once more: what was read from disk before the commit may have come back meanwhile.
+        // Repeated, because responses read from disk before the commit may have returned to memory meanwhile.
         invalidate(Invalidation(paths, matching: write.patterns, of: upstream), at: cache.now)
         liveDocuments.invalidationsCommitted()
         return isAlone
     }
 
-    /// Forgets the target of a condition that names a tag of Larder's own, so that the next GET brings the upstream's.
+    /// Drops the target of a condition that names one of Larder's own tags, so that the next GET brings the upstream's tag.
     func expire(_ request: ProxyRequest) async {
         let path = request.upstream.keyPath(of: request.target)
         let invalidation = Invalidation([path], of: request.upstream)
@@ -96,7 +96,7 @@ extension ProxyCore {
         liveDocuments.invalidationsCommitted()
     }
 
-    /// Makes everything outdated that an invalidation covers, wherever it is or comes from.
+    /// Makes everything that an invalidation covers outdated, in memory, fetches and streams.
     ///
     /// - Parameter time: when the write was over, in µs of the store's clock.
     func invalidate(_ invalidation: Invalidation, at time: Int64) {
@@ -110,12 +110,12 @@ extension ProxyCore {
     }
 }
 
-/// Writes that were answered, and which cannot be stored: the disk is full, or fails.
+/// Writes whose response came but which cannot be stored, because the disk is full or fails.
 extension ProxyCore {
-    /// Has nothing of an upstream believed that is older than a write, and tries again until the store has taken it in.
+    /// Distrusts everything of an upstream that is older than a write, and retries until the store has settled it.
     ///
-    /// Until then nobody knows what shows what the write has changed. On disk its mark stands, and does the rest when the store
-    /// is opened next, should that come first.
+    /// Until then it is unknown which documents show what the write has changed. On disk the write's suspect mark stands; if the
+    /// daemon stops first, the next opening of the store drops the suspect documents.
     func setAside(_ write: SettledWrite, of upstream: ProxiedUpstream, because error: StoreError) {
         log.error(
             "what a write changed could not be stored: until it is, everything older is asked of its upstream again",
@@ -127,7 +127,7 @@ extension ProxyCore {
         cache.doubtUnread(of: upstream.storeKey, sentUntil: write.time)
         cache.memory.removeAll { $0.key.upstream == upstream.storeKey }
         fetches.invalidations.noteAll(of: upstream)
-        // What its response contains is kept until then, within the bound of all bodies.
+        // The objects in its response are held until then, within the limit for all bodies.
         _ = fetches.hold(write.observation?.body.count ?? 0)
         Task { await settleLater(write, number, of: upstream) }
     }
@@ -135,13 +135,13 @@ extension ProxyCore {
     private func settleLater(_ write: SettledWrite, _ number: Int, of upstream: ProxiedUpstream) async {
         var pause = Duration.seconds(1)
         while true {
-            // Nothing cancels it; it ends with the store.
+            // Nothing cancels this task; it ends with the store.
             try? await Task.sleep(for: pause)
             pause = min(pause * 2, .seconds(30))
             do {
                 let settlement = try await cache.settle(write)
                 let paths = write.targets.map(\.path) + settlement.removed
-                // What was asked for since then, and is still on its way, is newer than what the store has.
+                // Fetches begun since then are newer than what the store has.
                 invalidate(Invalidation(paths, matching: write.patterns, of: upstream), at: cache.now)
                 break
             } catch .closed {
@@ -160,24 +160,24 @@ extension ProxyCore {
     }
 }
 
-/// Writes whose responses have come, and which could not be stored: the disk was full, or failed.
+/// Writes whose response came but which could not be stored, because the disk was full or failed.
 ///
-/// Until one is stored after all, nothing on disk says what it has changed. So whatever is known of its upstream from before
-/// it counts as changed in unknown ways (law 10): it is asked for again, and served only where nobody can be asked.
+/// Until such a write is stored, nothing on disk records its changes. So everything known of its upstream from before it counts
+/// as changed (law 10): it is fetched again, and served only if the upstream cannot be asked.
 ///
 /// Any thread.
 final class UnsettledWrites: Sendable {
-    /// By number, the upstream and when the write was over, on the store's clock.
+    /// Each write's upstream, and when it was over, on the store's clock; by number.
     private let writes = Mutex<[Int: (upstream: String, time: Int64)]>([:])
-    /// How many there are, so that who looks up need not ask for the lock where there is none.
+    /// The number of writes, so that look-ups need no lock while there are none.
     private let count = Atomic<Int>(0)
-    /// How many there may be; past it writes are refused, for each is kept.
+    /// The limit; past it writes are refused, because each is kept in memory.
     static let limit = 64
 
-    /// Whether there are so many that no further write may be sent.
+    /// Whether no further write may be sent.
     var isFull: Bool { count.load(ordering: .relaxed) >= Self.limit }
 
-    /// Notes a write; before anything is taken out of memory for its sake.
+    /// Adds a write, before any response is removed from memory because of it.
     func begin(_ number: Int, upstream: String, time: Int64) {
         writes.withLock { writes in
             writes[number] = (upstream, time)
@@ -185,7 +185,7 @@ final class UnsettledWrites: Sendable {
         }
     }
 
-    /// A write has been stored.
+    /// Removes a write that has been stored.
     func end(_ number: Int) {
         writes.withLock { writes in
             writes[number] = nil
@@ -193,7 +193,7 @@ final class UnsettledWrites: Sendable {
         }
     }
 
-    /// Whether one of an upstream's writes may have changed what was known of it as of a time.
+    /// Whether one of an upstream's writes may have changed what was known at a time.
     func mayBeNewer(than start: Int64, of upstream: String) -> Bool {
         guard count.load(ordering: .sequentiallyConsistent) > 0 else { return false }
         return writes.withLock { $0.values.contains { $0.upstream == upstream && start <= $0.time } }

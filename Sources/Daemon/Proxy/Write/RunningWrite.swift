@@ -6,12 +6,12 @@ import Mapping
 import Settings
 import Upstream
 
-/// An unsafe request under way: does what its `Write` says, and says what happens.
+/// An unsafe request under way: performs its `Write`'s actions and sends it the events.
 ///
 /// The upstream loop only.
 final class RunningWrite: TransferDelegate {
     let request: ProxyRequest
-    /// When it was sent, in µs of the store's clock.
+    /// When the request was sent, in µs of the store's clock.
     private let start: Int64
     private let reply: Reply
     private unowned let fetches: Fetches
@@ -22,7 +22,7 @@ final class RunningWrite: TransferDelegate {
     private var continuation: CheckedContinuation<WriteOutcome, Never>?
     private var error: UpstreamError?
     private var isClientGone = false
-    /// Bytes of the body that count as held.
+    /// Bytes of the body that count as held in `Fetches`.
     private var charge = 0
 
     init(_ request: ProxyRequest, _ reply: Reply, fetches: Fetches) {
@@ -39,21 +39,21 @@ final class RunningWrite: TransferDelegate {
         reply.onDisconnect { write.enqueue { $0.clientLeft() } }
     }
 
-    /// Returns when the response has come or never will, but for the piece of it that is withheld.
+    /// Waits until the response has come, except for its withheld piece, or never will.
     func ended() async -> WriteOutcome {
         if let outcome { return outcome }
         return await withCheckedContinuation { continuation = $0 }
     }
 
-    /// The store has settled the write: its client gets the rest.
+    /// Sends the client the rest, after the store has settled the write.
     func settled() {
         handle(.settled)
-        // What the response holds of memory is free once the client has taken the rest.
+        // The response's memory is free once the client has taken the rest.
         releaseCharge()
         fetches.ended(self)
     }
 
-    // MARK: What the upstream says
+    // MARK: Transfer events
 
     func informational(status: Int, fields: Fields) {
         reply.informational(status: status, fields: request.interim(fields))
@@ -74,7 +74,7 @@ final class RunningWrite: TransferDelegate {
         }
         let isCharged = state.body.hasRoom(for: bytes.count)
         if isCharged { charge += bytes.count }
-        // Without memory what the response contains is forgone: it counts as a write that showed no new state.
+        // Without memory the objects in the response are not stored: the write counts as one that showed no new state.
         handle(.body([UInt8](bytes), fits: !isCharged || fetches.hold(bytes.count)))
         if !state.body.isWhole { releaseCharge() }
         return .proceed
@@ -93,7 +93,7 @@ final class RunningWrite: TransferDelegate {
         handle(.clientLeft)
     }
 
-    // MARK: What is done
+    // MARK: Actions
 
     private func handle(_ event: Write.Event) {
         for action in state.handle(event) { perform(action) }

@@ -1,7 +1,7 @@
-/// One unsafe request: what its client is given, and when (law 10).
+/// One unsafe request: what its client is sent, and when (law 10).
 ///
-/// A value without I/O, like `Fetch`. The response is relayed but for its last piece, which waits until the store has
-/// settled what the write invalidates and contains.
+/// A value without I/O, like `Fetch`. The response is relayed except for its last piece, which waits until the store has settled
+/// what the write invalidates and contains.
 ///
 /// ```
 /// asking ─ head ─ responding ─ end ─► settling ─ settled ─► over
@@ -27,24 +27,24 @@ struct Write: Hashable {
     }
 
     enum Action: Equatable {
-        /// Take note of how it ended, and settle it.
+        /// Note how the write ended, and settle it.
         case settle
-        /// The client is gone. The request may have been received, so that its outcome is worth knowing: let it go on.
+        /// Continue after the client has left: the request may have been received, so its outcome matters.
         case resume
         case begin
         case write([UInt8])
         case finish
         case abort
-        /// Serve the whole body in the mapped view, or as it came where that cannot be made.
+        /// Serve the whole body in the mapped view, or as it came if it cannot be mapped.
         case serveMapped
-        /// Say why there is no response.
+        /// Report why there is no response.
         case fail
     }
 
     private(set) var phase = Phase.asking
     /// The body, as far as it is kept for the store.
     private(set) var body: BodyBuffer
-    /// What the client does not have yet.
+    /// The pieces that the client does not have yet.
     private var held: [[UInt8]] = []
     private var hasHead = false
     private var isBegun = false
@@ -53,14 +53,14 @@ struct Write: Hashable {
     private var end = Fetch.End.failed
 
     /// - Parameters:
-    ///   - wantsMapped: whether the client wants the mapped view, which is made of the whole body.
+    ///   - wantsMapped: whether the client wants the mapped view, which is made from the whole body.
     ///   - limit: the largest body that is kept, in bytes.
     init(wantsMapped: Bool, limit: Int) {
         self.wantsMapped = wantsMapped
         body = BodyBuffer(limit: limit)
     }
 
-    /// Takes an event in; returns what is to be done about it, in order.
+    /// Processes an event; returns the actions to perform, in order.
     mutating func handle(_ event: Event) -> [Action] {
         switch (phase, event) {
         case (.asking, .head(let isJSON)):
@@ -91,7 +91,7 @@ struct Write: Hashable {
         }
     }
 
-    /// Gives the client what was withheld.
+    /// Sends the client what was withheld.
     private mutating func release() -> [Action] {
         guard hasHead, end != .failed || isBegun || !held.isEmpty else { return [.fail] }
         if isMapped, !isBegun, end == .whole, body.isWhole { return [.serveMapped] }

@@ -6,26 +6,26 @@ import Settings
 import Store
 import Upstream
 
-/// How a write ended.
+/// The outcome of a write.
 struct WriteOutcome: Sendable {
     var head: UpstreamHead?
-    /// The whole body, where it came whole and is of a size to be kept.
+    /// The whole body, if it came whole and is not too large to be kept.
     var body: [UInt8]?
     var error: UpstreamError?
 
-    /// What is to be supposed of a write from the moment that it is sent.
+    /// The assumed outcome of a write from the moment it is sent.
     static let unanswered = WriteOutcome(head: nil, body: nil, error: .cancelled)
 
     /// Whether the upstream may have changed something.
     ///
-    /// A response that says otherwise (4xx, 5xx) is believed; no response counts as a change of which nothing is known.
+    /// An error status (4xx, 5xx) is taken to mean no change. A missing response counts as an unknown change.
     var mayHaveChanged: Bool {
         if let error, head == nil { return error.requestMayHaveBeenProcessed }
         guard let head else { return false }
         return (200..<400).contains(head.status)
     }
 
-    /// What it has done to its target object, as far as its response does not show that; nil: nothing.
+    /// The effect on its target object, as far as the response does not show that; nil if there is none.
     func effect(of request: ProxyRequest) -> SettledWrite.Effect? {
         if let head, error == nil, request.message.method == "DELETE",
             request.upstream.deletes(request, status: head.status)
@@ -36,9 +36,10 @@ struct WriteOutcome: Sendable {
         return mayHaveChanged ? .changed : nil
     }
 
-    /// The paths at the upstream whose responses are no longer to be used, with any query: the target, what `Location` and
-    /// `Content-Location` name (RFC 9111 §4.4), and, unless the response itself shows the object's new state, the
-    /// collection that the target is in.
+    /// The upstream's paths whose responses are outdated, with any query.
+    ///
+    /// They are the target, the URLs in `Location` and `Content-Location` (RFC 9111 §4.4), and, unless the response itself shows
+    /// the object's new state, the collection that contains the target.
     func invalidated(by request: ProxyRequest) -> [String] {
         var targets = [request.target]
         if let head, error == nil, effect(of: request) != .absent {
@@ -60,13 +61,13 @@ struct WriteOutcome: Sendable {
         return paths
     }
 
-    /// The paths of what lists the target.
+    /// The paths of the collections that list the target.
     func collections(of request: ProxyRequest) -> [String] {
         Self.parent(of: request.target, base: request.upstream.settings.url.basePath)
             .map { [request.upstream.keyPath(of: $0)] } ?? []
     }
 
-    /// The path above, which lists what is below it; nil at the base path.
+    /// The parent path, which lists what is below it; nil at the base path.
     private static func parent(of target: String, base: String) -> String? {
         var path = target.beforeQuery
         while path.last == "/" { path = path.dropLast() }
@@ -75,7 +76,7 @@ struct WriteOutcome: Sendable {
         return parent.count > base.count ? parent : nil
     }
 
-    /// The objects in the response's body; nil where there are none.
+    /// The objects in the response's body, if any.
     func observed(by request: ProxyRequest) -> (rule: BodyRule, body: [UInt8], surroundings: MappingContext)? {
         guard let head, let body, !body.isEmpty, (200..<300).contains(head.status), head.status != 202 else {
             return nil
@@ -88,15 +89,15 @@ struct WriteOutcome: Sendable {
         }
     }
 
-    /// Whether the response is for requests alone that agree in `OtherFields` which this one has: then no other's may show
-    /// what it contains.
+    /// Whether the response is restricted to requests that agree with this one in `OtherFields`; then no other response may show
+    /// its objects.
     private func isForAgreeing(_ head: UpstreamHead, _ request: ProxyRequest) -> Bool {
         request.message.fields.contains(named: OtherFields.name)
             && request.policy(status: head.status, fields: head.fields, requestTime: 0, responseTime: 0, wall: 0)
                 .isForAgreeing
     }
 
-    /// The mapped view of the response; nil where no route maps it.
+    /// The mapped view of the response; nil if no route maps it.
     func mapped(for request: ProxyRequest) -> MappedBody? {
         guard let head, let body,
             let match = request.upstream.bodyMatch(request, status: head.status, fields: head.fields)
@@ -108,7 +109,7 @@ struct WriteOutcome: Sendable {
 }
 
 extension WriteOutcome {
-    /// What the store settles of a write that may have changed something.
+    /// The settlement in the store of a write that may have changed something.
     ///
     /// - Parameters:
     ///   - start: when it was sent, on the store's clock.
@@ -135,14 +136,14 @@ extension WriteOutcome {
         write.isCreation = request.message.method == "POST"
         if effect != .absent {
             let further = upstream.invalidated(by: request, status: error == nil ? head?.status : nil)
-            // How a deletion shows in lists is the models' to say.
+            // The models determine how a deletion shows in lists.
             let collections = effect == .deleted ? self.collections(of: request) : []
             let paths = invalidated(by: request).filter { !collections.contains($0) } + further.paths
             write.targets = paths.map { InvalidationTarget(upstream: upstream.storeKey, path: $0) }
             write.collections = collections.map { InvalidationTarget(upstream: upstream.storeKey, path: $0) }
             write.patterns = further.patterns
         } else {
-            // What is stored at its URL is as good as deleted, whether or not it shows an object.
+            // The document stored at its URL counts as deleted, whether or not it shows an object.
             write.targets = [
                 InvalidationTarget(upstream: upstream.storeKey, path: upstream.keyPath(of: request.target))
             ]
@@ -161,9 +162,10 @@ extension WriteOutcome {
 }
 
 extension WriteOutcome {
-    /// The response to a POST that is the new representation of its target (RFC 9110 §9.3.3); nil for all others.
+    /// The response to a POST if it is the new representation of its target (RFC 9110 §9.3.3).
     ///
-    /// It has explicit freshness and a `Content-Location` that equals the target URI, and answers later requests for it.
+    /// Such a response has explicit freshness and a `Content-Location` that equals the target URI, and serves later requests for
+    /// it.
     ///
     /// - Parameters:
     ///   - requestTime: when the request was sent, and `responseTime` when its response had come, in seconds of the store's
@@ -175,7 +177,7 @@ extension WriteOutcome {
         responseTime: Int64,
         wall: Int64
     ) -> CachedResponse? {
-        // Other statuses describe the action; a later GET would not get them.
+        // Responses of other statuses describe the action; a later GET would not get them.
         guard request.message.method == "POST", error == nil, let head, head.status == 200,
             let body, !head.isEventStream, !head.isGarbled, Self.isOfTarget(head.fields, request)
         else { return nil }
