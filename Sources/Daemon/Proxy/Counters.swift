@@ -1,11 +1,10 @@
 import HTTPServer
 import Synchronization
 
-/// All that the daemon counts of itself.
+/// All of the daemon's metrics.
 ///
-/// Workers count in objects of their own, so that no two threads share a cache line on the way of a hit; they are
-/// added up when somebody asks. What the store and the memory tier know of themselves is asked then, too
-/// (`Metric.Reading`).
+/// Each worker counts in an object of its own, so that no two threads share a cache line on the hit path; reads add them up. The
+/// store and the memory tier report their own figures then, too (`Metric.Reading`).
 package final class Metrics: Sendable {
     private let workers: [WorkerMetrics]
     private let upstreams = Mutex<[String: UpstreamMetrics]>([:])
@@ -13,11 +12,11 @@ package final class Metrics: Sendable {
     package let changeStreams = Gauge()
     /// Streams of `/changes` that were cut off because their clients did not keep up.
     package let changeStreamsCut = Counter()
-    /// What streams that stay open do.
+    /// The metrics of live streams.
     package let live = LiveMetrics()
     /// Lines of the access log that were not written.
     package let accessLogDropped = Counter()
-    /// When the process came up, in seconds since 1970.
+    /// When the process started, in seconds since 1970.
     package let startTime: Double
 
     package init(workers count: Int, startTime: Double) {
@@ -25,10 +24,10 @@ package final class Metrics: Sendable {
         self.startTime = startTime
     }
 
-    /// The counters of one worker; keep the object rather than asking for it on each request.
+    /// The counters of one worker; callers keep the object.
     package func worker(_ index: Int) -> WorkerMetrics { workers[index] }
 
-    /// The counters of one upstream, by its name in the config; made when first asked for.
+    /// The counters of one upstream, by its name in the config; created at first use.
     func upstream(_ name: String) -> UpstreamMetrics {
         upstreams.withLock { upstreams in
             if let known = upstreams[name] { return known }
@@ -43,7 +42,7 @@ package final class Metrics: Sendable {
         workers.reduce(0) { $0 &+ read($1) }
     }
 
-    /// All upstreams that have been asked for, by name.
+    /// All upstreams that have received requests, by name.
     package var allUpstreams: [(name: String, metrics: UpstreamMetrics)] {
         upstreams.withLock { $0.map { (name: $0.key, metrics: $0.value) } }.sorted { $0.name < $1.name }
     }
@@ -51,26 +50,26 @@ package final class Metrics: Sendable {
     package var totalOpenConnections: Int { workers.reduce(0) { $0 + $1.connectionsOpen.value } }
 }
 
-/// How a request on the data side was answered; each request counts once.
+/// How a request to the proxy was served; each request counts once.
 package enum Outcome: String, Sendable, CaseIterable {
-    /// From memory or disk, fresh, as received.
+    /// From memory or disk: fresh, as received.
     case hit
-    /// From memory or disk, past its freshness.
+    /// From memory or disk: stale.
     case stale
-    /// From memory or disk, with newer members of its objects.
+    /// From memory or disk: with newer values of its objects.
     case composed
-    /// Fetched for this request or for another one that it joined.
+    /// Fetched for this request or for another that it joined.
     case miss
-    /// The upstream confirmed what was known.
+    /// Validated by the upstream.
     case revalidated
-    /// From memory or disk because the upstream is not to be asked, or could not be.
+    /// From memory or disk, because the upstream must not or could not be asked.
     case offline
     /// A problem document of Larder's own.
     case error
-    /// Relayed without a look-up, as unsafe methods are.
+    /// Relayed without a look-up, such as unsafe methods.
     case bypass
 
-    /// Whether the upstream was not asked.
+    /// Whether it was served without the upstream.
     package var isHit: Bool {
         switch self {
         case .hit, .stale, .composed, .offline: true
@@ -79,9 +78,9 @@ package enum Outcome: String, Sendable, CaseIterable {
     }
 }
 
-/// What one worker counts.
+/// The counters of one worker.
 ///
-/// Its own thread adds, any thread reads.
+/// Only its own thread adds; any thread reads.
 package final class WorkerMetrics: Sendable {
     let hits = Counter()
     let stale = Counter()
@@ -104,7 +103,7 @@ package final class WorkerMetrics: Sendable {
         let lines: (SIMD64<UInt8>, SIMD64<UInt8>) = (.zero, .zero)
     }
 
-    /// The same as adding to the counter of that name, where the outcome is a value.
+    /// Adds to the counter of an outcome.
     func count(_ outcome: Outcome) {
         switch outcome {
         case .hit: hits.add()
@@ -151,27 +150,27 @@ extension WorkerMetrics: HTTPMeter {
     }
 }
 
-/// What is counted of streams that stay open, from any thread.
+/// The metrics of live streams; any thread.
 package final class LiveMetrics: Sendable {
-    /// Streams that are open.
+    /// Open streams.
     package let streams = Gauge()
-    /// Documents that they follow.
+    /// Followed documents.
     package let documents = Gauge()
     /// Events written, each to one client.
     package let events = Counter()
-    /// Streams whose client did not read.
+    /// Streams cut off because their clients did not read.
     package let cutOff = Counter()
 }
 
-/// What is counted of one upstream, from any thread.
+/// The metrics of one upstream; any thread.
 package final class UpstreamMetrics: Sendable {
-    /// Fetches that have begun and not ended.
+    /// Fetches under way.
     package let inFlight = Gauge()
     /// Requests that joined a fetch already under way.
     package let coalesced = Counter()
-    /// Responses that asked for a pause.
+    /// Responses that asked Larder to back off.
     package let backOffs = Counter()
-    /// Retrievals that were not sent because of one.
+    /// Retrievals not sent because of such a pause.
     package let heldBack = Counter()
     private let finished = Mutex(Finished())
     private let condition = Mutex(UpstreamHealth())
@@ -185,12 +184,12 @@ package final class UpstreamMetrics: Sendable {
         package fileprivate(set) var latency = Histogram()
     }
 
-    /// One fetch begins.
+    /// Counts the start of a fetch.
     func started() {
         inFlight.add()
     }
 
-    /// A fetch has ended; `result` comes from a fixed set, so that the number of time series stays bounded.
+    /// Counts the end of a fetch; `result` comes from a fixed set, so that the number of time series stays bounded.
     func ended(result: String, seconds: Double) {
         inFlight.subtract()
         finished.withLock { finished in
@@ -228,7 +227,7 @@ package final class UpstreamMetrics: Sendable {
     }
 }
 
-/// What the store and the memory tier report about themselves when the metrics are read.
+/// The figures of the store and the memory tier, read with the metrics.
 package struct StoreFigures: Sendable, Equatable {
     package var objects = 0
     package var documents = 0
@@ -236,10 +235,10 @@ package struct StoreFigures: Sendable, Equatable {
     package var bytes = 0
     package var memoryEntries = 0
     package var memoryBytes = 0
-    /// Documents that had to make room, on disk and in memory, since the start.
+    /// Documents evicted from disk and memory since the start.
     package var evictions: UInt64 = 0
     package var damaged: UInt64 = 0
-    /// Answers that wait to be written.
+    /// Responses waiting to be committed.
     package var ingestQueue = 0
     package var warnings: UInt64 = 0
 
@@ -279,9 +278,9 @@ package struct Gauge: ~Copyable, Sendable {
     package var value: Int { level.load(ordering: .relaxed) }
 }
 
-/// Counts of durations by their size.
+/// A histogram of durations.
 ///
-/// A value behind a lock, for what happens once per fetch; nothing on the way of a hit is timed.
+/// A value behind a lock, for events that happen once per fetch; the hit path is not timed.
 package struct Histogram: Sendable {
     /// The upper bounds of the buckets, in seconds; one more bucket takes the rest.
     package static let bounds: [Double] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]

@@ -1,55 +1,55 @@
 import Mapping
 import Store
 
-/// What writes and cleanings have made outdated, in order: the one way to know that something was outdated meanwhile.
+/// The invalidations by writes and cleanings, in order; the only way to learn that one has happened since a point in time.
 ///
-/// Whoever begins to read the store or to fetch takes a token. Whoever keeps or serves what came of it compares the token.
-/// Whether an *object* has changed since a document was composed is another question, which outlives the process: the
-/// store's commit sequence answers it.
+/// A read of the store or a fetch takes a token when it begins. Before its result is kept or served, the token is compared.
+/// Whether an *object* has changed since a document was composed is a separate question, which outlives the process: the store's
+/// commit sequence answers it.
 ///
-/// A value for the upstream loop. It is bounded: to a token from before the oldest entry, everything is outdated.
+/// A value for the upstream loop. It is bounded: for a token older than the oldest entry, everything counts as invalidated.
 struct InvalidationLog {
     /// A point in the order.
     struct Token: Hashable, Sendable {
-        /// How many entries there were.
+        /// The number of entries so far.
         fileprivate let count: Int
-        /// How many responses had been kept under the cache key.
+        /// The number of responses kept under the cache key so far.
         fileprivate let kept: Int
     }
 
     /// What has happened to a request's response since a token was taken.
     enum Change: Equatable {
         case none
-        /// The first write to its upstream that completed since, in µs of the store's clock: what was asked for before may show
-        /// an object as it was.
+        /// Writes to its upstream have completed, the first at this time, in µs of the store's clock.
+        ///
+        /// A response requested before that may show an object's former state.
         case written(at: Int64)
-        /// A write to its URL, or a cleaning: what was asked for before is not kept.
+        /// A write to its URL, or a cleaning: a response requested before is not kept.
         case invalidated
     }
 
     private enum Entry {
         case write(Invalidation, at: Int64)
-        /// Nobody knows what a write has changed at the upstream.
+        /// A write's effects at this upstream are unknown.
         case upstream(String)
         case everything
     }
 
     private static let capacity = 8_192
     private var entries: [Entry] = []
-    /// How many entries were dropped from the front.
+    /// The number of entries dropped from the front.
     private var dropped = 0
-    /// How many responses were kept, by a part of the cache key.
+    /// The number of responses kept, by a part of the cache key.
     ///
-    /// Keys that share a place are outdated together, which costs a
-    /// look-up.
+    /// Keys that share an index count as changed together, which costs a look-up.
     private var kept = [Int](repeating: 0, count: 4096)
 
-    /// A token for what is read or fetched from now on under a cache key.
+    /// A token for a read or fetch that begins now, under a cache key.
     func token(for digest: Digest128) -> Token {
         Token(count: dropped + entries.count, kept: kept[Self.place(of: digest)])
     }
 
-    /// Notes what a write has made outdated.
+    /// Notes what a write has invalidated.
     ///
     /// - Parameter time: when it was over, in µs of the store's clock.
     mutating func note(_ invalidation: Invalidation, at time: Int64) { append(.write(invalidation, at: time)) }
@@ -63,7 +63,7 @@ struct InvalidationLog {
     /// Notes that a response is kept under a cache key.
     mutating func noteKept(at digest: Digest128) { kept[Self.place(of: digest)] &+= 1 }
 
-    /// Whether nothing at all was outdated since a token was taken.
+    /// Whether nothing was invalidated since a token was taken.
     func isCurrent(_ token: Token) -> Bool { token.count == dropped + entries.count }
 
     /// Whether a response was kept under a cache key since its token was taken.
@@ -98,7 +98,7 @@ struct InvalidationLog {
     private static func place(of digest: Digest128) -> Int { Int(digest.low & 0xFFF) }
 }
 
-/// What has become outdated at one upstream, whoever asked for it and with whatever query: paths, and patterns of them.
+/// Paths and patterns at one upstream whose responses are invalid, for every principal and with any query.
 struct Invalidation {
     let upstream: ProxiedUpstream
     let paths: [String]
@@ -112,12 +112,12 @@ struct Invalidation {
         places = Set(paths)
     }
 
-    /// Whether what a request is answered from is meant.
+    /// Whether it covers a request's response.
     func covers(_ request: ProxyRequest) -> Bool {
         request.upstream === upstream && covers(path: request.key.url.beforeQuery)
     }
 
-    /// Whether a path of its upstream, as keys spell it, is meant.
+    /// Whether it covers a path of its upstream, spelled as in cache keys.
     func covers(path: some StringProtocol) -> Bool {
         places.contains(String(path)) || patterns.contains { $0.matches(url: path) }
     }

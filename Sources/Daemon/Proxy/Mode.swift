@@ -1,15 +1,15 @@
 package import Settings
 import Synchronization
 
-/// How the daemon relates to its upstreams.
+/// Whether the daemon asks its upstreams.
 ///
-/// `online`: ask the upstream when a response is unknown or stale; stale responses step in when it fails. `offline`: never
-/// ask; answer what is known, fresh or stale, and explain what is not.
+/// `online`: ask the upstream if a response is unknown or stale; stale responses replace failed ones. `offline`: never ask; serve
+/// stored responses, fresh or stale, and explain missing ones.
 package typealias Mode = Configuration.Mode
 
-/// The mode that the daemon is in: read by every request, changed by people.
+/// The current mode: read by every request, changed by the operator.
 ///
-/// All threads; reading costs one relaxed load.
+/// Any thread; reading costs one relaxed load.
 package final class ModeSwitch: Sendable {
     private let rank: Atomic<Int>
     private let listeners = Mutex<[@Sendable (Mode) -> Void]>([])
@@ -20,10 +20,10 @@ package final class ModeSwitch: Sendable {
 
     package var current: Mode { Mode.allCases[rank.load(ordering: .relaxed)] }
 
-    /// Changes the mode and notifies the listeners, on the calling thread; false when it was the mode already.
+    /// Changes the mode and notifies the listeners, on the calling thread; returns false if it was the mode already.
     @discardableResult
     package func set(_ mode: Mode) -> Bool {
-        // The lock keeps two changes at once from being reported in another order than they were made.
+        // The lock keeps two concurrent changes from being reported in the wrong order.
         listeners.withLock { listeners in
             let before = rank.exchange(Self.rank(of: mode), ordering: .relaxed)
             guard before != Self.rank(of: mode) else { return false }

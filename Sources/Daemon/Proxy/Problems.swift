@@ -3,7 +3,9 @@ import Logging
 import Store
 import Upstream
 
-/// The proxy's own responses when there is none to give (RFC 9457). This file alone knows which failure has which status.
+/// Larder's own problem documents (RFC 9457).
+///
+/// Only this file maps failures to statuses.
 extension ProblemDocument {
     private static func make(_ status: Int, _ type: String, _ title: String, _ detail: String) -> ProblemDocument {
         var problem = ProblemDocument(status: status, title: title, detail: detail)
@@ -13,18 +15,19 @@ extension ProblemDocument {
 
     private static let prefix = "urn:larder:"
 
-    /// The member of `Cache-Status` for a request that was neither answered from what is stored nor sent on.
+    /// The member of `Cache-Status` for a request that was neither served from the cache nor sent on.
     package var cacheStatus: String { "larder; detail=\(type.dropFirst(Self.prefix.count))" }
 
-    /// The upstream gave no response that could be used, and nothing stored may stand in for it.
-    /// - Parameter isValidation: whether something is stored that may not be used without asking; RFC 9111 §5.2.2.2 then
-    ///   wants 504, whatever kept the upstream from answering.
+    /// The upstream gave no usable response, and no stored one may replace it.
+    ///
+    /// - Parameter isValidation: whether a stored response exists that must not be used without validation; RFC 9111 §5.2.2.2
+    ///   then requires 504, whatever the failure.
     static func upstreamFailed(
         _ error: UpstreamError,
         upstream: String,
         isValidation: Bool = false
     ) -> ProblemDocument {
-        // Before any response, a request that was too slow is one whose client sent it too slowly.
+        // Before any response, `tooSlow` means that the client sent its request too slowly.
         let isTooSlow = if case .tooSlow = error { true } else { false }
         var problem = make(
             isTooSlow ? 408 : error.isTimeout || isValidation ? 504 : 502,
@@ -70,7 +73,7 @@ extension ProblemDocument {
         )
     }
 
-    /// The raw view of a document whose received bytes were dropped, where the upstream cannot be asked.
+    /// The raw view of a document whose received bytes are gone, if the upstream cannot be asked.
     static let receivedBytesGone = make(
         504,
         "not-stored",
@@ -110,7 +113,7 @@ extension ProblemDocument {
         )
     }
 
-    /// RFC 9110 §13.1.1: a tag of Larder's own names no state of the upstream's.
+    /// RFC 9110 §13.1.1: one of Larder's own tags names no state of the upstream's.
     static let ownTagInCondition = make(
         412,
         "own-tag",
@@ -208,7 +211,7 @@ extension ProblemDocument {
         "The responses that wait to be sent as events have reached their limit. Try again later, or without Larder-Live."
     )
 
-    /// The upstream answered, with an error that a stored response may stand in for.
+    /// The upstream responded with an error that a stored response may replace.
     static func upstreamAnswered(_ status: Int, upstream: String) -> ProblemDocument {
         make(
             status,
@@ -236,7 +239,7 @@ extension ProblemDocument {
 
     /// A replay has no response for a request.
     ///
-    /// - Parameter nearest: the recorded requests that are most like it, each with what differs.
+    /// - Parameter nearest: the most similar recorded requests, each with the differences.
     package static func notRecorded(_ request: String, nearest: [(request: String, differences: [String])])
         -> ProblemDocument
     {
@@ -257,7 +260,7 @@ extension ProblemDocument {
         return problem
     }
 
-    /// All recorded responses to a request have been given, and a strict replay repeats none.
+    /// All recorded responses to a request were served, and a strict replay repeats none.
     package static func recordingExhausted(_ request: String, count: Int) -> ProblemDocument {
         make(
             504,
@@ -282,9 +285,9 @@ extension ProblemDocument {
 }
 
 extension StoreError {
-    /// How loud a failure is logged for which a client does not suffer.
+    /// The log level for a failure that does not affect the client.
     ///
-    /// The store itself says once that nothing can be written: each response that is not stored need not say it again.
+    /// The store itself logs once that nothing can be written, so each unstored response need not be logged.
     var logLevel: Logger.Level {
         if case .unwritable = self { .debug } else { .error }
     }

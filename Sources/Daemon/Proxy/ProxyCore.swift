@@ -8,19 +8,19 @@ package import Store
 import Synchronization
 import Upstream
 
-/// The path of every request that memory alone could not answer.
+/// The path of every request that is not a hit in memory.
 ///
 /// ```
-/// serve ─ write? ──────────────────────────────────────────► write   (RunningWrite, law 10)
+/// serve ─ write? ──────────────────────────────────────────► write   (RunningWrite)
 ///   └─ look up ─ memory, then store
-///        └─ decide ─┬─ answer                               → reply
-///                   ├─ answer, refresh behind it            → reply, fetch without a client
+///        └─ decide ─┬─ serve                                → reply
+///                   ├─ serve, refresh in the background     → reply, fetch without a client
 ///                   ├─ ask                                  → join or start a fetch
 ///                   └─ refuse                               → problem document
 /// ```
 ///
-/// The hit itself never comes here: `ProxyHandler` answers it on the worker's own loop.
-/// An actor on the upstream loop, so that fetches need no locks; whatever waits for the store waits here, never on a worker.
+/// `ProxyHandler` serves hits on the worker's own loop. This actor runs on the upstream loop, so that fetches need no locks.
+/// Waiting for the store happens here, never on a worker.
 package actor ProxyCore {
     package nonisolated let loop: EventLoop
     package nonisolated let cache: ResponseCache
@@ -30,19 +30,21 @@ package actor ProxyCore {
     package nonisolated let requests: RequestLog
     package nonisolated let settings: Configuration
     private let upstreams: [ProxiedUpstream]
-    /// Counts what is answered here, as a worker's counts what is answered there.
+    /// Counts the responses of this loop, as each worker counts its own.
     let outcomes: WorkerMetrics
     let log: Logger
     private var started: Fetches?
     private var followed: LiveDocuments?
-    /// Look-ups on disk that are under way (`Proxy+LookUp`).
+    /// Look-ups on disk under way (`ProxyCore+LookUp`).
     var lookUps: [LookUp: [CheckedContinuation<DiskFinding, Never>]] = [:]
-    /// How many writes could not be stored so far.
+    /// The number of writes that could not be stored so far.
     var unsettledCount = 0
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
 
-    /// Returns once the loop is done with what it was at: a response whose end its client has is kept in the same turn.
+    /// Returns once the loop's current turn is over.
+    ///
+    /// A response is kept in the same turn in which its client gets the end.
     package func finishTurn() {}
 
     package init(
@@ -74,7 +76,7 @@ package actor ProxyCore {
         Task(executorPreference: loop.taskExecutor) { await self.serve(exchange, incoming) }
     }
 
-    /// Answers one request.
+    /// Serves one request.
     func serve(_ exchange: Exchange, _ incoming: IncomingRequest) async {
         let hasher = cache.store.hasher
         let otherFields = principals.otherFields(of: incoming)
@@ -105,7 +107,7 @@ package actor ProxyCore {
             }
         } catch {
             log.log(level: error.logLevel, "a principal could not be stored", metadata: ["error": "\(error)"])
-            // Whose data it is cannot be noted: it is fetched for this request alone.
+            // Its principal cannot be stored, so the response is for this request alone.
             let request = ProxyRequest(
                 exchange.request,
                 incoming,
@@ -123,13 +125,12 @@ package actor ProxyCore {
     // MARK: Retrievals
 
     private func retrieve(_ request: ProxyRequest, _ reply: Reply) async {
-        // The upstream, which alone evaluates such a condition, would say so of a tag that it does not know.
+        // Only the upstream evaluates such a condition, and it does not know Larder's tag.
         if request.message.fields.contains("if-match"), request.conditions.matchesOwnTag, modes.current == .online {
             await expire(request)
             return refuse(.ownTagInCondition, reply)
         }
-        // An origin's own conditions are the origin's to evaluate; where it cannot be asked, a cache may ignore them
-        // (RFC 9110 §13.1.1).
+        // Conditions for the origin are evaluated there; if it cannot be asked, a cache may ignore them (RFC 9110 §13.1.1).
         if request.isForOrigin, modes.current == .online { return pass(request.passed, reply) }
         let (decision, variants) = await decide(request)
         switch decision {
@@ -146,9 +147,9 @@ package actor ProxyCore {
         }
     }
 
-    /// Looks whether parts are stored where no whole may be served, before the upstream is asked.
+    /// Looks for stored parts if no whole may be served, before the upstream is asked.
     ///
-    /// - Parameter refusal: what is answered instead of asking, where the upstream must not be asked.
+    /// - Parameter refusal: the response if the upstream must not be asked.
     private func resort(
         to request: ProxyRequest,
         _ reply: Reply,
@@ -158,7 +159,7 @@ package actor ProxyCore {
     ) async {
         let token = fetches.invalidations.token(for: request.digest)
         let parts = await lookUpParts(request)
-        // What was found whole may be gone as well.
+        // The whole that was found may have been removed meanwhile.
         guard fetches.invalidations.isCurrent(token) else { return await retrieve(request, reply) }
         let decision = PartDecision(
             request,
@@ -178,7 +179,7 @@ package actor ProxyCore {
         }
     }
 
-    /// Parts that are stored of a response: memory, then the store, without waiting where neither has any.
+    /// The stored parts of a response: from memory, then from the store; does not wait if neither has any.
     private func lookUpParts(_ request: ProxyRequest) async -> ReadyResponse? {
         guard request.message.method == "GET" else { return nil }
         if let ready = cache.partsInMemory(request) { return ready }
@@ -192,7 +193,7 @@ package actor ProxyCore {
         }
     }
 
-    /// Counts how a request was answered.
+    /// Counts the outcome of a request.
     func count(_ outcome: Outcome, for request: ProxyRequest) {
         outcomes.count(outcome)
         request.note?.counted(as: outcome)
@@ -216,7 +217,7 @@ package actor ProxyCore {
         }
     }
 
-    /// What is done, and, where the upstream is asked, what else is stored that it may be asked about.
+    /// The decision and, if the upstream is asked, the stored variants to validate.
     private func decide(_ request: ProxyRequest) async -> (Decision, variants: [Variant]) {
         while true {
             let found = await lookUp(request)
@@ -230,11 +231,11 @@ package actor ProxyCore {
             do {
                 variants = try await cache.variants(besides: request)
             } catch .corrupt {
-                // The store has said it once.
+                // The store has already logged the cause.
             } catch {
                 log.error("variants could not be read", metadata: ["url": "\(request.key.url)", "error": "\(error)"])
             }
-            // What was found first may be gone by now.
+            // The response found first may have been removed by now.
             if fetches.invalidations.isCurrent(token) { return (decision, variants) }
         }
     }
@@ -246,7 +247,7 @@ package actor ProxyCore {
         fetches.ask(request.isPassed ? request : request.asking(because: .method), reply, stored: nil)
     }
 
-    /// Starts to work: the fetches need the loop's thread.
+    /// Starts the fetches, which need the loop's thread.
     package func start() {
         started = Fetches(
             loop: loop,
@@ -283,7 +284,7 @@ package actor ProxyCore {
         return client
     }
 
-    /// Ends the streams that are open, so that nobody waits for their end; any thread.
+    /// Ends the open streams, so that stopping need not wait for them; any thread.
     package nonisolated func endStreams() {
         loop.enqueue { self.assumeIsolated { $0.liveDocuments.end() } }
     }
@@ -298,16 +299,16 @@ package actor ProxyCore {
         return started
     }
 
-    /// Seconds of the store's clock, by which ages are counted.
+    /// The store's clock in seconds; ages are counted by it.
     package var now: Int64 { cache.seconds }
 
-    /// Seconds of the wall clock, with which dates in messages are compared.
+    /// The wall clock in seconds; dates in messages are compared with it.
     var wall: Int64 { Int64(loop.wallSeconds) }
 }
 
-/// What changes the store as a whole: the fetches, the streams and the memory must not keep what was there before.
+/// Changes to the store as a whole, after which fetches, streams and memory must not keep the former content.
 extension ProxyCore {
-    /// Removes what a filter names, durably, and everywhere.
+    /// Removes what a filter selects, durably and everywhere.
     package func clean(
         _ filter: CleanFilter,
         dryRun: Bool,
@@ -325,15 +326,15 @@ extension ProxyCore {
         return result
     }
 
-    /// Copies the store into a file, with everything that has come by now.
+    /// Copies the store into a file, with everything received so far.
     ///
-    /// - Parameter use: what is done with the complete file before another copy may be made.
+    /// - Parameter use: called with the complete file before another copy may be made.
     package func save<Value: Sendable>(to path: String, use: @Sendable () -> Value) async throws(StoreError) -> Value {
         await cache.store.flush()
         return try await cache.store.save(to: path, principalKey: principals.keyDigest, use: use)
     }
 
-    /// Puts the content of a copy in the place of the store's, everywhere; fetches that have begun store nothing.
+    /// Replaces the store's content by that of a copy; fetches under way store nothing.
     package func load(_ path: String, replacing: Bool) async throws(StoreError) -> LoadResult {
         fetches.cleaned()
         liveDocuments.invalidateAll()
@@ -345,7 +346,7 @@ extension ProxyCore {
         return result
     }
 
-    /// Adds the content of a copy to what the store knows, while it serves; no response that was kept goes.
+    /// Adds a copy's content to the store while it serves; keeps all stored responses.
     package func merge(_ path: String) async throws(StoreError) -> LoadResult {
         await cache.store.flush()
         return try await cache.store.merge(path, principalKey: principals.keyDigest) { policy in

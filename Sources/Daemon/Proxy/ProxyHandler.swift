@@ -5,11 +5,11 @@ import HTTPServer
 import Settings
 import Store
 
-/// Answers the requests of one worker: hits on the spot, everything else through the `Proxy`.
+/// Serves the requests of one worker: hits at once, everything else through `ProxyCore`.
 ///
-/// The way of a hit is `received` → `hit` → `connection.respond`, synchronous on the worker's loop: bytes in, look-up on
-/// bytes, bytes out. What it allocates does not grow with the body. Each step that finds something unusual (a range, a
-/// condition, a view, a dirty response …) leaves the rest to the proxy, which can do everything.
+/// A hit takes `received` → `hit` → `connection.respond`, synchronously on the worker's loop. Its allocations do not grow with
+/// the body. Any step that meets something unusual (a range, a condition, a view, a dirty response …) leaves the request to
+/// `ProxyCore`, which handles every case.
 package final class ProxyHandler: HTTPHandler {
     private let upstreams: [ProxiedUpstream]
     private let proxy: ProxyCore
@@ -22,7 +22,7 @@ package final class ProxyHandler: HTTPHandler {
     private var variable = SmallBuffer(capacity: 512)
     private var reading: (tick: UInt64, seconds: Int64) = (0, 0)
 
-    /// The site behind each entrance, and the one that was used last.
+    /// The site of each entrance, and the one used last.
     private var sites: [ObjectIdentifier: Site] = [:]
     private var latest: (entrance: Entrance, site: Site)?
 
@@ -66,7 +66,7 @@ package final class ProxyHandler: HTTPHandler {
             return refuse(.noUpstream(path: path, prefixes: site.upstreams.map(\.settings.prefix)), request, connection)
         }
         let upstream = site.upstreams[position]
-        // What it would echo is the credential's (RFC 9110 §9.3.8).
+        // A TRACE response would echo the credentials (RFC 9110 §9.3.8).
         if request.method == .trace { return refuse(.traceRefused, request, connection) }
         if let interceptor, interceptor.isActive {
             if request.method == .get, !request.hasBody, replay(request, upstream, connection, interceptor) { return }
@@ -95,9 +95,9 @@ package final class ProxyHandler: HTTPHandler {
         note(request, connection, status: problem.status, outcome: .error, problem: problem)
     }
 
-    /// Notes a request that is no upstream's, or not to be sent on.
+    /// Notes a request that matches no upstream or is not sent on.
     ///
-    /// Which of its parameters are credentials is not known: none is noted.
+    /// It is unknown which of its parameters are credentials, so none is noted.
     private func note(
         _ request: borrowing RequestHead,
         _ connection: HTTPConnection,
@@ -122,7 +122,7 @@ package final class ProxyHandler: HTTPHandler {
 
     // MARK: The hit
 
-    /// Answers from memory if nothing but a plain, fresh, clean response is called for.
+    /// Serves a request from memory if it needs only a plain, fresh, clean response.
     private func hit(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, _ connection: HTTPConnection)
         -> Bool
     {
@@ -190,7 +190,7 @@ package final class ProxyHandler: HTTPHandler {
         return 304
     }
 
-    /// Notes a hit for those who watch.
+    /// Notes a hit in the request log.
     private func noteHit(
         _ ready: ReadyResponse,
         _ status: Int,
@@ -218,9 +218,9 @@ package final class ProxyHandler: HTTPHandler {
         requests.note(served)
     }
 
-    /// What `Cache-Control` asks for; nil where the request is none for this path.
+    /// The directives of `Cache-Control`; nil if the request needs the full path.
     private static func plainDirectives(_ request: borrowing RequestHead) -> RequestDirectives? {
-        // An upstream's Cache-Status list, an origin's CORS fields and parts of a body are made elsewhere.
+        // An upstream's Cache-Status list, an origin's CORS fields and parts of a body are handled by `ProxyCore`.
         guard
             !request.has(.range), !request.has(.larderView), !request.has(.larderLive), !request.has(.pragma),
             !request.has(.ifMatch), !request.has(.ifUnmodifiedSince), !request.has(.ifRange), !request.has(.origin)
@@ -232,9 +232,9 @@ package final class ProxyHandler: HTTPHandler {
         return directives
     }
 
-    // MARK: A recorded response
+    // MARK: Replay
 
-    /// Answers from a recording what was answered from it before, if it is the turn of a response that is ready.
+    /// Serves the next response of a recording, if that is kept ready.
     private func replay(
         _ request: borrowing RequestHead,
         _ upstream: ProxiedUpstream,

@@ -6,7 +6,7 @@ import Settings
 package import Store
 import Synchronization
 
-/// A response out of a recording, to be served as a stored one is: in each view, by conditions and ranges, as an event.
+/// A recorded response, served like a stored one: in each view, by conditions and ranges, as an event.
 package struct RecordedResponse: Sendable {
     private let ready: ReadyResponse
     private let moment: Int64
@@ -16,10 +16,10 @@ package struct RecordedResponse: Sendable {
     /// - Parameters:
     ///   - fields: as recorded, without framing.
     ///   - incoming: the request that it is served to.
-    ///   - moment: the time at which the clock stands, in Unix seconds.
+    ///   - moment: the time of the stopped clock, in Unix seconds.
     package init(status: Int, fields: Fields, body: [UInt8], for incoming: IncomingRequest, at moment: Int64) {
         let upstream = incoming.upstream
-        // That of the upstream was about the response as it came then.
+        // The upstream's own field concerned the response as it came then.
         var fields = fields
         fields.remove("cache-status")
         let policy = ResponsePolicy(
@@ -47,13 +47,13 @@ package struct RecordedResponse: Sendable {
         self.moment = moment
     }
 
-    /// Serves it by the request's conditions and ranges, or as the one event of a stream where the request asks for events.
+    /// Serves it by the request's conditions and ranges, or as the only event of a stream if the request asks for events.
     package func serve(_ exchange: Exchange, _ incoming: IncomingRequest) {
         guard incoming.live == nil else { return serveEvent(exchange, incoming) }
         let part = SelectedPart(of: ready, for: exchange.request, now: moment) ?? .whole
         var (status, fields, body) = part.message(from: ready)
         finish(&fields, exchange.request.fields, incoming.upstream)
-        // What is not there in a HEAD response has a length all the same.
+        // The response to a HEAD has no body, but the length of one.
         let length = exchange.request.method == "HEAD" ? ready.response.fields.text("content-length") : nil
         guard let length else { return exchange.reply.respond(status: status, fields: fields, body: body) }
         fields.set("Content-Length", length)
@@ -61,7 +61,7 @@ package struct RecordedResponse: Sendable {
         exchange.reply.finish()
     }
 
-    /// Has it given at once when its turn comes again; nil where each request has to be looked at.
+    /// The response to keep ready for its next turn; nil if each request must be examined.
     ///
     /// - Parameter request: the one that it is served to now.
     package func ready(for request: Request, _ incoming: IncomingRequest) -> ReadyResponse? {
@@ -73,7 +73,7 @@ package struct RecordedResponse: Sendable {
         let isPlain =
             request.method == "GET" && request.body == nil && incoming.live == nil && incoming.view == .wire
             && !unusual.contains { request.fields.contains(named: $0) }
-        // Without a Date the connection has to add one, and some statuses have no body.
+        // Without a Date the connection must add one, and some statuses have no body.
         guard isPlain, ready.fields.contains("date"), ![204, 205, 206, 304].contains(ready.response.status) else {
             return nil
         }
@@ -101,14 +101,14 @@ package struct RecordedResponse: Sendable {
     }
 }
 
-// MARK: What a recording asks of a request
+// MARK: Recorded requests
 
 extension IncomingRequest {
-    /// A request out of a recording, as if a client had just sent it; nil where its target is not one of the upstream's.
+    /// A recorded request, as if a client had just sent it; nil if its target is not the upstream's.
     ///
     /// - Parameters:
     ///   - target: path and query as they went upstream.
-    ///   - credentials: stands for whose data it is; nil for anonymous.
+    ///   - credentials: identifies the principal; nil for anonymous.
     package init?(recorded target: String, fields: Fields, credentials: [UInt8]?, _ upstream: ProxiedUpstream) {
         let bytes = Array(target.utf8)
         let base = upstream.normaliser.basePath
@@ -131,7 +131,7 @@ extension IncomingRequest {
         self.base = ClientAuthority(authority: "localhost")
     }
 
-    /// The credentials that the client itself has sent; nil for none.
+    /// The client's own credentials, if any.
     package var clientCredentials: [UInt8]? {
         guard let credentials = parts.credentials, let own = upstream.settings.credential else {
             return parts.credentials
@@ -140,7 +140,7 @@ extension IncomingRequest {
         return rest.isEmpty ? nil : Array(rest)
     }
 
-    /// Undoes what Larder has done to the links of a response for the address that its client used.
+    /// Turns a response's links for the client's address back into the upstream's.
     package func withUpstreamLinks(_ fields: Fields, body: [UInt8]) -> (fields: Fields, body: [UInt8]) {
         let url = upstream.settings.url
         let back = LinkRewriter(
@@ -157,7 +157,7 @@ extension IncomingRequest {
 }
 
 extension PrincipalFields {
-    /// Whether the values of a request field may not be written down: a credential, or what the configuration names.
+    /// Whether the values of a request field may not be recorded: credentials, and fields that the configuration names.
     package func hides(requestField name: [UInt8]) -> Bool {
         let lowercased = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
         if ["cookie", "proxy-authorization", "authorization"].contains(lowercased) { return true }
@@ -167,17 +167,17 @@ extension PrincipalFields {
         }
     }
 
-    /// The same for a field of a response; `Set-Cookie` has a value that is partly secret.
+    /// The same for a response field; the value of `Set-Cookie` is partly secret.
     package func hides(responseField name: [UInt8]) -> Bool {
         redacted(Fields([Field(name: name, value: [0])])).lines[0].value != [0]
     }
 
-    /// Whether a name, of a member or a parameter, is that of a secret.
+    /// Whether a name of a member or a parameter means a secret.
     package static func isSecret(name: String) -> Bool { NameMeaning.isSecretItself(Array(name.utf8)) }
 }
 
 extension ResponseCache {
-    /// Hands a recorded response over to the store, as if it had just come; false where its principal cannot be stored.
+    /// Hands a recorded response to the store as if it had just come; returns false if its principal cannot be stored.
     ///
     /// - Parameter done: called when it is stored, or cannot be.
     package func receive(
@@ -230,7 +230,7 @@ extension ResponseCache {
 }
 
 extension ProxiedUpstream {
-    /// The fields of a request for the representation that a context names.
+    /// The fields of a request for the representation that a context describes.
     package func requestFields(ofContext context: String) -> Fields {
         Fields(
             context.split(separator: "\n").compactMap { line in
@@ -240,23 +240,23 @@ extension ProxiedUpstream {
         )
     }
 
-    /// Stands for whose data a recorded request asks for, where its credentials are still in it; nil for anonymous.
+    /// The canonical credentials in a recorded request, if it still contains them; nil for anonymous.
     package func credentials(target: String, fields: Fields) -> [UInt8]? {
         principal.canonical(target: Array(target.utf8), fields: fields)
     }
 }
 
-/// Takes requests ahead of the cache, once their upstream and principal are known: recordings and replays.
+/// Intercepts requests ahead of the cache, once their upstream and principal are known: recordings and replays.
 ///
 /// Any thread.
 package protocol ExchangeInterceptor: AnyObject, Sendable {
-    /// Whether it takes requests at the moment; otherwise they are the cache's.
+    /// Whether it intercepts requests now; otherwise the cache serves them.
     var isActive: Bool { get }
 
-    /// Takes a request over: answers it, or passes it on with `proxy.accept`.
+    /// Takes a request over: serves it, or passes it on with `proxy.accept`.
     func received(_ exchange: Exchange, _ incoming: IncomingRequest, _ proxy: ProxyCore)
 
-    /// The responses that a plain GET without credentials of its own is given in turn; nil where `received` decides.
+    /// The responses to a plain GET without credentials, one after the other; nil if `received` decides.
     ///
     /// - Parameter digest: of the request's cache key, as an anonymous one's.
     func sequence(at digest: Digest128) -> ReadySequence?
@@ -266,12 +266,12 @@ extension ExchangeInterceptor {
     package func sequence(at digest: Digest128) -> ReadySequence? { nil }
 }
 
-/// The responses to one recorded request in their order, as far as they are ready, and whose turn it is.
+/// The recorded responses to one request in order, as far as they are ready, and the current position.
 ///
 /// Any thread. For requests without a session of their own.
 package final class ReadySequence: Sendable {
     private let count: Int
-    /// Whether the last one is given only once.
+    /// Whether the last response is served only once.
     private let isStrict: Bool
     private let position = Atomic<Int>(0)
     private let furthest = Atomic<Int>(0)
@@ -283,13 +283,13 @@ package final class ReadySequence: Sendable {
         responses = Mutex([])
     }
 
-    /// How many were given at least once.
+    /// The number of responses served at least once.
     package var given: Int { min(furthest.load(ordering: .relaxed), count) }
 
-    /// Begins with the first one again.
+    /// Restarts with the first response.
     package func reset() { position.store(0, ordering: .relaxed) }
 
-    /// Gives the number of the next one; nil where all were given, and none is given twice.
+    /// The number of the next response; nil if all were served and none may be repeated.
     package func advance() -> Int? {
         let position = position.add(1, ordering: .relaxed).oldValue
         furthest.max(position + 1, ordering: .relaxed)
@@ -308,7 +308,7 @@ package final class ReadySequence: Sendable {
         }
     }
 
-    /// The next one, if it is ready.
+    /// The next response, if it is ready.
     var next: (response: ReadyResponse, position: Int)? {
         let position = position.load(ordering: .relaxed)
         guard let number = number(at: position) else { return nil }
@@ -316,7 +316,7 @@ package final class ReadySequence: Sendable {
         return response.map { ($0, position) }
     }
 
-    /// Takes what `next` gave; false where another request was quicker.
+    /// Takes the response that `next` returned; returns false if another request took it first.
     func take(_ position: Int) -> Bool {
         let isTaken = self.position.compareExchange(expected: position, desired: position + 1, ordering: .relaxed)
             .exchanged

@@ -4,25 +4,25 @@ import HTTPServer
 import Settings
 import Store
 
-/// What the cache key of a request is made of, besides the upstream: the URL, the principal's credentials, and the context.
+/// The parts of a cache key besides the upstream: the URL, the principal's credentials, and the context.
 ///
-/// Any request has them. `CacheKeyBuilder`, below, makes the same key of most requests without an allocation, for hits.
+/// Any request has them. `CacheKeyBuilder`, below, makes the same key for most requests without an allocation, for hits.
 package struct CacheKeyParts: Sendable {
-    /// Credentials in it are redacted, and what means the same is spelled the same.
+    /// The URL with redacted credentials, in its canonical spelling.
     package let url: String
     package let context: String
-    /// The text that `PrincipalKey` makes a principal of; nil for an anonymous request.
+    /// The text from which `PrincipalKey` makes a principal; nil for an anonymous request.
     package let credentials: [UInt8]?
-    /// The lines that `OtherFields` makes a digest of, by which private responses are told apart; empty for none.
+    /// The lines whose digest `OtherFields` takes, which distinguishes private responses; empty for none.
     let otherFields: [UInt8]
 }
 
 extension CacheKeyParts {
-    /// Throws where the request brings a credential of its own to an upstream that has one.
+    /// Throws if the request has a credential of its own for an upstream that has one.
     init(_ target: TargetNormaliser.Target, _ fields: Fields, _ upstream: ProxiedUpstream) throws(ProblemDocument) {
         guard let url = String(validating: upstream.keyURL(of: target), as: UTF8.self) else { throw .notUTF8 }
         self.url = url
-        // What `Connection` names does not go upstream, and selects nothing there (RFC 9110 §7.6.1).
+        // Fields that `Connection` names do not go upstream, and select nothing there (RFC 9110 §7.6.1).
         let forwarded = fields.withoutHopByHop()
         context = upstream.context.canonical(forwarded)
         otherFields = OtherFields.lines(of: forwarded, upstream)
@@ -34,11 +34,11 @@ extension CacheKeyParts {
         guard !fields.lines.contains(where: { $0.isNamed(credential.header.lowercased()) }) else {
             throw .credentialRefused(upstream: upstream.name)
         }
-        // What the credential shows belongs to it, whoever asks.
+        // Responses to the credential belong to its principal, whoever the client is.
         credentials = Array("credential:".utf8) + credential.value.bytes + [0] + (own ?? [])
     }
 
-    /// Those of a recorded request.
+    /// The parts for a recorded request.
     init(recorded target: TargetNormaliser.Target, _ fields: Fields, credentials: [UInt8]?, _ upstream: ProxiedUpstream)
     {
         url = String(decoding: upstream.keyURL(of: target), as: UTF8.self)
@@ -49,42 +49,42 @@ extension CacheKeyParts {
 }
 
 extension IncomingRequest {
-    /// The cache key, once it is known whose request it is.
+    /// The cache key for a principal.
     func cacheKey(of principal: PrincipalID) -> DocumentKey {
         DocumentKey(upstream: upstream.storeKey, principal: principal, context: parts.context, url: parts.url)
     }
 }
 
-/// Builds cache keys for hits, in memory that a worker keeps from request to request.
+/// Builds cache keys for hits, in memory that a worker reuses from request to request.
 ///
-/// It takes plain requests only. For those it makes the key that `CacheKeyParts` makes: `CacheKeyTests` compares them.
+/// It accepts only plain requests. For those it makes the same key as `CacheKeyParts`: `CacheKeyTests` compares them.
 struct CacheKeyBuilder {
     private var credentials: [UInt8] = []
     private var contextLines: [UInt8] = []
     private var otherLines: [UInt8] = []
     private let roles = FieldRoleCache()
     private var url: [UInt8] = []
-    /// The canonical contexts of field lines met before: there are few, and they are sorted and normalised once.
+    /// The canonical contexts of known field lines: there are few, and each is sorted and normalised once.
     private var contexts: [Digest128: [UInt8]] = [:]
     private var context: [UInt8] = []
 
-    /// The URLs in the cache keys of targets met before, where routes take several spellings of a query for one.
+    /// The URLs in the cache keys of known targets, if routes give several spellings of a query one key.
     private var urls: [Digest128: [UInt8]] = [:]
 
     private static let contextLimit = 1_024
-    /// At most 8 KiB each, and rarely more than 100 bytes.
+    /// Each takes at most 8 KiB, and rarely more than 100 bytes.
     private static let urlLimit = 1_024
 
-    /// Finds the credentials and the context of a request; false where its key takes more than putting bytes together.
+    /// Reads a request's credentials and context; returns false if its key takes more than concatenating bytes.
     mutating func read(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream) -> Bool {
-        // A semicolon may begin a parameter of the path.
+        // A semicolon may begin a path parameter.
         guard TargetNormaliser.isPlain(request.path), !request.path.contains(0x3B) else { return false }
         if let query = request.query, !isPlain(query: query, upstream) { return false }
         credentials.removeAll(keepingCapacity: true)
         contextLines.removeAll(keepingCapacity: true)
         otherLines.removeAll(keepingCapacity: true)
         if let credential = upstream.settings.credential {
-            // All requests are the credential's; one that brings its own is refused elsewhere.
+            // All requests use the upstream's credential; a request with its own is refused elsewhere.
             credentials.append(0x01)
             for index in 0..<request.fieldCount
             where FieldSyntax.equalsIgnoringCase(request.field(at: index).name, credential.header.lowercased().utf8) {
@@ -101,11 +101,11 @@ struct CacheKeyBuilder {
             }
             if role.contains(.other) { OtherFields.append(field.name, field.value, to: &otherLines) }
         }
-        // Two lines are one list, in which one that counts as none alone may count.
+        // Two lines form one list, in which a line may count that would not count alone.
         return request.count(of: .accept) <= 1
     }
 
-    /// Whether a query has neither an escape nor a parameter that says whose data is asked for.
+    /// Whether a query has neither an escape nor a parameter that identifies a principal.
     private func isPlain(query: UnsafeRawBufferPointer, _ upstream: ProxiedUpstream) -> Bool {
         var start = 0
         var isName = true
@@ -125,12 +125,12 @@ struct CacheKeyBuilder {
         return true
     }
 
-    /// A digest of the credentials that is good within this process; nil for an anonymous request.
+    /// A digest of the credentials, valid within this process; nil for an anonymous request.
     func credentialsDigest(_ upstream: ProxiedUpstream, _ hasher: KeyHasher) -> Digest128? {
         credentials.isEmpty ? nil : PrincipalResolver.quickDigest(credentials, upstream, hasher)
     }
 
-    /// The digest of the fields that are neither in the key nor known to be harmless; nil for none.
+    /// The digest of the fields that are neither in the key nor known to be harmless, if any.
     func otherFieldsDigest(_ hasher: KeyHasher) -> Digest128? {
         otherLines.isEmpty ? nil : hasher.digest(otherLines)
     }
@@ -172,7 +172,7 @@ struct CacheKeyBuilder {
         }
     }
 
-    /// The URL under a route that may have a word on its query: worked out once for each target.
+    /// Finds the URL for the key if routes may change the query; computed once for each target.
     private mutating func findURL(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, _ hasher: KeyHasher) {
         let target = upstream.storeKeyBytes.withUnsafeBytes { name in
             hasher.digest(part: request.target, upstream: name)
@@ -183,7 +183,7 @@ struct CacheKeyBuilder {
         }
         let path = Array(request.path)
         var query = request.query.map { Array($0) }
-        // A path is plain here, and a query has no escapes; what is refused all the same is nobody's, and so is a stream.
+        // The path is plain and the query has no escapes here. Refused targets and streams get no key.
         let isLive = !LiveMode.takeParameters(from: &query).isEmpty
         let normalised = isLive ? nil : try? upstream.normaliser.normalise(path: path, query: query)
         url = normalised.map { upstream.keyURL(of: $0) } ?? []
@@ -211,23 +211,23 @@ struct CacheKeyBuilder {
     }
 }
 
-/// What a route says of the spellings of a query: which of them are one (`key:` in the config).
+/// A route's rules on which spellings of a query are equal (`key:` in the config).
 ///
-/// Responses are stored under the URL that this makes; upstream goes what the client wrote.
+/// Responses are stored under the resulting URL; the query goes upstream as the client wrote it.
 struct KeyRules: Sendable, Equatable {
     private let sorts: Bool
     private let ignored: [Glob]
 
-    /// Nil where the route says nothing.
+    /// Nil if the route has no rules.
     init?(_ key: CacheOverrides.Key) {
         guard key != CacheOverrides.Key() else { return nil }
         sorts = key.sort
         ignored = key.ignore.map { Glob($0) }
     }
 
-    /// The URL with the ignored parameters gone and the others in the order of their names.
+    /// The URL without the ignored parameters, and with the others in order of their names.
     ///
-    /// Parameters of one name keep their order, which many servers heed. With the last parameter the `?` goes too.
+    /// Parameters of one name keep their order, which many servers heed. The `?` is dropped with the last parameter.
     ///
     /// - Parameter url: path and query, escapes normalised, credentials redacted.
     func applied(to url: [UInt8]) -> [UInt8] {
@@ -241,7 +241,7 @@ struct KeyRules: Sendable, Equatable {
         }
         guard !parameters.isEmpty else { return Array(url[..<mark]) }
         if sorts {
-            // The sort of the standard library keeps the order of equals, but does not promise to.
+            // The standard library's sort is stable, but does not promise to be.
             parameters.sort { one, other in
                 one.name == other.name ? one.place < other.place : one.name.lexicographicallyPrecedes(other.name)
             }
@@ -256,7 +256,7 @@ struct KeyRules: Sendable, Equatable {
 
 /// A pattern of names in which `*` stands for any text; case matters.
 struct Glob: Sendable, Equatable {
-    /// What stands between the stars.
+    /// The texts between the stars.
     private let pieces: [[UInt8]]
 
     init(_ pattern: String) {
@@ -269,7 +269,7 @@ struct Glob: Sendable, Equatable {
             name.suffix(last.count).elementsEqual(last)
         else { return false }
         var rest = name[first.count..<(name.count - last.count)]
-        // The leftmost place for each piece leaves most for those that follow.
+        // The leftmost match of each piece leaves most for the pieces that follow.
         for piece in pieces[1..<(pieces.count - 1)] where !piece.isEmpty {
             guard let place = rest.firstRange(of: piece) else { return false }
             rest = rest[place.upperBound...]

@@ -4,7 +4,7 @@ import HTTPServer
 import Settings
 package import Store
 
-/// What a worker has found out about a request before it hands it over.
+/// A request as the worker parsed it, handed to `ProxyCore`.
 package struct IncomingRequest: Sendable {
     package let upstream: ProxiedUpstream
     /// Path and query as they go upstream.
@@ -12,18 +12,18 @@ package struct IncomingRequest: Sendable {
     /// The path that routes are matched against.
     package let route: String
     package let parts: CacheKeyParts
-    /// The digest by which the hit path asks for the principal; nil where it will not.
+    /// The digest by which the hit path finds the principal; nil if it will not look.
     let quickDigest: Digest128?
     package let view: View
-    /// What `Larder-Live` asks for; nil where the response is a plain one.
+    /// The mode that `Larder-Live` asks for; nil for a plain response.
     package let live: LiveMode?
     let base: ClientAuthority
-    /// What notes how it is answered; nil where nobody wants to know, as for a request that is only imagined.
+    /// Notes how it is served; nil if nothing is noted, as for an imagined request.
     var note: RequestNote?
 }
 
 extension IncomingRequest {
-    /// Reads a request that is not for the hit path; throws what it is to be answered instead.
+    /// Reads a request that is not for the hit path; throws the problem to respond with.
     package init(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, quickDigest: Digest128?)
         throws(ProblemDocument)
     {
@@ -39,20 +39,20 @@ extension IncomingRequest {
         }
         guard let target = String(validating: normalised.upstream, as: UTF8.self) else { throw .notUTF8 }
         self.target = target
-        // What routes capture is stored.
+        // Captures of routes are stored, so they must not contain credentials.
         route = String(decoding: upstream.principal.redacted(target: normalised.routePath), as: UTF8.self)
 
         var fields = request.owned().fields
         live = try LiveMode(request, fields, parameters: parameters)
         if live != nil { fields = LiveMode.plain(fields) }
-        // `Guard` knows the usual spellings.
+        // `Guard` knows only the usual spellings.
         if let field = fields.lines.first(where: UpstreamFields.overridesMethod) {
             throw .guarded(.methodOverride(String(decoding: field.name, as: UTF8.self)))
         }
         guard !Via.isLoop(fields) else { throw .loop }
         parts = try CacheKeyParts(normalised, fields, upstream)
         let view = try Self.view(fields)
-        // What the upstream sends is the mapped view then, to be served as it came.
+        // The upstream then sends the mapped view itself, which is served as it comes.
         self.view = upstream.passesView && view == .mapped ? .wire : view
         base = ClientAuthority(authority: request.authority.map { String(decoding: $0, as: UTF8.self) } ?? "localhost")
     }

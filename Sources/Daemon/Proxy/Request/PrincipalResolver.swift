@@ -2,22 +2,22 @@ import CachePolicy
 package import Store
 import Synchronization
 
-/// Whose data a request may see: from its credentials to the store's surrogate id.
+/// Resolves a request's credentials to its principal, by the store's surrogate id.
 ///
-/// Any thread. Credentials themselves are kept nowhere: what is remembered is a keyed digest of them, in memory the
-/// process's own, in the store that of the principal key (law 4).
+/// Any thread. Credentials themselves are not kept: memory holds a digest keyed for this process, the store one keyed by the
+/// principal key (law 4).
 package final class PrincipalResolver: Sendable {
     private let key: PrincipalKey
     private let store: ObjectStore
-    /// Digests fields that may hold a credential which nobody recognised: its secret is not in the store.
+    /// Digests fields that may hold an unrecognised credential; its secret is not in the store.
     let fieldHasher: KeyHasher
     private let known = Mutex(Known())
-    /// Enough for every token of a busy CI; beyond, all are looked up anew.
+    /// Enough for every token of a busy CI; past it, all are looked up again.
     private static let limit = 16_384
 
     private struct Known {
         var ids: [Digest128: PrincipalID] = [:]
-        /// How often the store has forgotten principals: what was looked up before the last time may be nobody's.
+        /// How often the store has removed principals; ids found before the last time may be invalid.
         var forgettings = 0
     }
 
@@ -33,17 +33,15 @@ package final class PrincipalResolver: Sendable {
         }
     }
 
-    /// Says which key principals are made by, and nothing about it.
+    /// Identifies the principal key without revealing it.
     var keyDigest: [UInt8] { key.digest(of: Array("larder.save".utf8)) }
 
-    /// The digest of a request's fields that are neither in the key nor known to be harmless; nil for none.
+    /// The digest of a request's fields that are neither in the key nor known to be harmless, if any.
     package func otherFields(of incoming: IncomingRequest) -> Digest128? {
         incoming.parts.otherFields.isEmpty ? nil : fieldHasher.digest(incoming.parts.otherFields)
     }
 
-    /// The principal behind these credentials if this process has met it; nil otherwise.
-    ///
-    /// For the hit path.
+    /// The principal for these credentials if this process has met it, for the hit path.
     ///
     /// - Parameter digest: by `quickDigest`; nil for an anonymous request.
     @inline(__always)
@@ -52,11 +50,11 @@ package final class PrincipalResolver: Sendable {
         return known.withLock { $0.ids[digest] }
     }
 
-    /// The principal behind a request, made durable when it is a new one.
+    /// The principal of a request; a new one is stored durably.
     ///
     /// - Parameters:
     ///   - credentials: the canonical text; nil for an anonymous request.
-    ///   - quick: the digest by which the hit path will ask.
+    ///   - quick: the digest by which the hit path will look it up.
     func identify(
         _ credentials: [UInt8]?,
         quick: Digest128?,
@@ -76,9 +74,9 @@ package final class PrincipalResolver: Sendable {
         return principal
     }
 
-    /// The principal behind a request and what people call it; its id is nil where nobody has asked on its behalf yet.
+    /// The principal of a request and its label; the id is nil if no request of its has been stored yet.
     ///
-    /// Makes none, unlike `identify`.
+    /// Unlike `identify`, it creates none.
     package func find(
         _ credentials: [UInt8]?,
         of upstream: ProxiedUpstream
@@ -88,7 +86,7 @@ package final class PrincipalResolver: Sendable {
         return (try await store.existingPrincipal(digest), ObjectStore.label(ofPrincipal: digest))
     }
 
-    /// A digest of a request's field lines that is good within this process.
+    /// A digest of a request's field lines, valid within this process.
     static func quickDigest(_ lines: [UInt8], _ upstream: ProxiedUpstream, _ hasher: KeyHasher) -> Digest128 {
         lines.withUnsafeBytes { lines in
             upstream.storeKeyBytes.withUnsafeBytes { name in

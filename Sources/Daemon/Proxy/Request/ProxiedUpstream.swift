@@ -6,7 +6,7 @@ package import Settings
 import Store
 import Upstream
 
-/// One upstream as the request path needs it: its settings compiled into things that can be asked quickly.
+/// One upstream on the request path: its settings, compiled for quick use.
 ///
 /// Immutable, shared by all threads.
 package final class ProxiedUpstream: Sendable {
@@ -19,25 +19,25 @@ package final class ProxiedUpstream: Sendable {
     package let cors: CORS
     package let policySettings: CachePolicySettings
     package let mapper: DocumentMapper
-    /// How the store names it, so that nothing of another origin is ever taken for its own.
+    /// Its name in the store, which includes the origin so that no other origin's data is used.
     package let storeKey: String
     /// The same as bytes, for digests.
     let storeKeyBytes: [UInt8]
-    /// Whether any route says something about caching.
+    /// Whether any route has caching settings.
     private let hasOverrides: Bool
-    /// Whether any route takes some spellings of a query for one; where none does, the hit path need not look.
+    /// Whether any route has rules on queries; otherwise the hit path need not look.
     let hasKeyRules: Bool
-    /// What each route says of the spelling of queries, by its index; nil where it says nothing.
+    /// Each route's rules on queries, by its index; nil if it has none.
     private let keyRules: [KeyRules?]
-    /// Links as they lead to the upstream; where they shall lead instead is the request's to say.
+    /// The upstream's links; each request determines the address to rewrite them to.
     private let links: LinkRewriter
     /// The names under which a proxy in front of this server serves it by HTTPS.
     private let secureHosts: [OwnHost]
-    /// Fields that select no variant, because the upstream is not sent them.
+    /// Fields that select no variant, because they are not sent upstream.
     private let ignoredInVary: Set<String>
-    /// The fields by which Larder itself chooses what it sends, for `Vary`.
+    /// The fields by which Larder itself selects its response, for `Vary`.
     package let variesBy: [String]
-    /// Whether `Larder-View` goes upstream, where it means something if the upstream is a Larder: nothing here maps anything.
+    /// Whether `Larder-View` goes upstream, which may be another Larder: no model maps anything here.
     let passesView: Bool
     /// The roles of the known request fields, by their raw values.
     let knownRoles: [FieldRole]
@@ -62,7 +62,7 @@ package final class ProxiedUpstream: Sendable {
         secureHosts = settings.hosts.compactMap { OwnHost($0) }.filter(\.isSecure)
         let passesView = (settings.routes + settings.errors).allSatisfy { $0.body == nil }
         self.passesView = passesView
-        // What Larder answers is decoded, whatever codings a client takes; what does not go upstream selects nothing there.
+        // Larder's responses are decoded, whatever codings a client accepts; fields not sent upstream select nothing there.
         var ignored: Set = ["accept-encoding", "larder-live"]
         if settings.origin != .pass { ignored.insert("origin") }
         if !passesView { ignored.insert("larder-view") }
@@ -80,18 +80,18 @@ package final class ProxiedUpstream: Sendable {
 
     // MARK: Rules
 
-    /// The path that routes are matched against, from a path and query as they go upstream.
+    /// The path for matching routes, from a path and query as they go upstream.
     package func route(ofURL url: String) -> String {
-        // By bytes: every miss asks, and by characters it takes ten times as long.
+        // By bytes, because every miss does this, and by characters it takes ten times as long.
         String(Substring(url.beforeQuery.utf8.dropFirst(settings.url.basePath.utf8.count)))
     }
 
-    /// What the configuration says about the caching of responses to a retrieval of this path and query.
+    /// The caching settings for a retrieval of this path and query.
     func overrides(for route: String, query: String?) -> CacheOverrides {
         hasOverrides ? rules.overrides(method: "GET", path: route, query: query) : CacheOverrides()
     }
 
-    /// The URL in the cache key of a normalised target: credentials redacted, spelled as its route says.
+    /// The URL in the cache key of a normalised target: credentials redacted, spelled by its route's rules.
     func keyURL(of target: TargetNormaliser.Target) -> [UInt8] {
         let url = principal.redacted(target: target.key)
         guard hasKeyRules, url.contains(0x3F) else { return url }
@@ -102,10 +102,10 @@ package final class ProxiedUpstream: Sendable {
         return rules.applied(to: url)
     }
 
-    /// The path, without query, by which the responses to a target at the upstream are stored.
+    /// The path, without query, under which responses to an upstream's target are stored.
     func keyPath(of target: String) -> String {
         let path = TargetNormaliser.keyPath(of: target)
-        // Only a parameter of the path can hold anything to hide.
+        // Only a path parameter can contain a credential.
         guard path.utf8.contains(0x3B) else { return path }
         return String(decoding: principal.redacted(target: Array(path.utf8)), as: UTF8.self)
     }
@@ -115,7 +115,7 @@ package final class ProxiedUpstream: Sendable {
         hasOverrides ? overrides(for: route(ofURL: url), query: Self.query(ofURL: url)) : CacheOverrides()
     }
 
-    /// The upstream's word on a response, with the configuration laid over it.
+    /// A response's policy with the configuration applied.
     package func applying(_ policy: StoredPolicy, _ route: CacheOverrides) -> StoredPolicy {
         var policy = policy.applying(route)
         if policy.staleIfError < 0, settings.staleIfError < .forever {
@@ -124,15 +124,15 @@ package final class ProxiedUpstream: Sendable {
         return policy
     }
 
-    /// What the routes say of the body of a response to a request; nil where they say nothing.
+    /// The routes' rule for the body of a response to a request, if any.
     func bodyMatch(_ request: ProxyRequest, status: Int, fields: Fields) -> CompiledUpstream.BodyMatch? {
         bodyMatch(request.message.method, request.route, url: request.target, status: status, fields: fields)
     }
 
-    /// What the routes say of a response's body.
+    /// The routes' rule for a response's body, if any.
     ///
     /// - Parameters:
-    ///   - route: the path that routes are matched against.
+    ///   - route: the path for matching routes.
     ///   - url: path and query.
     func bodyMatch(
         _ method: String,
@@ -152,9 +152,9 @@ package final class ProxiedUpstream: Sendable {
         )
     }
 
-    /// The mapped view of a response; nil where no route maps it.
+    /// The mapped view of a response; nil if no route maps it.
     ///
-    /// - Parameter known: what is shown in the place of bare identities.
+    /// - Parameter known: the objects to show in place of bare identities.
     func mapped(_ response: CachedResponse, body: [UInt8], known: [ObjectName: [UInt8]]) -> MappedBody? {
         let (url, fields) = (response.key.url, response.fields)
         guard response.status != 206, isJSON(fields),
@@ -164,7 +164,7 @@ package final class ProxiedUpstream: Sendable {
         return mapped.isMapped ? mapped : nil
     }
 
-    /// What follows the question mark; nil without one.
+    /// The query after the question mark, if any.
     package static func query(ofURL url: String) -> String? {
         url.utf8.firstIndex(of: UInt8(ascii: "?")).map { String(url[url.utf8.index(after: $0)...]) }
     }
@@ -176,13 +176,13 @@ package final class ProxiedUpstream: Sendable {
         }
     }
 
-    /// The variant that a response is for its request; nil where no request will ever match.
+    /// The variant of a response for its request; nil if no request will ever match.
     ///
-    /// What `Vary` names selects, but for what the key has already (the principal's fields) and what the upstream is not sent
-    /// (Larder decodes, whatever codings a client takes). A credential that is not in the key, as `Authorization` in the shared
-    /// reading, may not be noted down to compare others with (law 4): no request matches. That there was none can be noted.
+    /// The fields in `Vary` select, except those in the key already (the principal's fields) and those not sent upstream (Larder
+    /// decodes, whatever codings a client accepts). A credential that is not in the key, such as `Authorization` with `shared:
+    /// true`, must not be stored for comparison (law 4), so no request matches. Its absence can be stored.
     func selection(_ policy: ResponsePolicy, route: CacheOverrides, request: Fields) -> VarySelection? {
-        // `Vary: *` says that nothing selects it; a route that forces it says that nothing needs to.
+        // `Vary: *` means that no field selects the response; a forced route ignores that.
         let isForced = route.cache == .force && StatusFacts.takesRouteLifetime(Int(policy.stored.status))
         var selecting: [String]
         switch policy.vary {
@@ -199,7 +199,7 @@ package final class ProxiedUpstream: Sendable {
         return VarySelection(.fields(selecting.sorted()), request: request)
     }
 
-    /// Whether a response is an error that something older may stand in for.
+    /// Whether a response is an error that an older response may replace.
     func isFailure(status: Int, fields: Fields) -> Bool {
         StatusFacts.isFailure(status) || StatusFacts.isRateLimited(status, fields)
     }
@@ -210,9 +210,9 @@ package final class ProxiedUpstream: Sendable {
         return essence.elementsEqual("application/json".utf8) || essence.suffix(5).elementsEqual("+json".utf8)
     }
 
-    /// The fields as they may lie on disk: without the credentials that links and cookies carry (law 4).
+    /// The fields in a form fit for disk: without the credentials in links and cookies (law 4).
     ///
-    /// With `cookies: replay` the person has asked for cookies to be kept.
+    /// With `cookies: replay` the operator wants cookies to be kept.
     func storable(_ fields: Fields) -> Fields {
         let redacted = principal.redacted(fields)
         guard settings.cookies == .replay else { return redacted }
@@ -224,7 +224,7 @@ package final class ProxiedUpstream: Sendable {
     /// The absolute URL of a target at the upstream.
     package func url(of target: String) -> String { settings.url.origin + target }
 
-    /// Why an unsafe request is not sent; nil when it is.
+    /// Why an unsafe request is not sent; nil if it is.
     package func refusesWrite(_ request: ProxyRequest) -> ProblemDocument? {
         if let credential = settings.credential, !credential.writes {
             return .writesRefused(request.message.method, upstream: name)
@@ -233,18 +233,18 @@ package final class ProxiedUpstream: Sendable {
         return nil
     }
 
-    /// Links that lead back to the address that a client used.
+    /// A rewriter of links to the address that a client used.
     func links(for base: ClientAuthority) -> LinkRewriter {
         links.leading(to: base.authority, by: scheme(for: base))
     }
 
-    /// The scheme by which a client has used an address: `http`, unless `hosts:` says that a proxy serves the name by HTTPS.
+    /// The scheme by which a client has used an address: `http`, unless a proxy serves the name by HTTPS according to `hosts:`.
     func scheme(for base: ClientAuthority) -> String {
         guard !secureHosts.isEmpty, let authority = Authority(base.authority) else { return "http" }
         return secureHosts.contains { $0.isSecure(for: authority) } ? "https" : "http"
     }
 
-    /// Adds what a page of an allowed origin needs to see the response; `variesBy` says that this depends on its origin.
+    /// Adds the fields that a page of an allowed origin needs to read the response; `variesBy` contains `Origin`.
     func addCORS(to fields: inout Fields, for request: Fields) {
         guard let origin = request[first: "origin"], cors.allows(origin) else { return }
         CORS.removeFields(from: &fields)
@@ -253,24 +253,24 @@ package final class ProxiedUpstream: Sendable {
 }
 
 extension CompiledUpstream.BodyMatch {
-    /// How far the response may be believed: a list says nothing of what it leaves out.
+    /// What the response can show: a list shows nothing about the members that it omits.
     var kind: Observation.Kind { rule.isList ? .list : .detail }
 
-    /// What surrounds the body: identities and properties may be made of it.
+    /// The context of the body, from which identities and properties may be taken.
     func context(url: String, fields: Fields) -> MappingContext {
         var values: [String: String] = [:]
         for line in fields.lines {
             let name = line.lowercasedName
-            // Of several lines the first counts; no field that an identity is made of comes twice.
+            // Of several lines the first counts; a field used for identities never occurs twice.
             if values[name] == nil { values[name] = line.text }
         }
         return MappingContext(url: url, captures: captures, bound: bound, fields: values)
     }
 }
 
-/// What the routes say of writes.
+/// The routes' rules on writes.
 extension ProxiedUpstream {
-    /// The object that a request's path names: by the route of its own method, else by that of retrievals.
+    /// The object that a request's path names: by the route for its own method, else by that for retrievals.
     func bound(_ request: ProxyRequest) -> BoundObject? {
         for method in [request.message.method, "GET"] {
             let subject = RouteSubject(method: method, path: request.route, query: Self.query(ofURL: request.target))
@@ -281,7 +281,7 @@ extension ProxiedUpstream {
         return nil
     }
 
-    /// Whether a DELETE has deleted its target, as far as its response says that it was carried out.
+    /// Whether a successful DELETE means that its target is deleted.
     func deletes(_ request: ProxyRequest, status: Int) -> Bool {
         rules.deletes(
             path: request.route,
@@ -290,9 +290,9 @@ extension ProxiedUpstream {
         )
     }
 
-    /// What else a write of this path invalidates, as its route says: paths, and patterns where there are many.
+    /// Further targets that a write of this path invalidates by its route: paths, and patterns of paths.
     ///
-    /// - Parameter status: of its response; nil before it, or where it never came.
+    /// - Parameter status: of its response; nil before the response, or if it never came.
     func invalidated(by request: ProxyRequest, status: Int?) -> (paths: [String], patterns: [InvalidationPattern]) {
         var (paths, patterns): ([String], [InvalidationPattern]) = ([], [])
         let base = settings.url.basePath
@@ -312,9 +312,9 @@ extension ProxiedUpstream {
     }
 }
 
-/// The upstreams that are reached at one address, and who may ask for them there.
+/// The upstreams served at one address, with their guards.
 ///
-/// A class, because every request asks one: a value would be copied for each.
+/// A class, because every request uses one: a value would be copied for each.
 final class Site {
     /// Longest prefix first.
     let upstreams: [ProxiedUpstream]
@@ -332,7 +332,7 @@ final class Site {
         guards = upstreams.map { Guard(listeners: [listener], hosts: $0.settings.hosts, cors: $0.cors) }
     }
 
-    /// Where the upstream stands whose prefix a path has; nil where none has.
+    /// The index of the upstream whose prefix a path has, if any.
     func position(for path: UnsafeRawBufferPointer) -> Int? {
         upstreams.firstIndex { upstream in
             let prefix = upstream.normaliser.prefix
@@ -344,7 +344,7 @@ final class Site {
         }
     }
 
-    /// Whether a request may be answered at all; where no upstream is meant, any one's guard says whether the host is ours.
+    /// Whether a request may be served at all; if no upstream matches, any upstream's guard checks the host.
     func check(_ request: borrowing RequestHead, at position: Int?) -> Guard.Verdict {
         guards[position ?? 0].check(Guard.Facts(request, authority: request.authority))
     }
@@ -353,7 +353,7 @@ final class Site {
 }
 
 extension ProxiedUpstream {
-    /// Whether an address is one of its own.
+    /// Whether an entrance is one of the upstream's own.
     fileprivate func owns(_ entrance: Entrance) -> Bool {
         settings.listen.contains { ListenAddress($0) == entrance.configured }
     }

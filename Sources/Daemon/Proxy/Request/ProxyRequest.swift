@@ -5,40 +5,40 @@ import Settings
 package import Store
 package import Upstream
 
-/// One request on its way through the proxy: what it asks for, of whom, and on whose behalf.
+/// One request on its way through the proxy: its target, its upstream and its principal.
 package struct ProxyRequest: Sendable {
     package private(set) var message: Request
     package let upstream: ProxiedUpstream
     /// Path and query as they go upstream, spelled as the client did.
     package let target: String
-    /// The path that routes are matched against: without prefix, base path and query.
+    /// The path for matching routes: without prefix, base path and query.
     package let route: String
     package let key: DocumentKey
     package let digest: Digest128
     package let directives: RequestDirectives
     package let view: View
-    /// The address that the client used, which links lead back to.
+    /// The address that the client used, for rewritten links.
     package let base: ClientAuthority
-    /// What the configuration says about the caching of its response.
+    /// The route's caching settings for its response.
     package let overrides: CacheOverrides
     /// Whether the `Accept` of the request names JSON and nothing else.
     let wantsJSONOnly: Bool
-    /// The ranges that it asks for; nil where there are none to heed (RFC 9110 §14.2).
+    /// The requested ranges; nil if there are none, or they are ignored (RFC 9110 §14.2).
     let range: RangeField?
-    /// Whether its `Range` is of a unit that only the upstream understands.
+    /// Whether its `Range` has a unit that only the upstream understands.
     ///
-    /// A whole that is stored is given nonetheless, as everyone may (RFC 9110 §14.2).
+    /// A stored whole is served nonetheless, which RFC 9110 §14.2 permits.
     let hasForeignRange: Bool
-    /// Whether the whole is fetched for it, although it asks for ranges: they are cut from what is stored then.
+    /// Whether the whole is fetched although the request asks for ranges, which are then cut from it.
     var isForWhole = false
-    /// Whether it is passed on without a look-up, and its response forgotten.
+    /// Whether it is passed on without a look-up, and its response not stored.
     private(set) var isPassed = false
-    /// What notes how the client's request is answered.
+    /// Notes how the client's request is served.
     let note: RequestNote?
-    /// Why the upstream is asked, as `Cache-Status` says it; settled by the decision.
+    /// Why the upstream is asked, for `Cache-Status`; set by the decision.
     package private(set) var reason = CacheStatus.Forward.uriMiss
 
-    /// - Parameter otherFields: the digest of the incoming's, see `OtherFields`; nil for none.
+    /// - Parameter otherFields: the digest of the incoming request's `OtherFields`, if any.
     package init(
         _ message: Request,
         _ incoming: IncomingRequest,
@@ -78,14 +78,14 @@ package struct ProxyRequest: Sendable {
             } ?? false
     }
 
-    /// Whether its client is given JSON in another form than the upstream sent: in the mapped view, or with links that lead here.
+    /// Whether its client gets transformed JSON: in the mapped view, or with rewritten links.
     var wantsRendering: Bool {
         view == .mapped || upstream.settings.rewriteLinks && view == .wire && message.method == "GET"
     }
 
     var isHead: Bool { message.method == "HEAD" }
 
-    /// Whether its response is the whole document, which others may wait for and which may be stored.
+    /// Whether its response is the whole document, which other requests may share and which may be stored.
     var isShareable: Bool {
         isStorable && (range == nil || isForWhole) && !hasForeignRange
     }
@@ -95,20 +95,21 @@ package struct ProxyRequest: Sendable {
         !isPassed && overrides.cache != .never && message.method == "GET" && !directives.noStore && message.body == nil
     }
 
-    /// Whether the client wants the upstream asked on its behalf, whatever is known.
+    /// Whether the client wants the upstream asked, whatever is stored.
     var insistsOnAsking: Bool { directives.noCache || directives.maxAge == 0 }
 
-    /// Whether Larder asks in its own words: without the client's conditions, which it evaluates itself, and with those of
-    /// what it has stored (RFC 9111 §4.3).
+    /// Whether Larder asks with conditions of its own.
+    ///
+    /// The client's conditions are evaluated here; those sent upstream validate the stored responses (RFC 9111 §4.3).
     package var asksForItself: Bool {
         isShareable
             || isHead && !isPassed && !directives.noStore && message.body == nil && overrides.cache != .never
     }
 
-    /// The client's conditions; with no idea of the time, for which ones there are.
+    /// The client's conditions; the time is zero, because it does not matter which conditions there are.
     var conditions: Preconditions { Preconditions(fields: message.fields, now: 0) }
 
-    /// Whether it carries a condition that only the origin may evaluate (RFC 9111 §4.3.2).
+    /// Whether it has a condition that only the origin may evaluate (RFC 9111 §4.3.2).
     package var isForOrigin: Bool {
         (message.fields.contains("if-match") || message.fields.contains("if-unmodified-since"))
             && conditions.isForOrigin
@@ -120,7 +121,7 @@ package struct ProxyRequest: Sendable {
         return request
     }
 
-    /// A request for the whole of the document that this one asks for a part of, or only the head; nil where nothing may be kept.
+    /// A request for the whole document of which this one wants a part or the head; nil if it must not be stored.
     var ofWhole: ProxyRequest? {
         guard !directives.noStore, !isPassed else { return nil }
         var request = self
@@ -138,15 +139,15 @@ package struct ProxyRequest: Sendable {
 }
 
 extension ProxyRequest {
-    /// What a write to this target puts in doubt from the moment that it is sent.
+    /// The paths that a write to this target makes suspect from the moment it is sent.
     package var suspects: [String] { WriteOutcome.unanswered.invalidated(by: self) }
 
     /// The request as it goes upstream.
     ///
     /// - Parameters:
-    ///   - validation: what is asked about stored responses; without it a retrieval asks for the whole.
-    ///   - known: the parts that are stored of the response, where only their one gap is asked for.
-    ///   - settlesDoubt: whether no cache in between may answer.
+    ///   - validation: the stored responses to validate; without it a retrieval asks for the whole.
+    ///   - known: the stored parts, if only their one gap is requested.
+    ///   - settlesDoubt: whether no cache in between may serve it.
     package func upstreamRequest(
         _ validation: Validation = .none,
         completing known: ReadyResponse? = nil,
@@ -170,7 +171,7 @@ extension ProxyRequest {
         if settlesDoubt { fields.append("Cache-Control", "no-cache") }
         if let known { fields.lines += known.fieldsAskingForGap }
         let isRanged = fields.contains("range")
-        // A range is one of the bytes as they are sent: in a coding they would be others than those that are stored.
+        // A range counts bytes as they are sent; content-coded bytes would differ from those stored.
         if isRanged { fields.append("Accept-Encoding", "identity") }
         var sent = UpstreamRequest(
             method: message.method,
@@ -184,16 +185,17 @@ extension ProxyRequest {
     }
 }
 
-/// How the responses to a request are to be read.
+/// Interpreting the responses to a request.
 extension ProxyRequest {
-    /// What of it bears on them.
+    /// The properties of the request that affect them.
     var facts: RequestFacts { RequestFacts(method: message.method, fields: message.fields) }
 
-    /// What a response to it says of its own use, and the configuration of it.
+    /// The policy of a response to it, with the configuration applied.
     ///
     /// - Parameters:
     ///   - requestTime: when the request was sent, and `responseTime` when the head of its response came, in seconds of the
-    ///     store's clock.
+    ///     store's
+    ///     clock.
     ///   - wall: the latter in seconds of the wall clock, with which `Date` is compared.
     func policy(
         status: Int,
@@ -215,11 +217,12 @@ extension ProxyRequest {
     }
 }
 
-/// What the shared reading (`shared: true`) asks of a request beside its key, in which `Authorization` takes no part.
+/// Rules for a shared cache (`shared: true`), where `Authorization` is not part of the key.
 extension ProxyRequest {
     /// Whether it may wait for the response to another request of the same key.
     ///
-    /// Whether a response is for all is known only once it is here, so until then credentials are kept apart (RFC 9111 §3.5).
+    /// Until a response has come it is unknown whether it is for everyone, so different credentials do not share a fetch (RFC
+    /// 9111 §3.5).
     func mayShare(with other: ProxyRequest) -> Bool {
         !upstream.settings.shared
             || message.fields.all("authorization") == other.message.fields.all("authorization")
@@ -241,7 +244,7 @@ extension ProxyRequest {
 }
 
 extension ProxyRequest {
-    /// Makes the fields of a relayed response the client's: links lead back here, and `Cache-Status` says what happened on the way.
+    /// Prepares a relayed response's fields for the client: rewrites links, and adds `Cache-Status`.
     func decorate(_ fields: inout Fields, with status: CacheStatus) {
         upstream.links(for: base).rewrite(&fields)
         fields.remove("alt-svc")
@@ -254,7 +257,7 @@ extension ProxyRequest {
         upstream.addCORS(to: &fields, for: message.fields)
     }
 
-    /// The fields of an interim response as its client gets them.
+    /// The fields of an interim response for the client.
     func interim(_ fields: Fields) -> Fields {
         var fields = fields
         upstream.links(for: base).rewrite(&fields)
@@ -262,14 +265,14 @@ extension ProxyRequest {
         return fields
     }
 
-    /// What `Cache-Status` says when the upstream gave no response.
+    /// The `Cache-Status` for a failed response.
     func failed(_ error: UpstreamError) -> CacheStatus {
         var status = CacheStatus.forwarded(reason)
         status.detail = error.label
         return status
     }
 
-    /// Whether the client has the representation that the upstream sends already.
+    /// Whether the client already has the representation that the upstream sends.
     func hasCurrent(status: Int, fields: Fields, now: Int64) -> Bool {
         let conditions = Preconditions(fields: message.fields, now: now)
         guard !conditions.isEmpty else { return false }
@@ -278,12 +281,12 @@ extension ProxyRequest {
     }
 }
 
-/// What a request has to do with responses that are stored in parts.
+/// Requests for parts of responses.
 extension ProxyRequest {
-    /// Whether it goes upstream with its own `Range`, and a part may be stored of what it brings.
+    /// Whether it goes upstream with its own `Range`, so that a part may be stored.
     var isForParts: Bool { isStorable && range != nil && !isForWhole }
 
-    /// Whether the client's `Range` goes upstream: not on a HEAD, which has none, nor where it is malformed or an attack.
+    /// Whether the client's `Range` goes upstream: not with a HEAD, nor if it is malformed or an attack.
     var forwardsRange: Bool {
         switch message.method {
         case "GET": range != nil && !isForWhole || hasForeignRange
@@ -292,29 +295,28 @@ extension ProxyRequest {
         }
     }
 
-    /// Whether the client sent conditions of its own besides `If-Range`.
+    /// Whether the client sent conditions besides `If-Range`.
     var hasConditions: Bool { !Preconditions(fields: message.fields, now: 0).isEmpty }
 
-    /// The same request with the whole fetched for it.
+    /// The same request, for which the whole is fetched.
     var forWhole: ProxyRequest {
         var request = self
         request.isForWhole = true
         return request
     }
 
-    /// The key under which parts of the response are stored: apart from the whole, so that no look-up for a whole ever
-    /// finds them.
+    /// The key for stored parts of the response, distinct from the whole's, so that no look-up for a whole finds them.
     ///
-    /// Upstream, principal and URL are the response's own; invalidations and cleanings meet both alike. No request has such a
-    /// context: each line of one has a `=`.
+    /// Upstream, principal and URL are the response's own, so invalidations and cleanings cover both. No request has such a
+    /// context: each line of one contains a `=`.
     var partsKey: DocumentKey {
         var key = key
         key.context += key.context.isEmpty ? "parts" : "\nparts"
         return key
     }
 
-    /// Names the part that it asks for, among those who may wait for one another's; nil where its response depends on what its
-    /// client has, or is no part.
+    /// The key of the requested part, for requests that may share a fetch; nil if the response depends on the client's own copy,
+    /// or is no part.
     var partKey: DocumentKey? {
         guard isForParts, !hasConditions, !message.fields.contains("if-range") else { return nil }
         var key = partsKey
@@ -322,17 +324,17 @@ extension ProxyRequest {
         return key
     }
 
-    /// Whether parts may be served for it.
+    /// Whether it may be served stored parts.
     ///
-    /// Where a model says what a JSON response is made of, a part could show an object otherwise than it is known by now, and
-    /// cannot be recomposed. There parts only save bytes of the whole.
+    /// If a model maps the response, a part could show an object's former values and cannot be recomposed. Then parts only save
+    /// bytes when the whole is fetched.
     func mayBeServed(parts: ReadyResponse) -> Bool {
         !parts.isJSON || upstream.bodyMatch(self, status: 200, fields: parts.response.fields) == nil
     }
 }
 
 extension ReadyResponse {
-    /// The request fields that ask for the one gap between stored parts, provided that nothing has changed since.
+    /// The request fields for the one gap between stored parts, conditional on the representation being the same.
     var fieldsAskingForGap: [Field] {
         guard let gap = parts?.gap, let tag = preconditions.entityTag else { return [] }
         return [
@@ -341,9 +343,9 @@ extension ReadyResponse {
         ]
     }
 
-    /// Whether asking for one gap would make these parts whole: they have a strong tag, and one range is missing.
+    /// Whether fetching one gap would complete these parts: they have a strong tag, and one range is missing.
     ///
-    /// - Parameter limit: of the whole's length; a larger one would not be stored.
+    /// - Parameter limit: of the whole's length; a larger whole would not be stored.
     func isCompletable(limit: Int) -> Bool {
         guard let tag = preconditions.entityTag, !tag.isWeak, !tag.isOwn, let parts, let length = parts.length else {
             return false
