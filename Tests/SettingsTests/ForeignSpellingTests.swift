@@ -46,7 +46,7 @@ struct ForeignSpellingTests {
         ("u/<id>", "a capture is written {id}"), ("^/u/[0-9]+$", "it is not a regular expression"),
         ("u/\\\\d+", "it is not a regular expression"), ("u/{id:int}", "write {id:#} for digits"),
         ("u/{id:[0-9]+}", "not a regular expression"), ("u/{id?}", "no component is optional"),
-        ("u(/x)", "no part of a path is optional"), ("GET /u", "the method stands beside it"),
+        ("u(/x)", "no part of a path is optional"), ("GET /u", "the method is a key of its own"),
         ("u/*rest", "\"**\", which has no name"), ("u/{rest:**}", "\"**\", which has no name"),
         ("u/{**rest}", "\"**\", which has no name"), ("a b", "%20"),
     ])

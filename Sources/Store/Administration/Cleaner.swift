@@ -67,7 +67,7 @@ struct Cleaner {
         if isDryRun {
             try await countObjects(at: time)
         } else {
-            erasure = isStopped ? .pending : try await erase() ? .erased : .pending
+            erasure = isStopped ? .pending : try await emptyFreeSpace() ? .erased : .pending
         }
         return CleanResult(removed: removed, erasure: erasure, unshown: unshown, isStopped: isStopped)
     }
@@ -201,7 +201,7 @@ struct Cleaner {
     ///
     /// Returns false if another process still reads the WAL. SQLite overwrites freed content (secure_delete), but copies may
     /// remain in the WAL.
-    private mutating func erase() async throws(StoreError) -> Bool {
+    private mutating func emptyFreeSpace() async throws(StoreError) -> Bool {
         let core = core
         try await core.write(.durable) { _ in }
         var isMore = true

@@ -213,7 +213,7 @@ extension DocumentReader {
                 variant: row.bytes(0),
                 head: row.bytes(1),
                 policy: row.bytes(2),
-                isSuspicious: try isSuspicious(row.id(3), verified: row.integer(4))
+                isDirty: try isDirty(row.id(3), verified: row.integer(4))
             )
         }
     }
@@ -242,7 +242,7 @@ extension DocumentReader {
         }
     }
 
-    private func isSuspicious(_ id: DocumentID, verified: Int64) throws -> Bool {
+    private func isDirty(_ id: DocumentID, verified: Int64) throws -> Bool {
         guard changed > verified else { return false }
         let objects = Set(try StoredBody.pins(of: id, in: database).map(\.object))
         return try !StoredBody.changedObjects(among: objects, since: verified, in: database).isEmpty
@@ -258,7 +258,7 @@ public struct StoredVariant: Sendable {
     /// The input for computing freshness, in the caller's own form.
     public var policy: [UInt8]
     /// Whether an object in it has changed since it was last known to show the newest values.
-    public var isSuspicious: Bool
+    public var isDirty: Bool
 }
 
 /// One document of a URL, without its body.

@@ -25,7 +25,7 @@ public struct DocumentKey: Hashable, Sendable {
     public var principal: PrincipalID
     /// The requested representation, as one text.
     public var context: String
-    /// The path and query as sent upstream.
+    /// Path and query in the canonical spelling of the cache key, credentials redacted.
     public var url: String
 
     /// Creates a key from its four parts.

@@ -269,7 +269,7 @@ extension ResponseCache {
                 let policy = StoredPolicy(bytes: stored.policy)
             else { continue }
             let validators = Preconditions.Stored(fields: StoredHead.decode(stored.head), policy: policy)
-            variants.append(Variant(selection: stored.variant, validators: stored.isSuspicious ? nil : validators))
+            variants.append(Variant(selection: stored.variant, validators: stored.isDirty ? nil : validators))
         }
         return variants.sorted { ($0.validators?.date ?? .min) > ($1.validators?.date ?? .min) }
     }

@@ -13,7 +13,8 @@ package struct CacheKeyParts: Sendable {
     package let context: String
     /// The text from which `PrincipalKey` makes a principal; nil for an anonymous request.
     package let credentials: [UInt8]?
-    /// The lines whose digest `OtherFields` takes, which distinguishes private responses; empty for none.
+    /// Not part of the key: the request fields that are neither in it nor known to be harmless. `OtherFields` selects among the
+    /// private responses under one key by their digest.
     let otherFields: [UInt8]
 }
 
