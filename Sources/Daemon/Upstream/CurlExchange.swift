@@ -4,7 +4,7 @@ package import HTTPSemantics
 
 /// One HTTP exchange over libcurl that blocks its thread: for commands, which have no event loop.
 ///
-/// It uses no proxy, and waits for the response without a time limit.
+/// It uses no proxy, and by default waits for the response without a time limit.
 package struct CurlExchange {
     package var method: String
     /// An absolute `http` URL.
