@@ -4,7 +4,7 @@ import HTTPSemantics
 package struct Authority: Sendable, Equatable {
     /// In lower case, without a trailing dot; an IPv6 address without its brackets.
     package var host: String
-    /// Nil where none is written.
+    /// Nil if none is given.
     package var port: UInt16?
     var isIPv6 = false
 
@@ -52,7 +52,7 @@ package struct Authority: Sendable, Equatable {
         byte &- 0x61 < 26 || FieldSyntax.isDigit(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F
     }
 
-    /// Whether the host is this machine by name, whatever a name server says (RFC 6761 §6.3).
+    /// Whether the host always means this machine, whatever a name server says (RFC 6761 §6.3).
     package var isLoopback: Bool {
         host == "localhost" || host.hasSuffix(".localhost") || isIPv6 && (host == "::1" || host == "0:0:0:0:0:0:0:1")
             || isIPv4 && host.hasPrefix("127.")
@@ -73,10 +73,10 @@ package struct Authority: Sendable, Equatable {
     }
 }
 
-/// A further name of this server, as `hosts:` spells it.
+/// A further name of this server, as in `hosts:`.
 package struct OwnHost: Sendable, Equatable {
     package let authority: Authority
-    /// Whether a proxy in front of this server serves the name by HTTPS: `https://` is written before it.
+    /// Whether a proxy in front of this server serves the name by HTTPS, written as `https://` before it.
     let isSecure: Bool
 
     package init?(_ word: String) {
@@ -91,9 +91,9 @@ package struct OwnHost: Sendable, Equatable {
     }
 }
 
-/// The address under which a client reached Larder, which links lead back to.
+/// The address that a client used for Larder, for rewritten links.
 package struct ClientAuthority: Sendable, Equatable {
-    /// As the client wrote it in `Host`.
+    /// As in the client's `Host`.
     let authority: String
 
     var bytes: [UInt8] { Array(authority.utf8) }

@@ -1,6 +1,6 @@
 package import HTTPSemantics
 
-/// Which pages' origins may use Larder from a browser, and what they are sent (the Fetch standard's CORS protocol).
+/// The origins whose pages may use Larder from a browser, and the fields for them (the Fetch standard's CORS protocol).
 package struct CORS: Sendable, Equatable {
     /// Origins as browsers spell them, `http://localhost:3000`; `*` allows all but `null`.
     private let origins: [[UInt8]]
@@ -27,18 +27,18 @@ package struct CORS: Sendable, Equatable {
         return allowsAny || origins.contains(lowercased)
     }
 
-    /// What the response to an allowed origin carries, besides `Vary: Origin`.
+    /// The fields for the response to an allowed origin, besides `Vary: Origin`.
     ///
-    /// The upstream's own `Access-Control-*` fields go first: they are about the upstream's origin.
+    /// The upstream's own `Access-Control-*` fields must be removed first, because they concern the upstream's origin.
     package func fields(for origin: [UInt8]) -> Fields {
         var fields = Fields()
         fields.lines.append(Field(name: Array("Access-Control-Allow-Origin".utf8), value: origin))
-        // Pages may send no credentials, with which `*` would be a name like any other.
+        // Pages may send no credentials; with them `*` would be a literal name.
         fields.append("Access-Control-Expose-Headers", "*")
         return fields
     }
 
-    /// The fields of the 204 that answers a preflight from an allowed origin.
+    /// The fields of the 204 that responds to a preflight from an allowed origin.
     package func preflightFields(for origin: [UInt8], request: Fields) -> Fields {
         var fields = Fields()
         fields.lines.append(Field(name: Array("Access-Control-Allow-Origin".utf8), value: origin))
@@ -63,7 +63,7 @@ package struct CORS: Sendable, Equatable {
         return fields
     }
 
-    /// Takes the upstream's own `Access-Control-*` fields away.
+    /// Removes the upstream's own `Access-Control-*` fields.
     static func removeFields(from fields: inout Fields) {
         fields.lines.removeAll { $0.lowercasedName.hasPrefix("access-control-") }
     }

@@ -28,14 +28,14 @@ package enum Crypto {
         return code
     }
 
-    /// Bytes fit for keys; nil when the system has no randomness to give.
+    /// Random bytes fit for keys; nil if the system has none.
     static func randomBytes(_ count: Int) -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: count)
         let result = bytes.withUnsafeMutableBufferPointer { RAND_bytes($0.baseAddress, Int32(count)) }
         return result == 1 ? bytes : nil
     }
 
-    /// Whether both are the same, in a time that does not show where they differ.
+    /// Whether both are equal, in a time that does not depend on where they differ.
     package static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         guard left.count == right.count else { return false }
         return zip(left, right).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0

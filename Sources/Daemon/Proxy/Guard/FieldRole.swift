@@ -3,7 +3,7 @@ import Glibc
 package import HTTPSemantics
 import Store
 
-/// What a request field, or a query parameter, means for the key of a response; empty where it means nothing.
+/// The role of a request field or a query parameter in the cache key; empty if it has none.
 package struct FieldRole: OptionSet, Sendable {
     package let rawValue: UInt8
 
@@ -11,18 +11,18 @@ package struct FieldRole: OptionSet, Sendable {
         self.rawValue = rawValue
     }
 
-    /// It says whose data is asked for.
+    /// It identifies the principal.
     static let principal = FieldRole(rawValue: 1)
-    /// It may choose the representation.
+    /// It may select the representation.
     static let context = FieldRole(rawValue: 2)
-    /// It is not known to be harmless, and not in the key: see `OtherFields`.
+    /// It is neither known to be harmless nor in the key: see `OtherFields`.
     package static let other = FieldRole(rawValue: 4)
 }
 
 extension FieldRole {
     /// The role of a request field.
     ///
-    /// It allocates: the hit path asks `FieldRoleCache`.
+    /// This allocates; the hit path uses `FieldRoleCache`.
     init(of name: UnsafeRawBufferPointer, _ principal: PrincipalFields, _ context: ContextFields) {
         self = []
         if context.matchers.contains(where: { $0.matches(name) }) { insert(.context) }
@@ -43,16 +43,16 @@ extension FieldRole {
 }
 
 extension ProxiedUpstream {
-    /// The role of a request field; for anything but the hit path.
+    /// The role of a request field; not for the hit path.
     package func role(of field: Field) -> FieldRole {
         field.name.withUnsafeBytes { FieldRole(of: $0, principal, context) }
     }
 }
 
-/// The roles of names that a worker has met, so that each is worked out once.
+/// The roles of names that a worker has met, so that each is computed once.
 ///
-/// A look-up neither allocates nor locks. Names are compared whole: clients choose them, and must not choose two that fall
-/// together. Long names are worked out each time.
+/// A look-up neither allocates nor locks. Names are compared in full, because clients choose them and could find two that
+/// collide. The roles of long names are computed each time.
 package final class FieldRoleCache {
     private static let slotCount = 512
     /// Tag, count, role, and the name.
@@ -60,7 +60,7 @@ package final class FieldRoleCache {
     private static let headSize = 4
     private let slots: UnsafeMutableRawPointer
 
-    /// What a name is of.
+    /// The kind of thing that a name belongs to.
     enum Kind: UInt8 { case field = 1, parameter = 2 }
 
     init() {
@@ -138,12 +138,12 @@ extension OtherFields {
         lines.append(0x0A)
     }
 
-    /// The digest as the field has it.
+    /// The digest as the field's value.
     static func text(_ digest: Digest128) -> [UInt8] {
         Array("\(String(digest.high, radix: 16))-\(String(digest.low, radix: 16))".utf8)
     }
 
-    /// Reads what `text` gave; nil for anything else.
+    /// Parses the result of `text`; nil for anything else.
     static func digest(_ text: [UInt8]) -> Digest128? {
         let halves = String(decoding: text, as: UTF8.self).split(separator: "-").map { UInt64($0, radix: 16) }
         guard halves.count == 2, let high = halves[0], let low = halves[1] else { return nil }

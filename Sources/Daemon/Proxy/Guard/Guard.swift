@@ -1,14 +1,14 @@
 package import HTTPSemantics
 
-/// Decides, before any look-up, whether a request may be answered at all (DESIGN: Guard).
+/// Decides, before any look-up, whether a request may be served at all (DESIGN: Guard).
 ///
-/// A web page in the user's browser can send requests to any port of this machine. What gives it away is the `Host` it
-/// must name (a rebound name is not ours), and the `Origin` and `Sec-Fetch-Site` that the browser adds. A browser sends
-/// `Sec-Fetch-Site` only over TLS and to this machine's own names; elsewhere `Referer` and what else a browser sends decide.
+/// A web page in the user's browser can send requests to any port of this machine. It is recognised by the `Host` that it must
+/// name (a rebound name is not ours), and by the `Origin` and `Sec-Fetch-Site` that the browser adds. A browser sends
+/// `Sec-Fetch-Site` only over TLS and to this machine's own names; elsewhere `Referer` and other browser fields decide.
 ///
-/// A class, because every request asks one: a value would be copied, list by list, for each.
+/// A class, because every request uses one: a value would be copied, list by list, for each.
 package final class Guard: Sendable {
-    /// Where requests come in.
+    /// The address that requests come in at.
     package enum Listener: Sendable, Equatable {
         /// As bound: a wildcard address listens on every address of the machine.
         case tcp(host: String, port: UInt16)
@@ -17,11 +17,11 @@ package final class Guard: Sendable {
     }
 
     package enum Verdict: Sendable, Equatable {
-        /// Not a browser, or a page of our own.
+        /// Not from a browser, or from a page of our own.
         case allowed
-        /// A page whose origin `cors:` allows; the response takes `CORS.fields(for:)`.
+        /// A page whose origin `cors:` allows; the response gets `CORS.fields(for:)`.
         case allowedOrigin([UInt8])
-        /// To be answered with `CORS.preflightFields`, nothing else.
+        /// A preflight, to respond to with `CORS.preflightFields` and nothing else.
         case preflight([UInt8])
         case refused(Refusal)
     }
@@ -60,7 +60,7 @@ package final class Guard: Sendable {
             }
         }
 
-        /// For the person who reads the problem document.
+        /// The detail of the problem document, for people.
         package var message: String {
             switch self {
             case .misdirected(let authority):
@@ -87,9 +87,9 @@ package final class Guard: Sendable {
         }
     }
 
-    /// The fields that decide, as the request has them.
+    /// The request's fields that decide.
     package struct Facts {
-        /// The authority of an absolute-form target where there is one, else `Host`; nil without either.
+        /// The authority of an absolute-form target if there is one, else `Host`; nil without either.
         var authority: UnsafeRawBufferPointer?
         var origin: UnsafeRawBufferPointer?
         var secFetchSite: UnsafeRawBufferPointer?
@@ -99,25 +99,25 @@ package final class Guard: Sendable {
         var isOptions = false
         /// Whether there is an `Access-Control-Request-Method`.
         var asksForMethod = false
-        /// Whether the request is to fetch ahead of time: `Sec-Purpose`, or what browsers said before it.
+        /// Whether it is a prefetch: `Sec-Purpose`, or its predecessors in browsers.
         var isPrefetch = false
-        /// The field that names another method; nil where none does.
+        /// The field that names another method, if any.
         var methodOverride: KnownField?
         var userAgent: UnsafeRawBufferPointer?
         var hasLanguage = false
-        /// Whether there is a field of Larder's own, which a page may send only to a server that allows it.
+        /// Whether it has a field of Larder's own, which a page may send only to a server that allows it.
         var hasOwnField = false
     }
 
     private let listeners: [Listener]
     private let hosts: [OwnHost]
     package let cors: CORS
-    /// Whether every request but those for health and metrics shows a token, which no page can do for another site.
+    /// Whether every request except health and metrics needs a token, which no page can supply for another site.
     private let wantsToken: Bool
-    /// The spellings of `Host` that nearly all requests have, so that those are a comparison of bytes.
+    /// The usual spellings of `Host`, for which a comparison of bytes suffices.
     private let usualHosts: [(text: [UInt8], isLoopback: Bool)]
 
-    /// Whose name an authority is.
+    /// Where an authority leads.
     private enum Place { case loopback, elsewhere, foreign }
 
     /// - Parameters:
@@ -137,7 +137,7 @@ package final class Guard: Sendable {
         }
     }
 
-    /// Decides on one request; costs a comparison or two where no browser is at work.
+    /// Decides on one request; takes a comparison or two if it is not from a browser.
     @inline(__always)
     package func check(_ facts: Facts) -> Verdict {
         let place = place(of: facts.authority)
@@ -150,7 +150,7 @@ package final class Guard: Sendable {
         return checkBrowser(facts)
     }
 
-    /// Decides on a request to a name to which browsers do not say for which page they ask.
+    /// Decides on a request to a name for which browsers send no `Sec-Fetch-Site`.
     private func checkUntold(_ facts: Facts) -> Verdict {
         if let referer = facts.referer {
             guard !facts.isRepeated else { return .refused(.foreignReferrer(Self.text(facts.referer) + ", …")) }
@@ -182,10 +182,10 @@ package final class Guard: Sendable {
         return isOwn ? .allowed : .refused(.foreignSite(Self.text(facts.secFetchSite)))
     }
 
-    /// Whether the authority is one of this server's, and whether browsers know it for this machine.
+    /// Whether the authority is one of this server's, and whether browsers take it for this machine.
     private func place(of authority: UnsafeRawBufferPointer?) -> Place {
         guard let authority, !authority.isEmpty else {
-            // HTTP/1.0 has no `Host`, and no browser speaks it.
+            // HTTP/1.0 has no `Host`, and no browser uses it.
             return .loopback
         }
         for usual in usualHosts where FieldSyntax.isSame(authority, usual.text) {
@@ -202,7 +202,7 @@ package final class Guard: Sendable {
         case .unix:
             return authority.isLoopback || hosts.contains { $0.authority.host == authority.host }
         case .tcp(let host, let port):
-            // A loopback name without a port is one that a person typed: no name server can rebind it.
+            // A person typed a loopback name without a port: no name server can rebind it.
             if authority.isLoopback, authority.port == nil || authority.port == port { return true }
             let isOwnPort = (authority.port ?? 80) == port
             if isOwnPort {

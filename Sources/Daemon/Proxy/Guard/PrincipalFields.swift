@@ -1,27 +1,27 @@
 import HTTPSemantics
 import Settings
 
-/// The request fields and parameters that say whose data is asked for (law 4).
+/// The request fields and parameters that identify the principal (law 4).
 ///
-/// Which these are, their names say (`NameMeaning`), and the configuration: it adds names and takes some away, has every field
-/// count that is not known to be harmless, or lists all that count.
+/// Their names decide (`NameMeaning`), and the configuration, which can add and remove names, include every field not known to be
+/// harmless, or list exactly those that count.
 ///
-/// In the shared reading (`shared: true`) `Authorization` is none of them: there a response to a request with one is stored
-/// only if the upstream itself says that it is for all (`public`, `must-revalidate`, `s-maxage`: RFC 9111 §3.5), and then it
-/// is, whatever `Authorization` the next request has. Other credentials divide principals in both readings.
+/// With `shared: true`, `Authorization` is not one of them. A response to a request with it is then stored only if the upstream
+/// says that it is for everyone (`public`, `must-revalidate`, `s-maxage`: RFC 9111 §3.5), and is served whatever `Authorization`
+/// the next request has. Other credentials separate principals in either case.
 package struct PrincipalFields: Sendable, Equatable {
-    /// What counts besides the names that the configuration gives.
+    /// The fields that count besides the names in the configuration.
     private enum Base: Sendable { case recognised, all, nothing }
 
     private let base: Base
-    /// Lower-case names that count, and that do not, whatever they look like; parameters with a `?` before them.
+    /// Lower-case names that always count, and that never count; parameters have a `?` before them.
     private let included: Set<String>
     private let excluded: Set<String>
     private let isShared: Bool
 
     /// - Parameters:
     ///   - words: as in the configuration (`PrincipalWords`). Case does not matter.
-    ///   - isShared: whether RFC 9111 is read as a shared cache reads it.
+    ///   - isShared: whether to follow RFC 9111 as a shared cache.
     init(_ words: [String] = Configuration.Upstream.defaultPrincipal, isShared: Bool = false) {
         var (included, excluded): (Set<String>, Set<String>) = ([], [])
         for word in words.map({ $0.lowercased() }) where !PrincipalWords.isBase(word) {
@@ -44,7 +44,7 @@ package struct PrincipalFields: Sendable, Equatable {
 
     // MARK: What counts
 
-    /// Why a field says whose data is asked for; nil for one that does not.
+    /// Why a field identifies the principal; nil if it does not.
     package func reason(forField name: some Collection<UInt8>) -> Reason? {
         if isShared || !excluded.isEmpty || !included.isEmpty {
             let lowercased = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
@@ -62,7 +62,7 @@ package struct PrincipalFields: Sendable, Equatable {
 
     /// The same for a query or matrix parameter, whose name may be escaped.
     ///
-    /// One that does not count is a part of the URL like any other.
+    /// A parameter that does not count is an ordinary part of the URL.
     package func reason(forParameter name: some Collection<UInt8>) -> Reason? {
         let plain = TargetNormaliser.unescaped(Array(name)[...])
         let lowercased = "?" + String(decoding: FieldSyntax.lowercased(plain), as: UTF8.self)
@@ -72,7 +72,7 @@ package struct PrincipalFields: Sendable, Equatable {
         return nil
     }
 
-    /// Why something says whose data is asked for.
+    /// Why a field or parameter identifies the principal.
     package enum Reason: Sendable, Equatable, CustomStringConvertible {
         case configured
         case credential(String)
@@ -89,18 +89,18 @@ package struct PrincipalFields: Sendable, Equatable {
         }
     }
 
-    /// Whether a field is known to say nothing of whose data is asked for, and so never distinguishes two clients.
+    /// Whether a field is known not to identify a principal, so that it never distinguishes two clients.
     func isHarmless(field name: some Collection<UInt8>) -> Bool {
         let lowercased = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
         if isShared, lowercased == "authorization" { return true }
         return excluded.contains(lowercased) || NameMeaning.ofField(name) == .harmless
     }
 
-    /// Whether the values of a request field may not be noted down.
+    /// Whether the values of a request field must not be recorded.
     func isSecret(field name: some Collection<UInt8>) -> Bool {
         switch NameMeaning.ofField(name) {
         case .credential: true
-        // It says who, which anybody may know.
+        // An identity is not a secret.
         case .identity: false
         case .unknown, .harmless: included.contains(String(decoding: FieldSyntax.lowercased(name), as: UTF8.self))
         }
@@ -108,16 +108,16 @@ package struct PrincipalFields: Sendable, Equatable {
 
     // MARK: The principal
 
-    /// A text that is equal for requests of the same principal, and for those alone; nil for a request without any of the
-    /// fields and parameters, which is anonymous.
+    /// A text that is equal for requests of the same principal, and for no others; nil for an anonymous request.
     ///
-    /// It holds credentials: it goes into `PrincipalKey.digest(of:)` and nowhere else. Each part is written with its length,
-    /// so that no choice of values can look like another.
+    /// It contains credentials: it goes into `PrincipalKey.digest(of:)` and nowhere else. Each part is written with its length,
+    /// so that no choice of values can imitate another.
+    ///
     /// - Parameter target: path and query.
     func canonical(target: [UInt8], fields: Fields) -> [UInt8]? {
         var text: [UInt8] = []
         let counted = fields.lines.filter { reason(forField: $0.name) != nil }.map { ($0.lowercasedName, $0.value) }
-        // In the order of their names; lines of one name in that of their arrival.
+        // In order of names; lines of one name stay in the order of arrival.
         for (_, line) in counted.enumerated().sorted(by: { ($0.element.0, $0.offset) < ($1.element.0, $1.offset) }) {
             Self.append(line.0, line.1, to: &text)
         }
@@ -139,9 +139,9 @@ package struct PrincipalFields: Sendable, Equatable {
 extension PrincipalFields {
     private static let mark = Array("REDACTED".utf8)
 
-    /// The target with the values of the principal's parameters replaced: what is stored and logged.
+    /// The target with redacted values of the principal's parameters, for storage and logs.
     ///
-    /// Two targets that become equal by it belong to different principals, whose documents are kept apart anyway.
+    /// Two targets that become equal thereby belong to different principals, whose documents are separate anyway.
     func redacted(target: [UInt8]) -> [UInt8] {
         var (result, end): ([UInt8], Int) = ([], 0)
         for parameter in URLParameters(target) {
@@ -153,7 +153,7 @@ extension PrincipalFields {
         return end == 0 ? target : result + target[end...]
     }
 
-    /// The same for a URL that somebody else wrote, whose user name and password go as well.
+    /// Redacts a URL from elsewhere, including its user name and password.
     func redacted(reference: [UInt8]) -> [UInt8] {
         let redacted = redacted(target: reference)
         guard let slashes = redacted.firstRange(of: [0x2F, 0x2F]),
@@ -168,8 +168,8 @@ extension PrincipalFields {
         String(decoding: redacted(reference: Array(url.utf8)), as: UTF8.self)
     }
 
-    /// A response's fields with the values of credentials and of new cookies replaced, and with the URLs in them redacted
-    /// (`Location`, `Link`, `Content-Location`, `Referer`, `Refresh`).
+    /// A response's fields with credentials and new cookies redacted, also in URLs (`Location`, `Link`, `Content-Location`,
+    /// `Referer`, `Refresh`).
     func redacted(_ fields: Fields) -> Fields {
         Fields(
             fields.lines.map { line in
@@ -201,12 +201,11 @@ extension PrincipalFields {
     }
 }
 
-/// The parameters of a URL, wherever one may stand: behind `;` in the path, in the query, where `;` divides as `&` does, and
-/// in the fragment.
+/// The parameters of a URL: after `;` in the path, in the query, where `;` separates as `&` does, and in the fragment.
 package struct URLParameters: Sequence, IteratorProtocol {
     package struct Parameter {
         package var name: Range<Int>
-        /// What follows the `=`; nil without one.
+        /// The text after the `=`; nil without one.
         package var value: Range<Int>?
     }
 
@@ -236,7 +235,7 @@ package struct URLParameters: Sequence, IteratorProtocol {
         return nil
     }
 
-    /// Whether a parameter begins behind this byte.
+    /// Whether a parameter begins after this byte.
     private mutating func isBeginning(_ byte: UInt8) -> Bool {
         switch (byte, part) {
         case (0x23, .path), (0x23, .query): part = .fragment

@@ -4,7 +4,7 @@ import Settings
 package struct PrincipalKey: Sendable {
     private let secret: [UInt8]
 
-    /// A key for tests and for stores that live in memory only.
+    /// A key for tests and in-memory stores.
     init(secret: [UInt8]) {
         precondition(secret.count == Self.byteCount, "a principal key has 32 bytes")
         self.secret = secret
@@ -12,21 +12,21 @@ package struct PrincipalKey: Sendable {
 
     static let byteCount = 32
 
-    /// The digest by which the store knows the principal behind this canonical text.
+    /// The digest that identifies the principal with this canonical text in the store.
     func digest(of canonical: [UInt8]) -> [UInt8] {
         Crypto.authenticationCode(key: secret, message: canonical)
     }
 
-    /// Reads the key, or makes one where there is no file yet.
+    /// Reads the key, or creates one if there is no file yet.
     ///
-    /// Blocks on the disk: call it at start.
+    /// Blocks on the disk; call it at start.
     package static func open(path: String) throws(PrincipalKeyError) -> PrincipalKey {
         if let key = try load(path) { return key }
         guard let secret = Crypto.randomBytes(byteCount) else {
             throw .unwritable(path: path, reason: "the system gave no random bytes")
         }
         do throws(SecretFile.Failure) {
-            // If another process is quicker, its key counts.
+            // If another process is faster, its key is used.
             try SecretFile.write(secret, to: path, replacing: false)
         } catch {
             throw .unwritable(path: path, reason: reason(error))
@@ -59,12 +59,12 @@ package struct PrincipalKey: Sendable {
 /// Why the key file cannot be used.
 package enum PrincipalKeyError: Error, Sendable, Equatable, CustomStringConvertible {
     case unreadable(path: String, reason: String)
-    /// Others than its owner may read or write it.
+    /// Users other than its owner may read or write it.
     case open(path: String, mode: String)
     case malformed(path: String, count: Int)
     case unwritable(path: String, reason: String)
 
-    /// What is wrong, and what to do about it.
+    /// The problem and its remedy.
     package var description: String {
         switch self {
         case .unreadable(let path, let reason):

@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// Turns a client's path into the upstream's: prefix off, dot segments resolved, base path on (DESIGN: Guard).
+/// Turns a client's path into the upstream's: removes the prefix, resolves dot segments, adds the base path (DESIGN: Guard).
 package struct TargetNormaliser: Sendable {
     /// Empty, or beginning and not ending with `/`.
     let prefix: [UInt8]
@@ -31,7 +31,7 @@ package struct TargetNormaliser: Sendable {
         /// A `%` without two hexadecimal digits in the path.
         case invalidEscape
 
-        /// For the person who reads the problem document.
+        /// The detail of the problem document, for people.
         var message: String {
             switch self {
             case .otherPrefix: "No upstream is configured for this path."
@@ -48,17 +48,17 @@ package struct TargetNormaliser: Sendable {
     }
 
     struct Target: Sendable, Equatable {
-        /// What is sent: base path, path as the client spelled it, query untouched.
+        /// The target as sent: base path, the client's path unchanged, the query untouched.
         var upstream: [UInt8]
         /// The path without prefix and base path, for routes; begins with `/` unless empty.
         var routePath: [UInt8]
-        /// The URL of the cache key, before the route's word on its query: `upstream` with its percent-escapes normalised.
+        /// The URL of the cache key before the route's rules for queries: `upstream` with normalised percent-escapes.
         var key: [UInt8]
     }
 
-    /// Whether a path can be taken as it is: no escape, no dot segment, nothing invalid.
+    /// Whether a path needs no change: no escape, no dot segment, nothing invalid.
     ///
-    /// The hit path asks first.
+    /// The hit path checks this first.
     @inline(__always)
     static func isPlain(_ path: UnsafeRawBufferPointer) -> Bool {
         var previous: UInt8 = 0
@@ -76,7 +76,7 @@ package struct TargetNormaliser: Sendable {
 
     /// - Parameters:
     ///   - path: of the request's target, from its first `/`.
-    ///   - query: what follows the `?`; nil without one.
+    ///   - query: the text after the `?`; nil without one.
     func normalise(path: [UInt8], query: [UInt8]?) throws(Refusal) -> Target {
         try Self.check(path, isPath: true)
         if let query { try Self.check(query, isPath: false) }
@@ -92,7 +92,7 @@ package struct TargetNormaliser: Sendable {
 
     private static func check(_ bytes: [UInt8], isPath: Bool) throws(Refusal) {
         for (index, byte) in bytes.enumerated() {
-            // Bytes above 0x7F are no URL's either, but many clients send them raw and servers take them as they are.
+            // Bytes above 0x7F are not allowed in URLs either, but many clients send them and servers accept them.
             if byte <= 0x20 || byte == 0x7F || byte == 0x23 || (isPath && byte == 0x5C) {
                 throw .invalidCharacter(byte)
             }
@@ -104,7 +104,7 @@ package struct TargetNormaliser: Sendable {
         }
     }
 
-    /// Resolves `.` and `..`, escaped or not; empty segments stay, since servers may distinguish them.
+    /// Resolves `.` and `..`, escaped or not; empty segments stay, because servers may distinguish them.
     private static func resolved(_ path: ArraySlice<UInt8>) throws(Refusal) -> [UInt8] {
         guard path.withUnsafeBytes({ !isPlain($0) }) else { return Array(path) }
         var kept: [ArraySlice<UInt8>] = []
@@ -126,21 +126,23 @@ package struct TargetNormaliser: Sendable {
         return [0x2F] + Array(kept.joined(separator: [0x2F]))
     }
 
-    /// Refuses a segment that is a dot segment, or has one in it, to servers that decode it before they split it, or once
-    /// more, that take parameters off (`..;x`), that stop at a NUL, or that read overlong UTF-8.
+    /// Refuses a segment that some servers would take for a dot segment.
+    ///
+    /// These servers decode it before they split the path, decode twice, remove parameters (`..;x`), stop at a NUL, or read
+    /// overlong UTF-8.
     private static func checkHidden(_ segment: ArraySlice<UInt8>) throws(Refusal) {
         guard segment.contains(where: { $0 == 0x25 || $0 == 0x3B }) else { return }
         let decoded = decodingOverlong(decodingFully(segment))
         if decoded.contains(0) { throw .nul }
         for piece in decoded.split(whereSeparator: { $0 == 0x2F || $0 == 0x5C }) {
-            // `;`, `?` and `#` end the name; white space and control characters at its end are dropped by some.
+            // `;`, `?` and `#` end the name; some servers drop white space and control characters at its end.
             var name = piece.prefix { $0 != 0x3B && $0 != 0x3F && $0 != 0x23 }
             while let last = name.last, last <= 0x20 { name.removeLast() }
             if name.elementsEqual([0x2E]) || name.elementsEqual([0x2E, 0x2E]) { throw .hiddenDotSegment }
         }
     }
 
-    /// The segment with its escapes decoded, and those that come to light then, in one pass.
+    /// The segment with its escapes decoded, including those that this reveals, in one pass.
     private static func decodingFully(_ segment: ArraySlice<UInt8>) -> [UInt8] {
         var decoded: [UInt8] = []
         decoded.reserveCapacity(segment.count)
@@ -154,8 +156,7 @@ package struct TargetNormaliser: Sendable {
         return decoded
     }
 
-    /// The bytes with ASCII characters that are spelled as longer sequences of UTF-8 in their one byte: `%c0%ae` is a dot to
-    /// decoders that do not look.
+    /// Replaces overlong UTF-8 sequences by their ASCII bytes: lax decoders read `%c0%ae` as a dot.
     private static func decodingOverlong(_ bytes: [UInt8]) -> [UInt8] {
         var decoded: [UInt8] = []
         var index = 0
@@ -184,16 +185,16 @@ package struct TargetNormaliser: Sendable {
         return decoded
     }
 
-    /// The path, without query, that responses to a target at the upstream are stored under.
+    /// The path, without query, under which responses to an upstream's target are stored.
     static func keyPath(of target: String) -> String {
         String(decoding: normalisingEscapes(Array(target.utf8.prefix { $0 != 0x3F })), as: UTF8.self)
     }
 
-    /// The one spelling of all that differ in percent-escapes alone (RFC 3986 §6.2.2): `%2f` becomes `%2F`, and `%7E` the
-    /// `~` that it stands for, as any unreserved character.
+    /// The canonical spelling of targets that differ only in percent-escapes (RFC 3986 §6.2.2).
     ///
-    /// A query with a `%` that begins no escape keeps the escapes that it has: decoding `%2%35` would make it the escape of
-    /// something else. What the query is says nothing about the path, by which writes invalidate.
+    /// `%2f` becomes `%2F`, and `%7E` becomes `~`, like any unreserved character. A query with a `%` that begins no escape keeps
+    /// its escapes, because decoding `%2%35` would create another escape. That does not affect the path, by which writes
+    /// invalidate.
     static func normalisingEscapes(_ target: [UInt8]) -> [UInt8] {
         guard target.contains(0x25) else { return target }
         let end = target.firstIndex(of: 0x3F) ?? target.count
@@ -222,7 +223,7 @@ package struct TargetNormaliser: Sendable {
         return result
     }
 
-    /// The bytes that a piece of a target stands for; what is no escape stays.
+    /// The bytes of a piece of a target after decoding; invalid escapes stay.
     ///
     /// - Parameter isMeant: which bytes are decoded; the escapes of others stay.
     package static func unescaped(
@@ -249,7 +250,7 @@ package struct TargetNormaliser: Sendable {
         target.indices.allSatisfy { target[$0] != 0x25 || escaped(target, at: $0) != nil }
     }
 
-    /// The byte that an escape here stands for; nil where none begins.
+    /// The byte of the escape that begins here, if any.
     private static func escaped(_ bytes: [UInt8], at index: Int) -> UInt8? {
         guard bytes[index] == 0x25, index + 2 < bytes.count, let high = FieldSyntax.hexDigit(bytes[index + 1]),
             let low = FieldSyntax.hexDigit(bytes[index + 2])

@@ -4,16 +4,16 @@ package import HTTPServer
 package import Store
 import Synchronization
 
-/// The last requests and what they were given, for those who watch.
+/// The latest requests and how they were served, for the access log, `/requests` and the dashboard.
 ///
-/// Requests that pass `ProxyCore` are always noted. Hits from memory are noted only while somebody watches: the access log is
-/// on, a stream follows, or the list was asked for within the last minute. Otherwise a hit costs one relaxed load here.
+/// Requests that pass `ProxyCore` are always noted. Hits from memory are noted only while they are wanted: the access log is on,
+/// a stream follows, or the list was requested within the last minute. Otherwise a hit costs one relaxed load here.
 ///
-/// Any thread. Bounded: the oldest make room.
+/// Any thread. Bounded: new requests replace the oldest.
 package final class RequestLog: Sendable {
-    /// How many requests are kept.
+    /// The number of requests kept.
     package static let capacity = 1_000
-    /// For how long hits are noted after the list was asked for.
+    /// How long hits are noted after the list was requested.
     private static let attention: UInt64 = 60_000_000_000
 
     /// Until when hits are noted, in ns of the monotonic clock.
@@ -24,9 +24,9 @@ package final class RequestLog: Sendable {
         /// The request with number n is at n % capacity.
         var kept: [ServedRequest] = []
         var lastID: Int64 = 0
-        /// Who gets every request as it is noted.
+        /// Receives every request as it is noted.
         var sink: (@Sendable (ServedRequest) -> Void)?
-        /// Who hears that there are new ones.
+        /// Callbacks for new requests.
         var listeners: [Int: @Sendable () -> Void] = [:]
         var lastListener = 0
         var askedUntil: UInt64 = 0
@@ -40,14 +40,14 @@ package final class RequestLog: Sendable {
     @inline(__always)
     func notesHits(at now: UInt64) -> Bool { watchedUntil.load(ordering: .relaxed) > now }
 
-    /// Notes a request that is over.
+    /// Notes a finished request.
     func note(_ request: ServedRequest) {
         let (sink, listeners, noted) = state.withLock { state in
             var noted = request
             state.lastID += 1
             noted.id = state.lastID
             if state.kept.count < Self.capacity {
-                // The number 1 is at 1: the first place is filled by the number `capacity`.
+                // Number 1 is at index 1; index 0 is filled by number `capacity`.
                 if state.kept.isEmpty { state.kept.append(noted) }
                 state.kept.append(noted)
             } else {
@@ -59,11 +59,9 @@ package final class RequestLog: Sendable {
         for listener in listeners { listener() }
     }
 
-    /// Those after a number, the oldest first; hits are noted for the next minute.
+    /// The requests after a number, the oldest first; hits are noted for the next minute.
     ///
-    /// A number that was never given is one of an earlier run of the daemon: everything came after it.
-    ///
-    /// - Parameter limit: if more are kept, the last ones are given.
+    /// A number never used belongs to an earlier run of the daemon, so all requests came after it.
     package func requests(after id: Int64, limit: Int) -> (requests: [ServedRequest], last: Int64) {
         state.withLock { state in
             state.askedUntil = RequestClock.nanoseconds + Self.attention
@@ -72,15 +70,15 @@ package final class RequestLog: Sendable {
         }
     }
 
-    /// The same for a listener, who watches anyway: all that are kept.
+    /// All kept requests after a number, for a listener, which keeps hits noted anyway.
     package func requests(after id: Int64) -> (requests: [ServedRequest], last: Int64) {
         state.withLock { $0.requests(after: id, limit: Self.capacity) }
     }
 
-    /// The number of the last one.
+    /// The number of the latest request.
     package var lastID: Int64 { state.withLock { $0.lastID } }
 
-    /// Calls back, on any thread, whenever requests were noted; gives what `stopListening` takes.
+    /// Calls back, on any thread, whenever requests were noted; returns the argument for `stopListening`.
     package func listen(_ listener: @escaping @Sendable () -> Void) -> Int {
         state.withLock { state in
             state.lastListener += 1
@@ -97,7 +95,7 @@ package final class RequestLog: Sendable {
         }
     }
 
-    /// Has every request from now on given to a sink, which returns at once; for the life of the process.
+    /// Passes every request from now on to a sink, which must return at once; for the life of the process.
     package func setSink(_ sink: @escaping @Sendable (ServedRequest) -> Void) {
         state.withLock { state in
             state.sink = sink
@@ -105,7 +103,7 @@ package final class RequestLog: Sendable {
         }
     }
 
-    /// Within the lock, so that no two changes are stored in the wrong order.
+    /// Runs within the lock, so that no two changes are stored in the wrong order.
     private func watch(_ state: borrowing State) {
         let isWatched = state.sink != nil || !state.listeners.isEmpty
         watchedUntil.store(isWatched ? .max : state.askedUntil, ordering: .relaxed)
@@ -120,38 +118,38 @@ extension RequestLog.State {
     }
 }
 
-/// One request of a client and what it was given, for people: in the access log, in `/requests`, on the dashboard.
+/// A client's request and how it was served, for display: in the access log, in `/requests`, on the dashboard.
 ///
-/// Nothing in it is secret: the URL is that of the cache key, in which credentials are redacted.
+/// It contains no secret: the URL is that of the cache key, in which credentials are redacted.
 package struct ServedRequest: Sendable, Equatable {
     /// Counts up from 1 since the daemon started.
     package var id: Int64 = 0
-    /// When its head had been read, in µs since 1970.
+    /// When its head was read, in µs since 1970.
     package var time: Int64 = 0
     package var client: ClientAddress
     package var method: String
-    /// Path and query as they go upstream, redacted; as sent, where no upstream has the address.
+    /// Path and query as they go upstream, redacted; as sent, if it matches no upstream.
     package var url: String
-    /// The upstream's name; nil where none has the address.
+    /// The upstream's name; nil if it matches none.
     package var upstream: String?
     package var status = 0
     package var outcome = Outcome.error
     /// Larder's member of `Cache-Status`.
     package var cacheStatus: String?
-    /// What `Cache-Status` says in `detail`.
+    /// The `detail` in that member.
     package var detail: String?
     /// Bytes of the response's body.
     package var bytes = 0
-    /// From the request's head to the response's last byte, as far as Larder is concerned.
+    /// The time from the request's head to the response's last byte within Larder, in seconds.
     package var seconds = 0.0
-    /// How much of that the upstream took; nil where it was not asked.
+    /// The upstream's share of that time, in seconds; nil if it was not asked.
     package var upstreamSeconds: Double?
-    /// The digest of the cache key; nil where there is none.
+    /// The digest of the cache key, if there is one.
     package var key: Digest128?
 
-    /// The status of a request whose client left before the response began; nginx's.
+    /// The status of a request whose client left before the response began; nginx uses the same.
     package static let clientLeft = 499
-    /// URLs are cut to so many bytes.
+    /// The maximum length of URLs in bytes; longer ones are cut.
     static let urlLimit = 4_096
 
     package init(client: ClientAddress, method: String, url: String, upstream: String?) {
@@ -167,7 +165,7 @@ package struct ServedRequest: Sendable, Equatable {
     }
 }
 
-/// Who sent a request: the address of the machine, or the user at the other end of a Unix socket.
+/// The sender of a request: a machine's address, or the user at the other end of a Unix socket.
 package struct ClientAddress: Sendable, Equatable {
     /// As `Request.peer`.
     let bytes: [UInt8]
@@ -192,10 +190,10 @@ package struct ClientAddress: Sendable, Equatable {
 
 /// The clocks by which requests are timed.
 enum RequestClock {
-    /// Nanoseconds that only grow.
+    /// A monotonic clock in nanoseconds.
     static var nanoseconds: UInt64 { read(CLOCK_MONOTONIC, 1_000_000_000) }
 
-    /// Microseconds since 1970, to show to people.
+    /// Microseconds since 1970, for display.
     static var wall: Int64 { Int64(read(CLOCK_REALTIME, 1_000_000)) }
 
     private static func read(_ clock: clockid_t, _ unitsPerSecond: UInt64) -> UInt64 {

@@ -8,17 +8,17 @@ import Store
 import Synchronization
 import Upstream
 
-/// One request on its way: watches what its client is given, and hands it to the `RequestLog` when that is complete.
+/// Observes a request and its response, and hands the result to the `RequestLog` at the end.
 ///
-/// Any thread. The request carries it along, so that whoever finds out how it was answered can say so.
+/// Any thread. The request carries it, so that each step can add what it finds out.
 package final class RequestNote: ReplyObserver {
     private let requests: RequestLog
     private let log: Logger
-    /// Seconds from which it counts as slow; 0: never.
+    /// Seconds from which a request counts as slow; 0 for never.
     private let slowness: Double
     private let metrics: UpstreamMetrics
     private let upstream: ProxiedUpstream
-    /// The path that routes are matched against.
+    /// The path for matching routes.
     private let route: String
     private let started: UInt64
     private let state: Mutex<State>
@@ -26,12 +26,12 @@ package final class RequestNote: ReplyObserver {
     private struct State {
         var served: ServedRequest
         var outcome: Outcome?
-        /// Whether the response is a stream of events, which takes as long as it takes.
+        /// Whether the response is a stream of events, whose duration means nothing.
         var isStream = false
         var isOver = false
     }
 
-    /// - Parameter started: when the request's head had been read, in ns of the monotonic clock.
+    /// - Parameter started: when the request's head was read, in ns of the monotonic clock.
     init(
         _ request: Request,
         _ incoming: IncomingRequest,
@@ -58,7 +58,7 @@ package final class RequestNote: ReplyObserver {
 
     package var outlivesClient: Bool { false }
 
-    /// As what the metrics count it.
+    /// Notes the outcome that the metrics have counted.
     func counted(as outcome: Outcome) {
         state.withLock { $0.outcome = outcome }
     }
@@ -67,7 +67,7 @@ package final class RequestNote: ReplyObserver {
         state.withLock { $0.served.key = key }
     }
 
-    /// A transfer that it waited for is over; there may be several.
+    /// Adds the time of a transfer that the request waited for; there may be several.
     func upstreamTook(_ seconds: Double) {
         state.withLock { $0.served.upstreamSeconds = ($0.served.upstreamSeconds ?? 0) + seconds }
     }
@@ -126,7 +126,7 @@ extension RequestNote {
 extension ServedRequest {
     fileprivate mutating func conclude(_ counted: Outcome?, isWhole: Bool) {
         if !isWhole {
-            // The client has left, or the upstream's response broke off.
+            // The client has left, or the upstream's response was truncated.
             detail = detail ?? (status == 0 ? "client-left" : "broke-off")
             if status == 0 { status = Self.clientLeft }
         }
@@ -136,7 +136,7 @@ extension ServedRequest {
 }
 
 extension Outcome {
-    /// Of a response that the metrics do not count by its request: one out of a recording, or an error.
+    /// The outcome of a response that the metrics do not count by its request: a recorded one, or an error.
     fileprivate init(cacheStatus: String?) {
         self =
             switch cacheStatus {
@@ -148,7 +148,7 @@ extension Outcome {
 }
 
 extension CacheStatus {
-    /// Larder's own member, the last of the list: each cache appends itself.
+    /// Larder's own member, the last of the list, because each cache appends its own.
     static func ownMember(of fields: Fields) -> String? {
         guard let list = fields.combined("cache-status"),
             let own = list.utf8.ranges(of: "larder;".utf8).last
@@ -156,7 +156,7 @@ extension CacheStatus {
         return String(list[own.lowerBound...])
     }
 
-    /// The `detail` of a member of Larder's own.
+    /// The `detail` of Larder's own member.
     static func detail(of member: String) -> String? {
         guard let name = member.utf8.ranges(of: "; detail=".utf8).last else { return nil }
         return member[name.upperBound...].filter { $0 != "\"" }
