@@ -1,18 +1,18 @@
 import Yams
 
-/// Where to listen or connect: `HOST:PORT`, `[IPv6]:PORT` or `unix:PATH`.
+/// An address to listen at or connect to: `HOST:PORT`, `[IPv6]:PORT` or `unix:PATH`.
 package enum Address: Sendable, Hashable, CustomStringConvertible {
     case tcp(host: String, port: UInt16)
-    /// Permission bits and group name apply to listening only; nil leaves what the process has.
+    /// Permission bits and group name are for listening only; nil leaves the process's own.
     case unix(path: String, mode: UInt16? = nil, group: String? = nil)
 
-    /// Reads an address; the error says what to write instead.
+    /// Parses an address; the error says what to write instead.
     package init(_ text: String) throws(InvalidValue) {
         if text.hasPrefix("unix:") {
             let path = String(text.dropFirst(5))
             guard !path.isEmpty else { throw InvalidValue("\"unix:\" needs a path after it") }
             guard !path.utf8.contains(0) else { throw InvalidValue("a socket path has no NUL in it") }
-            // sockaddr_un holds 108 bytes, the final NUL among them.
+            // `sockaddr_un` holds 108 bytes, including the final NUL.
             guard path.utf8.count < 108 else {
                 throw InvalidValue("the socket path is \(path.utf8.count) bytes long; Linux takes 107 at most")
             }
@@ -47,7 +47,7 @@ package enum Address: Sendable, Hashable, CustomStringConvertible {
         self = .tcp(host: String(host), port: port)
     }
 
-    /// The spelling that `init` reads.
+    /// The text form that `init` parses.
     package var description: String {
         switch self {
         case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
@@ -59,7 +59,7 @@ package enum Address: Sendable, Hashable, CustomStringConvertible {
         if case .unix = self { true } else { false }
     }
 
-    /// Whether only programs on this machine reach it.
+    /// Whether it is reachable only from this machine.
     var isLocal: Bool {
         switch self {
         case .unix: true
@@ -82,7 +82,7 @@ extension ConfigKey where Section: ConfigSection {
             node,
             section,
             reader in
-            // The long form of one address is a mapping, which no list is.
+            // The long form of one address is a mapping, not a list.
             let nodes = node.mapping == nil ? reader.list(node, wanted: "an address or a list of them") : [node]
             guard let nodes else { return }
             let found = nodes.map { ($0.place, reader.address($0)) }
@@ -170,7 +170,7 @@ extension Address {
     /// Whether the other names the same port or socket, permissions apart.
     func isSamePlace(as other: Address) -> Bool { description == other.description }
 
-    /// Whether two listeners on it would be in each other's way; port 0 is a new port each time.
+    /// Whether two listeners at it would collide; port 0 is a new port each time.
     var isFixed: Bool {
         if case .tcp(_, 0) = self { return false }
         return true

@@ -1,19 +1,19 @@
 package import CachePolicy
 package import Mapping
 
-/// An upstream with its models and route tables compiled, ready to be asked.
+/// An upstream with its models and route tables compiled.
 package struct CompiledUpstream: Sendable {
     package let settings: Configuration.Upstream
     package let models: Models
     private let routes: RouteTable
     private let errors: RouteTable
 
-    /// What a body holds, by the rule it fell under.
+    /// The content of a body, by the rule that matched.
     package struct BodyMatch: Sendable, Equatable {
         package var rule: BodyRule
-        /// Members of the object that the path gave, by name of the identity, key or property.
+        /// Members of the object taken from the path, by name of the identity, key or property.
         package var bound: [String: String]
-        /// What the route's captures matched, decoded.
+        /// The decoded values of the route's captures.
         package var captures: [String: String] = [:]
         /// The route's path pattern.
         var route = ""
@@ -26,7 +26,7 @@ package struct CompiledUpstream: Sendable {
         errors = try RouteTable(settings.errors.map(\.declaration))
     }
 
-    /// What a response's body holds; nil when nothing is declared.
+    /// The content of a response's body; nil if none is declared.
     package func body(_ subject: RouteSubject) -> BodyMatch? {
         if let match = routes.match(subject) { return Self.body(settings.routes[match.index], match) }
         guard let status = subject.status, !(200..<300).contains(status), let match = errors.match(subject) else {
@@ -35,15 +35,15 @@ package struct CompiledUpstream: Sendable {
         return Self.body(settings.errors[match.index], match)
     }
 
-    /// What a path's route says about caching, before there is a response.
+    /// The caching settings of a path's route, before there is a response.
     package func overrides(method: String, path: String, query: String? = nil) -> CacheOverrides {
         routes.match(RouteSubject(method: method, path: path, query: query)).map { settings.routes[$0.index].overrides }
             ?? CacheOverrides()
     }
 
-    /// The paths that a write makes worthless besides its own, with the captures of its path filled in.
+    /// The paths that a write invalidates besides its own, with the captures of its path filled in.
     ///
-    /// - Parameter status: nil before the response: rules for 2xx then fit.
+    /// - Parameter status: nil before the response: then rules for 2xx match.
     package func invalidated(method: String, path: String, query: String?, status: Int?) -> [RoutePattern] {
         let subject = RouteSubject(method: method, path: path, query: query, status: status)
         guard let match = routes.match(subject), !settings.routes[match.index].invalidates.isEmpty else { return [] }
@@ -51,18 +51,18 @@ package struct CompiledUpstream: Sendable {
         return settings.routes[match.index].invalidates.map { $0.filled(with: captures) }
     }
 
-    /// Whether a DELETE of a path that was carried out has deleted what it speaks of.
+    /// Whether a successful DELETE of a path means that its target is deleted.
     package func deletes(path: String, query: String?, status: Int?) -> Bool {
         routes.match(RouteSubject(method: "DELETE", path: path, query: query, status: status))
             .map { settings.routes[$0.index].deletes } ?? true
     }
 
-    /// The index in `settings.routes` of the rule for a request, or for its response once there is a status.
+    /// The rule for a request, or for its response once there is a status; its index refers to `settings.routes`.
     package func route(method: String, path: String, status: Int?) -> RouteMatch? {
         routes.match(method: method, path: path, status: status)
     }
 
-    /// Each rule with why it applies to a request or does not; those for errors where the status is one.
+    /// Each rule with the reason why it applies to a request or does not; rules for errors only if the status is one.
     package func verdicts(on subject: RouteSubject) -> (routes: [RouteVerdict], errors: [RouteVerdict]) {
         let isError = subject.status.map { !(200..<300).contains($0) } ?? false
         return (

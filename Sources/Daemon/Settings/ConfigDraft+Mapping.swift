@@ -1,7 +1,7 @@
 import Mapping
 
 extension ConfigDraft {
-    /// Checks the models, routes and errors that hold for one upstream.
+    /// Checks the models, routes and errors of one upstream.
     func validateMapping(of upstream: UpstreamDraft, _ reader: inout ConfigReader) {
         let models = models(for: upstream)
         validateModelNames(models, &reader)
@@ -47,11 +47,11 @@ extension ConfigDraft {
         }
     }
 
-    /// Whatever the mapping itself objects to, in all models at once.
+    /// Reports the mapping's own errors, in all models at once.
     private func validateDeclarations(of models: [ModelDraft], _ reader: inout ConfigReader) {
         let names = Set(models.map(\.declaration.name))
         let declarations = models.map { model in
-            // References to unknown models have been reported already.
+            // References to unknown models have already been reported.
             var declaration = model.declaration
             declaration.properties.removeAll { property in property.relation.map { !names.contains($0.model) } ?? false
             }
@@ -60,7 +60,7 @@ extension ConfigDraft {
             return declaration
         }
         for mistake in Models.mistakes(in: declarations) {
-            // Names that differ only in capitals are reported at their own place.
+            // Names that differ only in case are reported at their own place.
             if case .duplicateModel = mistake.error { continue }
             let model = models[mistake.model]
             let property = mistake.property.map { declarations[mistake.model].properties[$0].name }
@@ -115,7 +115,7 @@ extension ConfigDraft {
         }
     }
 
-    /// One model under a key and its plural, alone and as a list: where both are there, both are taken.
+    /// Warns of one model under a key and its plural, alone and as a list: if a body has both, both are used.
     private func warnOfTwins(in rule: RouteDraft, _ reader: inout ConfigReader) {
         guard let main = rule.model else { return }
         for other in rule.also
@@ -133,7 +133,7 @@ extension ConfigDraft {
 
     private static func arePluralAndSingular(_ one: String, _ other: String) -> Bool {
         let (short, long) = one.count < other.count ? (one, other) : (other, one)
-        // story and stories differ in their last letter, too.
+        // Forms such as story and stories differ in the last letter, too.
         return !short.isEmpty && long.count > short.count && long.hasPrefix(short.dropLast())
     }
 
@@ -163,12 +163,12 @@ extension ModelDraft: Comparable {
 
     static func == (left: ModelDraft, right: ModelDraft) -> Bool { left.place == right.place }
 
-    /// What `object:` of a route may name, of what the model declares itself.
+    /// The names that a route's `object:` may use, from the model's own declaration.
     fileprivate var members: [String] {
         declaration.identity + declaration.keys + declaration.properties.map(\.name)
     }
 
-    /// Where the declaration stands that an error speaks of.
+    /// The place of the declaration that an error concerns.
     fileprivate func place(of error: MappingError) -> Place? {
         func property(_ name: String) -> Place? { properties.last { $0.declaration.name == name }?.place }
         func use(_ name: String) -> Place? {
@@ -191,7 +191,7 @@ extension ModelDraft: Comparable {
 }
 
 extension [String] {
-    /// Each text once, in the order of the first.
+    /// Each text once, in order of first occurrence.
     fileprivate var uniqued: [String] {
         var seen: Set<String> = []
         return filter { seen.insert($0).inserted }

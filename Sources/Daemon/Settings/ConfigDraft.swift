@@ -1,7 +1,7 @@
 import Glibc
 import Mapping
 
-/// What was read of a file before its parts are held against each other: values and where each stands.
+/// The values read from a file with their places, before they are checked against each other.
 struct ConfigDraft {
     var settings = Configuration()
     var places: [String: Place] = [:]
@@ -16,7 +16,7 @@ package struct UpstreamDraft {
     var settings = Configuration.Upstream()
     var place: Place?
     var places: [String: Place] = [:]
-    /// Whether the prefix can be held against others.
+    /// Whether the prefix can be compared with others.
     var hasValidPrefix = true
     var models: [ModelDraft] = []
     var routes: [RouteDraft] = []
@@ -28,7 +28,7 @@ struct CredentialDraft {
     var settings = Configuration.Credential()
     var content: [UInt8] = []
 
-    /// Reads the file that holds the credential and checks who else may.
+    /// Reads the credential's file and checks its permissions.
     mutating func read(at place: Place?, _ reader: inout ConfigReader) {
         let path = settings.from
         do {
@@ -51,7 +51,7 @@ struct CredentialDraft {
         }
     }
 
-    /// The settings with the value that is sent.
+    /// The settings with the value to send.
     var finished: Configuration.Credential {
         var settings = settings
         settings.value = Secret(bytes: settings.scheme.map { Array("\($0) ".utf8) + content } ?? content)
@@ -73,22 +73,22 @@ struct ModelDraft {
 struct PropertyDraft {
     var declaration = PropertyDeclaration(name: "", from: "")
     var place: Place?
-    /// Where the model it relates to is named.
+    /// Where the model that it relates to is named.
     var modelPlace: Place?
-    /// Whether it says where its value comes from; else its own name does.
+    /// Whether the source of its value is given; otherwise it follows from the name.
     var isNamed = false
 }
 
 /// A route, or an error rule, as read.
 struct RouteDraft {
     var route = Configuration.Route()
-    /// nil where the key is absent.
+    /// Nil if the key is absent.
     var status: StatusPattern?
     var place: Place?
     var places: [String: Place] = [:]
-    /// nil where the key is absent, or what stands there is no text.
+    /// Nil if the key is absent or its value is not text.
     var path: String?
-    /// A model that a body holds, how often, and where it is named.
+    /// The model that a body contains, its shape, and where it is named.
     typealias Model = (name: String, shape: BodyRule.Shape, place: Place?)
     var model: Model?
     var root: String?
@@ -99,7 +99,7 @@ struct RouteDraft {
 }
 
 extension ConfigDraft {
-    /// Holds the parts against each other and says what does not fit.
+    /// Checks the parts against each other and reports mistakes.
     mutating func validate(_ reader: inout ConfigReader) {
         if upstreams.isEmpty, places["upstreams"] == nil {
             reader.error(
@@ -118,7 +118,7 @@ extension ConfigDraft {
         warnOfReach(&reader)
     }
 
-    /// The settings, once nothing is wrong.
+    /// The settings, once there are no errors.
     var finished: Configuration {
         var settings = settings
         settings.upstreams = upstreams.map { upstream in
@@ -131,12 +131,12 @@ extension ConfigDraft {
         return settings
     }
 
-    /// The addresses at which an upstream is served.
+    /// The addresses of an upstream.
     func addresses(of upstream: UpstreamDraft) -> [Address] {
         upstream.settings.listen.isEmpty ? settings.listen : upstream.settings.listen
     }
 
-    /// The models that hold for an upstream: its own, then those at the top of the file.
+    /// The models for an upstream: its own, then those at the top of the file.
     func models(for upstream: UpstreamDraft) -> [ModelDraft] { upstream.models + models }
 
     // MARK: Addresses and names
@@ -171,9 +171,9 @@ extension ConfigDraft {
         }
     }
 
-    /// Where both are served, in words; nil where that is nowhere.
+    /// The address that both are served at, in words; nil if there is none.
     private func sharedAddress(_ left: UpstreamDraft, _ right: UpstreamDraft) -> String? {
-        // What is wrong with addresses does not change whose they are.
+        // An invalid address still belongs to its upstream.
         guard [left, right].allSatisfy({ !$0.settings.listen.isEmpty || $0.places["listen"] == nil }) else {
             return nil
         }
@@ -222,7 +222,7 @@ extension ConfigDraft {
 
     // MARK: Safety
 
-    /// A credential is lent to whoever can connect.
+    /// Warns if a credential is usable by anyone who can connect.
     private func warnOfExposure(of upstream: UpstreamDraft, _ reader: inout ConfigReader) {
         guard let credential = upstream.settings.credential else { return }
         let place = upstream.places["credential"]
@@ -259,7 +259,7 @@ extension UpstreamURL {
     fileprivate var isLocal: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
 }
 
-/// Keys of a model that leave each other nothing to say.
+/// Checks for keys of a model that make others useless.
 extension ConfigDraft {
     func validateKeys(of model: ModelDraft, among models: [String: ModelDraft], _ reader: inout ConfigReader) {
         let name = model.declaration.name
@@ -308,14 +308,14 @@ extension ConfigDraft {
         identity(of: model, among: models)?.isEmpty != true
     }
 
-    /// nil if it could not be read, which has been reported already.
+    /// Nil if it could not be read, which has already been reported.
     private static func identity(of model: ModelDraft, among models: [String: ModelDraft]) -> [String]? {
         let root = lineage(of: model, among: models)[0]
         guard root.declaration.base == nil || models[root.declaration.base ?? ""] != nil else { return nil }
         return root.places["identity"] == nil ? nil : root.declaration.identity
     }
 
-    /// The model with its bases before it, as far as they are declared.
+    /// The model preceded by its bases, as far as they are declared.
     static func lineage(of model: ModelDraft, among models: [String: ModelDraft]) -> [ModelDraft] {
         var lineage = [model]
         var seen: Set<String> = [model.declaration.name]

@@ -5,13 +5,13 @@ import Yams
 package struct ConfigFile {
     /// Usable only if no diagnostic is an error.
     package let settings: Configuration
-    /// In the order of the files, that which was asked for first.
+    /// In the order of the files, beginning with the main file.
     package let diagnostics: [Diagnostic]
 
-    /// The largest file that counts as a config.
+    /// The maximum size of a config file.
     static let sizeLimit = 8 << 20
 
-    /// Reads a file and everything it refers to.
+    /// Reads a file and all files that it includes.
     package static func read(_ path: String, environment: [String: String], overriding: ConfigOverrides = .init())
         -> ConfigFile
     {
@@ -26,8 +26,9 @@ package struct ConfigFile {
         }
     }
 
-    /// Reads the text of a config and the files it includes; `file` is its name in messages, and what their paths are
-    /// relative to.
+    /// Parses the text of a config and the files that it includes.
+    ///
+    /// `file` is its name in messages, and its folder is the base of relative paths.
     package static func parse(
         _ yaml: String,
         file: String,
@@ -48,7 +49,7 @@ package struct ConfigFile {
             )
         }
         overriding.apply(to: &draft)
-        // Held against each other the parts would seem to lack what stands in a file that could not be read.
+        // Without the unreadable file these checks would report things as missing.
         if !reader.isIncomplete { draft.validate(&reader) }
         return ConfigFile(settings: draft.finished, diagnostics: reader.sorted)
     }
@@ -61,9 +62,9 @@ package struct ConfigFile {
     }
 }
 
-/// What the command line says in place of the file.
+/// Values from the command line that override the file.
 package struct ConfigOverrides: Sendable, Equatable {
-    /// In place of the one upstream's URL, or as the only upstream where the file names none.
+    /// Overrides the only upstream's URL, or is the only upstream if the file has none.
     package var upstream: UpstreamURL?
     package var listen: [Address] = []
     package var admin: [Address] = []
@@ -118,28 +119,28 @@ package struct ConfigOverrides: Sendable, Equatable {
     }
 }
 
-/// The files that a config is made of, the one that was asked for first.
+/// The files of a config, beginning with the main file.
 ///
-/// They share one space of lines, as a compiler's sources do: each begins after the last line of the one before. So a
-/// `Place` says by itself which file it is in, and a node may move into another file's tree.
+/// They share one space of lines, like a compiler's sources: each begins after the last line of the previous one. So a `Place`
+/// identifies its file, and a node may move into another file's tree.
 struct ConfigSources {
     private struct File {
         let name: String
-        /// Lines before its first one.
+        /// The number of lines before its first.
         let offset: Int
         let lines: [Substring]
     }
 
     private var files: [File] = []
-    /// Lines of all files so far.
+    /// The number of lines in all files so far.
     private var count = 0
 
-    /// The file that was asked for.
+    /// The name of the main file.
     var mainName: String { files.first?.name ?? "" }
 
-    /// Adds a file; gives the number of lines before its first.
+    /// Adds a file; returns the number of lines before its first.
     mutating func add(_ name: String, text: String) -> Int {
-        // What YAML 1.1 takes for a line's end, each of them: more than there are will do, fewer won't.
+        // All line ends of YAML 1.1: counting too many lines does no harm, counting too few does.
         let ends: Set<Unicode.Scalar> = ["\n", "\r", "\u{85}", "\u{2028}", "\u{2029}"]
         let offset = count
         count += text.unicodeScalars.reduce(1) { ends.contains($1) ? $0 + 1 : $0 }
@@ -149,20 +150,20 @@ struct ConfigSources {
         return offset
     }
 
-    /// The file that a place is in, and where it is there; without a place, the file that was asked for.
+    /// The file of a place, and the place within it; without a place, the main file.
     func resolve(_ place: Place?) -> (file: String, place: Place?) {
         guard let place, let file = file(of: place) else { return (mainName, place) }
         return (file.name, Place(line: place.line - file.offset, column: place.column))
     }
 
-    /// "line 7", or "line 7 of base.yaml" where that is another file than the one the reader looks at.
+    /// "line 7", or "line 7 of base.yaml" if that is not the file of the other place.
     func words(for place: Place?, seenFrom other: Place?) -> String {
         let (there, here) = (resolve(place), resolve(other))
         let line = "line \(there.place?.line ?? 0)"
         return there.file == here.file ? line : "\(line) of \(there.file)"
     }
 
-    /// The text of the line that a place is in.
+    /// The text of a place's line.
     func line(_ place: Place?) -> Substring {
         guard let place, let file = file(of: place) else { return "" }
         let index = place.line - file.offset - 1
@@ -182,7 +183,7 @@ package struct ConfigBytesError: Error, CustomStringConvertible {
     package var description: String { "\(path): \(reason)" }
 }
 
-/// A file, read at once.
+/// Reading whole files.
 package enum ConfigBytes {
     /// Reads a plain file of at most `limit` bytes.
     package static func read(_ path: String, limit: Int) throws(ConfigBytesError) -> (bytes: [UInt8], mode: UInt32) {
@@ -220,7 +221,7 @@ package enum ConfigBytes {
     }
 }
 
-/// Where things are when nobody says.
+/// Default locations.
 package struct Defaults: Sendable {
     package let environment: [String: String]
 
@@ -228,7 +229,7 @@ package struct Defaults: Sendable {
         self.environment = environment
     }
 
-    /// The store: with the service's state under systemd, else with the user's caches; nil without any home.
+    /// The store: in the service's state under systemd, else in the user's cache; nil without a home.
     package var storePath: String? {
         // systemd separates several directories by colons.
         if let state = environment["STATE_DIRECTORY"]?.split(separator: ":").first { return "\(state)/larder.db" }
@@ -236,27 +237,28 @@ package struct Defaults: Sendable {
         return absolute("HOME").map { "\($0)/.cache/larder/larder.db" }
     }
 
-    /// The folders of config files, the most personal first.
+    /// The folders of config files, the user's own first.
     package var configFolders: [String] {
         let personal = absolute("XDG_CONFIG_HOME") ?? absolute("HOME").map { "\($0)/.config" }
         return [personal.map { "\($0)/larder" }, "/etc/larder"].compactMap(\.self)
     }
 
-    /// The XDG specification has relative paths ignored.
+    /// The XDG specification ignores relative paths.
     private func absolute(_ name: String) -> String? {
         environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil }
     }
 }
 
 extension ConfigFile {
-    /// The part of a config that says how requests and responses are read, as YAML: upstreams, models, routes, errors.
+    /// The part of a config that determines how requests and responses are interpreted, as YAML: upstreams, models, routes,
+    /// errors.
     ///
-    /// What it includes is in it. Left out is what belongs to one machine or is secret: addresses, credentials, certificates,
+    /// Included files are merged into it. Machine-specific and secret keys are left out: addresses, credentials, certificates,
     /// proxies, the daemon's own keys.
     ///
     /// - Parameters:
-    ///   - path: the file; nil where a URL alone was given.
-    ///   - settings: as the file was read, for the URLs that were given in its place.
+    ///   - path: the file; nil if only a URL was given.
+    ///   - settings: as the file was read, for URLs that were given in its place.
     package static func portable(_ path: String?, _ settings: Configuration, environment: [String: String]) -> String {
         var root = Node.Mapping([])
         if let path, let bytes = try? ConfigBytes.read(path, limit: sizeLimit).bytes {
@@ -278,7 +280,7 @@ extension ConfigFile {
         return (try? Yams.serialize(node: .mapping(Node.Mapping(members)), width: 120, allowUnicode: true)) ?? ""
     }
 
-    /// The keys of an upstream that say how its requests and responses are read, but for its URL.
+    /// The keys of an upstream that determine how its requests and responses are interpreted, except its URL.
     private static let portableKeys: Set<String> = [
         "prefix", "principal", "context", "shared", "cookies", "cors", "rewrite_links", "hosts", "models", "routes",
         "errors",

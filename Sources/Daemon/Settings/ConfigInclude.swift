@@ -2,25 +2,25 @@ import Foundation
 import Yams
 
 extension ConfigReader {
-    /// The files that were read for one config, so that none is read twice and none includes itself.
+    /// The files read for one config, so that none is read twice and none includes itself.
     struct Inclusion {
         /// Roots by the real path of their file; nil for one that could not be read.
         fileprivate var roots: [String: Node?] = [:]
-        /// From the file that was asked for to the one that is being read.
+        /// The chain of inclusions from the main file to the current one.
         fileprivate var chain: [String] = []
 
-        /// Files that may stand between the first and the last of a chain.
+        /// The maximum length of a chain between its first and last file.
         fileprivate static let depth = 16
 
         init(_ file: String) { chain = [Self.real(file)] }
 
-        /// The one name by which a file is known whatever leads to it.
+        /// The canonical name of a file, with symbolic links resolved.
         fileprivate static func real(_ path: String) -> String {
             URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         }
     }
 
-    /// Composes the text of a file and lays it over the files it includes; nil, and errors, where that is impossible.
+    /// Composes the text of a file and merges it with the files that it includes; nil, with errors, if that fails.
     mutating func compose(_ yaml: String, file: String, _ inclusion: inout Inclusion) -> Node? {
         let offset = sources.add(file, text: yaml)
         let root: Node
@@ -48,10 +48,10 @@ extension ConfigReader {
         return layered(include, in: mapping, of: file, &inclusion)
     }
 
-    /// In so many values tags are looked for: aliases make a few lines as many as they like.
+    /// The number of values checked for tags: with aliases, a few lines can stand for any number.
     private static let tagLimit = 100_000
 
-    /// Tags other than YAML's own mean something to other programs only.
+    /// Refuses tags other than YAML's own, which only other programs understand.
     private mutating func refuseTags(in node: Node, _ rest: inout Int) {
         rest -= 1
         guard rest > 0 else { return }
@@ -77,7 +77,7 @@ extension ConfigReader {
         _ inclusion: inout Inclusion
     ) -> Node? {
         let entries = under("include") { $0.texts(node, wanted: "a file, the name of a preset, or a list of them") }
-        // What is missing has been reported; the rest is checked all the same.
+        // Missing files have been reported; the rest is checked all the same.
         var roots = (entries ?? []).compactMap { entry in
             let root = included(entry.text, at: entry.place, from: file, &inclusion)
             if root == nil { isIncomplete = true }
@@ -85,7 +85,7 @@ extension ConfigReader {
         }
         roots.append(.mapping(own))
         if Set(roots.flatMap(Self.upstreamNames)).count > 1 {
-            // What a file says at its top holds for the upstreams it was written for, not for those of its neighbours.
+            // A file's top-level models and routes apply only to its own upstreams, not to those of its neighbours.
             for index in roots.indices.dropLast() { roots[index] = Self.kept(roots[index]) }
         }
         return roots.dropFirst().reduce(roots[0]) { ConfigLayering.file.lay($1, over: $0) }
@@ -128,7 +128,7 @@ extension ConfigReader {
         return nil
     }
 
-    /// The file that an entry means: a path, relative to the including file's folder, or a preset's name.
+    /// The path of an entry: relative to the including file's folder, or a preset's name.
     private mutating func path(
         of entry: String,
         at place: Place?,
@@ -137,7 +137,7 @@ extension ConfigReader {
     ) -> String? {
         guard entry.contains("/") || entry.hasSuffix(".yaml") || entry.hasSuffix(".yml") else {
             do {
-                // A preset's name within the file that took its place is the one that was shipped.
+                // Within a file that replaces a preset, the preset's name means the shipped one.
                 return try Preset.find(
                     entry,
                     environment: environment,
@@ -158,7 +158,7 @@ extension ConfigReader {
         root.mapping?["upstreams"]?.mapping?.compactMap { $0.key.scalar?.string } ?? []
     }
 
-    /// A file's root with the models, routes and errors of its top moved under each of its upstreams.
+    /// A file's root, with its top-level models, routes and errors moved under each of its upstreams.
     private static func kept(_ root: Node) -> Node {
         guard let mapping = root.mapping, let upstreams = mapping["upstreams"]?.mapping, !upstreams.isEmpty else {
             return root
@@ -179,15 +179,17 @@ extension ConfigReader {
     }
 }
 
-/// How what stands in a file meets what stands at the same place of the files it includes.
+/// How a value in a file is merged with the value at the same place in included files.
 indirect enum ConfigLayering: Sendable {
-    /// The including file's value takes the other's place.
+    /// The including file's value replaces the other.
     case value
-    /// Member by member: those named each in its own way, all others in one.
+    /// Member by member: named members each in their own way, all others in one.
     case members([String: ConfigLayering], others: ConfigLayering = .value)
-    /// Rule by rule, and there key by key. Two rules are the same when they are about the same answers.
+    /// Rule by rule, and within rules key by key.
+    ///
+    /// Two rules are the same if they match the same responses.
     case rules
-    /// Words with a sign change what the other says; all else takes its place.
+    /// Words with a sign modify the other value; anything else replaces it.
     case changes
 
     /// The whole file.
@@ -202,16 +204,16 @@ indirect enum ConfigLayering: Sendable {
         ]) { first, _ in first }
     )
 
-    /// The keys that may stand at the top or under an upstream.
+    /// The keys allowed both at the top and under an upstream.
     static let mapping: [String: ConfigLayering] = [
         "models": .members([:], others: .members(["properties": .members([:])])),
         "routes": .rules, "errors": .rules,
     ]
 
-    /// Lays `upper` over `lower`.
+    /// Merges `upper` over `lower`.
     ///
-    /// - Parameter removes: Whether a member of `upper` without a value takes the other's away. Not so at the top,
-    ///   where an emptied section is likelier a slip.
+    /// - Parameter removes: whether a member of `upper` without a value removes the other's. It does not at the top, where an
+    ///   emptied section is more likely a mistake.
     func lay(_ upper: Node, over lower: Node?, removes: Bool = false) -> Node {
         switch self {
         case .value: upper
@@ -237,7 +239,7 @@ indirect enum ConfigLayering: Sendable {
     ) -> Node {
         guard case .mapping(var result) = upper else { return upper }
         let base = lower?.mapping ?? Node.Mapping([])
-        // Nil: taken away.
+        // Nil for removed members.
         var pairs: [(Node, Node)?] = base.map { ($0.key, $0.value) }
         var places = Dictionary(base.enumerated().map { ($1.key, $0) }) { first, _ in first }
         for (key, value) in result {
@@ -249,7 +251,7 @@ indirect enum ConfigLayering: Sendable {
             }
             let layering = key.scalar.flatMap { named[$0.string] } ?? others
             let laid = layering.lay(value, over: index.flatMap { pairs[$0]?.1 }, removes: true)
-            // The key's own place is where the person who reads a message has to look.
+            // The key's own place is where the reader of a message must look.
             if let index {
                 pairs[index] = (key, laid)
             } else {
@@ -272,7 +274,7 @@ indirect enum ConfigLayering: Sendable {
             let key = RuleKey(rule)
             if let key, let index = places[key] {
                 var laid = Self.members([:]).lay(rule, over: result[index], removes: true)
-                // What the other binds to its captures still has to find them.
+                // The included rule's bindings still need its captures.
                 if let path = rule["path"]?.scalar?.string, !path.contains("{") {
                     laid["path"] = result[index]["path"]
                 }
@@ -294,14 +296,14 @@ extension Node {
     }
 }
 
-/// Which answers a rule speaks of; captures' names make no difference.
+/// The responses that a rule matches; names of captures make no difference.
 private struct RuleKey: Hashable {
     private let path: [String]
     private let demands: [Node?]
 
     init?(_ rule: Node) {
         guard let rule = rule.mapping, let path = rule["path"]?.scalar?.string else { return nil }
-        // A slash at the beginning or the end makes no difference either.
+        // Slashes at the beginning or end make no difference either.
         self.path = path.split(separator: "/").map { component in
             guard component.hasPrefix("{"), component.hasSuffix("}") else { return String(component) }
             return component.hasSuffix(":#}") ? "#" : "*"

@@ -1,22 +1,22 @@
 import Yams
 
-/// A part of the config that has keys of its own.
+/// A part of the config with keys of its own.
 ///
-/// A fresh value holds the defaults: they are not written down a second time.
+/// A fresh value holds the defaults, so they are not stated again.
 protocol ConfigSection: SendableMetatype {
     init()
     /// Every key, in the order in which the reference shows them.
     static var keys: [ConfigKey<Self>] { get }
 }
 
-/// One key of a section: the single place that says what it is called, what it takes, what it means and where it goes.
+/// One key of a section: the single definition of its name, its values, its meaning and its destination.
 ///
-/// Parser, sample file (`config/larder.yaml`) and JSON Schema are made from it.
+/// The parser, the sample file (`config/larder.yaml`) and the JSON Schema are made from it.
 package struct ConfigKey<Section>: Sendable {
     var facts: ConfigFacts
     let read: @Sendable (Node, inout Section, inout ConfigReader) -> Void
 
-    /// A key with a reading of its own.
+    /// A key with a parser of its own.
     init(
         _ name: String,
         _ kind: ConfigKind,
@@ -40,22 +40,22 @@ package struct ConfigKey<Section>: Sendable {
     }
 }
 
-/// What is known of a key apart from how it is read.
+/// The facts about a key besides its parser.
 struct ConfigFacts: Sendable {
     var name: String
     var kind: ConfigKind
-    /// The default as it would be written; nil where leaving the key out means something that cannot be written.
+    /// The default as it would be written; nil if an absent key means something that cannot be written.
     var fallback: String?
-    /// Something to write, shown where there is no default.
+    /// An example, shown if there is no default.
     var example: String?
     var isRequired: Bool
-    /// Lines to show under the key, after those that its kind gives.
+    /// Sample lines under the key, after those for its kind.
     var sample: [String] = []
-    /// One or more sentences for people.
+    /// The documentation, one or more sentences.
     var text: String
 }
 
-/// What may stand under a key.
+/// The kind of value that a key takes.
 indirect enum ConfigKind: Sendable {
     case text
     case boolean
@@ -68,10 +68,10 @@ indirect enum ConfigKind: Sendable {
     /// A list only.
     case strictList(ConfigKind)
     case section([ConfigFacts])
-    /// Names chosen by the person who writes, each with the same kind of value.
+    /// Names chosen by the author, each with the same kind of value.
     case named(ConfigKind, name: String)
     case either([ConfigKind])
-    /// Whatever YAML can say; the reading decides.
+    /// Any YAML value; the parser decides.
     case anything
 }
 
@@ -206,7 +206,7 @@ extension ConfigKey where Section: ConfigSection {
 }
 
 extension ConfigReader {
-    /// Reads the keys of a mapping into a section; gives the place of each value that was there.
+    /// Reads the keys of a mapping into a section; returns the place of each value found.
     @discardableResult
     mutating func section<Section: ConfigSection>(
         _ node: Node,

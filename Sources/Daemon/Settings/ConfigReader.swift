@@ -2,17 +2,16 @@ import HTTPSemantics
 import Mapping
 import Yams
 
-/// Takes values out of YAML nodes and collects everything that is wrong with them.
+/// Reads values from YAML nodes and collects the mistakes in them.
 ///
-/// Nothing throws: a value that cannot be read leaves its default and a
-/// diagnostic, so that one run finds every mistake.
+/// Nothing throws: an unreadable value leaves its default and a diagnostic, so that one run finds every mistake.
 struct ConfigReader {
     let environment: [String: String]
-    /// The files that are read; places are in all of them.
+    /// The files read; places refer to them.
     var sources = ConfigSources()
-    /// Whether an included file could not be read: what is missing may stand there.
+    /// Whether an included file could not be read, which may contain missing keys.
     var isIncomplete = false
-    /// What was found, each with its place among the sources.
+    /// The diagnostics so far, each with its place in the sources.
     private var found: [(diagnostic: Diagnostic, place: Place?)] = []
     private var reported: Set<Report> = []
 
@@ -22,12 +21,12 @@ struct ConfigReader {
         var message: String
     }
 
-    /// The keys from the root down to what is being read.
+    /// The keys from the root to the current value.
     private(set) var path: [String] = []
 
     init(environment: [String: String]) { self.environment = environment }
 
-    /// In the order of the files.
+    /// The diagnostics in the order of the files.
     var sorted: [Diagnostic] {
         found.enumerated().sorted {
             ($0.element.place ?? .start, $0.offset) < ($1.element.place ?? .start, $1.offset)
@@ -38,7 +37,7 @@ struct ConfigReader {
 
     mutating func warning(_ place: Place?, _ message: String) { say(.warning, place, message) }
 
-    /// Reports what several upstreams may share, once.
+    /// Reports a mistake that several upstreams may share, once.
     mutating func once(_ place: Place?, _ message: String, _ severity: Diagnostic.Severity = .error) {
         guard !reported.contains(Report(place: place, message: message)) else { return }
         say(severity, place, message)
@@ -50,12 +49,12 @@ struct ConfigReader {
         found.append((Diagnostic(severity: severity, file: file, place: line, message: message), place))
     }
 
-    /// The same, beginning with the dotted path of what is being read.
+    /// Reports an error whose message begins with the dotted path of the current value.
     mutating func errorHere(_ place: Place?, _ message: String) {
         error(place, path.isEmpty ? message : "\(path.joined(separator: ".")): \(message)")
     }
 
-    /// Reads what stands under a key; messages then say where.
+    /// Reads the value under a key, so that messages contain the key.
     mutating func under<Result>(_ key: String, _ body: (inout ConfigReader) -> Result) -> Result {
         path.append(key)
         defer { path.removeLast() }
@@ -64,7 +63,7 @@ struct ConfigReader {
 
     // MARK: Scalars
 
-    /// The text of a scalar, variables put in; nil, and an error, when it is something else.
+    /// The text of a scalar, with variables expanded; nil, with an error, if it is something else.
     mutating func text(_ node: Node, wanted: String) -> String? {
         guard case .scalar(let scalar) = node, !node.isNothing else {
             misfit(node, wanted: wanted)
@@ -96,7 +95,7 @@ struct ConfigReader {
         return number
     }
 
-    /// - Parameter isWhole: whether the key counts in whole seconds, as HTTP does, so that fractions are refused.
+    /// - Parameter isWhole: whether the key takes whole seconds, as HTTP does, so that fractions are refused.
     mutating func duration(_ node: Node, in range: ClosedRange<Duration>, isWhole: Bool = false) -> Duration? {
         let examples = isWhole ? "30s, 5m or 1d" : "500ms, 30s, 5m or 1d"
         let wanted = "a duration such as \(examples)"
@@ -182,7 +181,7 @@ struct ConfigReader {
         }
     }
 
-    /// Says that something else stands where a value is wanted.
+    /// Reports that a value is not of the wanted kind.
     mutating func misfit(_ node: Node, wanted: String) {
         if node.isNothing {
             let hint = line(node.place).contains("#") ? "; a \"#\" begins a comment, so quote a value that has one" : ""
@@ -193,12 +192,12 @@ struct ConfigReader {
         }
     }
 
-    /// The line that a place is in.
+    /// The text of a place's line.
     func line(_ place: Place?) -> Substring { sources.line(place) }
 
     // MARK: Variables
 
-    /// Puts environment variables in the place of `${NAME}`; `$${` is a literal `${`.
+    /// Expands environment variables in the form `${NAME}`; `$${` is a literal `${`.
     private mutating func expand(_ text: String, at place: Place?) -> String? {
         guard text.contains("${") else { return text }
         var result = ""
@@ -227,7 +226,7 @@ struct ConfigReader {
 }
 
 extension Node {
-    /// Where it stands in the file.
+    /// Its position in the sources.
     var place: Place? { mark.map { Place(line: $0.line, column: $0.column) } }
 
     /// Whether it is an empty value or a null.
@@ -236,7 +235,7 @@ extension Node {
         return ["", "~", "null", "Null", "NULL"].contains(scalar.string)
     }
 
-    /// What it is, for messages.
+    /// Its kind, for messages.
     var kindInWords: String {
         switch self {
         case .scalar(let scalar): isNothing ? "nothing" : "\"\(scalar.string)\""
@@ -248,7 +247,7 @@ extension Node {
 }
 
 extension ConfigReader {
-    /// A value written in YAML as JSON: what is plain and reads like a number, true, false or null is that, all else text.
+    /// A YAML value as JSON: plain scalars that look like a number, true, false or null become that, all others text.
     mutating func json(_ node: Node) -> [UInt8]? {
         switch node {
         case .scalar(let scalar):
@@ -284,7 +283,7 @@ extension ConfigReader {
         list(node, wanted: "a list of values")?.compactMap { json($0) }
     }
 
-    /// The keys of a mapping that may have only these; nil, and an error, where it is none or has others.
+    /// The values of a mapping with only these keys; nil, with an error, if it is no mapping or has other keys.
     mutating func mapping(_ node: Node, keys: [String], wanted: String) -> [String: Node]? {
         guard let pairs = pairs(node, wanted: wanted) else { return nil }
         var values: [String: Node] = [:]

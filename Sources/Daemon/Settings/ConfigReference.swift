@@ -1,13 +1,13 @@
 import HTTPSemantics
 import Yams
 
-/// All keys there are, in one tree.
+/// All keys, as a tree.
 enum ConfigReference {
     static var root: [ConfigFacts] { ConfigDraft.keys.map(\.facts) }
 
-    /// Where a key of this name belongs, as `under "store"` or `at the top of the file`; nil when nowhere, or in several places.
+    /// Where a key belongs, such as `under "store"` or `at the top of the file`; nil if nowhere or in several places.
     static func home(of name: String) -> String? {
-        // A key that is at the top and under an upstream is described at the top only.
+        // A key both at the top and under an upstream is described at the top only.
         let homes = Set(
             sections(root, at: []).filter { $0.facts.contains { $0.name == name } }
                 .map {
@@ -39,9 +39,8 @@ enum ConfigReference {
 extension ConfigReference {
     /// The text of `config/larder.yaml`: every key, documented, at its default, commented out.
     ///
-    /// Lines that begin with `# ` are text. Taking the `#` off all others gives a
-    /// config with every key in it; those that end in the word example have no
-    /// default.
+    /// Lines that begin with `# ` are text. Removing the `#` from all others gives a config with every key in it; lines that end
+    /// in the word example have no default.
     static var sample: String {
         var lines = header
         for fact in root {
@@ -51,7 +50,7 @@ extension ConfigReference {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// Ends the lines of keys that are shown with an example, because leaving them out is the default.
+    /// Ends the lines of keys shown with an example, because their default is to be absent.
     static let exampleMark = "  # example"
 
     private static let header = [
@@ -69,7 +68,7 @@ extension ConfigReference {
         "# `larder check --config FILE` names every mistake with its line, and what to write instead.",
     ]
 
-    /// A key with its text above it and what stands under it.
+    /// A key with its documentation above it and its content below it.
     private static func entry(_ fact: ConfigFacts, indentation: String, isExample: Bool = false) -> [String] {
         let prose = wrapped(fact.text + range(of: fact.kind), width: 96 - indentation.count).map {
             "\(indentation)# \($0)"
@@ -99,7 +98,7 @@ extension ConfigReference {
         return lines + fact.sample.map { inner + $0 }
     }
 
-    /// The bounds of a number, for people.
+    /// The bounds of a number, as text.
     private static func range(of kind: ConfigKind) -> String {
         switch kind {
         case .integer(let range): " From \(range.lowerBound) to \(range.upperBound)."
@@ -107,7 +106,7 @@ extension ConfigReference {
         }
     }
 
-    /// The text broken at spaces.
+    /// The text wrapped at spaces.
     static func wrapped(_ text: String, width: Int) -> [String] {
         var lines: [String] = []
         for word in text.split(separator: " ") {
@@ -130,7 +129,7 @@ extension ConfigFacts {
 }
 
 extension ConfigReference {
-    /// The text of `config/larder.schema.json`, by which editors check and complete.
+    /// The text of `config/larder.schema.json`, with which editors check and complete configs.
     static var schema: String {
         let schema = object(root)
         let head: [(name: String, value: JSONText)] = [
@@ -192,7 +191,7 @@ extension ConfigReference {
         ]
     }
 
-    /// A default, written in YAML, as JSON.
+    /// A default in YAML, as JSON.
     private static func json(_ yaml: String) -> JSONText? {
         guard let node = try? Yams.compose(yaml: yaml) else { return nil }
         return json(node)
@@ -215,9 +214,9 @@ extension ConfigReference {
     }
 }
 
-/// Values in the spelling of YAML.
+/// Values in YAML syntax.
 enum ConfigText {
-    /// A text, quoted where it would be read as something else.
+    /// A text, quoted if it would otherwise be read as something else.
     static func scalar(_ text: String) -> String {
         let isPlain =
             !text.isEmpty

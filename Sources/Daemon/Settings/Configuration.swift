@@ -2,16 +2,16 @@ package import CachePolicy
 import HTTPSemantics
 package import Mapping
 
-/// All settings: the config file, with the command line's flags over it.
+/// All settings: the config file, overridden by the command line's flags.
 ///
-/// Plain values with their defaults. `ConfigFile` makes them from YAML and has
-/// checked them; nothing here has to be checked again.
+/// Plain values with their defaults. `ConfigFile` makes them from YAML and has checked them, so nothing needs to be checked
+/// again.
 package struct Configuration: Sendable, Equatable {
-    /// The addresses that serve upstreams which have none of their own.
+    /// The addresses for upstreams without addresses of their own.
     package var listen: [Address] = [.tcp(host: "127.0.0.1", port: 8787)]
     /// The addresses of the admin side.
     package var admin: [Address] = [.tcp(host: "127.0.0.1", port: 8788)]
-    /// Worker loops; nil is one per core, four at most.
+    /// The number of worker loops; nil means one for each core, at most four.
     package var workers: Int?
     package var mode: Mode = .online
     package var store = Store()
@@ -35,31 +35,31 @@ package struct Configuration: Sendable, Equatable {
 
     /// The object store's file.
     package struct Store: Sendable, Equatable {
-        /// The file; nil is `Defaults.storePath`.
+        /// The path of the file; nil for `Defaults.storePath`.
         package var path: String?
-        /// The group that may read the file; nil: nobody but its owner, or whom the folder lets in.
+        /// The group that may read the file; nil to leave that to the folder's permissions and the owner.
         package var group: String?
-        /// Bytes the file may take; least recently used documents go first.
+        /// The maximum size of the file in bytes; the least recently used documents are evicted first.
         package var maximumSize = 1 << 30
-        /// How long a batch of responses may wait for company before it is committed.
+        /// How long a batch waits for more responses before it is committed.
         package var batchDelay: Duration = .milliseconds(5)
-        /// How long the end of a response waits at most until its objects are committed.
+        /// How long the end of a response is withheld at most until its objects are committed.
         package var withhold: Duration = .milliseconds(50)
-        /// Bytes of responses that may wait to be committed.
+        /// The maximum size of responses waiting for their commit, in bytes.
         package var queueSize = 64 << 20
-        /// Connections that read.
+        /// The number of reading connections.
         package var readers = 4
-        /// Changes of objects that are kept for `/changes`.
+        /// The number of object changes kept for `/changes`.
         package var changes = 100_000
     }
 
     /// The tier of ready responses.
     package struct Memory: Sendable, Equatable {
-        /// Bytes it may take.
+        /// The maximum size in bytes.
         package var maximumSize = 64 << 20
     }
 
-    /// Bounds on what clients and upstreams may send; sizes in bytes.
+    /// Limits on what clients and upstreams may send; sizes in bytes.
     package struct Limits: Sendable, Equatable {
         private static let http = HTTPLimits()
 
@@ -73,23 +73,23 @@ package struct Configuration: Sendable, Equatable {
         package var body = http.maxBody
         /// Client connections at a time; 503 above.
         package var connections = http.maxConnections
-        /// Decoded body of a response that may be stored; longer ones are passed on only.
+        /// Decoded body of a response to be stored; longer ones are only relayed.
         package var document = 16 << 20
-        /// Objects that are taken out of one response; one that contains more is stored as it came.
+        /// Objects in one response; a response with more is stored as it came.
         package var objects = 50_000
         /// How far a client may fall behind the response it shares before it is cut off.
         package var relayWindow = 1 << 20
         /// Head of an upstream's response; 502 above.
         package var upstreamHead = 256 << 10
-        /// Requests of one client to one upstream at a time, uploads apart.
+        /// Concurrent requests of one client to one upstream, except uploads.
         package var upstreamConnections = 256
-        /// Uploads of one client to one upstream at a time.
+        /// Concurrent uploads of one client to one upstream.
         package var upstreamUploads = 128
-        /// Bytes a second below which a request is ended while others wait for its place.
+        /// Bytes per second below which a request is ended while others wait for its place.
         package var minimumRate = 1 << 10
     }
 
-    /// How long to wait for whom.
+    /// Time limits.
     package struct Timeouts: Sendable, Equatable {
         private static let http = HTTPLimits()
 
@@ -103,31 +103,31 @@ package struct Configuration: Sendable, Equatable {
         package var requestHead = http.headTimeout
         /// Between two reads of a client's request body; 408 after.
         package var requestBody = http.bodyIdle
-        /// A client's connection between requests.
+        /// An idle client connection between requests.
         package var idle = http.idle
-        /// A client that takes no byte of its response.
+        /// A client that reads no byte of its response.
         package var writeStall = http.writeStall
         /// Requests in flight when the daemon stops.
         package var drain: Duration = .seconds(10)
     }
 
-    /// Streams of events that stay open.
+    /// Live streams.
     package struct Live: Sendable, Equatable {
         /// Streams at a time; 503 above.
         package var streams = 2048
-        /// The least time between two requests for one document that nobody made but a stream which follows it.
+        /// The least time between two requests for one document that only a stream causes.
         package var interval: Duration = .seconds(15)
-        /// The longest silence.
+        /// The longest silence before a heartbeat.
         package var heartbeat: Duration = .seconds(15)
         /// How long a client should wait before it reconnects.
         package var retry: Duration = .seconds(2)
     }
 
-    /// What is written of each request.
+    /// The access log.
     package struct AccessLog: Sendable, Equatable {
-        /// Nil: that of the destination.
+        /// The format; nil for the destination's own.
         package var format: Format?
-        /// The file; nil is standard error.
+        /// The file; nil for standard error.
         package var file: String?
 
         package init() {}
@@ -137,7 +137,7 @@ package struct Configuration: Sendable, Equatable {
         }
     }
 
-    /// What is written to standard error.
+    /// The log on standard error.
     package struct Log: Sendable, Equatable {
         package var level: Level = .info
 
@@ -148,30 +148,30 @@ package struct Configuration: Sendable, Equatable {
 }
 
 extension Configuration {
-    /// One REST origin and all that is known of it.
+    /// One REST origin and its settings.
     package struct Upstream: Sendable, Equatable {
         package var name = ""
         package var url = UpstreamURL()
-        /// `/github`, no slash at its end; empty when the upstream has its addresses to itself.
+        /// A path such as `/github`, without a final slash; empty if the upstream has addresses of its own.
         package var prefix = ""
-        /// Addresses of its own; empty when it is served at the daemon's.
+        /// Its own addresses; empty if it is served at the daemon's.
         package var listen: [Address] = []
         package var credential: Credential?
-        /// What says whose data is asked for, as `PrincipalWords`.
+        /// The fields and parameters that identify the principal, as `PrincipalWords`.
         package var principal = Self.defaultPrincipal
-        /// Header fields that choose the representation; `*-Version` is a pattern.
+        /// Request fields that select the representation; `*-Version` is a pattern.
         package var context = ContextFields.usual
-        /// Whether RFC 9111 is read as a shared cache reads it.
+        /// Whether to follow RFC 9111 as a shared cache.
         package var shared = false
-        /// Targeted cache-control fields heeded before `Cache-Control`, first match wins (RFC 9213).
+        /// Targeted cache-control fields that precede `Cache-Control`; the first match wins (RFC 9213).
         package var targets = ["Larder-Cache-Control"]
         package var cookies: Cookies = .drop
-        /// Origins of web pages that may ask.
+        /// Origins of web pages that may use it.
         package var cors: [String] = []
         package var origin: OriginHandling = .drop
         package var rewriteLinks = false
-        /// Further host names under which clients may ask for it, as `Host` spells them; `https://` before one says that a proxy
-        /// in front serves it by HTTPS.
+        /// Further host names under which clients may reach it, as in `Host`; with `https://` before it, a proxy in front serves
+        /// the name by HTTPS.
         package var hosts: [String] = []
         /// PEM file of certificate authorities in place of the system's.
         package var caFile: String?
@@ -179,19 +179,19 @@ extension Configuration {
         package var http2 = true
         /// The longest freshness guessed from `Last-Modified`; zero for none.
         package var heuristic: Duration = .seconds(86_400)
-        /// How stale a response may be that stands in for a failing upstream.
+        /// How stale a response may be that replaces a failed one.
         package var staleIfError: Duration = .forever
         package var lag = ResponseLag()
         package var backOff: BackOff = .resource
         package var models: [ModelDeclaration] = []
-        /// What 2xx answers hold and how they are cached.
+        /// The rules for 2xx responses: their content and caching.
         package var routes: [Route] = []
-        /// What all other responses hold.
+        /// The rules for all other responses.
         package var errors: [Route] = []
 
         package static let defaultPrincipal = [PrincipalWords.auto]
 
-        /// What a rate limit with `Retry-After` holds back.
+        /// The requests that a rate limit with `Retry-After` holds back.
         package enum BackOff: String, Sendable, CaseIterable {
             case resource, credential, never
         }
@@ -208,32 +208,32 @@ extension Configuration {
         }
     }
 
-    /// What Larder adds to requests of clients that bring no credential.
+    /// The credential that Larder adds to requests without one.
     package struct Credential: Sendable, Equatable {
         package var header = "Authorization"
         /// The file it was read from.
         var from = ""
-        /// Put before the file's content, with a space: `Bearer`.
+        /// The scheme put before the file's content, with a space: `Bearer`.
         var scheme: String?
-        /// Whether it also serves POST, PUT, PATCH and DELETE.
+        /// Whether it is also used for POST, PUT, PATCH and DELETE.
         package var writes = false
-        /// The field's value, as it is sent.
+        /// The field's value as sent.
         package var value = Secret()
     }
 
     /// One rule over paths.
     package struct Route: Sendable, Equatable {
         package var declaration = RouteDeclaration(path: "")
-        /// What the body holds; nil when nothing is said.
+        /// The content of the body; nil if undeclared.
         package var body: BodyRule?
-        /// Members of the object that captures of the path give.
+        /// Members of the object that are taken from captures of the path.
         var object: [Binding] = []
         package var overrides = CacheOverrides()
-        /// Which requests are one in a replay.
+        /// Which requests a replay treats as equal.
         package var match = RequestMatching()
-        /// Paths whose responses a write of this one invalidates; their captures are those of `declaration`.
+        /// Paths whose responses a write to this one invalidates; their captures are those of `declaration`.
         var invalidates: [RoutePattern] = []
-        /// Whether a DELETE that was carried out has deleted the object that it speaks of.
+        /// Whether a successful DELETE means that the object is deleted.
         var deletes = true
 
         package struct Binding: Sendable, Equatable {
@@ -243,7 +243,7 @@ extension Configuration {
     }
 }
 
-/// A value that neither logs nor errors show.
+/// A value hidden from logs and errors.
 package struct Secret: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     package var bytes: [UInt8] = []
 
@@ -253,7 +253,7 @@ package struct Secret: Sendable, Equatable, CustomStringConvertible, CustomDebug
 }
 
 extension Configuration {
-    /// The same for a daemon that records: every request is asked, nothing is held back, and nothing that was stored counts.
+    /// The settings for a daemon that records: every request goes upstream, nothing is held back, and nothing stored is used.
     package var asksAlways: Configuration {
         var settings = self
         settings.mode = .online
@@ -271,7 +271,7 @@ extension Configuration.Upstream {
         for index in routes.indices {
             routes[index].overrides = CacheOverrides()
             routes[index].overrides.cache = .never
-            // Whatever method or status a rule names, the last one holds for the rest.
+            // Whatever method or status a rule has, the last one applies to the rest.
             if routes[index].declaration != rest.declaration { routes[index].declaration.fallsThrough = true }
         }
     }

@@ -10,31 +10,31 @@ package struct Place: Sendable, Hashable, Comparable {
     }
 }
 
-/// One thing to say about a config: where, what is wrong, and what to write instead.
+/// A message about a config: the place, the mistake, and what to write instead.
 package struct Diagnostic: Sendable, Equatable, CustomStringConvertible {
     package enum Severity: String, Sendable {
         /// The config is not used.
         case error
-        /// It works, but probably not as meant or not as safely as it could.
+        /// The config works, but probably not as intended or not as safely as it could.
         case warning
     }
 
     package var severity: Severity = .error
     package var file: String
-    /// nil is about the file as a whole.
+    /// Nil if it concerns the file as a whole.
     package var place: Place?
     package var message: String
 
-    /// `larder.yaml:3:5: error: …`, which editors and terminals can follow.
+    /// `larder.yaml:3:5: error: …`, a form that editors and terminals understand.
     package var description: String {
         let position = place.map { ":\($0.line):\($0.column)" } ?? ""
         return "\(file)\(position): \(severity.rawValue): \(message)"
     }
 }
 
-/// What is wrong with a file as YAML, in words.
+/// Describes YAML syntax errors.
 enum YAMLMistake {
-    /// Where, if the parser says so, and what; `text` is what was parsed.
+    /// The errors with their places, if the parser gives them; `text` is the parsed text.
     static func describe(_ error: any Error, in text: String) -> [(place: Place?, message: String)] {
         switch error as? YamlError {
         case .scanner(let context, let problem, let mark, _)?, .parser(let context, let problem, let mark, _)?:
@@ -71,13 +71,13 @@ enum YAMLMistake {
         }
     }
 
-    /// Where what was being read began, if that is elsewhere.
+    /// Where the unfinished construct began, if on an earlier line.
     private static func began(at mark: Mark?, before place: Place) -> String {
         guard let mark, mark.line < place.line else { return "" }
         return " that begins in line \(mark.line)"
     }
 
-    /// What probably has to be written instead.
+    /// What should probably be written instead.
     private static func hint(_ problem: String, at place: Place, in text: String) -> String {
         let line =
             text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).dropFirst(place.line - 1).first
@@ -99,9 +99,9 @@ enum YAMLMistake {
     }
 }
 
-/// A key that stands several times in one mapping: the parser says in which mapping, and not where.
+/// A key that occurs several times in one mapping: the parser reports the mapping, but not the places.
 private enum DuplicateKey {
-    /// The places at which a mapping has a key, as far as they can be seen without parsing.
+    /// The places at which a mapping has a key, as far as they can be found without parsing.
     static func places(of name: String, inMappingAt start: Place, in text: String) -> [Place] {
         let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map {
             Array($0.unicodeScalars)
@@ -109,7 +109,7 @@ private enum DuplicateKey {
         guard start.line >= 1, start.line <= lines.count else { return [] }
         let first = lines[start.line - 1]
         guard start.column >= 1, start.column <= first.count else { return [] }
-        // The parser gives the place of the first key, or of the brace.
+        // The parser reports the place of the first key, or of the brace.
         let isBrace = first[start.column - 1] == "{"
         let isWithinBraces = first[..<(start.column - 1)].last { $0 != " " } == "{"
         return isBrace || isWithinBraces

@@ -4,16 +4,16 @@ import Yams
 
 /// The conversions that `as:` knows.
 enum ConversionNames {
-    /// Those that are written as a word.
+    /// Conversions written as a word.
     static let all = ["base64", "boolean", "date", "decimal", "integer", "string", "url", "uuid"]
-    /// Those that say more.
+    /// Conversions written as a mapping.
     static let forms = ["enum", "values", "date", "number", "list_of", "dictionary_of", "chain", "one_way"]
 
     static let wanted = "a conversion: \(all.joined(separator: ", ")), or a form with \(forms.joined(separator: ", "))"
 }
 
 extension ConfigReader {
-    /// What stands under `as:`.
+    /// Reads the value of `as:`.
     mutating func conversion(_ node: Node) -> ConversionDeclaration? {
         guard let declaration = node.mapping == nil ? namedConversion(node) : longConversion(node) else { return nil }
         do {
@@ -63,7 +63,7 @@ extension ConfigReader {
         switch form {
         case "enum":
             let cases = enumeration(value)
-            // With null for a default it is a map of values like any other.
+            // With null as the default it is an ordinary value map.
             if let node = keys["default"], node.isNothing {
                 return cases.map { cases in
                     .values(
@@ -169,7 +169,7 @@ extension ConfigReader {
         }
     }
 
-    /// A value map: keys that read like numbers, true, false or null are that.
+    /// A value map: keys that look like numbers, true, false or null are read as such.
     private mutating func values(_ node: Node) -> [ConversionDeclaration.Pair]? {
         guard let mapping = node.mapping, !mapping.isEmpty else {
             misfit(node, wanted: "the upstream's values, each with another, such as { 1: one, 2: two }")

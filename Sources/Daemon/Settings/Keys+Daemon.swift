@@ -1,6 +1,6 @@
 import Yams
 
-/// The keys at the top of the file, and those of the sections that are about the daemon itself.
+/// The keys at the top of the file, and those of the daemon's own sections.
 extension ConfigDraft: ConfigSection {
     static let keys: [ConfigKey<ConfigDraft>] = [
         ConfigKey(
@@ -13,7 +13,7 @@ extension ConfigDraft: ConfigSection {
             theirs.
             """
         ) { _, _, _ in
-            // The files were put together before any key is read.
+            // The files are merged before any key is read.
         },
         .addresses(
             "listen",

@@ -26,7 +26,7 @@ extension ConfigKey {
                 draft.place = place
                 draft.places = reader.under(name) { reader in
                     let places = reader.section(value, into: &draft)
-                    // Only a base makes up for it, which a key by itself cannot see.
+                    // A base supplies the identity, which this key cannot know.
                     if places["identity"] == nil, places["base"] == nil, value.mapping != nil, !reader.isIncomplete {
                         reader.errorHere(value.place, "\"identity\" is missing; add it, for example `identity: id`")
                     }
@@ -34,7 +34,7 @@ extension ConfigKey {
                 }
                 draft.declaration.properties = draft.properties.map { property in
                     var declaration = property.declaration
-                    // Where its name says where the value comes from, the model's naming says how.
+                    // If the source follows from the name, the model's naming determines it.
                     if !property.isNamed, draft.declaration.naming != .exact { declaration.from = "" }
                     return declaration
                 }
@@ -118,7 +118,7 @@ extension ModelDraft: ConfigSection {
         ConfigKey(
             "base",
             .text,
-            // Not an example: what stands beside it in the sample belongs to models without a base.
+            // Not an example: the keys beside it in the sample belong to models without a base.
             fallback: "~",
             "The model whose identity this one shares, because their objects are the same; ~ for none."
         ) { node, draft, reader in
@@ -176,7 +176,7 @@ extension ConfigKey<ModelDraft> {
     }
 }
 
-/// How conditions are written.
+/// The syntax of conditions.
 enum ConditionKeys {
     static let all = ["has", "member", "is", "all", "any", "not"]
     static let help = """

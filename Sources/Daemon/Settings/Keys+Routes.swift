@@ -53,7 +53,7 @@ extension ConfigKey {
 extension RouteDraft: ConfigSection {
     static let keys: [ConfigKey<RouteDraft>] = demands + contents + effects + caching + replaying
 
-    /// The keys that a rule for errors has, with examples of its own.
+    /// The keys of a rule for errors, with their own examples.
     static let errorKeys: [ConfigKey<RouteDraft>] = {
         let examples = [
             "path": "\"**\"", "method": "GET", "status": "4xx", "query": "{ state: open }",
@@ -69,9 +69,9 @@ extension RouteDraft: ConfigSection {
     }()
 }
 
-/// What several keys of a rule say together.
+/// Rules with several related keys.
 extension RouteDraft {
-    /// Puts together what several keys say, and says where they contradict each other.
+    /// Combines the keys of a rule, and reports contradictions.
     mutating func finish(_ reader: inout ConfigReader, isError: Bool) {
         route.declaration.path = path ?? ""
         route.declaration.status = status ?? (isError ? .any : .class(2))
@@ -101,7 +101,7 @@ extension RouteDraft {
     }
 }
 
-/// What a rule requires of a request and its response.
+/// The requests and responses that a rule matches.
 extension RouteDraft {
     static let demands: [ConfigKey<RouteDraft>] = [
         .text(
@@ -183,7 +183,7 @@ extension RouteDraft {
 }
 
 extension StatusPattern {
-    /// Reads `201`, `2xx`, `any` or `*`.
+    /// Parses `201`, `2xx`, `any` or `*`.
     init?(_ text: String) {
         if text == "any" || text == "*" {
             self = .any
@@ -198,7 +198,7 @@ extension StatusPattern {
         }
     }
 
-    /// Whether a response with it can mean that a request was carried out.
+    /// Whether a response with it can mean that a request succeeded.
     var mayBeSuccess: Bool {
         switch self {
         case .exact(let status): (200..<400).contains(status)
@@ -212,7 +212,7 @@ extension StatusPattern {
     }
 }
 
-/// What a body contains.
+/// The content of a body.
 extension RouteDraft {
     static let contents: [ConfigKey<RouteDraft>] = [
         ConfigKey(
@@ -287,7 +287,7 @@ enum BodyKeys {
 }
 
 extension ConfigReader {
-    /// Where in a body a model is found.
+    /// The member of a body that contains the model.
     fileprivate mutating func root(_ node: Node) -> String? {
         guard let path = text(node, wanted: "the name of a member") else { return nil }
         switch BodyRule.fitness(ofRoot: path) {
@@ -308,7 +308,7 @@ extension ConfigReader {
         }
     }
 
-    /// What stands under `model:` of a rule.
+    /// Reads the value of a rule's `model:`.
     fileprivate mutating func bodyModel(_ node: Node) -> RouteDraft.Model? {
         if node.mapping != nil {
             let wanted = "{ keyed: User }"
@@ -331,7 +331,7 @@ extension ConfigReader {
     }
 }
 
-/// Which object a path names, and which other paths a write to it makes outdated.
+/// The object that a path names, and the paths that a write to it invalidates.
 extension RouteDraft {
     static let effects: [ConfigKey<RouteDraft>] = [
         ConfigKey(
@@ -398,7 +398,7 @@ extension RouteDraft {
         checkInvalidated(by: pattern, &reader)
     }
 
-    /// Reads the patterns of what a write invalidates, whose captures are those of the route.
+    /// Reads the patterns of paths to invalidate, whose captures are those of the route.
     private mutating func checkInvalidated(by pattern: RoutePattern, _ reader: inout ConfigReader) {
         if let place = invalidates.first?.place {
             if let method = route.declaration.method, MethodFacts.isSafe(method) {
@@ -433,7 +433,7 @@ extension RouteDraft {
     }
 }
 
-/// How responses are cached, where that is not as the upstream says.
+/// How responses are cached, if not as the upstream says.
 extension RouteDraft {
     private static let lifetimes: ClosedRange<Duration> = .zero ... .forever
 
@@ -473,7 +473,7 @@ extension RouteDraft {
         ),
     ]
 
-    /// Reports the keys on caching that leave others without effect.
+    /// Reports caching keys that make others useless.
     func checkOverrides(_ reader: inout ConfigReader) {
         if route.overrides.cache == .never {
             if let place = places["fresh"] ?? places["stale"] ?? places["negative"] {

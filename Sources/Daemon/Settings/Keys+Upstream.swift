@@ -153,7 +153,7 @@ extension UpstreamDraft: ConfigSection {
 }
 
 extension ConfigKey<UpstreamDraft> {
-    /// A key that the top of the file has as well, where it is documented.
+    /// A key that also exists at the top of the file, where it is documented.
     fileprivate func ofOneUpstream(example: String) -> ConfigKey {
         var key = self
         key.facts.text = "The \(facts.name) of this upstream only, in the form of \"\(facts.name)\" below."
@@ -221,7 +221,7 @@ extension ConfigKey<ConfigDraft> {
     }
 }
 
-/// What an upstream may be called.
+/// The rules for an upstream's name.
 enum UpstreamName {
     static func isValid(_ name: String) -> Bool {
         guard let first = name.utf8.first, (first | 0x20) &- 0x61 < 26 else { return false }
@@ -309,7 +309,7 @@ extension ConfigKey<UpstreamDraft> {
     }
 }
 
-/// How far the responses of an upstream may lag behind its newest data (`lag`).
+/// How far an upstream's responses may lag behind its newest data (`lag`).
 package struct ResponseLag: ConfigSection, Equatable {
     package var lists: Duration = .seconds(30)
     var details: Duration = .zero
@@ -333,7 +333,7 @@ package struct ResponseLag: ConfigSection, Equatable {
         ),
     ]
 
-    /// As the store takes it.
+    /// The same for the store.
     package var stored: Lag { Lag(lists: lists.seconds * 1_000_000, details: details.seconds * 1_000_000) }
 
     static let key = ConfigKey<UpstreamDraft>(

@@ -1,13 +1,13 @@
 import Glibc
 
-/// A config that is shipped with Larder, found by its name.
+/// A config shipped with Larder, found by name.
 package struct Preset {
     let name: String
     package let path: String
 
-    /// Finds `NAME.yaml`; the error lists where it was looked for and what there is.
+    /// Finds `NAME.yaml`; the error lists the places searched and the presets there are.
     ///
-    /// - Parameter besides: Says of a file that it is not meant, though it bears the name, unless there is no other.
+    /// - Parameter besides: whether to skip a file with that name, unless there is no other.
     package static func find(
         _ name: String,
         environment: [String: String],
@@ -23,12 +23,12 @@ package struct Preset {
         throw PresetError(name: name, folders: folders)
     }
 
-    /// The names of all presets that there are.
+    /// The names of all presets.
     package static func names(environment: [String: String]) -> [String] {
         Set(folders(environment: environment, executable: executablePath()).flatMap(PresetError.names)).sorted()
     }
 
-    /// Where presets are: the user's and the machine's first, so that they can replace what was installed.
+    /// The folders of presets: the user's and the machine's come first, so that they can replace installed ones.
     static func folders(environment: [String: String], executable: String) -> [String] {
         var folders = Defaults(environment: environment).configFolders
         let parts = executable.split(separator: "/", omittingEmptySubsequences: false)
@@ -41,7 +41,7 @@ package struct Preset {
         return folders
     }
 
-    /// The file that this process runs.
+    /// The executable of this process.
     static func executablePath() -> String {
         var buffer = [CChar](repeating: 0, count: 4096)
         let count = readlink("/proc/self/exe", &buffer, buffer.count)

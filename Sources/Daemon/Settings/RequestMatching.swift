@@ -1,21 +1,21 @@
-/// What a replay takes for the same request, beyond method, path, query, body and representation.
+/// What a replay compares of requests, besides method, path, query, body and representation.
 package struct RequestMatching: Sendable, Equatable {
     package var query = Query()
-    /// Request fields whose values count as well.
+    /// Request fields whose values must match as well.
     package var headers: [String] = []
     package var body = Body()
 
     package init() {}
 
     package struct Query: Sendable, Equatable {
-        /// Names of query parameters that do not count; `*` stands for any text.
+        /// Names of ignored query parameters; `*` stands for any text.
         package var ignore: [String] = []
 
         package init() {}
     }
 
     package struct Body: Sendable, Equatable {
-        /// JSON pointers of members that do not count.
+        /// JSON pointers of ignored members.
         package var ignore: [String] = []
 
         package init() {}
@@ -23,7 +23,7 @@ package struct RequestMatching: Sendable, Equatable {
 }
 
 extension RouteDraft {
-    /// How recorded requests are found again.
+    /// How a replay finds recorded requests.
     static let replaying: [ConfigKey<RouteDraft>] = [
         .section(
             "match",

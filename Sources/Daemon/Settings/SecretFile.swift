@@ -10,16 +10,17 @@ package enum SecretFile {
     }
 
     package enum Failure: Error, Sendable, Equatable {
-        /// Something else than a plain file is in its place.
+        /// Something other than a plain file is in its place.
         case notAFile
-        /// A system call failed: what it should have done, as a verb, and the error number.
+        /// A system call failed; contains the attempted operation, as a verb, and the error number.
         case system(operation: String, code: Int32)
     }
 
-    /// Reads the file; nil when there is none.
+    /// Reads the file; returns nil if there is none.
     ///
-    /// Blocks on the disk. Checking permissions and owner is the caller's part.
-    /// - Parameter limit: the most bytes that are read.
+    /// Blocks on the disk. The caller must check permissions and owner.
+    ///
+    /// - Parameter limit: the maximum number of bytes to read.
     package static func read(_ path: String, limit: Int) throws(Failure) -> Content? {
         let (file, openError) = call { Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
         guard file >= 0 else {
@@ -40,10 +41,10 @@ package enum SecretFile {
         return Content(bytes: Array(bytes.prefix(Int(count))), mode: status.st_mode & 0o777, owner: status.st_uid)
     }
 
-    /// Makes the file, or replaces it.
+    /// Creates or replaces the file.
     ///
-    /// It is written under another name and then moved into place, so that neither a second process nor a crash half way
-    /// ever shows half a secret. Without `replacing`, a file that another process makes meanwhile stays. Blocks on the disk.
+    /// It is written under another name and then renamed, so that neither another process nor a crash ever leaves half a secret.
+    /// Without `replacing`, a file that another process creates meanwhile stays. Blocks on the disk.
     package static func write(_ bytes: [UInt8], to path: String, replacing: Bool) throws(Failure) {
         let draft = "\(path).\(getpid())"
         _ = unlink(draft)
@@ -66,7 +67,7 @@ package enum SecretFile {
         syncFolder(of: path)
     }
 
-    /// Makes the new name itself durable; where the file system cannot, it is no worse off than other new files.
+    /// Makes the new name durable; on file systems without that, the file is no worse off than other new files.
     private static func syncFolder(of path: String) {
         let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
         let descriptor = Glibc.open(folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)

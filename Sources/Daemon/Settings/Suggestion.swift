@@ -1,8 +1,8 @@
 import HTTPSemantics
 
-/// What somebody probably meant to write.
+/// Suggestions for misspelled words.
 package enum Suggestion {
-    /// The candidate nearest to `word`, if one is near enough to be a slip of the fingers.
+    /// The candidate nearest to `word`, if it is near enough for a typing error.
     package static func nearest(to word: String, among candidates: some Sequence<String>) -> String? {
         let plain = simplified(word)
         let limit = max(1, plain.count / 3)
@@ -10,7 +10,7 @@ package enum Suggestion {
             candidates
             .map { (candidate: $0, distance: distance(plain, simplified($0))) }
             .filter { $0.distance <= limit }
-            // Of two that are as near, the one that the word is the beginning of: "model" is rather "models" than "mode".
+            // Of two equally near ones, prefers the one that begins with the word: "models" rather than "mode" for "model".
             .min {
                 ($0.distance, $0.candidate.hasPrefix(word) ? 0 : 1, $0.candidate)
                     < ($1.distance, $1.candidate.hasPrefix(word) ? 0 : 1, $1.candidate)
@@ -18,7 +18,7 @@ package enum Suggestion {
             .candidate
     }
 
-    /// The candidate that a word means, spelled wrongly or as other languages call it.
+    /// The candidate that a word means, if it is misspelled or another language's name for it.
     static func word(for word: String, among candidates: some Sequence<String>) -> String? {
         let candidates = Array(candidates)
         let other = synonyms.first { $0.words.contains(word.lowercased()) && candidates.contains($0.candidate) }
@@ -34,7 +34,7 @@ package enum Suggestion {
         ("list_of", ["array_of", "array", "list"]), ("dictionary_of", ["map_of", "object_of", "map", "dict"]),
     ]
 
-    /// What other languages and YAML 1.1 write for true and false.
+    /// The boolean that a word means in other languages and YAML 1.1.
     static func boolean(_ word: String) -> Bool? {
         switch word.lowercased() {
         case "true", "yes", "y", "on", "1", "enabled": true
@@ -43,7 +43,7 @@ package enum Suggestion {
         }
     }
 
-    /// Case, `-` and `_` are what people mix up first.
+    /// Removes differences in case, `-` and `_`, the most common mistakes.
     private static func simplified(_ word: String) -> [UInt8] {
         word.utf8.filter { $0 != UInt8(ascii: "_") && $0 != UInt8(ascii: "-") }.map { asciiLowercased($0) }
     }

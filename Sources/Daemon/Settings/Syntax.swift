@@ -1,20 +1,20 @@
 import HTTPSemantics
 
-/// What is wrong with a value, in full, and what to write instead.
+/// A complete message on what is wrong with a value, and what to write instead.
 package struct InvalidValue: Error, Equatable, CustomStringConvertible {
     package let description: String
 
     init(_ description: String) { self.description = description }
 }
 
-/// What a header field's name may be (RFC 9110 §5.1).
+/// The rules for a field's name (RFC 9110 §5.1).
 package enum FieldName {
-    /// What is wrong with a name; nil for nothing.
+    /// The problem with a name, if any.
     package static func complaint(_ name: String) -> String? {
         FieldSyntax.isToken(name.utf8) ? nil : "is not a header field's name"
     }
 
-    /// The same for a name with a `*` at its beginning or end, which stands for any text.
+    /// The same for a pattern with a `*` at its beginning or end, which stands for any text.
     static func patternComplaint(_ pattern: String) -> String? {
         var name = Substring(pattern)
         if name.hasPrefix("*") { name = name.dropFirst() } else if name.hasSuffix("*") { name = name.dropLast() }
@@ -25,10 +25,11 @@ package enum FieldName {
     }
 }
 
-/// The words of `principal:`: names of fields, and of query parameters with a `?` before them, that replace what counts by
-/// itself; or `+NAME` and `-NAME`, which change it.
+/// The words of `principal:`, which are names of fields, or of query parameters with a `?` before them.
+///
+/// Plain names replace the recognised ones; `+NAME` and `-NAME` modify them.
 package enum PrincipalWords {
-    /// What is recognised by its name.
+    /// The fields and parameters recognised by name.
     static let auto = "auto"
     /// Every field that is not known to be harmless.
     package static let all = "all"
@@ -40,17 +41,17 @@ package enum PrincipalWords {
 
     private static func isSigned(_ word: String) -> Bool { word.hasPrefix("+") || word.hasPrefix("-") }
 
-    /// Whether a list says all that counts.
+    /// Whether a list of words is complete and replaces the recognised names.
     package static func replaces(_ words: [String]) -> Bool { !words.contains { isBase($0) || isSigned($0) } }
 
-    /// What is wrong with a word; nil for nothing.
+    /// The problem with a word, if any.
     static func complaint(_ word: String) -> String? {
         let name = name(of: word)
         if name.hasPrefix("?") { return name.count > 1 ? nil : "names no query parameter" }
         return FieldName.complaint(name)
     }
 
-    /// What is wrong with a word that takes a name away which does not count anyway; nil for nothing.
+    /// The problem with a word that removes a name which does not count anyway, if any.
     static func vain(in words: [String]) -> String? {
         let added = words.filter { !$0.hasPrefix("-") }.map { name(of: $0).lowercased() }
         for word in words where word.hasPrefix("-") && !added.contains(name(of: word).lowercased()) {
@@ -66,7 +67,7 @@ package enum PrincipalWords {
             case .harmless:
                 return "\"\(word)\" removes nothing: the field \(name) does not count anyway; remove the word"
             case .unknown:
-                // To call an unknown field harmless means something; to misspell a known one does not.
+                // Removing an unknown field has a meaning; misspelling a known one does not.
                 guard let meant = Suggestion.nearest(to: name, among: known) else { continue }
                 return "\"\(word)\" removes nothing that is recognised; did you mean \"-\(meant)\"?"
             }
@@ -74,7 +75,7 @@ package enum PrincipalWords {
         return nil
     }
 
-    /// What is wrong with the words together; nil for nothing.
+    /// The problem with the words together, if any.
     static func contradiction(in words: [String]) -> String? {
         guard !replaces(words), let plain = words.first(where: { !isBase($0) && !isSigned($0) }) else { return nil }
         return """
@@ -86,7 +87,7 @@ package enum PrincipalWords {
 
 /// The name of a query parameter, for `key: { ignore: [] }`.
 enum ParameterName {
-    /// What is wrong with a name or a pattern of names; nil for nothing.
+    /// The problem with a name or a pattern of names, if any.
     static func complaint(_ name: String) -> String? {
         let isName = !name.isEmpty && name.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F && !"&=#?".utf8.contains($0) }
         return isName ? nil : "is not a query parameter's name; write it without \"?\", \"=\" and \"&\""
@@ -130,9 +131,9 @@ enum WebOrigin {
     }
 }
 
-/// The path under which an upstream is found.
+/// The path prefix of an upstream.
 enum PathPrefix {
-    /// `/github` in its plainest form, empty for the root.
+    /// Reads a prefix such as `/github` into its canonical form, empty for the root.
     static func read(_ text: String) throws(InvalidValue) -> String {
         guard text.hasPrefix("/") else {
             throw InvalidValue("\"\(text)\" begins with no slash; write \"/\(text)\"")

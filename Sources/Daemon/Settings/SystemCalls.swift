@@ -7,7 +7,7 @@ package func systemMessage(_ code: Int32) -> String {
 
 /// Writes all bytes to a file; blocks.
 ///
-/// - Returns: how many were written, and the number of the error that ended it before the last one; 0 for none.
+/// - Returns: the number of bytes written, and the error number if it ended early; 0 for none.
 package func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> (written: Int, code: Int32) {
     var written = 0
     while written < bytes.count {

@@ -2,7 +2,7 @@ import HTTPSemantics
 
 /// Durations and sizes as people write them: `1h30m`, `500ms`, `64MiB`.
 package enum Units {
-    /// Why a text is no duration or size; the message goes after the text.
+    /// Why a text is no duration or size; the message follows the text.
     package struct Misfit: Error, Equatable {
         package let reason: String
     }
@@ -39,7 +39,7 @@ package enum Units {
         return .milliseconds(total)
     }
 
-    /// How durations of other languages would be written: `5 minutes`, `5min`, `1.5h`, `PT5M`.
+    /// How a duration in another notation should be written: `5 minutes`, `5min`, `1.5h`, `PT5M`.
     private static func likely(_ text: String) -> String? {
         var rest = Substring(text.lowercased().filter { !$0.isWhitespace })
         if rest.hasPrefix("p") { rest = Substring(rest.dropFirst().filter { $0 != "t" }) }
@@ -89,7 +89,7 @@ package enum Units {
         return product
     }
 
-    /// How sizes of other languages would be written: `64 MiB`, `64mb`, `64M`, `64Mi`, `1.5GiB`.
+    /// How a size in another notation should be written: `64 MiB`, `64mb`, `64M`, `64Mi`, `1.5GiB`.
     private static func likelySize(_ text: String) -> String? {
         let plain = text.filter { !$0.isWhitespace }
         let number = plain.prefix { $0.isASCII && $0.isNumber || $0 == "." }
@@ -112,7 +112,7 @@ package enum Units {
         let (seconds, attoseconds) = duration.components
         var rest = seconds * 1000 + attoseconds / 1_000_000_000_000_000
         guard rest > 0 else { return "0s" }
-        // A single unit reads best: 90m rather than 1h30m would, but 1d rather than 24h; weeks are never the shorter.
+        // A single unit reads best: 90m rather than 1h30m, but 1d rather than 24h; weeks are never shorter.
         var text = ""
         for (unit, milliseconds) in durations.dropFirst() where rest >= milliseconds {
             text += "\(rest / milliseconds)\(unit)"

@@ -4,14 +4,14 @@ package struct UpstreamURL: Sendable, Hashable, CustomStringConvertible {
     package var scheme = "https"
     /// In lower case; an IPv6 address without its brackets.
     package var host = ""
-    /// nil where the scheme's own is meant.
+    /// Nil for the scheme's default.
     package var port: UInt16?
     /// Percent-encoded, `/api/v4`: a slash before, none at the end; empty for the root.
     package var basePath = ""
 
     init() {}
 
-    /// Reads a URL; the error says what to write instead.
+    /// Parses a URL; the error says what to write instead.
     package init(_ text: String) throws(InvalidValue) {
         guard let mark = text.firstRange(of: "://") else {
             throw InvalidValue(
@@ -39,20 +39,20 @@ package struct UpstreamURL: Sendable, Hashable, CustomStringConvertible {
         basePath = try Self.basePath(path)
     }
 
-    /// The URL in its plainest spelling, no slash at its end.
+    /// The URL in its canonical spelling, without a final slash.
     package var description: String { origin + basePath }
 
-    /// Scheme, host, and port where it is not the scheme's own.
+    /// Scheme, host, and port if it is not the scheme's default.
     package var origin: String { "\(scheme)://\(authority)" }
 
-    /// The same in the one spelling of all that mean the same origin and base path: without the scheme's own port.
+    /// The one spelling for all URLs with the same origin and base path: without the scheme's default port.
     package var canonical: String {
         var url = self
         if url.port == (scheme == "https" ? 443 : 80) { url.port = nil }
         return url.description
     }
 
-    /// What goes into `Host`.
+    /// The value of `Host`.
     var authority: String {
         let host = host.contains(":") ? "[\(host)]" : host
         return port.map { "\(host):\($0)" } ?? host
