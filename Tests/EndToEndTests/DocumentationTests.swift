@@ -174,7 +174,7 @@ import Testing
             run.signal(SIGTERM)
             run.waitForEnd()
         }
-        let hasStarted = eventually { run.output.contains("Ctrl-C ends it") || run.end != nil }
+        let hasStarted = eventually { run.output.contains("Ctrl-C ends Larder") || run.end != nil }
         try #require(hasStarted && run.end == nil, "\(run.errors)")
         let exports = run.output.split(separator: "\n").filter { $0.hasPrefix("    export") }.joined(separator: "\n")
         let session = Self.session(page)
