@@ -3,20 +3,20 @@ import HTTPSemantics
 import HTTPServer
 package import Proxy
 
-/// The admin side at its sockets.
+/// The admin side's HTTP handler.
 ///
-/// One per loop. The loop only takes the request; everything else happens in a task.
+/// There is one for each loop. The loop only accepts the request; everything else happens in a task.
 package final class AdminHandler: HTTPHandler {
     private let service: AdminService
     private let hosts: [String]
     private let cors: CORS
     private let executor: (any TaskExecutor)?
-    /// The guards by entrance, each made at its first request: only then is the bound address known.
+    /// The guards by entrance, each created at its first request, because only then is the bound address known.
     private var doors: [ObjectIdentifier: (entrance: Entrance, door: Guard)] = [:]
 
     /// - Parameters:
     ///   - hosts: further host names of the admin side.
-    ///   - cors: the pages of other origins that may ask; none unless given.
+    ///   - cors: the pages of other origins that may use it; none by default.
     ///   - executor: where responses are made; the shared pool by default. Not a loop that serves data: a page of a thousand
     ///     objects takes milliseconds.
     package init(service: AdminService, hosts: [String] = [], cors: CORS = CORS(), executor: (any TaskExecutor)? = nil)
@@ -29,16 +29,16 @@ package final class AdminHandler: HTTPHandler {
 
     func received(_ request: borrowing RequestHead, on connection: HTTPConnection) {
         let entrance = connection.entrance
-        // The guard comes first, before anything else of the request is looked at.
+        // The guard comes first, before anything else of the request is examined.
         let door = door(of: entrance)
         let verdict = door.check(Guard.Facts(request, authority: request.authority))
-        // Whoever may connect to a Unix socket may ask: its permissions decide.
+        // A Unix socket's permissions decide who may use it.
         let isTrusted = if case .unix = entrance.address { true } else { false }
         let exchange = connection.deferReply(request)
         Self.begin(exchange, service: service, cors: door.cors, verdict, isTrusted: isTrusted, on: executor)
     }
 
-    // Apart from `received`: the compiler (6.3.1) cannot check a task made where something noncopyable is in sight.
+    // Separate from `received`: the compiler (6.3.1) cannot check a task made where something noncopyable is in scope.
     private static func begin(
         _ exchange: Exchange,
         service: AdminService,
@@ -55,7 +55,7 @@ package final class AdminHandler: HTTPHandler {
     private func door(of entrance: Entrance) -> Guard {
         if let known = doors[ObjectIdentifier(entrance)] { return known.door }
         let door = Guard(listeners: entrance.guardListeners, hosts: hosts, cors: cors, wantsToken: true)
-        // The entrance is kept with it, so that its identity is not given to another one.
+        // The entrance is retained, so that no other one gets its identity.
         doors[ObjectIdentifier(entrance)] = (entrance, door)
         return door
     }
@@ -110,7 +110,7 @@ package final class AdminHandler: HTTPHandler {
             } catch {
                 switch error {
                 case .overLimit: throw tooLong
-                // Nobody reads this, or the connection has sent a better message.
+                // The client is gone, or the connection has sent a better message.
                 case .disconnected, .refused: throw .badRequest("the body is incomplete")
                 }
             }
@@ -129,7 +129,7 @@ package final class AdminHandler: HTTPHandler {
 }
 
 extension Entrance {
-    /// The addresses that the guard allows here: what was bound, and what the config names.
+    /// The addresses that the guard allows here: those that were bound, and those in the config.
     var guardListeners: [Guard.Listener] {
         switch (address, configured) {
         case (.unix, _): [.unix]

@@ -2,7 +2,7 @@ import FoundationEssentials
 import HTTPSemantics
 import Synchronization
 
-/// The JSON of the admin side, written and read by Foundation's coders: members are in `snake_case`, sorted by name.
+/// The JSON of the admin side, encoded and decoded by Foundation: members are in `snake_case`, sorted by name.
 package enum AdminJSON {
     /// A value as JSON text without a final line feed.
     package static func encode(_ value: some Encodable, isPretty: Bool = false) -> [UInt8] {
@@ -12,12 +12,12 @@ package enum AdminJSON {
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         if isPretty { encoder.outputFormatting.insert(.prettyPrinted) }
         encoder.userInfo[RawJSON.Collection.key] = raw
-        // Responses consist of texts, whole numbers and flags: nothing can be refused.
+        // Responses consist of texts, whole numbers and flags, so encoding cannot fail.
         guard let data = try? encoder.encode(value) else { preconditionFailure("a response is always JSON") }
         return raw.inserted(into: [UInt8](data))
     }
 
-    /// Reads a value of what `encode` wrote.
+    /// Decodes a value that `encode` wrote.
     package static func decode<Value: Decodable>(_ type: Value.Type, from json: [UInt8]) throws -> Value {
         let decoder = JSONDecoder()
         decoder.keyDecodingStrategy = .convertFromSnakeCase
@@ -25,7 +25,7 @@ package enum AdminJSON {
     }
 }
 
-/// JSON text that is part of a response as it is: an object, or a value of one, in the upstream's own spelling.
+/// JSON text that is part of a response unchanged: an object, or a value in one, in the upstream's own spelling.
 package struct RawJSON: Codable, Sendable {
     private let json: JSONText
 
@@ -33,7 +33,7 @@ package struct RawJSON: Codable, Sendable {
 
     package var text: String { json.text }
 
-    /// On many lines; members of what was decoded are sorted by name, and its texts are fit for a terminal.
+    /// The text on many lines; members of decoded values are sorted by name, and texts are fit for a terminal.
     package var prettyText: String { json.prettyText }
 
     package func encode(to encoder: any Encoder) throws {
@@ -69,7 +69,7 @@ package struct RawJSON: Codable, Sendable {
     /// The encoder writes a unique string for each, which the piece then replaces.
     fileprivate final class Collection: Sendable {
         static let key = CodingUserInfoKey(rawValue: "raw")!
-        /// Random, so that no text of an upstream can be taken for it.
+        /// Random, so that no text of an upstream can equal it.
         private let mark = "raw \(UInt64.random(in: .min ... .max)) "
         private let pieces = Mutex<[[UInt8]]>([])
 
@@ -106,17 +106,17 @@ package struct RawJSON: Codable, Sendable {
     }
 }
 
-/// A response of the daemon made fit for Foundation's decoder, which refuses much of what upstreams send.
+/// Makes a response of the daemon fit for Foundation's decoder, which refuses much of what upstreams send.
 ///
-/// Objects keep the upstream's spelling: numbers that no machine number represents (`1e400`, twenty digits), escapes of half
-/// a character (`\ud800`), bytes that are not UTF-8. One such value must not hide the others from people.
+/// Objects keep the upstream's spelling: numbers that no machine number represents (`1e400`, twenty digits), escapes of half a
+/// character (`\ud800`), bytes that are not UTF-8. One such value must not hide the others.
 private enum ReadableJSON {
-    /// Begins a string that stands for a number; a private-use character of Unicode.
+    /// Marks a string that stands for a number; a private-use character of Unicode.
     private static let numberMark: Character = "\u{F7A1}"
 
-    /// The text with U+FFFD for whatever is not Unicode, and with each number in quotes that would not be read exactly.
+    /// The text with U+FFFD for invalid Unicode, and with quotes around each number that the decoder would not read exactly.
     static func make(_ json: [UInt8]) -> [UInt8] {
-        // What is not UTF-8 becomes U+FFFD.
+        // Invalid UTF-8 becomes U+FFFD.
         let text = Array(String(decoding: json, as: UTF8.self).utf8)
         var output: [UInt8] = []
         output.reserveCapacity(text.count)
@@ -133,7 +133,7 @@ private enum ReadableJSON {
         return output
     }
 
-    /// The number that a string stands for; nil for others.
+    /// The number that a string stands for, if any.
     static func number(in text: String) -> String? {
         text.first == numberMark ? String(text.dropFirst()) : nil
     }
@@ -142,7 +142,7 @@ private enum ReadableJSON {
         let start = position
         while position < text.count, "+-.eE0123456789".utf8.contains(text[position]) { position += 1 }
         let literal = String(decoding: text[start..<position], as: UTF8.self)
-        // The decoder would make 1 of 1.0.
+        // The decoder would turn 1.0 into 1.
         let isFraction = Double(literal).map { $0 != $0.rounded() && "\($0)" == literal } ?? false
         if isFraction || Int64(literal).map({ String($0) == literal }) ?? false {
             output += text[start..<position]
@@ -175,7 +175,7 @@ private enum ReadableJSON {
         }
     }
 
-    /// The code unit of a `\u` escape; nil where there is none.
+    /// The code unit of a `\u` escape, if there is one.
     private static func unit(_ text: [UInt8], at position: Int) -> UInt16? {
         guard position + 6 <= text.count, text[position] == UInt8(ascii: "\\"), text[position + 1] == UInt8(ascii: "u")
         else { return nil }

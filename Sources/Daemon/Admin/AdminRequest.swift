@@ -5,7 +5,7 @@ import Recording
 import Settings
 import Store
 
-/// A request to the admin side, read into plain values.
+/// A parsed request to the admin side.
 struct AdminRequest: Sendable {
     let method: String
     /// The path's components, percent-decoded one by one, so that `%2F` can be part of an id.
@@ -17,16 +17,16 @@ struct AdminRequest: Sendable {
     /// A body that the route reads itself, because it may be a large file.
     var upload: RequestBody?
 
-    /// What a path pattern captured, by name.
+    /// The captures of the path pattern, by name.
     var captures: [String: String] = [:]
 
-    /// Reads a request; nil when its target is not valid percent-encoded UTF-8 text.
+    /// Parses a request; nil if its target is not valid percent-encoded UTF-8 text.
     init?(method: String, path: String, query: String?, fields: Fields = Fields(), body: [UInt8] = []) {
         var components: [String] = []
         var inner = path.utf8[...]
         if inner.first == UInt8(ascii: "/") { inner.removeFirst() }
         if inner.last == UInt8(ascii: "/") { inner.removeLast() }
-        // An empty component is one: an unset variable in a path must not make another path of it.
+        // Empty components count, so that an unset variable in a path does not lead to another path.
         for piece in inner.isEmpty ? [] : inner.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
             guard let component = Self.decode(piece, plusIsSpace: false) else { return nil }
             components.append(component)
@@ -46,7 +46,7 @@ struct AdminRequest: Sendable {
         self.body = body
     }
 
-    /// A parameter of the query; nil when it is absent or empty.
+    /// A parameter of the query; nil if it is absent or empty.
     func value(_ name: String) -> String? {
         query.first { $0.name == name }.flatMap { $0.value.isEmpty ? nil : $0.value }
     }
@@ -56,7 +56,7 @@ struct AdminRequest: Sendable {
         query.filter { $0.name == name }.map(\.value)
     }
 
-    /// Undoes percent-encoding; nil for a broken escape or bytes that are not UTF-8.
+    /// Decodes percent-escapes; nil for a broken escape or bytes that are not UTF-8.
     private static func decode(_ text: Substring.UTF8View, plusIsSpace: Bool) -> String? {
         let text = String(Substring(text))
         return (plusIsSpace ? text.replacing("+", with: " ") : text).removingPercentEncoding
@@ -104,7 +104,7 @@ enum AdminScalar: Sendable, Equatable, Decodable {
 }
 
 extension AdminRequest {
-    /// A parameter of the query that is true or false; false where it is absent.
+    /// A boolean parameter of the query; false if it is absent.
     func flag(_ name: String) throws(ProblemDocument) -> Bool {
         guard let value = values(name).first else { return false }
         guard let flag = AdminScalar.text(value).flag else {
@@ -113,7 +113,7 @@ extension AdminRequest {
         return flag
     }
 
-    /// A parameter of the query that is a whole number; nil where it is absent or empty.
+    /// A whole number in the query; nil if it is absent or empty.
     func integer(_ name: String, in range: ClosedRange<Int>) throws -> Int? {
         guard let text = value(name) else { return nil }
         guard let number = Int(text), range.contains(number) else {
@@ -122,7 +122,7 @@ extension AdminRequest {
         return number
     }
 
-    /// A parameter of the query that is one of a few words, in the order of the complaint; nil where it is absent or empty.
+    /// A query parameter with one of a few values, listed in errors in this order; nil if it is absent or empty.
     func choice<Value>(_ name: String, of words: KeyValuePairs<String, Value>) throws -> Value? {
         guard let text = value(name) else { return nil }
         if let chosen = words.first(where: { $0.key == text }) { return chosen.value }
@@ -131,7 +131,7 @@ extension AdminRequest {
         throw ProblemDocument.badRequest("\(name) is \(list); it was \"\(text)\"")
     }
 
-    /// A duration in a body as people write it, such as `90s`, in microseconds.
+    /// A duration in a body, such as `90s`, in microseconds.
     static func microseconds(_ text: String, of member: String) throws -> Int64 {
         do throws(Units.Misfit) {
             let (seconds, attoseconds) = try Units.duration(text).components
@@ -151,7 +151,7 @@ extension AdminRequest {
 
     /// The texts of the body's members by name, each of which must be one of `names`.
     ///
-    /// - Parameter advice: which members there are, for the complaint about another one.
+    /// - Parameter advice: lists the members, for the error about another one.
     func texts(_ names: [String], advice: String) throws -> [String: String] {
         var texts: [String: String] = [:]
         for (member, value) in try members() {
@@ -163,10 +163,9 @@ extension AdminRequest {
         return texts
     }
 
-    /// The members of the JSON object in the body, sorted by name; none when the body is empty.
+    /// The members of the JSON object in the body, sorted by name; none if the body is empty.
     ///
-    /// The media type does not matter: `curl -d` calls everything a form, and the guard keeps foreign pages out, not the
-    /// type.
+    /// The media type does not matter: `curl -d` calls everything a form, and the guard keeps foreign pages out, not the type.
     func members() throws -> [(name: String, value: AdminScalar)] {
         if body.allSatisfy({ $0 == 0x20 || (0x09...0x0D).contains($0) }) { return [] }
         do {
@@ -180,7 +179,7 @@ extension AdminRequest {
     }
 }
 
-/// Which page of a list is wanted.
+/// The page of a list that a client wants.
 struct Paging: Sendable, Equatable {
     static let maximum = 1000
     static let parameters: [AdminRoute.Parameter] = [
@@ -207,7 +206,7 @@ struct Paging: Sendable, Equatable {
     }
 }
 
-/// Whose data is wanted.
+/// The upstream and the principal that a client wants data of.
 enum Ownership {
     static let parameters: [AdminRoute.Parameter] = [
         .init("upstream", "An upstream's name; every upstream's unless given."),
@@ -216,18 +215,18 @@ enum Ownership {
 }
 
 extension ProblemDocument {
-    /// `detail` says what happened, and what to do about it.
+    /// `detail` says what happened, and the remedy.
     init(_ status: Int, _ detail: String, fields: Fields = Fields()) {
         self.init(status: status, detail: detail)
         self.fields = fields
     }
 
-    /// What the store could not do.
+    /// A failure of the store.
     init(_ error: StoreError) {
         self.init(error == .closed ? 503 : 500, error.description)
     }
 
-    /// What a route throws, for the client.
+    /// The problem document for an error that a route throws.
     init(_ error: any Error) {
         switch error {
         case let problem as ProblemDocument: self = problem

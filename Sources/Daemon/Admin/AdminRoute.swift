@@ -1,12 +1,12 @@
 import HTTPSemantics
 import HTTPServer
 
-/// One endpoint of the admin side: its path, what it does, who may use it, and what a program must know to use it.
+/// One endpoint of the admin side: its path, its purpose, its access, and what a program must know to use it.
 ///
-/// The table of them drives dispatch and the OpenAPI document.
+/// Dispatch and the OpenAPI document are driven by the table of them.
 struct AdminRoute: Sendable {
     enum Access: Sendable {
-        /// Open to whoever reaches the address: it reveals nothing of the data.
+        /// Open to anyone who can connect: it reveals nothing about the data.
         case open
         /// Over TCP only with the token; on a Unix socket its permissions decide.
         case guarded
@@ -22,11 +22,11 @@ struct AdminRoute: Sendable {
         var kind = Kind.string
         let sentence: String
         var isRequired = false
-        /// Whether it may be given several times.
+        /// Whether it may occur several times.
         var isRepeatable = false
     }
 
-    /// Makes the response; what it throws becomes a problem document (`ProblemDocument.init(_: any Error)`).
+    /// Makes the response; a thrown error becomes a problem document (`ProblemDocument.init(_: any Error)`).
     typealias Responder = @Sendable (AdminRequest, DaemonCore) async throws -> AdminResponse
 
     let method: String
@@ -34,15 +34,15 @@ struct AdminRoute: Sendable {
     let path: String
     let sentence: String
     var access = Access.guarded
-    /// The parameters of the query; others are refused.
+    /// The query parameters; others are refused.
     var query: [Parameter] = []
-    /// The members of a JSON body; empty when none is read.
+    /// The members of a JSON body; empty if it takes none.
     var body: [Parameter] = []
     /// Whether the body is a file of any size.
     var takesFile = false
-    /// Of a successful response.
+    /// The media type of a successful response.
     var mediaType = "application/json"
-    /// The type of its body, where that is JSON.
+    /// The type of its body, if that is JSON.
     var schema: (any AdminBody.Type)?
     let respond: Responder
 }
@@ -90,10 +90,10 @@ extension AdminRoute {
         }
     }
 
-    /// How a path matches a table of routes.
+    /// The result of matching a path against a table of routes.
     enum Match: Sendable {
         case route(AdminRoute, captures: [String: String])
-        /// The path exists, for these methods.
+        /// The path exists, but only for these methods.
         case otherMethods([String])
         case none
     }
@@ -155,10 +155,10 @@ struct AdminResponse: Sendable {
     var status = 200
     var fields = Fields()
     var body: [UInt8] = []
-    /// Starts the response with these fields, writes its body for as long as it likes, and ends it; nil: `body` is all.
+    /// Starts the response with these fields, streams its body, and ends it; nil if `body` is everything.
     var stream: (@Sendable (Reply, Fields) -> Void)?
 
-    /// JSON, ended by a line feed for terminals.
+    /// JSON, followed by a line feed for terminals.
     static func json(_ body: some Encodable, status: Int = 200) -> AdminResponse {
         text(AdminJSON.encode(body) + [0x0A], type: "application/json", status: status)
     }

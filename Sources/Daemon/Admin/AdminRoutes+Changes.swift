@@ -5,28 +5,28 @@ import Store
 
 /// A request to `/changes`.
 struct ChangeRequest: Sendable {
-    /// Where to begin.
+    /// The start of the changes.
     enum Start: Sendable, Equatable {
-        /// What happens from now on.
+        /// Changes from now on.
         case now
-        /// All that is kept.
+        /// All changes kept.
         case oldest
-        /// After the change with this number, the last one that the client has seen; nil: it gave no valid number.
+        /// Changes after this number, the last that the client has seen; nil if it gave no valid number.
         case after(Int64?)
     }
 
-    /// How the changes are sent.
+    /// The form of the response.
     enum Form: Sendable, Equatable {
-        /// As server-sent events, for as long as the client listens.
+        /// Server-sent events, until the client leaves.
         case events
-        /// As one JSON document with so many changes at most.
+        /// One JSON document with at most this many changes.
         case page(Int)
     }
 
     var start: Start
     var form: Form
     var filter: ChangeFilter
-    /// Whether each object's members are wanted.
+    /// Whether to include each object's members.
     var wantsValues = false
 
     static let parameters: [AdminRoute.Parameter] =
@@ -73,7 +73,7 @@ struct ChangeRequest: Sendable {
         return start
     }
 
-    /// Events, unless JSON is what the client wants.
+    /// Events, unless the client wants JSON.
     private static func form(_ request: AdminRequest) throws -> Form {
         let ranges = Set(
             (request.fields.combined("accept") ?? "*/*").split(separator: ",").map { range in
@@ -101,15 +101,15 @@ struct ChangeRequest: Sendable {
     }
 }
 
-/// Which changes a client wants; conditions of different names add up, those of one name are alternatives.
+/// The changes that a client wants; conditions of different names must all hold, those of one name are alternatives.
 struct ChangeFilter: Sendable, Equatable {
-    /// Names of models, concrete ones of clusters and bases alike; empty: all.
+    /// Names of models, both concrete ones of clusters and bases; empty for all.
     var models: Set<String> = []
-    /// Identities; empty: all.
+    /// Identities; empty for all.
     var ids: Set<String> = []
-    /// Names of upstreams; empty: all.
+    /// Names of upstreams; empty for all.
     var upstreams: Set<String> = []
-    /// Labels of principals; empty: all.
+    /// Labels of principals; empty for all.
     var principals: Set<String> = []
 
     var isEverything: Bool { models.isEmpty && ids.isEmpty && upstreams.isEmpty && principals.isEmpty }
@@ -134,7 +134,7 @@ extension ChangeFilter {
         .init("principal", "Only objects of the principal with this label, such as `anonymous`.", isRepeatable: true),
     ]
 
-    /// Reads the conditions; one that can never be met is refused, as the silence would hide the mistake.
+    /// Reads the conditions; refuses one that can never hold, because silence would hide the mistake.
     ///
     /// A principal may be named before its first request.
     init(_ request: AdminRequest, _ daemon: DaemonCore) async throws {
@@ -170,7 +170,7 @@ extension AdminRoute {
         }
     }
 
-    /// Reads this often at most for one page, when what is read is not what is wanted.
+    /// The maximum number of reads for one page, if few of the changes read are wanted.
     private static let readsPerPage = 16
 
     private static func page(_ wanted: ChangeRequest, limit: Int, _ store: ObjectStore) async throws -> ChangesResponse
@@ -242,7 +242,7 @@ package struct ChangeResponse: AdminBody {
     package var time: String
     package var object: RawJSON?
 
-    /// - Parameter number: its number for the outside.
+    /// - Parameter number: its public number.
     init(_ change: ObjectChange, number: Int64, withValues: Bool) {
         (sequence, kind, time) = (number, change.kind.name, StoreTime.text(change.time))
         (upstream, principal, context) = (change.upstream, change.principal, change.context)
@@ -253,9 +253,9 @@ package struct ChangeResponse: AdminBody {
     var event: [UInt8] { EventStreamText.event(kind, id: sequence, data: AdminJSON.encode(self)) }
 }
 
-/// Why changes are missing, in the place of what is missing.
+/// Why changes are missing, sent in their place.
 ///
-/// The client has to read anew what it wants to know, and can go on from there.
+/// The client must read its objects anew, and can continue from there.
 package struct ChangeReset: AdminBody, Equatable {
     package static let sentences = [
         "reason":
@@ -271,7 +271,7 @@ package struct ChangeReset: AdminBody, Equatable {
     var after: Int64?
     let upTo: Int64
 
-    /// The number is another store's, of the future, or of a commit that was lost with the power.
+    /// The number belongs to another store, to the future, or to a commit lost in a power failure.
     static func unknown(upTo: Int64) -> ChangeReset {
         ChangeReset(
             reason: "unknown",
@@ -280,7 +280,7 @@ package struct ChangeReset: AdminBody, Equatable {
         )
     }
 
-    /// The changes are older than those that are kept.
+    /// The changes are older than those kept.
     static func evicted(after: Int64, upTo: Int64) -> ChangeReset {
         ChangeReset(
             reason: "evicted",

@@ -3,10 +3,10 @@ import Mapping
 import Proxy
 import Store
 
-/// What the store contains: objects, documents, warnings.
+/// The contents of the store: objects, documents, warnings.
 ///
-/// Lists in an order that people choose, and searches in them, are read by keys, and a search stops after half a second and
-/// says where to go on: so a table over ten million objects costs what a table over ten costs.
+/// Sorted lists and searches are read by keys, and a search stops after half a second with the position to continue from. So a
+/// page of a table with ten million objects costs as much as one of ten.
 extension AdminRoute {
     static let contents: [AdminRoute] = [
         .json("GET /count", "How many objects and documents the store has, and their size.") { _, daemon in
@@ -182,7 +182,7 @@ extension AdminRoute {
     }
 }
 
-/// How objects are shown: with the members that the upstream gave, or as their model has them.
+/// How objects are shown: with the upstream's members, or as their model maps them.
 struct ObjectView: Sendable {
     static let parameters: [AdminRoute.Parameter] = [
         .init(
@@ -195,10 +195,10 @@ struct ObjectView: Sendable {
         ),
     ]
 
-    /// What the store is asked for.
+    /// The view for the store's query.
     let query: ObjectQuery.View
 
-    /// Fails for names that no property of the path's model has, in any upstream.
+    /// Fails for names that are no property of the path's model in any upstream.
     init(_ request: AdminRequest, _ daemon: DaemonCore) throws {
         let members = try request.value("members").map { text in
             guard let names = MemberNames.split(text) else {
@@ -218,9 +218,9 @@ struct ObjectView: Sendable {
     }
 }
 
-/// Names of properties as people write them, separated by commas.
+/// Names of properties, separated by commas.
 package enum MemberNames {
-    /// The names; nil where one is empty.
+    /// The names; nil if one is empty.
     package static func split(_ text: String) -> [String]? {
         let names = text.split(separator: ",", omittingEmptySubsequences: false).map { name in
             let start = name.drop { $0 == " " }

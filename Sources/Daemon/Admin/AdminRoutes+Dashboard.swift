@@ -3,8 +3,8 @@ import Proxy
 
 /// One of the dashboard's files, which are part of the binary (`Dashboard/`).
 ///
-/// None holds data: the script asks the endpoints below, and shows nothing before somebody is logged in. So they are open to
-/// whoever reaches the address.
+/// None contains data: the script uses the endpoints below, and shows nothing before a login. So they are open to anyone who can
+/// connect.
 struct DashboardFile: Sendable {
     private let bytes: [UInt8]
     private let type: String
@@ -14,7 +14,7 @@ struct DashboardFile: Sendable {
     static let style = DashboardFile(PackageResources.dashboard_css, "text/css; charset=utf-8")
     static let script = DashboardFile(PackageResources.dashboard_js, "text/javascript; charset=utf-8")
 
-    /// Nothing but the page's own files; no markup may be made of text, nowhere in the script.
+    /// Allows only the page's own files; the script may not make markup from text anywhere.
     private static let policy =
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; "
         + "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -25,11 +25,11 @@ struct DashboardFile: Sendable {
         entityTag = "\"" + code.map { $0.hexadecimal(width: 2) }.joined() + "\""
     }
 
-    /// The file, or 304 to a browser that has it.
+    /// The file, or 304 if the browser has it.
     func response(to request: AdminRequest) -> AdminResponse {
         let known = request.fields.combined("if-none-match")?.contains(entityTag) == true
         var response = known ? AdminResponse(status: 304) : .text(bytes, type: type)
-        // A browser asks each time: what it has may be of an earlier version.
+        // Browsers must revalidate: their copy may be of an earlier version.
         for (name, value) in [
             ("Cache-Control", "no-cache"), ("ETag", entityTag), ("Content-Security-Policy", Self.policy),
             ("Cross-Origin-Opener-Policy", "same-origin"),
@@ -64,7 +64,7 @@ struct LogoutResponse: AdminBody {
 }
 
 extension AdminRoute {
-    /// The dashboard: its files, its login, and what only it asks for.
+    /// The dashboard: its files, its login, and the endpoints that only it uses.
     static let dashboard: [AdminRoute] = [
         file("/", "The dashboard for people. It holds no data before somebody logs in.", "text/html", .page),
         file("/dashboard.css", "The dashboard's style.", "text/css", .style),

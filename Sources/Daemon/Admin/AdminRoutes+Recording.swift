@@ -67,7 +67,7 @@ package struct RecordingFilesResponse: AdminBody {
 }
 
 extension AdminRoute {
-    /// What is asked of a daemon that records or replays.
+    /// The endpoints of a daemon that records or replays.
     static let recordings: [AdminRoute] = [
         .json("POST /replay/reset", "Begins the sequences of a replay anew, in all sessions.") { _, daemon in
             guard let replayer = daemon.state.replayer else {
@@ -138,7 +138,7 @@ extension AdminRoute {
         Parameter("max_age", "Only responses that came no longer ago: 90s, 15m, 12h, 7d."),
     ]
 
-    /// What is to be frozen, and as what; fails for names that neither config nor store know.
+    /// What to freeze and under which name; fails for names that neither config nor store know.
     private static func freezing(
         _ request: AdminRequest,
         _ daemon: DaemonCore

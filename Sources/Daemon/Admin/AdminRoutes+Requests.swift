@@ -4,7 +4,7 @@ import HTTPServer
 package import Proxy
 import Store
 
-/// What the daemon does: the last requests, and how the upstreams do.
+/// The daemon's activity: the latest requests, and the health of the upstreams.
 extension AdminRoute {
     static let activity: [AdminRoute] = [
         AdminRoute(
@@ -56,7 +56,7 @@ package struct RequestsResponse: AdminBody {
     package var requests: [Request]
     package var next: Int64
 
-    /// One request and what its client was given; also the data of an event, and a line of the access log.
+    /// One request and how it was served; also the data of an event, and a line of the access log.
     package struct Request: AdminBody, Equatable {
         package static let sentences = [
             "id": "Counts up from 1 since the daemon started.", "time": "When its head had been read (RFC 3339).",
@@ -95,7 +95,7 @@ package struct RequestsResponse: AdminBody {
             (seconds, upstreamSeconds) = (Self.rounded(served.seconds), served.upstreamSeconds.map(Self.rounded))
         }
 
-        /// Microseconds are all that anybody reads.
+        /// Rounds to microseconds.
         private static func rounded(_ seconds: Double) -> Double {
             (seconds * 1_000_000).rounded() / 1_000_000
         }
@@ -106,7 +106,7 @@ package struct RequestsResponse: AdminBody {
     }
 }
 
-/// In a stream of requests: some came faster than they were sent.
+/// In a stream of requests: some came faster than they could be sent.
 package struct RequestsMissed: AdminBody {
     package static let sentences = ["missed": "How many are not sent."]
     package static let eventName = "missed"

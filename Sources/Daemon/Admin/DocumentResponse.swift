@@ -63,7 +63,7 @@ struct DocumentResponse: AdminBody {
 
     /// - Parameters:
     ///   - now: in seconds of the store's clock.
-    ///   - limit: how many bytes of the body become text.
+    ///   - limit: the maximum number of body bytes to show as text.
     init(_ shown: ShownDocument, view: String, limit: Int, now: Int64) {
         let (row, stored) = (shown.document.row, shown.document.stored)
         (id, upstream, principal, context) = (row.id.rawValue, row.upstream, row.principal, row.context)
@@ -102,7 +102,7 @@ struct DocumentResponse: AdminBody {
 }
 
 extension ArraySlice<UInt8> {
-    /// Without the beginning of a character whose end was cut off.
+    /// Drops the beginning of a last character that was cut off.
     fileprivate func droppingBrokenEnd(isCut: Bool) -> Self {
         guard isCut, let start = suffix(4).lastIndex(where: { $0 & 0xC0 != 0x80 }) else { return self }
         let length =

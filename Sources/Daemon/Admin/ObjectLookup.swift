@@ -4,7 +4,7 @@ import Proxy
 import Settings
 import Store
 
-/// Names of principals, which reveal nothing about the credential.
+/// Labels of principals, which reveal nothing about the credential.
 enum PrincipalLabel {
     /// Fails for a text that cannot be a label.
     static func check(_ text: String) throws {
@@ -19,9 +19,9 @@ enum PrincipalLabel {
     }
 }
 
-/// The names that a request may use: an empty list in place of an error would hide that a name is wrong.
+/// Checks of the names in a request, because an empty list would hide that a name is wrong.
 extension DaemonCore {
-    /// The complaint about a model that the config does not declare; nil if it does.
+    /// The error about a model that the config does not declare; nil if it does.
     func complaint(aboutModel name: String) -> String? {
         let known = Set(models.values.flatMap { $0.declarations.map(\.name) }).sorted()
         if known.contains(name) { return nil }
@@ -29,7 +29,7 @@ extension DaemonCore {
         return Self.complaint("no model is named", name, known, list)
     }
 
-    /// Fails for an upstream that neither config nor store has.
+    /// Fails for an upstream that is in neither config nor store.
     func checkUpstream(_ name: String) async throws {
         let known = upstreams.map(\.name).sorted()
         if known.contains(name) { return }
@@ -42,7 +42,7 @@ extension DaemonCore {
         throw ProblemDocument.badRequest(Self.complaint("no upstream is named", name, known + old, list))
     }
 
-    /// Fails for a principal of which the store has nothing.
+    /// Fails for a principal that is not in the store.
     func checkPrincipal(_ label: String) async throws {
         try PrincipalLabel.check(label)
         if try await store.hasPrincipal(label) { return }
@@ -71,14 +71,14 @@ extension DaemonCore {
     }
 }
 
-/// Finds objects by what people call them: by identity, or by the value of one of their model's keys.
+/// Finds objects by identity, or by the value of one of their model's keys.
 extension DaemonCore {
     private static let pageSize = 1000
 
-    /// The objects whose identity is `query.identity`; when there are none, those with a key of that value.
+    /// The objects whose identity is `query.identity`; if there are none, those with a key of that value.
     ///
-    /// The store has an index of keys. It misses objects that were stored before their model had the key; these are found by
-    /// reading every object of the model, page by page. That takes seconds in a store of a million objects.
+    /// The store has an index of keys. It lacks objects that were stored before their model had the key. These are found by
+    /// reading every object of the model, page by page, which takes seconds in a store of a million objects.
     func objects(named query: ObjectQuery) async throws -> Page<ObjectRow> {
         var page = try await store.objects(query)
         guard page.rows.isEmpty, let value = query.identity, let model = query.model,
@@ -113,8 +113,9 @@ extension DaemonCore {
         models[row.upstream].map { $0.keys(in: row.json, of: row.model).map(\.value) } ?? []
     }
 
-    /// The objects that a request's path names, of every principal and context that its query allows, deleted ones
-    /// included; fails if there is none.
+    /// The objects that a request's path names, of every principal and context that its query allows, including deleted ones.
+    ///
+    /// Fails if there is none.
     func namedObjects(_ request: AdminRequest, limit: Int) async throws -> [ObjectRow] {
         let query = ObjectQuery(
             model: request.captures["model"],
@@ -124,7 +125,7 @@ extension DaemonCore {
             limit: limit
         )
         var rows = try await objects(named: query).rows
-        // One principal's may be deleted and another's not. Where the identity is known, search by it and not by a key.
+        // The object of one principal may be deleted and another's not. If the identity is known, search by it and not by a key.
         var deleted = query
         deleted.areDeleted = true
         if let identity = rows.first?.identity { deleted.identity = identity }
@@ -140,7 +141,7 @@ extension DaemonCore {
         )
     }
 
-    /// What may have been meant by an unknown identity: the same one elsewhere, or one spelled alike.
+    /// A suggestion for an unknown identity: the same one elsewhere, or a similar one.
     private func hint(for query: ObjectQuery) async throws -> String {
         var wider = query
         (wider.model, wider.upstream, wider.principal, wider.limit) = (nil, nil, nil, 1)

@@ -94,25 +94,25 @@ enum OpenAPIDocument {
     ]
 }
 
-/// The JSON Schema of a response (as OpenAPI 3.1 has it), made from the type that is encoded and decoded.
+/// The JSON Schema of a response (as in OpenAPI 3.1), derived from the type that is encoded and decoded.
 ///
-/// The type is decoded from nothing: what it asks for is what its JSON contains, and what it asks for without insisting may
-/// be absent.
+/// The type is decoded from an empty source: the members that it requests are those of its JSON, and the ones that it does not
+/// require may be absent.
 enum ResponseSchema {
     static func make<Body: Decodable>(of type: Body.Type) -> JSONText {
         let notes = Notes()
-        // Only a type that asks for a certain value could fail, and no response is one.
+        // Only a type that requires a certain value could fail, and no response does.
         _ = try? notes.read(type)
         return notes.schema
     }
 
-    /// `time_to_live` for `timeToLive`, as the encoder has it.
+    /// `time_to_live` for `timeToLive`, as the encoder writes it.
     fileprivate static func snakeCase(_ name: String) -> String {
         name.reduce(into: "") { $0 += $1.isUppercase ? "_" + $1.lowercased() : String($1) }
     }
 }
 
-/// What a type asks for while it is decoded.
+/// The requests of a type while it is decoded.
 private final class Notes {
     private var type: JSONText?
     private var items: JSONText?
@@ -191,19 +191,19 @@ private struct Asker: Decoder {
     func singleValueContainer() -> any SingleValueDecodingContainer { ValueAsker(notes: notes) }
 }
 
-// In each of the containers one generic method stands for those that the protocol requires for every plain type.
+// In each of the containers one generic method serves for those that the protocol requires for every plain type.
 
-/// Asks for one value.
+/// Decodes one value.
 private struct ValueAsker: SingleValueDecodingContainer {
     let notes: Notes
     var codingPath: [any CodingKey] { [] }
 
-    // Only what may be any JSON asks first whether it is null; then nothing more is known of it.
+    // Only a type that may be any JSON checks for null first; then nothing more is known about it.
     func decodeNil() -> Bool { true }
     func decode<Value: Decodable>(_ type: Value.Type) throws -> Value { try notes.scalar(type) ?? notes.read(type) }
 }
 
-/// Asks for one element of a list.
+/// Decodes one element of a list.
 private struct ElementAsker: UnkeyedDecodingContainer {
     let notes: Notes
     var currentIndex = 0
@@ -228,7 +228,7 @@ private struct ElementAsker: UnkeyedDecodingContainer {
     mutating func superDecoder() -> any Decoder { Asker(notes: notes) }
 }
 
-/// Asks for members; of a dictionary, whose keys are not declared, for one that stands for all.
+/// Decodes members; for a dictionary, whose keys are not declared, one that stands for all.
 private struct MembersAsker<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let notes: Notes
     var codingPath: [any CodingKey] { [] }
@@ -249,7 +249,7 @@ private struct MembersAsker<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func decodeIfPresent<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value? {
         try optional(type, key)
     }
-    // For plain types the protocol has methods of its own, which would ask for a value that is required.
+    // The protocol has separate methods for plain types, whose defaults would request a required value.
     func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? { try optional(type, key) }
     func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? { try optional(type, key) }
     func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? { try optional(type, key) }

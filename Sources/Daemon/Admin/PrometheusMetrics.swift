@@ -5,13 +5,13 @@ import Proxy
 import Settings
 import Store
 
-/// One metric: its name, its kind, the sentence that explains it, and where its values come from.
+/// One metric: its name, its kind, the sentence that explains it, and the source of its values.
 struct Metric: Sendable {
     enum Kind: String, Sendable {
         case counter, gauge, histogram
     }
 
-    /// What a scrape sees at one moment.
+    /// The figures of one scrape.
     struct Reading: Sendable {
         let metrics: Metrics
         let store: StoreFigures
@@ -24,7 +24,7 @@ struct Metric: Sendable {
 
     /// One line of the exposition.
     struct Sample: Sendable, Equatable {
-        /// What is put behind the metric's name: `_bucket`, `_sum`, `_count` of a histogram.
+        /// The suffix of the metric's name: `_bucket`, `_sum`, `_count` of a histogram.
         var suffix = ""
         var labels: [Label] = []
         var value: Double
@@ -49,14 +49,14 @@ struct Metric: Sendable {
         (self.kind, self.name, self.sentence, self.samples) = (kind, name, sentence, samples)
     }
 
-    /// The value of one plain number; none where it is unknown.
+    /// The value of one plain number; none if it is unknown.
     static func value(_ number: (some BinaryInteger)?) -> [Sample] {
         number.map { [Sample(value: Double($0))] } ?? []
     }
 }
 
 extension Metric {
-    /// Every metric of the daemon, in the order in which `/metrics` shows them.
+    /// Every metric of the daemon, in the order of `/metrics`.
     static let all: [Metric] = requests + live + upstreams + store + process
 
     private static let requests: [Metric] = [
@@ -224,7 +224,7 @@ extension Metric {
         }
     }
 
-    /// By route: routes of one path, for several methods, are one.
+    /// By path: routes with one path, for several methods, are combined.
     private static func durations(
         of upstream: (name: String, metrics: UpstreamMetrics),
         _ routes: [String: [String]]
@@ -274,7 +274,7 @@ extension Metric {
 }
 
 extension Metric.Reading {
-    /// The figures of now; those of the store are read from its file.
+    /// The current figures; those of the store are read from its file.
     init(_ daemon: DaemonCore) async throws(StoreError) {
         let count = try await daemon.store.count()
         let (statistics, memory) = (daemon.store.statistics, daemon.proxy.cache.memory.statistics)
@@ -300,7 +300,7 @@ extension Metric.Reading {
 enum PrometheusText {
     static let mediaType = "text/plain; version=0.0.4; charset=utf-8"
 
-    /// The whole exposition; metrics without samples still show what they are.
+    /// The whole exposition; metrics without samples still have their description.
     static func write(_ metrics: [Metric], _ reading: Metric.Reading) -> String {
         var text = ""
         for metric in metrics {
@@ -326,7 +326,7 @@ enum PrometheusText {
         return String(value)
     }
 
-    /// Backslash and line feed are escaped everywhere, quotes only inside of labels.
+    /// Backslash and line feed are escaped everywhere, quotes only in labels.
     private static func escaped(_ text: String, quotes: Bool) -> String {
         var result = ""
         for character in text.unicodeScalars {
@@ -341,7 +341,7 @@ enum PrometheusText {
     }
 }
 
-/// Figures of this process from the kernel, as Prometheus wants them.
+/// Figures of this process from the kernel, as Prometheus defines them.
 struct ProcessFigures: Sendable {
     var residentBytes: Int?
     var virtualBytes: Int?
@@ -349,7 +349,7 @@ struct ProcessFigures: Sendable {
     var descriptorLimit: Int?
     var cpuSeconds: Double
 
-    /// Reads the present figures: a few system calls, some microseconds.
+    /// Reads the current figures: a few system calls, some microseconds.
     static func read() -> ProcessFigures {
         let memory = (try? ConfigBytes.read("/proc/self/statm", limit: 4096).bytes) ?? []
         let pages = String(decoding: memory, as: UTF8.self).split(separator: " ").prefix(2).compactMap { Int($0) }
@@ -365,7 +365,7 @@ struct ProcessFigures: Sendable {
         )
     }
 
-    /// Seconds since 1970, to show to people and monitors, never to order anything.
+    /// Seconds since 1970, for display and monitoring, never for ordering.
     static func wallClock() -> Double {
         seconds(CLOCK_REALTIME)
     }
@@ -381,7 +381,7 @@ struct ProcessFigures: Sendable {
         defer { closedir(folder) }
         var count = 0
         while readdir(folder) != nil { count += 1 }
-        // Without ".", ".." and the descriptor of this very listing.
+        // Excludes ".", ".." and the descriptor of this listing itself.
         return max(0, count - 3)
     }
 }

@@ -6,14 +6,14 @@ import Synchronization
 
 /// All open streams of `/requests`.
 ///
-/// Lives on the admin loop. A few times a second it reads what the `RequestLog` has got, and sends it to all. Nothing waits in
-/// memory for a client that does not read: it misses what the log no longer has, and learns how much that is.
+/// It lives on the admin loop. A few times a second it reads new requests from the `RequestLog`, and sends them to all streams.
+/// Nothing is buffered for a client that does not read: it misses what the log has dropped, and is sent the number.
 package actor RequestStreams {
     nonisolated let loop: EventLoop
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
 
     private static let heartbeat: Duration = .seconds(15)
-    /// How long new requests may wait for others.
+    /// How long new requests are collected.
     private static let pause: Duration = .milliseconds(50)
     private let log: RequestLog
     private var streams: [Int: Stream] = [:]
@@ -22,12 +22,12 @@ package actor RequestStreams {
     private var isClosed = false
     private var heartbeatTimer: EventTimer?
     private var pauseTimer: EventTimer?
-    /// Whether requests were noted that the loop has not looked at yet.
+    /// Whether requests were noted that the loop has not yet read.
     private nonisolated let isPending = Atomic(false)
 
     private struct Stream {
         let reply: Reply
-        /// The number of the last request that it has been sent.
+        /// The number of the last request sent.
         var position: Int64
         var client = EventStreamClient()
     }
@@ -72,7 +72,7 @@ package actor RequestStreams {
         self.listening = nil
     }
 
-    /// Ends all streams in order, and takes no more; any thread.
+    /// Ends all streams in order, and accepts no more; any thread.
     package nonisolated func close() {
         enqueue { $0.end() }
     }
@@ -104,7 +104,7 @@ package actor RequestStreams {
     private func send() {
         guard let first = streams.values.map(\.position).min() else { return }
         let (requests, last) = log.requests(after: first)
-        // Made once for all.
+        // Made once for all streams.
         let events = requests.map { (id: $0.id, bytes: RequestsResponse.Request($0).event) }
         for number in streams.keys {
             guard var stream = streams[number], stream.position < last, stream.reply.backlog <= EventStreamClient.window

@@ -5,9 +5,9 @@ package import Proxy
 import Settings
 import Store
 
-/// Gives copies of the store to clients, and takes copies over that clients send.
+/// Sends copies of the store to clients, and loads copies that clients send.
 ///
-/// The bytes go through the connection: a client needs no right to the daemon's files, and the daemon none to the client's.
+/// The bytes go through the connection, so a client needs no access to the daemon's files, nor the daemon to the client's.
 package struct StoreCopies: Sendable {
     private let proxy: ProxyCore
 
@@ -17,10 +17,10 @@ package struct StoreCopies: Sendable {
 
     static let mediaType = "application/vnd.sqlite3"
 
-    /// How far the copy is that is being made.
+    /// The progress of the current copy, if any.
     var progress: CopyProgress? { proxy.cache.store.copyProgress }
 
-    /// Makes a copy; the response is its bytes.
+    /// Makes a copy and sends it as the response.
     func save() async throws(ProblemDocument) -> AdminResponse {
         let path = proxy.cache.store.copyPaths.saving
         let (file, code): (Int32, Int32)
@@ -28,7 +28,7 @@ package struct StoreCopies: Sendable {
             (file, code) = try await proxy.save(to: path) {
                 let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
                 let code = errno
-                // Nobody but the connection needs it any more.
+                // From now on only the connection needs it.
                 unlink(path)
                 return (file, code)
             }
@@ -44,13 +44,13 @@ package struct StoreCopies: Sendable {
         return response
     }
 
-    /// What becomes of what the store contains when a copy is loaded.
+    /// What happens to the store's content when a copy is loaded.
     enum Loading { case ontoNothing, replacing, merging }
 
-    /// How far the merging is that is under way.
+    /// The progress of the current merge, if any.
     var mergeProgress: MergeProgress? { proxy.cache.store.mergeProgress }
 
-    /// Takes a copy over.
+    /// Loads a copy.
     func load(_ body: RequestBody?, _ loading: Loading) async throws(ProblemDocument) -> LoadResult {
         guard let body else { throw .badRequest("the body is missing: send a copy that larder save has made") }
         let path = proxy.cache.store.copyPaths.loading
@@ -102,12 +102,12 @@ package struct StoreCopies: Sendable {
     }
 }
 
-/// Sends a file as the body of a response, as fast as the client takes it.
+/// Sends a file as the body of a response, as fast as the client reads it.
 private final class CopySender: Sendable {
     private let file: Int32
     private let length: Int
     private static let queue = DispatchQueue(label: "larder.copies", qos: .utility)
-    /// Bytes that may wait for the client.
+    /// The maximum number of bytes waiting for the client.
     private static let window = 1 << 20
 
     init(_ file: Int32) {
@@ -127,7 +127,7 @@ private final class CopySender: Sendable {
         var position = start
         while position < length {
             guard reply.backlog < Self.window else {
-                // Where the client has left, nothing is taken any more, and this ends soon.
+                // If the client has left, no byte is accepted any more, and this ends soon.
                 let rest = position
                 return reply.onDrain(below: Self.window / 2) { Self.queue.async { self.send(from: rest, to: reply) } }
             }

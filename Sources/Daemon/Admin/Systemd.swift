@@ -7,9 +7,9 @@ import Synchronization
 ///
 /// Without a service manager every call does nothing. Any thread; a call never blocks.
 package struct SystemdNotifier: Sendable {
-    /// The socket's path, or its abstract name behind an `@`; nil when nobody listens.
+    /// The socket's path, or its abstract name after an `@`; nil without a service manager.
     let address: String?
-    /// How often the manager expects a message; nil when it does not watch this process.
+    /// How often the manager expects a message; nil if it does not watch this process.
     let watchdogInterval: Duration?
 
     /// Reads `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`.
@@ -42,7 +42,7 @@ package struct SystemdNotifier: Sendable {
         }
     }
 
-    /// Sends the states in one datagram; false when nobody listens or the kernel would not take it.
+    /// Sends the states in one datagram; returns false without a service manager, or if the kernel refuses it.
     @discardableResult
     package func send(_ states: State...) -> Bool {
         guard let address else { return false }
@@ -70,7 +70,7 @@ package struct SystemdNotifier: Sendable {
 
 /// The kernel's form of a Unix socket's address; a leading `@` means the abstract name space.
 ///
-/// Nil when it is too long.
+/// Nil if it is too long.
 func unixSocketName(_ address: String) -> (name: sockaddr_un, length: socklen_t)? {
     var name = sockaddr_un()
     name.sun_family = sa_family_t(AF_UNIX)
@@ -78,40 +78,40 @@ func unixSocketName(_ address: String) -> (name: sockaddr_un, length: socklen_t)
     let isAbstract = bytes.first == UInt8(ascii: "@")
     if isAbstract { bytes[0] = 0 }
     let capacity = MemoryLayout.size(ofValue: name.sun_path)
-    // A path wants its NUL; an abstract name ends with the length and may fill everything.
+    // A path needs its NUL; an abstract name ends with the length and may fill everything.
     guard bytes.count > (isAbstract ? 1 : 0), bytes.count + (isAbstract ? 0 : 1) <= capacity else { return nil }
     withUnsafeMutableBytes(of: &name.sun_path) { $0.copyBytes(from: bytes) }
     let header = MemoryLayout<sockaddr_un>.offset(of: \.sun_path) ?? MemoryLayout<sa_family_t>.size
     return (name, socklen_t(header + bytes.count + (isAbstract ? 0 : 1)))
 }
 
-/// Tells the service manager that the daemon is alive, for as long as every event loop is.
+/// Reports to the service manager that the daemon is alive, as long as every event loop is.
 ///
-/// A beat asks each loop for a sign of life from its own thread; the next beat notifies the manager only if all have given
-/// it. A loop that hangs silences the watchdog, and the manager restarts the daemon (systemd.service(5), `WatchdogSec=`).
+/// A beat asks each loop for a sign of life from its own thread; the next beat notifies the manager only if all have responded. A
+/// loop that hangs silences the watchdog, and the manager restarts the daemon (systemd.service(5), `WatchdogSec=`).
 package final class Watchdog: Sendable {
-    /// One loop that must be alive: its name, and how to run something on its thread.
+    /// A loop that must be alive: its name, and how to run something on its thread.
     package struct Member: Sendable {
         let name: String
         let enqueue: @Sendable (@escaping @Sendable () -> Void) -> Void
     }
 
-    /// Half of what the manager allows, as sd_watchdog_enabled(3) recommends.
+    /// Half of the manager's limit, as sd_watchdog_enabled(3) recommends.
     let period: Duration
     private let notifier: SystemdNotifier
     private let members: [Member]
     private let round: Mutex<Round>
 
-    /// One question to all members.
+    /// One round of requests to all members.
     private struct Round {
         var number = 0
-        /// The members that have not answered it.
+        /// The members that have not responded.
         var missing: Set<Int> = []
-        /// Whether a beat came while somebody was missing: the manager is still waiting for it.
+        /// Whether a beat came while a member was missing: the manager is still waiting for it.
         var isOverdue = false
     }
 
-    /// Nil when the service manager does not watch this process.
+    /// Nil if the service manager does not watch this process.
     package init?(notifier: SystemdNotifier, members: [Member]) {
         guard let interval = notifier.watchdogInterval else { return nil }
         period = interval / 2
@@ -120,7 +120,9 @@ package final class Watchdog: Sendable {
         round = Mutex(Round())
     }
 
-    /// One beat, every `period`, from any thread; answers the names of the loops that have not answered the beat before.
+    /// Runs one beat; called every `period`, from any thread.
+    ///
+    /// Returns the names of the loops that have not responded to the previous beat.
     @discardableResult
     func beat() -> [String] {
         let (number, late) = round.withLock { round -> (Int, [String]) in
@@ -128,8 +130,8 @@ package final class Watchdog: Sendable {
                 round = Round(number: round.number + 1, missing: Set(members.indices))
                 return (round.number, [])
             }
-            // Who is late still owes its response to the old question and is not asked again, so that nothing piles up
-            // on a loop that hangs.
+            // A late member still owes its response to the old round and is not asked again, so that nothing piles up on a loop
+            // that hangs.
             round.isOverdue = true
             return (round.number, round.missing.sorted().map { members[$0].name })
         }
@@ -141,7 +143,7 @@ package final class Watchdog: Sendable {
         return []
     }
 
-    /// A member lives; on its thread.
+    /// Notes a member's sign of life; on its thread.
     private func answered(_ member: Int, round number: Int) {
         let isOverdue = round.withLock { round -> Bool in
             guard round.number == number else { return false }
@@ -150,7 +152,7 @@ package final class Watchdog: Sendable {
             defer { round.isOverdue = false }
             return round.isOverdue
         }
-        // Waiting for the next beat could take longer than the manager does.
+        // The manager might not wait until the next beat.
         if isOverdue { notifier.send(.watchdog) }
     }
 }
@@ -182,7 +184,7 @@ package struct InheritedListener: Sendable, Equatable {
     package let address: BoundAddress
 }
 
-/// Why an inherited descriptor cannot be listened on.
+/// Why an inherited descriptor cannot be used for listening.
 package enum ListenDescriptorsError: Error, Equatable, CustomStringConvertible {
     case notOpen(descriptor: Int32)
     case notListening(descriptor: Int32, name: String)
@@ -202,7 +204,7 @@ package enum ListenDescriptors {
     /// The first descriptor of the protocol.
     static let first: Int32 = 3
 
-    /// Takes the inherited sockets, and takes their variables out of the environment so that no child believes them its own.
+    /// Takes the inherited sockets, and removes their variables from the environment so that no child takes them for its own.
     ///
     /// Call it once, at start, while the process has one thread: changing the environment is not safe later.
     package static func take(
@@ -239,10 +241,10 @@ package enum ListenDescriptors {
 }
 
 extension [InheritedListener] {
-    /// Separates the two sides.
+    /// Separates data and admin sockets.
     ///
-    /// The names `data` and `admin` decide; without them, whatever is bound to one of the admin addresses of the config
-    /// (`127.0.0.1:8788`, `unix:/run/larder/admin.sock`) is the admin side, everything else serves data.
+    /// The names `data` and `admin` decide; without them, a socket bound to one of the config's admin addresses
+    /// (`127.0.0.1:8788`, `unix:/run/larder/admin.sock`) is the admin side's, all others serve data.
     package func sorted(adminAddresses: [String]) -> (data: [InheritedListener], admin: [InheritedListener]) {
         var data: [InheritedListener] = []
         var admin: [InheritedListener] = []

@@ -1,19 +1,19 @@
 package import Proxy
 import Synchronization
 
-/// What has gone through in the last hour, in short intervals; any thread.
+/// The traffic of the last hour, in short intervals; any thread.
 ///
-/// So whoever opens the dashboard sees what was, not only what comes.
+/// It lets the dashboard show the past when it is opened.
 package final class TrafficHistory: Sendable {
     /// The length of an interval.
     package static let interval: Duration = .seconds(10)
-    /// How many are kept: an hour.
+    /// The number of intervals kept: an hour.
     static let limit = 360
 
-    /// Requests by how they were answered.
+    /// Numbers of requests by outcome.
     struct Counts: Sendable, Equatable {
         var requests: UInt64 = 0
-        /// Those for which the upstream was not asked.
+        /// Requests for which the upstream was not asked.
         var hits: UInt64 = 0
         /// Problem documents of Larder's own.
         var errors: UInt64 = 0
@@ -45,7 +45,7 @@ package final class TrafficHistory: Sendable {
         }
     }
 
-    /// The intervals, the oldest first, the last one being under way; and the totals since the start.
+    /// The intervals, the oldest first and the current one last; and the totals since the start.
     var current: (intervals: [Counts], total: Counts) {
         let now = Counts(metrics)
         return state.withLock { ($0.intervals + [now - $0.last], now) }

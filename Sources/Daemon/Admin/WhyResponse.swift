@@ -3,7 +3,7 @@ import Mapping
 import Settings
 import Store
 
-/// `GET /objects/{model}/{id}/why`: where what is known of an object comes from.
+/// `GET /objects/{model}/{id}/why`: the origin of each value of an object.
 package struct WhyResponse: AdminBody {
     package static let sentences: [String: String] = [:]
     package var objects: [Object]
@@ -29,7 +29,7 @@ package struct WhyResponse: AdminBody {
         package var next: String?
     }
 
-    /// A deletion, or a write whose effect is not known.
+    /// A deletion, or a write with an unknown effect.
     package struct Mark: AdminBody {
         package static let sentences = [
             "kind": "`deleted`, or `unknown`: a write happened, and no response showed its effect on the object.",
@@ -165,7 +165,7 @@ package struct ShowingDocumentResponse: AdminBody {
     }
 }
 
-// MARK: Making them
+// MARK: Construction
 
 extension WhyResponse.Object {
     init(_ row: ObjectRow, _ why: ObjectWhy, now: Int64) {
@@ -260,7 +260,7 @@ extension WhyResponse.Source {
 private func seconds(since time: Int64, now: Int64) -> Int64 { max(0, now - CopiedTime.shown(time)) / 1_000_000 }
 
 extension Provenance.Member {
-    /// How people may name it: by a property, by its key path, or by its pointer with or without the slash.
+    /// The names that users may give it: a property, its key path, or its pointer with or without the slash.
     fileprivate var spellings: [String] {
         let path = String(pointer.dropFirst())
         return properties + [pointer, path, path.replacing("/", with: ".")]
@@ -268,7 +268,7 @@ extension Provenance.Member {
 }
 
 extension KnowledgeRule {
-    /// Why a value gave way, for people.
+    /// Why a value was replaced, in words.
     fileprivate var sentence: String {
         switch self {
         case .lowerStampedWrite: "a later write replaced it, though its response says that it was modified earlier"
@@ -280,7 +280,7 @@ extension KnowledgeRule {
     }
 }
 
-// MARK: Questions
+// MARK: Requests
 
 extension WhyResponse {
     static let parameters: [AdminRoute.Parameter] = [
@@ -292,7 +292,7 @@ extension WhyResponse {
         ),
     ]
     private static let maximumDocuments = 100
-    /// The most objects of one response.
+    /// The maximum number of objects in one response.
     private static let maximumObjects = 20
     /// How long to search for documents, for all objects of a response.
     private static let patience: Duration = .seconds(2)
@@ -305,7 +305,7 @@ extension WhyResponse {
         objects = []
         var known: Set<String> = []
         for row in rows {
-            // Nil where it was removed in the meantime.
+            // Nil if it was removed in the meantime.
             guard
                 var found = try await daemon.store.why(row.id, documents: documents, patience: max(.zero, end - .now))
             else { continue }
@@ -354,7 +354,7 @@ extension ShowingDocumentsResponse {
         }
     }
 
-    /// The object that is being searched for, and the document before which the search goes on; both from the previous page.
+    /// The object that is being searched for, and the document before which to continue; both from the previous page.
     private static func cursor(_ request: AdminRequest) throws -> (object: ObjectID, position: Int64?)? {
         guard let text = request.value("after") else { return nil }
         let parts = text.split(separator: "-", omittingEmptySubsequences: false).map { Int64($0) }

@@ -32,7 +32,7 @@ extension Explanation.Freshness {
     private static func age(_ policy: StoredPolicy, now: Int64) -> [Explanation.Term] {
         let delay = max(0, policy.responseTime - policy.requestTime)
         let corrected = max(0, policy.ageValue) + delay
-        // Of arrival and `Date` the wall clock's difference is kept only where it is the greater of the two.
+        // Only the greater of age since arrival and apparent age by `Date` is stored.
         let apparent =
             policy.initialAge > corrected
             ? policy.initialAge : min(max(0, policy.responseTime - policy.date), corrected)

@@ -4,9 +4,9 @@ import Proxy
 import Upstream
 
 extension Explanation.Outcome {
-    /// What a decision means for the client.
+    /// A decision's outcome for the client.
     ///
-    /// - Parameter shortfall: why what is stored cannot show what is newest, as far as that is known.
+    /// - Parameter shortfall: why the stored response cannot show the newest values, if that is known.
     init(_ decision: Decision, _ request: ProxyRequest, shortfall: String?, now: Int64) {
         switch decision {
         case .serve(let ready, let cacheUse):
@@ -44,9 +44,9 @@ extension Explanation.Outcome {
         reason: "If-Match and If-Unmodified-Since are the origin's to evaluate"
     )
 
-    /// A retrieval during a pause that the upstream has asked for.
+    /// A retrieval while the upstream wants no requests.
     ///
-    /// - Parameter stored: what is served meanwhile.
+    /// - Parameter stored: the response served meanwhile.
     static func heldBack(
         _ pause: UpstreamPause,
         of request: ProxyRequest,
@@ -140,7 +140,7 @@ extension Explanation.Outcome {
 }
 
 extension Reuse.Reason {
-    /// Why the upstream is asked before it is used, in words.
+    /// Why the upstream must be asked before the response is used, in words.
     fileprivate var sentence: String {
         switch self {
         case .noCache: "the response said no-cache"
@@ -155,8 +155,8 @@ extension Reuse.Reason {
 
 extension Explanation.Expectations {
     /// - Parameters:
-    ///   - stored: what a 304 would renew, and what may stand in for an error.
-    ///   - variants: what else the upstream would be asked about.
+    ///   - stored: what a 304 would renew, and what may replace an error.
+    ///   - variants: the other responses that would be validated.
     init(_ request: ProxyRequest, stored: ReadyResponse?, variants: [Variant], now: Int64) {
         let validation = Validation(request, stored: stored, variants: variants)
         let sent = request.upstreamRequest(validation).fields

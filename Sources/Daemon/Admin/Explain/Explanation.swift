@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// `GET /explain`: what is stored for a URL, and what a request for it would get now.
+/// `GET /explain`: the responses stored for a URL, and the one that a request for it would get now.
 ///
 /// It contains no credential.
 package struct Explanation: AdminBody, Equatable {
@@ -69,7 +69,7 @@ package struct Explanation: AdminBody, Equatable {
         package var fields: [String]
     }
 
-    /// What the route says in place of the upstream.
+    /// The route's settings that override the upstream's fields.
     package struct Overrides: AdminBody, Equatable {
         package static let sentences = [
             "cache": "`never` or `force`.",
