@@ -2,14 +2,14 @@ import Glibc
 package import Mapping
 import Store
 
-// What the admin side sends, as the daemon writes it and the commands read it. `why`, `explain` and `changes` have files of
-// their own.
+// The admin side's responses, written by the daemon and read by the commands. `why`, `explain` and `changes` have files of their
+// own.
 
 /// The body of a response, with a sentence for each member that needs one.
 ///
 /// Members may be added in later versions; those that are here keep their meaning.
 package protocol AdminBody: Codable, Sendable {
-    /// By the member's name in Swift.
+    /// The sentences, by the member's name in Swift.
     static var sentences: [String: String] { get }
 }
 
@@ -29,7 +29,7 @@ package struct ModeResponse: AdminBody {
     }
 }
 
-/// `GET /count`, and how far a clean has come.
+/// `GET /count`, and the progress of a clean.
 package struct CountResponse: AdminBody {
     package static let sentences = [
         "bytes": "Bytes in use in the store's file.", "models": "The number of objects of each model.",
@@ -112,7 +112,7 @@ package struct ObjectsResponse: AdminBody {
     }
 }
 
-/// What did not fit a model when one body was mapped.
+/// A mapping warning for one body.
 package struct MappingWarningResponse: AdminBody {
     package static let sentences = ["pointer": "The place in the body (RFC 6901)."]
     var kind: String
@@ -193,17 +193,17 @@ package struct WarningsResponse: AdminBody {
     }
 }
 
-/// Of every list that comes page by page.
+/// The documentation of `next` in every list with pages.
 ///
-/// A text: clients hand it back and do not compute with it.
+/// It is a text: clients return it and do not compute with it.
 let nextSentence = ["next": "What to give as `after` for the next page; absent on the last."]
 
 extension Page {
-    /// `next` as it is sent.
+    /// The value of `next` as it is sent.
     var cursor: String? { next.map { String($0) } }
 }
 
-/// Times of the store's clock as people and programs read them (RFC 3339, UTC, milliseconds).
+/// Times of the store's clock as text (RFC 3339, UTC, milliseconds).
 enum StoreTime {
     /// `2026-11-21T09:52:33.250Z` for microseconds since 1970.
     static func text(_ microseconds: Int64) -> String {
@@ -222,7 +222,7 @@ enum StoreTime {
     }
 }
 
-/// What ends a warning: a sentence, and lines for the config where there are any.
+/// The remedy for a warning: a sentence, and lines for the config if there are any.
 struct WarningCure: AdminBody, Equatable {
     static let sentences = [
         "sentence": "What to do.",
@@ -231,12 +231,12 @@ struct WarningCure: AdminBody, Equatable {
     var sentence: String
     var lines: String?
 
-    /// Nil where nothing is to be done: the upstream sends what does not fit, and it is stored as it came.
+    /// Nil if nothing needs to be done: the upstream sends values that do not fit, and they are stored as they came.
     ///
     /// - Parameters:
     ///   - kind: as the store names it.
     ///   - subject: a model, or a model, a dot and a property.
-    ///   - local: the members that the model declares to be local today.
+    ///   - local: the members that the model currently declares as local.
     init?(kind: String, subject: String, local: (_ model: String) -> [String]) {
         guard let kind = MappingWarning.Kind(rawValue: kind) else { return nil }
         let parts = subject.split(separator: ".", maxSplits: 1).map(String.init)

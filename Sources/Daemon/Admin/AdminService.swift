@@ -1,8 +1,8 @@
 import HTTPSemantics
 
-/// The admin side without its sockets: from a request as a value to a response as a value.
+/// The admin side without its sockets: turns a request value into a response value.
 package struct AdminService: Sendable {
-    /// The longest body that is read, in bytes.
+    /// The maximum size of a body in bytes.
     static let maximumBody = 64 << 10
 
     private let daemon: DaemonCore
@@ -11,9 +11,8 @@ package struct AdminService: Sendable {
 
     /// Responds to one request; any thread.
     ///
-    /// Every error becomes a response.
-    ///
-    /// `isTrusted` says that the connection proves who asks, as a Unix socket does.
+    /// Every error becomes a response. `isTrusted` means that the connection itself authenticates the client, as a Unix socket
+    /// does.
     func respond(_ request: AdminRequest, isTrusted: Bool) async -> AdminResponse {
         var response: AdminResponse
         do {
@@ -30,9 +29,9 @@ package struct AdminService: Sendable {
     private func dispatch(_ request: AdminRequest, isTrusted: Bool) async throws -> AdminResponse {
         let match = AdminRoute.match(request, in: AdminRoute.all)
         if case .route(let route, _) = match, route.access == .open {
-            // Health, readiness and metrics are for monitors, which carry no token; the dashboard's files hold no data.
+            // Health, readiness and metrics are for monitors, which have no token; the dashboard's files contain no data.
         } else if !isTrusted {
-            // Before 404 and 405, so that strangers learn nothing from them.
+            // This precedes 404 and 405, so that strangers learn nothing from them.
             try authorize(request)
         }
         switch match {
@@ -93,7 +92,7 @@ package struct AdminService: Sendable {
         }
     }
 
-    /// The fields of every response: it is not to be kept, embedded or taken for something else.
+    /// The fields of every response, which must not be stored, embedded or taken for another type.
     private static let always = [
         Field("Cache-Control", "no-store"),
         Field("X-Content-Type-Options", "nosniff"),

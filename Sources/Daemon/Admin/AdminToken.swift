@@ -4,7 +4,7 @@ import HTTPSemantics
 import Proxy
 import Settings
 
-/// Why the admin token cannot be used; the message says what to do about it.
+/// Why the admin token cannot be used; the message contains the remedy.
 package enum AdminTokenError: Error, Equatable, CustomStringConvertible {
     case notOurs(path: String, owner: UInt32)
     case notAFile(path: String)
@@ -34,11 +34,11 @@ extension AdminTokenError {
     }
 }
 
-/// The secret that opens the admin side over TCP, kept in `admin.token` beside the store.
+/// The secret for the admin side over TCP, kept in `admin.token` beside the store.
 package struct AdminToken: Sendable {
     /// The file's name beside the store.
     static let fileName = "admin.token"
-    /// What a response says that refuses a request without the token (RFC 6750 §3).
+    /// The challenge in a response that refuses a request without the token (RFC 6750 §3).
     package static let challenge = "Bearer realm=\"larder\""
 
     private let text: [UInt8]
@@ -50,17 +50,17 @@ package struct AdminToken: Sendable {
         self.text = Array(text.utf8)
     }
 
-    /// Whether `presented` is the token; takes the same time wherever the two differ.
+    /// Whether `presented` is the token; takes the same time wherever they differ.
     func matches(_ presented: some Collection<UInt8>) -> Bool {
         Crypto.areEqual(Array(presented), text)
     }
 
-    /// Whether the value of an `Authorization` field carries the token as a bearer (RFC 6750 §2.1).
+    /// Whether the value of an `Authorization` field contains the token as a bearer (RFC 6750 §2.1).
     func authorizes(_ field: some Collection<UInt8>) -> Bool {
         Self.bearer(field).map { matches($0) } ?? false
     }
 
-    /// What the value of an `Authorization` field carries as a bearer; nil where its scheme is another.
+    /// The bearer token in the value of an `Authorization` field; nil if it has another scheme.
     static func bearer<Value: Collection<UInt8>>(_ field: Value) -> Value.SubSequence? {
         let scheme = field.prefix(while: { $0 != 0x20 })
         guard scheme.elementsEqual("bearer".utf8, by: { asciiLowercased($0) == $1 }) else { return nil }
@@ -69,27 +69,27 @@ package struct AdminToken: Sendable {
 }
 
 extension AdminToken {
-    /// Where the token comes from.
+    /// The origin of the token.
     package enum Origin: Sendable, Equatable {
         case found
         case made
-        /// Others could read the old one, so it counts as known to them and was replaced.
+        /// Others could read the old one, so it was replaced.
         case replaced(mode: UInt32)
     }
 
-    /// The path of the token that belongs to the store at `storePath`.
+    /// The path of the token for the store at `storePath`.
     package static func path(besideStore storePath: String) -> String {
         guard let slash = storePath.lastIndex(of: "/") else { return fileName }
         return storePath[...slash] + fileName
     }
 
-    /// Reads the token for the daemon, and makes it at the first start.
+    /// Reads the token for the daemon; creates it at the first start.
     ///
-    /// A token that its group or others may read is replaced: whoever has read it loses access. One that belongs to another
-    /// user, or is not a plain file, is refused.
+    /// A token that its group or others may read is replaced, so that anyone who has read it loses access. One that belongs to
+    /// another user, or is not a plain file, is refused.
     package static func prepare(at path: String) throws(AdminTokenError) -> (token: AdminToken, origin: Origin) {
         guard let found = try read(path) else {
-            // Another start may have made it in between; then that one is read.
+            // Another process may have created it in between; then that one is read.
             _ = try create(at: path, replacing: false)
             guard let made = try read(path) else { throw .system(path: path, operation: "read", code: ENOENT) }
             return (AdminToken(made.text), .made)
@@ -98,7 +98,7 @@ extension AdminToken {
         return (AdminToken(try create(at: path, replacing: true)), .replaced(mode: found.mode))
     }
 
-    /// Reads the token's text for a command; nil when there is none yet.
+    /// Reads the token's text for a command; nil if there is none yet.
     package static func load(from path: String) throws(AdminTokenError) -> String? {
         try read(path)?.text
     }
@@ -136,7 +136,7 @@ extension AdminToken {
         }
     }
 
-    /// 32 bytes of the kernel's randomness in base64url without padding (RFC 4648 §5).
+    /// 32 random bytes of the kernel in base64url without padding (RFC 4648 §5).
     static func random() -> String {
         let bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
         return Data(bytes).base64EncodedString()

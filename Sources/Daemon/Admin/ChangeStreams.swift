@@ -5,22 +5,22 @@ package import Proxy
 package import Store
 import Synchronization
 
-/// All open streams of `/changes`: reads the journal once for all of them, and sends each what it wants.
+/// All open streams of `/changes`: reads the journal once for all of them, and sends each the changes that it wants.
 ///
-/// Lives on the admin loop. A stream is a position in the journal: whatever happens to it, its client goes on from the last
-/// number it has seen. One page is read at a time, from where the newest or the oldest of the streams stands in turn, and
-/// given to every stream that stands within it: those that keep up share one read for each commit, and those that catch up
-/// do not hold them up. Nothing waits in memory but one page, and what a client has not yet taken of the last ones.
+/// It lives on the admin loop. A stream is a position in the journal: whatever happens to it, its client continues from the last
+/// number it has seen. One page is read at a time, alternately from the newest and the oldest stream's position, and sent to
+/// every stream with a position in it. Streams that keep up share one read for each commit, and those that catch up do not delay
+/// them. Memory holds only one page, and the bytes that clients have not yet read.
 package actor ChangeStreams {
     nonisolated let loop: EventLoop
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
 
-    /// Changes of a page, and of one with members.
+    /// The number of changes in a page, without and with members.
     private static let pageSize = (plain: 512, valued: 128)
-    /// Commit sequences by which a stream that once kept up may fall behind while its client does not read.
+    /// How far a stream that once kept up may fall behind while its client does not read, in commit sequences.
     private static let maximumLag: Int64 = 10_000
     private static let heartbeat: Duration = .seconds(15)
-    /// Milliseconds after which a browser comes back.
+    /// Milliseconds after which a browser reconnects.
     private static let retry = 1000
 
     private let store: ObjectStore
@@ -31,7 +31,7 @@ package actor ChangeStreams {
     private var isOldestsTurn = false
     private var isClosed = false
     private var timer: EventTimer?
-    /// Whether a commit has been announced to the loop that it has not looked at yet.
+    /// Whether a commit was announced that the loop has not yet read.
     private nonisolated let isPending = Atomic(false)
 
     package init(store: ObjectStore, loop: EventLoop, metrics: Metrics) {
@@ -41,7 +41,7 @@ package actor ChangeStreams {
         store.onChanges { [weak self] in self?.committed() }
     }
 
-    /// On the writer's thread.
+    /// Runs on the writer's thread.
     private nonisolated func committed() {
         guard !isPending.exchange(true, ordering: .acquiringAndReleasing) else { return }
         enqueue { streams in
@@ -64,7 +64,7 @@ package actor ChangeStreams {
 
     private func begin(_ request: ChangeRequest, _ reply: Reply, _ fields: Fields) {
         guard !isClosed else { return reply.respond(ProblemDocument(status: 503, detail: "the daemon is stopping")) }
-        // Before the head is sent: whatever the client does after it has received that is sent to it.
+        // Read before the head is sent, so that the client gets every change it makes after receiving the head.
         let now = store.sequence
         var reset: ChangeReset?
         let position: Int64
@@ -81,7 +81,7 @@ package actor ChangeStreams {
         if let reset {
             opening += reset.event
         } else if request.start != .oldest {
-            // A client that loses its connection before its first change needs a number to come back with.
+            // A client that loses its connection before its first change needs a number to resume from.
             opening += EventStreamText.position(store.publicSequence(position))
         }
         reply.write(opening)
@@ -99,7 +99,7 @@ package actor ChangeStreams {
         metrics.changeStreams.set(streams.count)
     }
 
-    /// Ends all streams in order, and takes no more; any thread.
+    /// Ends all streams in order, and accepts no more; any thread.
     package nonisolated func close() {
         enqueue { $0.end() }
     }
@@ -137,7 +137,7 @@ package actor ChangeStreams {
         let size = withValues ? Self.pageSize.valued : Self.pageSize.plain
         let page = try? await store.changes(after: start, limit: size, values: withValues)
         isReading = false
-        // The store failed: clients come back, and then get the reason.
+        // The store failed: clients reconnect, and then get the reason.
         guard let page else { return end() }
         send(page, after: start, withValues: withValues)
         read()
@@ -148,7 +148,7 @@ package actor ChangeStreams {
         var events = ChangeEvents(page) { store.publicSequence($0) }
         for (number, stream) in streams where !stream.isResting {
             guard stream.position >= start, stream.position < page.end else { continue }
-            // One that came while the page was read gets its members with the next.
+            // A stream opened while the page was read gets its members with the next.
             if stream.wantsValues, !withValues { continue }
             send(&events, to: stream)
             if stream.reply.backlog > EventStreamClient.window { rest(stream, number) }
@@ -173,7 +173,7 @@ package actor ChangeStreams {
         if !bytes.isEmpty { stream.write(bytes) }
         stream.sentPosition = last ?? stream.sentPosition
         if page.erased > 0 {
-            // Sent whatever the filter is: it is no longer known whose changes these were.
+            // Sent whatever the filter is, because it is no longer known whose changes these were.
             let reset = ChangeReset.cleaned(
                 page.erased,
                 after: store.publicSequence(stream.position),
@@ -188,7 +188,7 @@ package actor ChangeStreams {
 
     // MARK: Keeping up
 
-    /// Reads nothing more for a stream until its client has taken some of what waits.
+    /// Pauses reading for a stream until its client has read some of what is waiting.
     private func rest(_ stream: ChangeStream, _ number: Int) {
         stream.isResting = true
         stream.reply.onDrain(below: EventStreamClient.window / 2) { [weak self] in
@@ -199,7 +199,7 @@ package actor ChangeStreams {
         }
     }
 
-    /// Cuts off those who kept up once and no longer do.
+    /// Cuts off streams that once kept up and no longer do.
     private func cutOffLaggards() {
         let newest = store.sequence
         for (number, stream) in streams where stream.isResting && stream.isLive {
@@ -215,7 +215,7 @@ package actor ChangeStreams {
             }
             guard !stream.isResting else { continue }
             if stream.position > stream.sentPosition {
-                // What it does not want has gone by; it need not be looked at again when the client comes back.
+                // Changes that the filter rejects need not be examined again when the client reconnects.
                 stream.sentPosition = stream.position
                 stream.write(EventStreamText.position(store.publicSequence(stream.position)))
             } else {
@@ -226,20 +226,20 @@ package actor ChangeStreams {
     }
 }
 
-/// One client's stream of changes: what it wants, how far it has come, and whether it keeps up; the admin loop only.
+/// One client's stream of changes: its filter, its position, and whether it keeps up; the admin loop only.
 final class ChangeStream {
     let reply: Reply
     let filter: ChangeFilter
     let wantsValues: Bool
-    /// The commit sequence up to which it has received all that it wants.
+    /// The commit sequence up to which it has received all wanted changes.
     var position: Int64
-    /// The last number that it has received to come back with.
+    /// The last number sent to it from which it can resume.
     var sentPosition: Int64
-    /// Whether it wants whatever is kept, so that it misses nothing by what is not.
+    /// Whether it begins with the oldest kept change, so that it misses none.
     var beginsAtOldest: Bool
-    /// Whether it waits for its client to read.
+    /// Whether it is paused until its client reads.
     var isResting = false
-    /// Whether it has once received everything: from then on it has to keep up.
+    /// Whether it has once received everything; from then on it must keep up.
     var isLive = false
     private var client = EventStreamClient()
 
@@ -256,7 +256,7 @@ final class ChangeStream {
         reply.write(bytes)
     }
 
-    /// Whether a client that is behind takes anything at all; asked from time to time.
+    /// Whether a client that is behind still reads; checked from time to time.
     func makesProgress() -> Bool {
         client.makesProgress(isBehind: isResting, backlog: reply.backlog)
     }
@@ -267,7 +267,7 @@ struct ChangeEvents {
     let page: ChangePage
     private let number: (Int64) -> Int64
     private var events: [Bool: [[UInt8]]] = [:]
-    /// What streams without a filter get, by where they begin.
+    /// The bytes for streams without a filter, by start.
     private var blocks: [Block: [UInt8]] = [:]
 
     private struct Block: Hashable {
@@ -275,13 +275,13 @@ struct ChangeEvents {
         var withValues: Bool
     }
 
-    /// - Parameter number: the number for the outside of a commit sequence.
+    /// - Parameter number: the public number of a commit sequence.
     init(_ page: ChangePage, number: @escaping (Int64) -> Int64) {
         self.page = page
         self.number = number
     }
 
-    /// What a stream gets of it, and the last change among that; empty if it wants none.
+    /// The events in the page for a stream, and the number of the last one; empty if it wants none.
     mutating func bytes(for stream: ChangeStream) -> (bytes: [UInt8], last: Int64?) {
         guard let first = page.changes.firstIndex(where: { $0.sequence > stream.position }) else { return ([], nil) }
         let withValues = stream.wantsValues
@@ -306,15 +306,15 @@ struct ChangeEvents {
     }
 }
 
-/// What a client of a stream takes: asked at each heartbeat, so that one that takes nothing any more is found.
+/// Checks at each heartbeat whether a stream's client still reads.
 struct EventStreamClient {
-    /// Bytes that may wait for it before it counts as behind.
+    /// The number of waiting bytes from which it counts as behind.
     static let window = 256 << 10
 
-    /// What waited at the last look; nil if it was not behind then.
+    /// The bytes waiting at the last check; nil if it was not behind then.
     private var lastBacklog: Int?
 
-    /// Whether it keeps up, or has taken something since the last look.
+    /// Whether it keeps up, or has read something since the last check.
     mutating func makesProgress(isBehind: Bool, backlog: Int) -> Bool {
         defer { lastBacklog = isBehind ? backlog : nil }
         guard isBehind, let lastBacklog else { return true }

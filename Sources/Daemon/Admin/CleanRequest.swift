@@ -4,25 +4,25 @@ import Proxy
 import Store
 import Synchronization
 
-/// A request to `POST /clean`: what to remove; conditions add up.
+/// A request to `POST /clean`: what to remove; all conditions must hold.
 struct CleanRequest: Sendable, Equatable {
     /// Everything.
     ///
     /// Without it at least one condition is required, so that a forgotten one does not empty the store.
     var all = false
     var model: String?
-    /// The identity of one object, or the value of one of its keys; wants `model`.
+    /// The identity of one object, or the value of one of its keys; requires `model`.
     var id: String?
-    /// The `path` of a route, as the config has it.
+    /// The `path` of a route, as in the config.
     var route: String?
-    /// Path and query of one document, as listings show it, or a URL of Larder's or of the upstream's.
+    /// Path and query of one document, as in listings, or a URL of Larder's or the upstream's.
     var url: String?
     var upstream: String?
     /// A principal's label.
     var principal: String?
-    /// What was last observed longer ago than so many microseconds.
+    /// Removes only what was last observed longer ago than this, in microseconds.
     var olderThan: Int64?
-    /// Count, remove nothing.
+    /// Counts without removing.
     var isDryRun = false
 
     /// The fields by the names that programs use, in query and body alike.
@@ -48,13 +48,13 @@ struct CleanRequest: Sendable, Equatable {
 }
 
 extension CleanRequest {
-    /// Reads the query's parameters and the members of the body; a condition may be in either.
+    /// Reads the conditions, each from the query or the body.
     init(_ request: AdminRequest) throws {
         let given = request.query.map { (name: $0.name, value: AdminScalar.text($0.value)) } + (try request.members())
         var seen: Set<Key> = []
         for (name, value) in given {
             guard let key = Key(rawValue: name) else {
-                // Ignoring a condition would remove more than was asked for.
+                // Ignoring a condition would remove more than was wanted.
                 let known = Key.allCases.map(\.rawValue).joined(separator: ", ")
                 throw ProblemDocument.badRequest("\(name) is not a condition of clean: use \(known)")
             }
@@ -105,7 +105,7 @@ extension CleanRequest {
 }
 
 extension CleanRequest {
-    /// Removes what was asked for; the response is what was removed, or events while it is being removed.
+    /// Performs the clean; responds with the result, or with events during it.
     func response(to request: AdminRequest, in daemon: DaemonCore) async throws -> AdminResponse {
         let filters = try await filters(in: daemon)
         guard request.acceptsEvents else { return .json(try await perform(filters, in: daemon) { _ in true }) }
@@ -143,7 +143,7 @@ extension CleanRequest {
         return CleanResponse(total, isDryRun: isDryRun)
     }
 
-    /// The store's filters that together make this request.
+    /// The store's filters that together make up this request.
     private func filters(in daemon: DaemonCore) async throws -> [CleanFilter] {
         try await checkNames(in: daemon)
         var filter = CleanFilter(
@@ -164,7 +164,7 @@ extension CleanRequest {
         return try await named(filters, in: daemon)
     }
 
-    /// The upstream and the documents that a URL means; a path may be stored of any upstream.
+    /// The upstream and the documents that a URL means; a path may be stored for any upstream.
     private static func selection(of url: String, _ upstream: String?, in daemon: DaemonCore) throws -> (
         upstream: String?, isMeant: @Sendable (String) -> Bool
     ) {
@@ -180,7 +180,7 @@ extension CleanRequest {
 
     /// Fails for names that neither config nor store know: "nothing was removed" would hide the mistake.
     ///
-    /// Of a principal only the form is checked, so that a clean can be repeated.
+    /// Only the form of a principal is checked, so that a clean can be repeated.
     private func checkNames(in daemon: DaemonCore) async throws {
         if let upstream { try await daemon.checkUpstream(upstream) }
         if let principal { try PrincipalLabel.check(principal) }
@@ -200,7 +200,7 @@ extension CleanRequest {
         )
         let found = try await daemon.objects(named: query).rows
         guard !found.isEmpty, !found.contains(where: { $0.identity == id }) else { return filters }
-        // One key may name different objects of two upstreams, or of two principals; their contexts are cleaned together.
+        // One key may name different objects of two upstreams or principals; their contexts are cleaned together.
         var seen: Set<[String]> = []
         let owners = found.filter { seen.insert([$0.upstream, $0.principal, $0.identity]).inserted }
         return filters.flatMap { filter in
@@ -214,7 +214,7 @@ extension CleanRequest {
 }
 
 extension CleanResult {
-    /// The two as one; its bytes are gone only if both's are.
+    /// The sum of both results; its bytes count as erased only if both's do.
     fileprivate func adding(_ other: CleanResult) -> CleanResult {
         var sum = self
         sum.removed = removed.adding(other.removed)
@@ -257,7 +257,7 @@ final class CleanEvents: Sendable {
         reply.onDisconnect { [weak self] in self?.state.withLock { $0.isLeft = true } }
     }
 
-    /// Sends how far the clean is, once a second; false if nobody is there any more.
+    /// Sends the progress of the clean, once a second; returns false if the client is gone.
     func progress(_ count: StoreCount) -> Bool {
         let (isDue, isLeft) = state.withLock { state in
             let isDue = state.next <= .now
@@ -268,7 +268,7 @@ final class CleanEvents: Sendable {
         return !isLeft
     }
 
-    /// Sends how it ended.
+    /// Sends the result.
     func end(_ name: String, _ data: [UInt8]) {
         write(name, data)
         reply.finish()

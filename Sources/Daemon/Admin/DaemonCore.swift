@@ -9,7 +9,7 @@ package import Settings
 package import Store
 import Synchronization
 
-/// Everything of the daemon that has no socket, opened and wired; the admin side reads and steers it.
+/// The daemon without its sockets, opened and wired; the admin side reads and controls it.
 package final class DaemonCore: Sendable {
     /// Larder's version, such as `0.2.0`.
     let version: String
@@ -19,26 +19,26 @@ package final class DaemonCore: Sendable {
     package let proxy: ProxyCore
     let modes: ModeSwitch
     package let metrics: Metrics
-    /// The last requests.
+    /// The latest requests.
     package let requests = RequestLog()
     package let changeStreams: ChangeStreams
     package let requestStreams: RequestStreams
     package let token: AdminToken
-    /// The dashboards that are logged in.
+    /// The sessions of the dashboard.
     let logins: DashboardLogins
-    /// What has gone through lately.
+    /// The recent traffic.
     package let traffic: TrafficHistory
     private let stateNow = Mutex(State())
 
-    /// What changes while the daemon starts and stops.
+    /// The state that changes while the daemon starts and stops.
     package struct State: Sendable {
-        /// Why it cannot serve requests yet, or no longer, as a sentence for people; nil if it can.
+        /// Why it cannot serve requests yet, or no longer, as a sentence; nil if it can.
         package var unreadiness: String? = "the daemon is starting"
-        /// What it answers from; nil where it replays nothing.
+        /// The replay; nil if it replays nothing.
         package var replayer: Replayer?
-        /// The recordings that are begun and ended while it runs; nil where it is for one recording.
+        /// The recordings that are started and stopped while it runs; nil if it is for one recording.
         package var recordings: Recordings?
-        /// Host and port of the admin side as a browser opens them; nil where it has no such address.
+        /// Host and port of the admin side for a browser; nil if it has no such address.
         package var browserAddress: String?
     }
 
@@ -46,9 +46,9 @@ package final class DaemonCore: Sendable {
 
     package func setState(_ change: (inout sending State) -> Void) { stateNow.withLock { change(&$0) } }
 
-    /// Opens the store, under its lock, and the keys beside it; throws what a person has to fix.
+    /// Opens the store, under its lock, and the keys beside it; throws errors that the operator must fix.
     ///
-    /// - Parameter asksUpstreams: whether there is any way to an upstream; without, none of its clients is ever made.
+    /// - Parameter asksUpstreams: whether upstreams may be asked; otherwise no client for them is ever created.
     package init(
         _ settings: Configuration,
         version: String,
@@ -85,7 +85,7 @@ package final class DaemonCore: Sendable {
         let memory = MemoryTier<ReadyResponse>(capacity: settings.memory.maximumSize)
         let watch = LiveWatch()
         let principals = PrincipalResolver(key: key, store: store)
-        // What is served comes before those who follow it.
+        // Memory is updated before the streams that follow it.
         store.setListener(ChangeListeners(memory, watch, principals))
         modes = ModeSwitch(settings.mode)
         // One more for the responses of the upstream loop.
@@ -106,17 +106,17 @@ package final class DaemonCore: Sendable {
             log: log
         )
         self.proxy = proxy
-        // Ahead of everything else that the loop will do, requests among it.
+        // This runs on the loop before everything else, including requests.
         upstreamLoop.enqueue { proxy.assumeIsolated { $0.start() } }
     }
 
     /// The models that the config declares, by upstream.
     var models: [String: Models] { Dictionary(uniqueKeysWithValues: upstreams.map { ($0.name, $0.rules.models) }) }
 
-    /// The URL of the dashboard; nil where the admin side has no address that a browser can open.
+    /// The URL of the dashboard; nil if a browser cannot reach the admin side.
     var dashboardURL: String? { state.browserAddress.map { "http://\($0)/" } }
 
-    /// How each upstream does now.
+    /// The current state of each upstream.
     var upstreamStates: [UpstreamsResponse.Upstream] {
         let now = Int64(ProcessFigures.wallClock() * 1_000_000)
         let known = Dictionary(metrics.allUpstreams.map { ($0.name, $0.metrics.health) }) { first, _ in first }
@@ -125,15 +125,14 @@ package final class DaemonCore: Sendable {
         }
     }
 
-    /// A stored document in one view; nil when it is gone.
+    /// A stored document in one view; nil if it is gone.
     func inspect(_ document: DocumentID, in view: View) async throws(StoreError) -> ShownDocument? {
-        // The port may be one that the kernel chose; links in bodies are then shown with the one of the config.
+        // The kernel may have chosen the port; links in bodies then show the config's.
         let authority = settings.listen.first.map { "\($0)" } ?? "localhost"
         return try await proxy.cache.inspect(document, in: view, of: upstreams, at: authority)
     }
 
-    /// The routes with this path in the config as conditions on documents, one for each upstream that has it; fails if none
-    /// has.
+    /// The routes with this path in the config as conditions on documents, one for each upstream with it; fails if there is none.
     func routes(spelled path: String, of wanted: String? = nil) throws -> [RouteFilter] {
         let found = upstreams.filter { wanted == nil || $0.name == wanted }.compactMap { upstream -> RouteFilter? in
             let routes = upstream.settings.routes
@@ -155,13 +154,13 @@ package final class DaemonCore: Sendable {
 struct RouteFilter: Sendable {
     /// The upstream that the route belongs to.
     let upstream: String
-    /// Whether the route covers this path and query, in the form in which the store has them.
+    /// Whether the route covers this path and query, as the store spells them.
     let covers: @Sendable (String) -> Bool
 }
 
-/// The folder of the store: made at the first start, for its owner alone.
+/// The folder of the store: created at the first start, for its owner only.
 ///
-/// systemd makes `StateDirectory` itself, with the mode that the unit says.
+/// systemd creates `StateDirectory` itself, with the mode in the unit.
 package enum StoreFolder {
     /// Why there is no place for the store.
     package struct Failure: Error, CustomStringConvertible {
@@ -172,7 +171,7 @@ package enum StoreFolder {
         }
     }
 
-    /// Makes what is missing of the folders above a path.
+    /// Creates the missing folders above a path.
     static func prepare(forStoreAt path: String) throws(Failure) {
         var folder = ""
         for component in path.split(separator: "/", omittingEmptySubsequences: false).dropLast() {

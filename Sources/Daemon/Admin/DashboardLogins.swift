@@ -15,17 +15,17 @@ import Synchronization
 /// Why links work once and briefly: other users may see a browser's command line. Who uses a link a second time ends the
 /// session that it gave to the first (as RFC 6749 §4.1.2 has it for its codes), so that a stolen link does not go unnoticed.
 package final class DashboardLogins: Sendable {
-    /// How long a link is good for, in seconds.
+    /// How long a link is valid, in seconds.
     static let linkSeconds = 120
-    /// A session ends when it has not been used for so long.
+    /// A session ends after being unused for this long.
     static let idle: Duration = .seconds(7 * 24 * 3600)
-    /// More links or sessions end the oldest ones.
+    /// The maximum number of links and of sessions; beyond it the oldest ones end.
     static let limit = 64
 
     private struct Link {
         let code: [UInt8]
         let end: ContinuousClock.Instant
-        /// The session it gave; nil as long as it is unused.
+        /// The session it gave; nil until it is used.
         var session: [UInt8]?
     }
 
@@ -45,7 +45,7 @@ package final class DashboardLogins: Sendable {
     func makeCode(now: ContinuousClock.Instant = .now) -> String {
         let code = AdminToken.random()
         state.withLock { state in
-            // Used ones are kept for a while: their second use must be recognised.
+            // Used ones are kept for a while, so that a second use is recognised.
             state.links.removeAll { $0.end + Self.idle < now }
             if state.links.count >= Self.limit { state.links.removeFirst() }
             state.links.append(Link(code: Array(code.utf8), end: now + .seconds(Self.linkSeconds)))
@@ -96,7 +96,7 @@ package final class DashboardLogins: Sendable {
         return state.withLock { Self.open(&$0.sessions, now: now) }
     }
 
-    /// Whether the value of an `Authorization` field carries a session.
+    /// Whether the value of an `Authorization` field contains a session.
     func authorizes(_ field: some Collection<UInt8>, now: ContinuousClock.Instant = .now) -> Bool {
         guard let key = AdminToken.bearer(field).map({ Array($0) }) else { return false }
         return state.withLock { state in
@@ -107,7 +107,7 @@ package final class DashboardLogins: Sendable {
         }
     }
 
-    /// Ends the session that the value of an `Authorization` field carries.
+    /// Ends the session in the value of an `Authorization` field.
     func end(_ field: some Collection<UInt8>) {
         guard let key = AdminToken.bearer(field).map({ Array($0) }) else { return }
         state.withLock { state in state.sessions.removeAll { Crypto.areEqual($0.key, key) } }

@@ -3,9 +3,9 @@ package import HTTPServer
 package import Proxy
 package import Settings
 
-/// A request that nobody sent, read like those of clients: by the same parser, guard and `IncomingRequest`.
+/// A request that no client sent, parsed like those of clients: by the same parser, guard and `IncomingRequest`.
 ///
-/// So what is shown of it is what would happen to it.
+/// So an explanation shows what would happen to a real request.
 package struct ImaginedRequest: Sendable {
     package let request: Request
     package let incoming: IncomingRequest
@@ -13,7 +13,7 @@ package struct ImaginedRequest: Sendable {
     /// - Parameters:
     ///   - text: a URL, as `AskedURL` reads it.
     ///   - fields: as `Name: value`, in the order in which they would be sent; `Accept: */*` is added if there is no Accept.
-    ///   - name: of the upstream, where the URL leaves a choice.
+    ///   - name: of the upstream, if several match the URL.
     package init(
         _ method: String,
         _ text: String,
@@ -90,7 +90,7 @@ package struct ImaginedRequest: Sendable {
     }
 
     private static func refusal(of head: borrowing RequestHead, by door: Guard, namesHost: Bool) -> Guard.Refusal? {
-        // Without a Host field the address does not matter: one need not know which address clients use.
+        // Without a Host field the address does not matter, so that users need not know it.
         let facts = Guard.Facts(head, authority: namesHost ? head.authority : nil)
         if case .refused(let refusal) = door.check(facts) { return refusal }
         return nil
@@ -99,12 +99,12 @@ package struct ImaginedRequest: Sendable {
 
 /// Why there is nothing to explain.
 package enum ImaginedRequestError: Error, CustomStringConvertible {
-    /// The request is malformed, or its URL means no upstream.
+    /// The request is malformed, or its URL matches no upstream.
     case unreadable(String)
     /// It would be refused before any look-up.
     case refused(ProblemDocument)
 
-    /// A sentence for the person who asked.
+    /// The message for the user.
     package var description: String {
         switch self {
         case .unreadable(let reason): reason
@@ -114,22 +114,22 @@ package enum ImaginedRequestError: Error, CustomStringConvertible {
     }
 }
 
-/// A URL as people hand it to `larder key` and `larder explain`: Larder's own address, the upstream's, or a path alone.
+/// A URL given to `larder key` and `larder explain`: at Larder's own address, at the upstream's, or a path alone.
 ///
-/// It says which upstream is meant, and what a client would send to Larder for it.
+/// It determines the upstream, and the target that a client would send to Larder.
 struct AskedURL: Sendable {
     let upstream: ProxiedUpstream
-    /// Path and query as they come to Larder, the prefix before them.
+    /// Path and query as Larder receives them, including the prefix.
     let target: String
-    /// What a client would write into `Host`.
+    /// The client's `Host`.
     let authority: String
 
-    /// Longest URL that is read, in bytes.
+    /// The maximum length of a URL, in bytes.
     static let limit = 64 << 10
 
     /// - Parameters:
     ///   - listen: the addresses of upstreams that have none of their own.
-    ///   - name: of the upstream, where the URL leaves a choice.
+    ///   - name: of the upstream, if several match the URL.
     init(_ text: String, of upstreams: [ProxiedUpstream], at listen: [Address], named name: String? = nil)
         throws(ImaginedRequestError)
     {
@@ -187,7 +187,7 @@ struct AskedURL: Sendable {
 
     // MARK: -
 
-    /// The upstream whose origin and base path a URL has, and what Larder is asked for it.
+    /// The upstream with a URL's origin and base path, and the target that Larder would receive.
     private static func upstream(
         at scheme: String,
         _ asked: Authority,
@@ -213,7 +213,7 @@ struct AskedURL: Sendable {
         return (upstream, upstream.settings.prefix.isEmpty ? rooted(below) : upstream.settings.prefix + below)
     }
 
-    /// The upstreams that are served at an address of Larder's; none where it is not one.
+    /// The upstreams served at an address of Larder's; none if it is another address.
     private static func served(at asked: Authority, _ upstreams: [ProxiedUpstream], _ listen: [Address])
         -> [ProxiedUpstream]
     {
@@ -226,7 +226,7 @@ struct AskedURL: Sendable {
         }
         let own = upstreams.filter { names($0.settings.listen, portToo: true) }
         if !own.isEmpty { return own }
-        // The port is not compared: it may be one that the kernel gave, or another that leads here.
+        // The port is not compared: the kernel may have chosen it, or another one may lead here.
         return upstreams.filter { upstream in
             upstream.settings.listen.isEmpty
                 && (asked.isLoopback || names(listen, portToo: false)
@@ -234,7 +234,7 @@ struct AskedURL: Sendable {
         }
     }
 
-    /// The upstream with the longest prefix that a path has.
+    /// The upstream with the longest prefix of a path.
     private static func owner(of path: String, among upstreams: [ProxiedUpstream]) throws(ImaginedRequestError)
         -> ProxiedUpstream
     {

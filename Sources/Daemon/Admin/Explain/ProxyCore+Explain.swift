@@ -8,9 +8,9 @@ import Settings
 import Store
 
 extension ProxyCore {
-    /// What would be done with a request, by the functions that would do it.
+    /// Explains what would happen to a request, by the functions that would serve it.
     ///
-    /// Nothing is fetched, nothing counts as used, nothing is taken into memory, and no principal comes to be.
+    /// Nothing is fetched, marked as used or put into memory, and no principal is created.
     func explain(_ imagined: ImaginedRequest) async throws(StoreError) -> Explanation {
         let incoming = imagined.incoming
         let (principal, label) = try await principals.find(incoming.parts.credentials, of: incoming.upstream)
@@ -88,7 +88,7 @@ extension ProxyCore {
         return explanation
     }
 
-    /// What is stored of the URL for other principals and contexts.
+    /// The responses stored for the URL for other principals and contexts.
     private func others(
         than request: ProxyRequest,
         label: String,
@@ -135,7 +135,7 @@ extension ProxyCore {
 }
 
 extension Decision {
-    /// What it becomes where something is stored in parts, as `Proxy.resort` has it.
+    /// The outcome given the stored parts, as in `ProxyCore.resort`.
     fileprivate func considering(
         _ parts: ReadyResponse?,
         _ request: ProxyRequest,
@@ -188,7 +188,7 @@ extension Explanation.Route {
 }
 
 extension Explanation.Overrides {
-    /// Nil where the route says nothing.
+    /// Nil if the route has no caching settings.
     init?(_ route: CacheOverrides) {
         guard route != CacheOverrides() else { return nil }
         cache = route.cache?.rawValue
@@ -224,7 +224,7 @@ extension Explanation.Variant {
 }
 
 extension VarySelection {
-    /// A line for each field: `accept-encoding=gzip`, or the name alone where it was absent.
+    /// A line for each field: `accept-encoding=gzip`, or the name alone if it was absent.
     fileprivate var texts: [String] {
         lines.filter { $0.name != OtherFields.name || $0.value != nil }.map { line in
             line.value.map { "\(line.name)=\(String(decoding: $0, as: UTF8.self))" } ?? line.name
@@ -233,11 +233,11 @@ extension VarySelection {
 }
 
 extension Explanation {
-    /// In what another request differs from this one, by what is in its cache key.
+    /// The differences between another request and this one in their cache keys.
     ///
     /// - Parameters:
-    ///   - asked: the context of this one, and `other` that of the other.
-    ///   - credential: what to say of the other's, where it is another.
+    ///   - asked: the context of this request, and `other` that of the other.
+    ///   - credential: the text for the other's credential, if it differs.
     fileprivate static func differences(from asked: String, to other: String, credential: String?) -> [String] {
         func fields(_ context: String) -> [String: String] {
             var fields: [String: String] = [:]
@@ -273,7 +273,7 @@ extension Explanation.NotStored {
 }
 
 extension ProxiedUpstream {
-    /// The names of the fields and parameters of a request that say whose data it asks for, and why they do.
+    /// The names of a request's fields and parameters that identify the principal, with reasons.
     package func credentials(in request: Request) -> [(name: String, reason: String)] {
         var found: [(name: String, reason: String)] = []
         if let credential = settings.credential { found.append(("credential (\(credential.header))", "Larder's own")) }
@@ -300,7 +300,7 @@ extension ProxiedUpstream {
 }
 
 extension ResponseCache {
-    /// One variant of a document, wherever it is kept.
+    /// One variant of a document, from memory or disk.
     struct SurveyedResponse: Sendable {
         var ready: ReadyResponse
         var isInMemory: Bool
@@ -308,12 +308,13 @@ extension ResponseCache {
         var document: DocumentID?
         var isDirty: Bool
         var objects: Int
-        /// Why it cannot show what is newest; nil where it does, or that is not known.
+        /// Why it cannot show the newest values; nil if it does, or if that is unknown.
         var shortfall: String?
     }
 
-    /// All variants under a request's key, and the one that responses it: what a look-up would find, but nothing is taken into
-    /// memory, and nothing counts as used.
+    /// All variants under a request's key, and the selected one, as a look-up would find them.
+    ///
+    /// Nothing is put into memory or marked as used.
     func survey(_ request: ProxyRequest, now: Int64) async throws(StoreError) -> (
         variants: [SurveyedResponse], selected: ReadyResponse?
     ) {
@@ -330,7 +331,7 @@ extension ResponseCache {
         for document in documents {
             guard !isDropped(document.id), let response = CachedResponse(document) else { continue }
             let known = variants.firstIndex { $0.ready.response.selection == response.selection }
-            // What is in memory answers unless it is dirty, as for any request.
+            // As for any request, a response in memory precedes the disk unless it is dirty.
             if let known, !variants[known].isDirty { continue }
             let variant = SurveyedResponse(
                 ready: ReadyResponse(response, digest: request.digest, upstream: request.upstream, base: request.base),
@@ -350,6 +351,6 @@ extension ResponseCache {
 }
 
 extension StoredDocument.Form {
-    /// Why the document cannot show what is newest.
+    /// Why the document cannot show the newest values.
     fileprivate var shortfall: String? { if case .outdated(let reason) = self { reason } else { nil } }
 }
