@@ -6,7 +6,7 @@ import HTTPServer
 import Settings
 import Upstream
 
-/// The admin side of a running daemon, as commands reach it: one request at a time, which blocks the thread.
+/// A client of a running daemon's admin side, for commands: one request at a time, which blocks the thread.
 struct AdminClient {
     let address: Address
     /// The admin token, if one was found.
@@ -14,7 +14,7 @@ struct AdminClient {
     /// A Unix socket of the daemon that this user may not connect to.
     var socket: String?
 
-    /// Sends a request and gives the response's body; a status that is not 2xx is an error.
+    /// Sends a request and returns the response's body; a status that is not 2xx is an error.
     ///
     /// It waits for as long as the daemon works on it.
     func send(_ method: String, _ target: String, body: [UInt8]? = nil) throws(AdminClientError) -> [UInt8] {
@@ -27,7 +27,7 @@ struct AdminClient {
         return received
     }
 
-    /// Sends a request whose body, or whose response's, may be a large file; a status that is not 2xx is an error.
+    /// Sends a request whose request or response body may be a large file; a status that is not 2xx is an error.
     func transfer(
         _ target: String,
         upload: CurlExchange.Upload? = nil,
@@ -75,7 +75,7 @@ struct AdminClient {
                 for event in reader.take(bytes) { each(event) }
             }
         } catch {
-            // A stream that breaks is over; to go on, call again with the last number.
+            // A stream that breaks is over; to resume, call again with the last number.
             if hasBegun { return reader.lastID }
             throw error
         }
@@ -116,8 +116,9 @@ struct AdminClient {
         return try result(of: exchange, received)
     }
 
-    /// Makes sure that the token goes to an admin side: a wrong address may be anybody's, or Larder's own for programs,
-    /// which would pass the token on to the API.
+    /// Checks that the server is an admin side before it gets the token.
+    ///
+    /// A wrong address may be anyone's, or Larder's own data side, which would pass the token on to the API.
     private func checkPeer() throws(AdminClientError) {
         let question = CurlExchange(method: "GET", url: "http://\(address)/count", fields: Fields())
         let head = try result(of: question) { _, _ in }
@@ -146,7 +147,7 @@ struct AdminClient {
     }
 }
 
-/// Why a command got no result from the daemon, and what to do about it.
+/// Why a command got no result from the daemon, and the remedy.
 struct AdminClientError: Error, Equatable, CustomStringConvertible {
     let description: String
 
@@ -154,7 +155,7 @@ struct AdminClientError: Error, Equatable, CustomStringConvertible {
         self.description = description
     }
 
-    /// There was no whole response.
+    /// No complete response came.
     init(_ failure: CurlExchange.Failure, _ address: Address) {
         switch (failure, address) {
         case (.notConnected(ECONNREFUSED), .tcp):
@@ -174,7 +175,7 @@ struct AdminClientError: Error, Equatable, CustomStringConvertible {
         }
     }
 
-    /// The daemon gave up while it sent events, and sent a problem document.
+    /// The daemon stopped sending events and sent a problem document.
     init(problem: [UInt8]) {
         self.init(Self.words(problem) ?? "the daemon gave up; its log says why")
     }
@@ -197,13 +198,13 @@ struct AdminClientError: Error, Equatable, CustomStringConvertible {
         }
     }
 
-    /// What to do: one of these, or to join the group of a socket that this user may not connect to.
+    /// The remedies: one of these, or to join the group of a socket that this user may not connect to.
     static func alternatives(_ first: String, _ second: String, _ socket: String?) -> String {
         guard let socket else { return "\(first), or \(second)" }
         return "\(first), \(second), or join the group that may use \(socket)"
     }
 
-    /// Title and detail of a problem document (RFC 9457); nil where it has neither.
+    /// Title and detail of a problem document (RFC 9457); nil if it has neither.
     private static func words(_ document: [UInt8]) -> String? {
         struct Problem: Decodable {
             var title: String?
@@ -224,9 +225,9 @@ struct ReceivedEvent: Sendable, Equatable {
     var lastID = ""
 }
 
-/// Reads a stream of server-sent events as the HTML standard has it (§9.2.6), in pieces of any length.
+/// Reads a stream of server-sent events as the HTML standard defines (§9.2.6), in pieces of any length.
 struct EventReader {
-    /// The number to come back with: that of the last event which came whole.
+    /// The number to resume from: that of the last complete event.
     private(set) var lastID: String
     private var nextID: String
     private var line: [UInt8] = []
@@ -234,13 +235,13 @@ struct EventReader {
     private var data: [String] = []
     private var isAfterReturn = false
 
-    /// - Parameter lastID: what is known from the stream before.
+    /// - Parameter lastID: the number from the previous stream.
     init(lastID: String = "") {
         self.lastID = lastID
         nextID = lastID
     }
 
-    /// Takes a piece; gives the events that it completes.
+    /// Takes a piece; returns the events that it completes.
     mutating func take(_ bytes: some Sequence<UInt8>) -> [ReceivedEvent] {
         var events: [ReceivedEvent] = []
         for byte in bytes {

@@ -37,12 +37,12 @@ struct AdminOptions: ParsableArguments {
 
     func validate() throws { try GivenText.check(["--store": store, "--config": config]) }
 
-    /// Asks the daemon; gives the response's body.
+    /// Sends the daemon a request; returns the response's body.
     func ask(_ method: String, _ target: String, body: (any Encodable)? = nil) throws -> [UInt8] {
         try client().send(method, target, body: body.map { AdminJSON.encode($0) })
     }
 
-    /// Asks the daemon, and shows its response.
+    /// Sends the daemon a request, and prints its response.
     func show<Value: Decodable>(
         _ target: String,
         as type: Value.Type,
@@ -53,12 +53,12 @@ struct AdminOptions: ParsableArguments {
         try present(type, try ask(method, target, body: body), text)
     }
 
-    /// What asks the daemon that is meant.
+    /// A client of the selected daemon.
     func client() throws(AdminClientError) -> AdminClient {
         try DaemonFinder(admin: admin, store: store, config: config, environment: Environment.variables).client()
     }
 
-    /// Does something with the daemon, and ends the command with a message if that fails.
+    /// Runs a request to the daemon, and ends the command with a message if that fails.
     func orFail<Value>(_ work: () throws(AdminClientError) -> Value) throws -> Value {
         do throws(AdminClientError) {
             return try work()
@@ -76,7 +76,7 @@ struct AdminOptions: ParsableArguments {
         }
     }
 
-    /// Shows a response: to programs as it is, to people as `show` writes it.
+    /// Prints a response: unchanged for programs, and as `show` formats it for people.
     func present<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8], _ show: (Value) -> String) throws {
         if json {
             Terminal.out(json: String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .newlines))
@@ -86,7 +86,7 @@ struct AdminOptions: ParsableArguments {
     }
 }
 
-/// Values put into a target.
+/// Builds request targets.
 enum Target {
     /// `/objects/User/7?limit=5`: components and values percent-encoded, parameters without a value left out.
     static func make(_ components: [String], _ query: [(String, String?)] = []) -> String {

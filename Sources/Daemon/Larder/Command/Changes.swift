@@ -101,7 +101,7 @@ struct Changes: ParsableCommand {
 
     // MARK: Following
 
-    /// Seconds after which a daemon that is away or silent is given up; a stream is never silent for longer than 15.
+    /// Seconds after which an absent or silent daemon is given up; a stream is never silent for longer than 15.
     private static let patience = 60
 
     private func listen() throws {
@@ -131,7 +131,7 @@ struct Changes: ParsableCommand {
         } else if let change = try? options.decode(ChangeResponse.self, Array(event.data.utf8)) {
             Terminal.out(Self.line(change))
         }
-        // The reader of the output has gone (`| head`).
+        // The reader of the output is gone (`| head`).
         if Terminal.isClosed { Glibc.exit(0) }
     }
 }

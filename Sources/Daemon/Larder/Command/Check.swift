@@ -75,7 +75,7 @@ struct Check: ParsableCommand {
         }
     }
 
-    /// What a config without mistakes says, in a line per upstream.
+    /// The summary of a config without mistakes, one line for each upstream.
     private static func praise(_ settings: Configuration) -> String {
         settings.upstreams.map { upstream in
             let addresses = upstream.listen.isEmpty ? settings.listen : upstream.listen

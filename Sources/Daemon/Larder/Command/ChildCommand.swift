@@ -2,7 +2,7 @@ import Foundation
 import Settings
 import Synchronization
 
-/// A command that runs for as long as it takes, and gets the signals.
+/// A child process that may run for any time, and gets the signals.
 final class ChildCommand: Sendable {
     private let command: [String]
     private let state = Mutex(State())
@@ -15,15 +15,15 @@ final class ChildCommand: Sendable {
 
     init(_ command: [String]) { self.command = command }
 
-    /// The exit status as a shell gives it: 127 where there is no such command, 128 and the signal where one ended it.
+    /// The exit status as in a shell: 127 if there is no such command, 128 plus the signal if one ended it.
     var status: Int32 { state.withLock { $0.status } }
 
-    /// Starts it; `ended` is called once, on a thread of its own, when it is over or could not be started.
+    /// Starts it; `ended` is called once, on a thread of its own, when it has ended or could not be started.
     func start(_ variables: [String: String], ended: @escaping @Sendable () -> Void) {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        // The daemon ignores some, and its threads block others; a command expects none of that.
+        // The daemon ignores some signals, and its threads block others; the command must start with the defaults.
         var signals = sigset_t()
         sigemptyset(&signals)
         posix_spawnattr_setsigmask(&attributes, &signals)
@@ -51,11 +51,11 @@ final class ChildCommand: Sendable {
         }
     }
 
-    /// Passes a signal on; false where there is nobody to hear it.
+    /// Passes a signal on; returns false if the command is not running.
     func pass(_ signal: Int32) -> Bool {
         state.withLock { state in
             guard let pid = state.pid, !state.hasEnded else { return false }
-            // A terminal signals all of its foreground processes, the command among them.
+            // A terminal signals all of its foreground processes, including the command.
             if signal == SIGINT, tcgetpgrp(0) == getpgrp() { return true }
             kill(pid, signal)
             return true

@@ -85,7 +85,7 @@ struct Clean: ParsableCommand {
     }
 
     func run() throws {
-        // Not in `validate`, which would come before the complaint about a misspelled option.
+        // Not in `validate`, which would run before the error about a misspelled option.
         guard all || hasCondition else {
             throw ValidationError(
                 "say what to remove: --model, --route, --url, --upstream, --principal or --older-than; "
@@ -107,7 +107,7 @@ struct Clean: ParsableCommand {
         }
     }
 
-    /// Has the daemon do it, and shows its progress; gives its last event.
+    /// Has the daemon clean, and shows its progress; returns the last event.
     private func perform(dryRun: Bool) throws -> [UInt8] {
         let isShown = !options.json && isatty(2) == 1
         let client = try options.client()
@@ -150,7 +150,7 @@ struct Clean: ParsableCommand {
         ].joined(separator: ", ")
     }
 
-    /// The body of the request, as the admin side names its conditions.
+    /// The body of the request, with the admin side's names of the conditions.
     struct Body: Encodable {
         var all: Bool?
         var model: String?

@@ -4,7 +4,7 @@ import Mapping
 import Proxy
 import Settings
 
-/// Where the settings come from: a file, a preset, or a URL alone.
+/// The source of the settings: a file, a preset, or a URL alone.
 struct ConfigOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp("The config file. (default: that of LARDER_CONFIG)", valueName: "file"),
@@ -35,7 +35,7 @@ struct ConfigOptions: ParsableArguments {
         }
     }
 
-    /// Reads and checks what was named.
+    /// Reads and checks the selected config.
     func file(_ overrides: ConfigOverrides, environment: [String: String]) throws -> ConfigFile {
         var overrides = overrides
         if let upstream {
@@ -57,7 +57,7 @@ struct ConfigOptions: ParsableArguments {
         return ConfigFile.parse("", file: "command line", environment: environment, overriding: overrides)
     }
 
-    /// Reads and checks what was named; mistakes are printed and end the command.
+    /// Reads and checks the selected config; mistakes are printed and end the command.
     func settings() throws -> Configuration {
         let file = try file(ConfigOverrides(), environment: Environment.variables)
         for diagnostic in file.errors { Terminal.complain(diagnostic.description) }
@@ -65,7 +65,7 @@ struct ConfigOptions: ParsableArguments {
         return file.settings
     }
 
-    /// The file to read; nil when a URL alone will do.
+    /// The file to read; nil if a URL alone suffices.
     func path(environment: [String: String]) throws -> String? {
         if let config { return config }
         if let preset {
@@ -79,7 +79,7 @@ struct ConfigOptions: ParsableArguments {
         return Self.usualPath(environment: environment)
     }
 
-    /// The file that is read where none is named: that of `LARDER_CONFIG`, else the first that there is of the usual ones.
+    /// The default file: that of `LARDER_CONFIG`, else the first existing one of the usual files.
     static func usualPath(environment: [String: String]) -> String? {
         if let named = environment["LARDER_CONFIG"], !named.isEmpty { return named }
         return folders(environment).map { "\($0)/larder.yaml" }.first { access($0, F_OK) == 0 }
@@ -107,7 +107,7 @@ extension Configuration {
 }
 
 extension Address {
-    /// For options: the message then says what to write instead.
+    /// Parses an option; the error says what to write instead.
     static func option(_ text: String) throws -> Address {
         do {
             return try Address(text)
@@ -117,7 +117,7 @@ extension Address {
     }
 }
 
-/// `-H`: fields of the request that a command is about.
+/// `-H`: fields of the request that a command examines.
 struct FieldOptions: ParsableArguments {
     @Option(
         name: [.customShort("H"), .customLong("header")],
@@ -127,7 +127,7 @@ struct FieldOptions: ParsableArguments {
     var header: [String] = []
 }
 
-/// Empty values on the command line, as an unset variable of a shell gives them.
+/// Checks for empty values on the command line, which unset shell variables produce.
 enum GivenText {
     /// Refuses arguments that are empty.
     static func require(_ arguments: KeyValuePairs<String, String?>) throws {
@@ -143,7 +143,7 @@ enum GivenText {
         }
     }
 
-    /// Refuses options that are empty once.
+    /// Refuses repeatable options with an empty value.
     static func check(_ options: KeyValuePairs<String, [String]>) throws {
         for (name, texts) in options where texts.contains("") {
             throw ValidationError("\(name) is empty: give it a value, or leave it out")
@@ -157,7 +157,7 @@ enum Environment {
 }
 
 extension CompletionKind {
-    /// Names that are found out when they are asked for, by the environment.
+    /// Completions computed from the environment when they are needed.
     static func names(_ find: @escaping @Sendable ([String: String]) -> [String]) -> CompletionKind {
         .custom { (_: [String], _: Int, prefix: String) in
             find(Environment.variables).filter { $0.hasPrefix(prefix) }
@@ -177,7 +177,7 @@ extension CompletionKind {
         Set(usualSettings(environment).upstreams.flatMap { $0.routes.map(\.declaration.path) }).sorted()
     }
 
-    /// What a command line says of another config is not looked at: completions come while it is being typed.
+    /// Ignores a config named on the command line, because completion happens while that is being typed.
     private static func usualSettings(_ environment: [String: String]) -> Configuration {
         ConfigOptions.usualPath(environment: environment)
             .map { ConfigFile.read($0, environment: environment).settings } ?? Configuration()

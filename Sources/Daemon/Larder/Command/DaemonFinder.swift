@@ -2,12 +2,12 @@ import Admin
 import Glibc
 import Settings
 
-/// Finds the daemon that a command is for: where it listens, and where its token is.
+/// Finds the daemon for a command: its address and its token.
 ///
-/// What is given comes first: `--admin`, else `LARDER_ADMIN`, else `admin:` of the config that the daemon reads, else the
-/// default. Of several addresses of a config a Unix socket that may be connected to is the best: it needs no token.
+/// The address is that of `--admin`, else of `LARDER_ADMIN`, else of `admin:` in the daemon's config, else the default. Of
+/// several addresses in a config, a Unix socket that this user may connect to is preferred: it needs no token.
 struct DaemonFinder {
-    /// Where Debian's package keeps the store of the service.
+    /// The service's store in Debian's package.
     static let serviceStore = "/var/lib/larder/larder.db"
 
     var admin: Address?
@@ -15,7 +15,7 @@ struct DaemonFinder {
     var config: String?
     let environment: [String: String]
 
-    /// Gives what asks the daemon; fails if the config cannot be read, or the token.
+    /// A client of the daemon; fails if the config or the token cannot be read.
     func client() throws(AdminClientError) -> AdminClient {
         let (given, token) = (try givenAddress(), try givenToken())
         // Then the config need not be read, which takes a tenth of a second for a large one.
@@ -23,7 +23,7 @@ struct DaemonFinder {
         let settings = try settings()
         let addresses = settings?.admin ?? Configuration().admin
         let address = given ?? addresses.first(where: Self.isOpen) ?? addresses.first { !$0.isUnix } ?? addresses[0]
-        // Whoever may connect to a Unix socket may ask.
+        // A Unix socket needs no token.
         let needsToken = token == nil && !address.isUnix
         return AdminClient(
             address: address,
@@ -32,26 +32,26 @@ struct DaemonFinder {
         )
     }
 
-    /// The files that may be the daemon's store, the likeliest first; where one is named, that alone.
+    /// The files that may be the daemon's store, the likeliest first; only the named one if there is one.
     func stores() throws(AdminClientError) -> [String] {
         if let store { return [store] }
         if let named = try settings()?.store.path { return [named] }
         return [Defaults(environment: environment).storePath, Self.serviceStore].compactMap(\.self)
     }
 
-    /// The config, mistakes in it apart: they are for those who start the daemon; nil where there is none.
+    /// The config, ignoring its mistakes, which matter only to those who start the daemon; nil if there is none.
     private func settings() throws(AdminClientError) -> Configuration? {
         let named = config ?? environment["LARDER_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
         guard let path = named ?? ConfigOptions.usualPath(environment: environment) else { return nil }
         guard access(path, R_OK) == 0 else {
-            // Nobody named it: whoever may not read the service's config can still reach the service.
+            // The user has not named it, and may reach the service without being able to read its config.
             guard named != nil else { return nil }
             throw AdminClientError("the config \(path) cannot be read: \(systemMessage(errno))")
         }
         return ConfigFile.read(path, environment: environment).settings
     }
 
-    /// The address that the command line or the environment names.
+    /// The address from the command line or the environment.
     private func givenAddress() throws(AdminClientError) -> Address? {
         if let admin { return admin }
         guard let named = environment["LARDER_ADMIN"], !named.isEmpty else { return nil }
@@ -62,7 +62,7 @@ struct DaemonFinder {
         }
     }
 
-    /// The token of the environment.
+    /// The token from the environment.
     private func givenToken() throws(AdminClientError) -> String? {
         guard let token = environment["LARDER_ADMIN_TOKEN"], !token.isEmpty else { return nil }
         guard token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
@@ -87,7 +87,7 @@ struct DaemonFinder {
         return nil
     }
 
-    /// The token beside the store; nil where there is none yet.
+    /// The token beside the store; nil if there is none yet.
     private func storedToken(_ settings: Configuration?) throws(AdminClientError) -> String? {
         let usual = [settings?.store.path, Defaults(environment: environment).storePath, Self.serviceStore]
         var refusal: AdminClientError?

@@ -41,7 +41,7 @@ struct Dashboard: ParsableCommand {
         Terminal.out(link)
     }
 
-    /// Where this command reaches the daemon; over a Unix socket, what the daemon says.
+    /// The address at which this command reaches the daemon; over a Unix socket, the one that the daemon reports.
     private func page(_ response: LoginCodeResponse) throws -> String? {
         switch try options.client().address {
         case .unix: response.url
@@ -53,16 +53,16 @@ struct Dashboard: ParsableCommand {
 
 /// The browser of the person at the desktop.
 private enum Browser {
-    /// Opens a URL; false where there is no desktop, or it did not work.
+    /// Opens a URL; returns false if there is no desktop, or it failed.
     static func open(_ url: String, _ environment: [String: String]) -> Bool {
-        // Without a desktop xdg-open would start a browser for terminals, in this one.
+        // Without a desktop xdg-open would start a terminal browser in this terminal.
         let hasDesktop = ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"].contains { environment[$0]?.isEmpty == false }
         let folders = (environment["PATH"] ?? "").split(separator: ":")
         guard hasDesktop, folders.contains(where: { access("\($0)/xdg-open", X_OK) == 0 }) else { return false }
         let command = ChildCommand(["xdg-open", url])
         let end = DispatchSemaphore(value: 0)
         command.start(environment) { end.signal() }
-        // Some browsers stay in the foreground: then it works.
+        // Some browsers stay in the foreground, which means success.
         guard end.wait(timeout: .now() + 5) == .success else { return true }
         return command.status == 0
     }

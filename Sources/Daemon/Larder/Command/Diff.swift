@@ -6,7 +6,7 @@ import Proxy
 import Recording
 import Settings
 
-/// `larder diff`: how the API, or another recording, differs from a recording.
+/// `larder diff`: compares a recording with the API or with another recording.
 struct Diff: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Compare a recording with the API as it is now, or with another recording.",
@@ -93,7 +93,7 @@ struct Diff: ParsableCommand {
         return fields
     }
 
-    /// Asks the API for each safe request once, and compares with its last recorded response.
+    /// Requests each safe request once from the API, and compares the response with the last recorded one.
     private func asked(_ recording: Recording, _ settings: Configuration) throws -> RecordingComparison {
         var comparison = RecordingComparison()
         var last: [String: Int] = [:]

@@ -62,7 +62,7 @@ struct Documents: ParsableCommand {
         return model.isEmpty || id.isEmpty ? nil : (model, id)
     }
 
-    /// A page of the daemon's may be short: people are shown as many as they asked for.
+    /// The daemon's pages may be short, so this reads on until there are as many rows as wanted.
     private func list(showing object: (model: String, id: String)) throws {
         var rows: [ShowingDocumentResponse] = []
         var next = page.after

@@ -42,7 +42,7 @@ struct Explain: ParsableCommand {
     }
 }
 
-/// An explanation as people read it in a terminal.
+/// Formats an explanation for a terminal.
 extension Explanation {
     var text: String {
         var parts = [head, stored]
@@ -109,7 +109,7 @@ extension Explanation {
         text + String(repeating: " ", count: max(1, width - text.count))
     }
 
-    /// What upstreams and clients wrote, fit for a terminal.
+    /// Text of upstreams and clients, made fit for a terminal.
     fileprivate static func line(_ text: String) -> String { HumanText.line(text, width: 160) }
 }
 

@@ -53,7 +53,7 @@ struct Freeze: ParsableCommand {
             Terminal.complain("larder: \(target.path): there is a recording already; name a new folder")
             throw ExitCode.failed
         }
-        // The daemon makes it beside its store, and this command takes it from there.
+        // The daemon creates it beside its store, and this command fetches it from there.
         let name = "freeze-\(getpid())-\(UInt32.random(in: 0 ... .max))"
         let body = Body(name: name, model: model, route: route, principal: principal, maxAge: maxAge)
         let response = try options.ask("POST", "/freeze", body: body)

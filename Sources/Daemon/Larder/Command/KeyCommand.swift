@@ -41,21 +41,21 @@ struct KeyCommand: ParsableCommand {
     }
 }
 
-/// A cache key, and what of a request takes part in it.
+/// A cache key, and the parts of the request that it is made from.
 private struct KeyFacts: Encodable {
     var upstream: String
-    /// What goes upstream, as spelled, credentials replaced.
+    /// The target sent upstream, unchanged except for redacted credentials.
     var sent: String
     var key: String
     var principal: Fields
-    /// The credentials that count, and why they do.
+    /// The credentials in the key, with reasons.
     var counted: [Counted]
-    /// Fields that distinguish clients only where a response is private or must be revalidated.
+    /// Fields that distinguish clients only if a response is private or must be revalidated.
     var others: [String]
     var context: Fields
     var rules: [Rule]
 
-    /// The fields that may take part, as configured, and what this request has of them.
+    /// The fields that may be part of the key, as configured, and those of this request.
     struct Fields: Encodable {
         var fields: [String]
         var given: [String]
@@ -86,7 +86,7 @@ private struct KeyFacts: Encodable {
             fields: settings.context,
             given: incoming.parts.context.split(separator: "\n").map(String.init)
         )
-        // The rule for caching, and the one for the body of a good response, which may be another.
+        // The rule for caching, and the one for the body of a 200, which may be another.
         let matches = [nil, 200].compactMap { status in
             upstream.rules.route(method: "GET", path: incoming.route, status: status)?.index
         }

@@ -49,7 +49,7 @@ struct LarderCommand: ParsableCommand {
 }
 
 extension LarderCommand {
-    /// Runs the command line; whatever goes wrong is one line that begins with `larder:`, or begins with one.
+    /// Runs the command line; errors begin with a line that starts with `larder:`.
     static func main() {
         let arguments = Array(CommandLine.arguments.dropFirst())
         if arguments.first == "help", let complaint = unknownCommand(in: Array(arguments.dropFirst())) {
@@ -61,7 +61,7 @@ extension LarderCommand {
             try command.run()
         } catch {
             let code = exitCode(for: error)
-            // Help, the version and completions are no failures; what ends with a code has said why.
+            // Help, the version and completions are no failures; an exit code means that the reason was already printed.
             guard code != .success, !(error is ExitCode) else { exit(withError: error) }
             Terminal.complain(complaint(about: error, arguments))
             Glibc.exit(code.rawValue)
@@ -76,7 +76,7 @@ extension LarderCommand {
         return "larder: " + (message.hasPrefix("Error: ") ? String(message.dropFirst("Error: ".count)) : message)
     }
 
-    /// The complaint about a command that does not exist; nil where they all do.
+    /// The error about a command that does not exist, if any.
     private static func unknownCommand(in arguments: [String]) -> String? {
         var (command, path): (any ParsableCommand.Type, [String]) = (LarderCommand.self, ["larder"])
         for argument in arguments where !argument.hasPrefix("-") {
@@ -96,7 +96,7 @@ extension LarderCommand {
     }
 }
 
-/// Which Larder this is.
+/// Larder's version.
 enum Version {
     static let text = "0.2.0"
 }

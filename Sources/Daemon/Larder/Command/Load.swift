@@ -5,7 +5,7 @@ import Glibc
 import Settings
 import Upstream
 
-/// `larder load`: the content of a copy in the place of the store's, or added to it.
+/// `larder load`: replaces the store's content by that of a copy, or adds to it.
 struct Load: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Put back what larder save has saved.",

@@ -6,7 +6,7 @@ import Mapping
 import Proxy
 import Settings
 
-/// `larder map FILE`: a body as its models have it, or back, without storing anything.
+/// `larder map FILE`: maps a body by its models, or back, without storing anything.
 struct MapCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "map",
@@ -153,7 +153,7 @@ struct MapCommand: ParsableCommand {
         return Dictionary(pairs) { first, _ in first }
     }
 
-    /// The members asked for; each must be one that the rule's models have.
+    /// The requested members; each must exist in the rule's models.
     private func names(_ rule: BodyRule, _ mapper: DocumentMapper) throws -> [String]? {
         guard let members else { return nil }
         guard let names = MemberNames.split(members) else {
@@ -166,7 +166,7 @@ struct MapCommand: ParsableCommand {
         return names
     }
 
-    /// The pointers of a `Larder-Synthetic` field: a list of strings, which is JSON but for its brackets.
+    /// The pointers of a `Larder-Synthetic` field: a list of strings, which is JSON except for the brackets.
     private func syntheticPointers() throws -> [String]? {
         guard let synthetic else { return nil }
         guard let pointers = try? JSONDecoder().decode([String].self, from: Data("[\(synthetic)]".utf8)) else {
@@ -175,7 +175,7 @@ struct MapCommand: ParsableCommand {
         return pointers
     }
 
-    /// What the daemon would say of identities, which the view shows whatever they are.
+    /// The daemon's warnings about identities, which the view itself does not check.
     private func identityWarnings(
         of body: [UInt8],
         _ rule: BodyRule,
@@ -201,7 +201,7 @@ struct MapCommand: ParsableCommand {
         return bytes
     }
 
-    /// Far more than any response that is worth mapping.
+    /// Far more than any response worth mapping.
     private static let limit = 1 << 30
 
     private func show(_ body: [UInt8], _ warnings: [MappingWarning], synthetic: [String]) {
@@ -211,7 +211,7 @@ struct MapCommand: ParsableCommand {
             for pointer in synthetic { Terminal.complain("default: \(pointer)") }
             return
         }
-        // What could not be mapped back need not be JSON.
+        // A value that could not be mapped back need not be JSON.
         let text = String(decoding: body, as: UTF8.self)
         let result = JSONBody.isMalformed(body) ? AdminJSON.encode(text) : body
         let report = Report(

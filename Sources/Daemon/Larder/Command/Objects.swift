@@ -67,7 +67,7 @@ struct Objects: ParsableCommand {
         ).text
     }
 
-    /// One object with all that is known of it.
+    /// One object with all its known members.
     private static func whole(_ row: ObjectsResponse.Object) -> String {
         let head = [
             "upstream \(row.upstream)", "principal \(row.principal)",
@@ -78,7 +78,7 @@ struct Objects: ParsableCommand {
     }
 }
 
-/// Which part of a list to show.
+/// The part of a list to show.
 struct PageOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The most rows to print.", valueName: "n"))
     var limit = 100

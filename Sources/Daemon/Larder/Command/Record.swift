@@ -3,7 +3,7 @@ import HTTPSemantics
 import Recording
 import Settings
 
-/// `larder record`: a daemon that asks the upstream for everything and writes it down.
+/// `larder record`: a daemon that sends every request upstream and records the exchange.
 struct Record: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Proxy an API, and record its requests and responses.",
@@ -57,7 +57,7 @@ struct Record: ParsableCommand {
     }
 }
 
-/// The config of a recording that is to be made.
+/// The config of a recording to be made.
 struct RecordingConfig {
     private let source: ConfigOptions
     private let environment: [String: String]
@@ -78,7 +78,7 @@ struct RecordingConfig {
 }
 
 extension Recording {
-    /// Says so if exchanges with other addresses are about to be added: they may be those of another API.
+    /// Warns if exchanges with other addresses are about to be added: they may belong to another API.
     func warnOfOtherUpstreams(_ settings: Configuration, environment: [String: String]) {
         func list(_ settings: Configuration) -> String {
             settings.upstreams.map { "\($0.url)" }.joined(separator: ", ")
@@ -92,7 +92,7 @@ extension Recording {
     }
 }
 
-/// Does something, and ends the command with a message if that fails.
+/// Runs `work`, and ends the command with a message if that fails.
 func orComplain<Value>(_ work: () throws -> Value) throws -> Value {
     do {
         return try work()

@@ -2,7 +2,7 @@ import Admin
 import ArgumentParser
 import Recording
 
-/// `larder recording`: recordings of a daemon that runs.
+/// `larder recording`: recordings of a running daemon.
 struct RecordingCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "recording",
@@ -127,7 +127,7 @@ struct RecordingCommand: ParsableCommand {
 }
 
 extension AdminOptions {
-    /// Copies a recording of the daemon into a new folder; gives the number of its files.
+    /// Copies a recording of the daemon into a new folder; returns the number of its files.
     func copyRecording(_ name: String, to target: RecordingFolder) throws -> Int {
         let response = try ask("GET", Target.make(["recordings", name]))
         let files = try decode(RecordingFilesResponse.self, response).files

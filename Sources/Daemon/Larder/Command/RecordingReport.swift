@@ -30,12 +30,12 @@ extension String {
     }
 }
 
-/// What a replay has found out, for people and for programs.
+/// The report of a replay, for people and for programs.
 struct ReplayReport {
     let missing: [Replayer.Miss]
     let unused: [String]
 
-    /// Equal ones are named once, with how many there were.
+    /// Combines equal titles, with their number.
     private static func counted(_ titles: [String]) -> [(title: String, count: Int)] {
         var (order, counts): ([String], [String: Int]) = ([], [:])
         for title in titles {
@@ -45,10 +45,10 @@ struct ReplayReport {
         return order.map { ($0, counts[$0] ?? 0) }
     }
 
-    /// How many lines of each kind people are shown.
+    /// The maximum number of lines of each kind.
     private static let limit = 20
 
-    /// Lines for people; empty where all went as recorded.
+    /// Lines for people; empty if everything went as recorded.
     var lines: [String] {
         var lines: [String] = []
         if !missing.isEmpty {

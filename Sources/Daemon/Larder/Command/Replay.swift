@@ -3,7 +3,7 @@ import Foundation
 import Recording
 import Settings
 
-/// `larder replay`: a daemon that answers from a recording, and has no way to an upstream.
+/// `larder replay`: a daemon that serves a recording and never asks an upstream.
 struct Replay: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Answer from a recording, without any upstream.",
@@ -52,7 +52,7 @@ struct Replay: ParsableCommand {
 
 /// How a recording is replayed.
 struct ReplayOptions: ParsableArguments {
-    /// Where the clock stands.
+    /// The time that the clock shows.
     enum Clock: String, ExpressibleByArgument, CaseIterable {
         case recorded, now
     }
@@ -74,7 +74,7 @@ struct ReplayOptions: ParsableArguments {
 }
 
 extension Recording {
-    /// The settings of a replay: the recording's own, or those of a config in their place.
+    /// The settings of a replay: the recording's own, or those of a given config.
     func settings(_ config: String?, _ overrides: ConfigOverrides, environment: [String: String]) throws
         -> Configuration
     {

@@ -61,16 +61,16 @@ struct RouteCommand: ParsableCommand {
     }
 }
 
-/// Which rule applies to a request and its response, and why the nearest others do not.
+/// The rule that applies to a request and its response, and why the nearest others do not.
 private struct RouteFacts: Encodable {
     var upstream: String
     var path: String
     var status: Int
-    /// `errors` where the rules are those for errors, else `routes`.
+    /// `errors` for rules for errors, else `routes`.
     var table: String
-    /// What the path's captures matched.
+    /// The values of the path's captures.
     var captures: [String: String]
-    /// The rule that applies first, if one does, then others.
+    /// The rules: first the one that applies, if any, then others.
     var rules: [Rule]
 
     struct Rule: Encodable {
@@ -91,7 +91,7 @@ private struct RouteFacts: Encodable {
         }
     }
 
-    /// - Parameter others: how many rules that do not apply are shown.
+    /// - Parameter others: the number of rules shown that do not apply.
     init(_ imagined: ImaginedRequest, status: Int, contentType: String, others: Int) {
         let (incoming, upstream) = (imagined.incoming, imagined.incoming.upstream)
         let subject = RouteSubject(
@@ -102,7 +102,7 @@ private struct RouteFacts: Encodable {
             contentType: contentType
         )
         let (routes, errors) = upstream.rules.verdicts(on: subject)
-        // As in the daemon: the rules for errors count only if no route applies.
+        // As in the daemon, the rules for errors count only if no route applies.
         let areErrors = routes.first.map { $0.misfit != nil } ?? true && !errors.isEmpty
         let verdicts = areErrors ? errors : routes
         let declared = areErrors ? upstream.settings.errors : upstream.settings.routes

@@ -6,7 +6,7 @@ import Recording
 import Settings
 import Synchronization
 
-/// `larder run`: a command, with a replay for as long as it runs.
+/// `larder run`: runs a command with a replay.
 struct Run: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run a command against a recording.",
@@ -25,7 +25,7 @@ struct Run: ParsableCommand {
             """
     )
 
-    /// What is recorded.
+    /// What to record.
     enum Mode: String, ExpressibleByArgument, CaseIterable {
         case none, once, new, all
     }
@@ -96,7 +96,7 @@ struct Run: ParsableCommand {
         throw ExitCode(child.status == 0 && (isUnclean || summary?.failure != nil) ? 1 : child.status)
     }
 
-    /// The surroundings of the command.
+    /// The environment of the command.
     private func variables(_ daemon: LarderDaemon, _ environment: [String: String]) -> [String: String] {
         var variables = environment
         let url = daemon.addresses.data.first.map { "http://\($0)" } ?? ""
@@ -127,7 +127,7 @@ struct Run: ParsableCommand {
 private struct RunPlan {
     let settings: Configuration
     var role: RecordingRole
-    /// Where everything is recorded anew, until it takes the place of what was there.
+    /// The folder of a new recording, until it replaces the old one.
     private var fresh: (folder: RecordingFolder, target: RecordingFolder)?
 
     init(_ run: Run, environment: [String: String]) throws {
@@ -169,7 +169,7 @@ private struct RunPlan {
         }
     }
 
-    /// Puts what was recorded anew in the place of what was there, unless that would be a loss.
+    /// Replaces the old recording by the new one, unless that would lose data.
     func finish(_ summary: RecordingSummary?, hasSucceeded: Bool) throws {
         guard let fresh else { return }
         guard let summary, summary.count > 0 else {

@@ -108,7 +108,7 @@ struct SQLCommand: ParsableCommand {
         }
     }
 
-    /// What went wrong, and what to write instead where that is known.
+    /// The error message, with the remedy if that is known.
     private func complaint(about failure: QueryFailure, _ reader: StoreReader) -> String {
         switch failure {
         case .severalStatements:
@@ -198,7 +198,7 @@ struct QueryResult {
     var columns: [String] = []
     var rows: [[SQLCell]] = []
 
-    /// NULL is blank; numbers stand to the right.
+    /// NULL is blank; numbers are right-aligned.
     var table: String {
         guard !rows.isEmpty else { return "no rows" }
         let isNumber = columns.indices.map { column in
@@ -220,7 +220,7 @@ struct QueryResult {
         return lines.isEmpty ? "[]" : "[\(lines.joined(separator: ",\n "))]"
     }
 
-    /// RFC 4180 with line feeds: a blank is NULL, and `""` an empty text.
+    /// RFC 4180 with line feeds: NULL is blank, and an empty text is `""`.
     func csv(isPrintable: Bool) -> String {
         let names = columns.map { Self.quoted($0) }
         let lines = rows.map { row in
@@ -237,7 +237,7 @@ struct QueryResult {
         return "\"\(text.replacing("\"", with: "\"\""))\""
     }
 
-    /// The columns' names, of which JSON objects have each once.
+    /// The columns' names, made unique for JSON objects.
     private var distinctNames: [String] {
         var used: Set<String> = []
         return columns.map { name in
@@ -285,7 +285,7 @@ extension SQLCell {
 }
 
 extension HumanText {
-    /// Words on lines of at most a width.
+    /// Text wrapped to a width.
     static func wrapped(_ text: String, width: Int, indent: Int) -> String {
         let margin = String(repeating: " ", count: indent)
         var lines: [String] = []
@@ -301,7 +301,7 @@ extension HumanText {
 }
 
 extension Duration {
-    /// For options: the message then says what to write instead.
+    /// Parses an option; the error says what to write instead.
     static func option(_ text: String) throws -> Duration {
         do {
             return try Units.duration(text)

@@ -33,7 +33,7 @@ struct Save: ParsableCommand {
     func run() throws {
         let target = CopyFile(file)
         if let complaint = target.complaintAboutWriting(isForced: force) { throw target.failure(complaint) }
-        // Of its own, so that two that save the same file do not write into one another.
+        // A name of its own, so that two processes that save the same file do not overwrite each other's part.
         let part = "\(file).\(getpid()).part"
         unlink(part)
         let descriptor = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -67,7 +67,7 @@ struct Save: ParsableCommand {
         var bytes: Int
     }
 
-    /// Has the daemon copy, and writes what comes; gives the number of bytes.
+    /// Has the daemon copy the store, and writes the received bytes; returns their number.
     private func receive(into descriptor: Int32, _ target: CopyFile) throws -> Int {
         let client = try options.orFail { () throws(AdminClientError) in try options.client() }
         let isShown = !options.json && isatty(2) == 1
@@ -90,14 +90,14 @@ struct Save: ParsableCommand {
     }
 }
 
-/// Shows how far the daemon is, from a thread of its own, until it is ended.
+/// Shows the daemon's progress, from a thread of its own, until it is ended.
 final class AdminWatch: @unchecked Sendable {  // `ended` is all that changes, under the lock
     private let client: AdminClient
     private let line: @Sendable (AdminClient) -> String?
     private let lock = NSLock()
     private var ended = false
 
-    /// - Parameter line: asks the daemon, and gives what to show; nil shows nothing new.
+    /// - Parameter line: asks the daemon, and returns the line to show; nil shows nothing new.
     init(_ client: AdminClient, _ line: @escaping @Sendable (AdminClient) -> String?) {
         (self.client, self.line) = (client, line)
         Thread.detachNewThread { self.run() }
@@ -124,7 +124,7 @@ struct CopyFile {
 
     init(_ path: String) { self.path = path }
 
-    /// Ends the command with what is wrong.
+    /// Ends the command with an error message.
     func failure(_ complaint: String) -> ExitCode {
         Terminal.complain("larder: \(path): \(complaint)")
         return .failed

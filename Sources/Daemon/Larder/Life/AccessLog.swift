@@ -9,12 +9,12 @@ import Synchronization
 
 /// Writes a line for each request, to a file or to standard error, off the loops and in batches.
 ///
-/// No request ever waits for it: what comes faster than it can be written, or while it cannot be written, is dropped and
-/// counted. A file that cannot be written is one warning, and one line when it can be again.
+/// No request waits for it: requests that come too fast, or while the log cannot be written, are dropped and counted. An
+/// unwritable file causes one warning, and one line when it is writable again.
 final class AccessLog: Sendable {
-    /// How many requests may wait to be written.
+    /// The maximum number of requests waiting to be written.
     private static let capacity = 16_384
-    /// How long a file that cannot be opened or written is left alone, in ns.
+    /// The pause after a file could not be opened or written, in ns.
     fileprivate static let retryPause: UInt64 = 1_000_000_000
 
     private let queue = DispatchQueue(label: "larder.access-log", qos: .utility)
@@ -24,21 +24,21 @@ final class AccessLog: Sendable {
 
     private struct State {
         var waiting: [ServedRequest] = []
-        /// Those that came while there was no room for them.
+        /// The number dropped for lack of room.
         var lost = 0
         var isScheduled = false
         var isReopened = false
     }
 
-    /// - Parameter dropped: hears how many lines are not written.
+    /// - Parameter dropped: called with the number of lines not written.
     init(_ settings: Configuration.AccessLog, form: LogForm, log: Logger, dropped: @escaping @Sendable (Int) -> Void) {
         self.dropped = dropped
         writer = Mutex(AccessLogWriter(settings, form: form, log: log))
-        // What is wrong with the file is said at the start, and not at the first request.
+        // Opened at the start, so that problems with the file are reported then and not at the first request.
         reopen()
     }
 
-    /// Has a request written; any thread, at once.
+    /// Queues a request; any thread, without waiting.
     func write(_ request: ServedRequest) {
         let hasRoom = schedule { state in
             guard state.waiting.count < Self.capacity else {
@@ -51,7 +51,7 @@ final class AccessLog: Sendable {
         if !hasRoom { dropped(1) }
     }
 
-    /// Opens the file again by its name, for those who rename it (logrotate).
+    /// Reopens the file by its name, after it was renamed (logrotate).
     func reopen() {
         schedule { $0.isReopened = true }
     }
@@ -66,7 +66,7 @@ final class AccessLog: Sendable {
         return result
     }
 
-    /// On the queue.
+    /// Runs on the queue.
     private func drain() {
         while true {
             let work = state.withLock { state -> State? in
@@ -86,7 +86,7 @@ final class AccessLog: Sendable {
         }
     }
 
-    /// Returns when all that waits is written, or the time is over.
+    /// Waits until all queued requests are written, or the time is over.
     func flush(within limit: Duration) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             // Whichever comes first resumes it.
@@ -109,11 +109,11 @@ private struct AccessLogWriter: ~Copyable {
     private let colours: Bool
     private let log: Logger
     private var descriptor: Int32 = -1
-    /// Whether the last line in the file has no end.
+    /// Whether the last line in the file is incomplete.
     private var isTorn = false
-    /// Since when it cannot be written, in ns; nil if it can.
+    /// When writing began to fail, in ns; nil if it works.
     private var failedAt: UInt64?
-    /// Lines that are not written since that was last said.
+    /// The lines not written since that was last reported.
     private var lost = 0
     private static let bufferSize = 64 << 10
 
@@ -137,15 +137,15 @@ private struct AccessLogWriter: ~Copyable {
         open()
     }
 
-    /// Writes lines; gives how many it has not written.
+    /// Writes lines; returns the number that it has not written.
     ///
-    /// - Parameter lost: how many were dropped before.
+    /// - Parameter lost: the number dropped before.
     mutating func write(_ requests: [ServedRequest], lost before: Int) -> Int {
         var missing = 0
         var text: [UInt8] = []
         var count = 0
         for (index, request) in requests.enumerated() {
-            // The journal reads the level of what is no log message, too.
+            // The journal reads the level prefix of these lines, too.
             if form == .journal, path == nil { text += "<6>".utf8 }
             text += AccessLogLine.text(RequestsResponse.Request(request), format, colours: colours).utf8
             count += 1
@@ -208,7 +208,7 @@ private struct AccessLogWriter: ~Copyable {
     private static var now: UInt64 { DispatchTime.now().uptimeNanoseconds }
 }
 
-/// One line of the access log: for people, for programs that read Apache's format, for programs.
+/// One line of the access log: for people, in Apache's format, or as JSON.
 enum AccessLogLine {
     /// The line with its line feed.
     static func text(
@@ -301,7 +301,7 @@ enum AccessLogLine {
         return "\(parts[2])/\(months[month - 1])/\(parts[0]):\(time.dropFirst(11).prefix(8)) +0000"
     }
 
-    /// As `AdminJSON` writes it, in a tenth of the time.
+    /// The same as `AdminJSON` writes, in a tenth of the time.
     static func json(_ request: RequestsResponse.Request) -> String {
         var members: [(name: String, value: JSONText)] = [("bytes", .integer(request.bytes))]
         if let status = request.cacheStatus { members.append(("cache_status", .printable(status))) }
@@ -320,7 +320,7 @@ enum AccessLogLine {
         return JSONText.object(members).text
     }
 
-    /// A URL in which nothing can be taken for the end of it: spaces and what is not ASCII as percent-escapes.
+    /// A URL with spaces and non-ASCII bytes as percent-escapes, so that nothing in it looks like its end.
     private static func escaped(_ url: String) -> String {
         guard url.utf8.contains(where: { $0 <= 0x20 || $0 >= 0x7F }) else { return url }
         return url.utf8.reduce(into: "") { text, byte in

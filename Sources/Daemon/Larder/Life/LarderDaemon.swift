@@ -11,15 +11,15 @@ import Store
 import Synchronization
 import Upstream
 
-/// The daemon put together: loops, store, proxy, and the servers for data and administration.
+/// The whole daemon: loops, store, proxy, and the servers for data and administration.
 ///
 /// Its life:
-/// 1. `init`: everything that can fail is opened, the store's lock before any socket;
-/// 2. `run`: it serves until a signal tells it to stop;
-/// 3. drain: no new connections, responses in flight are finished, the store is flushed and closed. A second signal ends
-///    the process at once.
+/// 1. `init`: opens everything that can fail, the store's lock before any socket;
+/// 2. `run`: serves until a signal stops it;
+/// 3. drain: accepts no new connections, finishes responses in flight, flushes and closes the store. A second signal ends the
+///    process at once.
 ///
-/// The thread that runs it: its loop has the signals and the watchdog, and otherwise sleeps.
+/// It belongs to the thread that runs it: that thread's loop has the signals and the watchdog, and otherwise sleeps.
 final class LarderDaemon {
     private let settings: Configuration
     private let log: Logger
@@ -33,12 +33,12 @@ final class LarderDaemon {
     private var isStopping = false
     private let accessLog: AccessLog?
     private let recordings: RecordingParts
-    /// Who hears of signals first, and takes those that are not for the daemon.
+    /// Receives signals first; returns true for those that are not for the daemon.
     var takesSignal: (Int32) -> Bool = { _ in false }
-    /// Where programs and the admin side are reached.
+    /// The addresses of the data side and the admin side.
     private(set) var addresses: (data: [BoundAddress], admin: [BoundAddress]) = ([], [])
 
-    /// The event loops, each with a thread of its own but for `main`.
+    /// The event loops, each with a thread of its own except `main`.
     private struct Loops {
         let main: EventLoop
         let workers: [EventLoop]
@@ -112,7 +112,7 @@ final class LarderDaemon {
         }
         let service = AdminService(core)
         let hosts = settings.upstreams.flatMap(\.hosts)
-        // A copy of a store may be as large as the store; other bodies are bounded by the admin side itself.
+        // A copy of a store may be as large as the store; the admin side itself limits other bodies.
         var adminLimits = HTTPLimits()
         adminLimits.maxBody = 1 << 42
         admin = Server(loops: [loops.admin], limits: adminLimits, notice: notice) { _ in
@@ -123,7 +123,7 @@ final class LarderDaemon {
         try listen(inherited)
     }
 
-    /// The access log, which gets every request from now on; nil where it is off.
+    /// The access log, which gets every request from now on; nil if it is off.
     private static func accessLog(
         _ settings: Configuration.AccessLog,
         form: LogForm,
@@ -137,7 +137,7 @@ final class LarderDaemon {
         return accessLog
     }
 
-    /// Says what runs here, and with what.
+    /// Logs the version and the main settings.
     private func introduce() {
         log.info(
             "larder \(Version.text)",
@@ -168,7 +168,7 @@ final class LarderDaemon {
         }
     }
 
-    /// Opens every address; what the service manager has opened comes first.
+    /// Opens every address, those inherited from the service manager first.
     private func listen(_ inherited: [InheritedListener]) throws {
         let (dataSockets, adminSockets) = inherited.sorted(adminAddresses: settings.admin.map(\.description))
         for socket in dataSockets {
@@ -176,7 +176,7 @@ final class LarderDaemon {
         }
         var admins: [BoundAddress] = []
         for socket in adminSockets { admins += try admin.listen(on: .inherited(descriptor: socket.descriptor)) }
-        // A TCP address that systemd holds may have another name than in the config; a Unix socket has one.
+        // A TCP address inherited from systemd may be spelled differently in the config; a Unix socket may not.
         let held = Set(inherited.map { "\($0.address)" })
         for address in settings.admin
         where adminSockets.isEmpty || address.isUnix && !held.contains(address.description) {
@@ -202,18 +202,18 @@ final class LarderDaemon {
         }
     }
 
-    /// What was recorded; once it has stopped.
+    /// The result of the recording, once it has stopped.
     var summary: RecordingSummary? { recordings.summary }
-    /// What was not found, and not asked for; nil where nothing is replayed.
+    /// The requests that a replay did not find, and the recorded ones that were not requested; nil if nothing is replayed.
     var report: (missing: [Replayer.Miss], unused: [String])? { recordings.replayer?.report }
-    /// What commands need to talk to the admin side.
+    /// The token for commands that use the admin side.
     var adminToken: String { core.token.string }
 
     /// Serves until a signal.
     ///
-    /// - Parameter begun: called once it hears signals.
+    /// - Parameter begun: called once signals are handled.
     func run(begun: (LarderDaemon) -> Void) {
-        // The loop does not run yet: what is put on it now is put there by the one thread that knows it.
+        // The loop does not run yet, so this thread may put work on it.
         begin()
         begun(self)
         loops.main.run()
@@ -247,7 +247,7 @@ final class LarderDaemon {
         notifier.send(.ready, .status("serving \(settings.upstreams.map(\.name).joined(separator: ", "))"))
     }
 
-    /// Logs a signal that other daemons reload their config or reopen their logs by.
+    /// Logs a signal at which other daemons reload their config or reopen their logs.
     private func ignore(_ signal: Int32) {
         if takesSignal(signal) { return }
         if signal == SIGUSR1, settings.accessLog.file != nil, let accessLog {
@@ -255,7 +255,7 @@ final class LarderDaemon {
             log.notice("the access log is opened anew", metadata: ["file": "\(settings.accessLog.file ?? "")"])
             return
         }
-        // The terminal that it was started in is gone: it ends with it, as every job of the shell.
+        // Its terminal is closed: it ends with it, like every job of the shell.
         if signal == SIGHUP, HarmlessSignals.hasLostTerminal { return stop(signal) }
         log.notice(
             "signal ignored; the config is read at the start only: restart Larder to apply a change",
@@ -272,7 +272,7 @@ final class LarderDaemon {
         stop()
     }
 
-    /// Stops it from any thread, as a signal would; while it runs.
+    /// Stops it from any thread, as a signal would; valid while it runs.
     var stopper: @Sendable () -> Void {
         let daemon = LoopReference(self, on: loops.main)
         return { daemon.enqueue { if !$0.isStopping { $0.stop() } } }
@@ -289,17 +289,17 @@ final class LarderDaemon {
         let deadline = ContinuousClock.now + limit
         Task {
             await data.drain(within: limit)
-            // The last client has its response, and perhaps a moment later the cache has it too.
+            // The last client has its response; the cache may get it a moment later.
             await core.proxy.finishTurn()
             recordings.close()
-            // Clients come back with the last number they saw, and get the last commits then.
+            // Clients resume from the last number they saw, and get the last commits then.
             core.changeStreams.close()
             core.requestStreams.close()
             core.proxy.cache.reportUse()
-            // It has been storing all the while; if clients took all the time, it gets some more.
+            // The store has been committing meanwhile; if clients took all the time, it gets some more.
             let rest = max(deadline - .now, limit / 10)
             let lost = await core.store.close(within: rest)
-            // What a replay stores is in the recording.
+            // The responses of a replay are in the recording anyway.
             if lost > 0, recordings.replayer == nil {
                 log.warning(
                     "responses were not stored: there was no time left; a longer timeouts.drain allows more",
@@ -318,9 +318,9 @@ final class LarderDaemon {
 ///
 /// - Parameters:
 ///   - role: what it does with a recording.
-///   - begun: called with the daemon once it listens and hears signals.
+///   - begun: called with the daemon once it listens and handles signals.
 ///   - ended: called when it has stopped.
-/// - Throws: what keeps it from starting, with a message for the person who starts it.
+/// - Throws: what prevents it from starting, with a message for the operator.
 func runDaemon(
     _ settings: Configuration,
     role: RecordingRole = .none,
@@ -328,20 +328,20 @@ func runDaemon(
     begun: (LarderDaemon) -> Void = { _ in },
     ended: (LarderDaemon) -> Void = { _ in }
 ) throws {
-    // A client that leaves must not end the process; neither libevent nor libcurl sees to that.
+    // A client that disconnects must not end the process; neither libevent nor libcurl prevents that.
     signal(SIGPIPE, SIG_IGN)
-    // Bodies are made on one thread and let go of on another: with an arena for each of them, glibc keeps half as much
-    // memory again as the daemon uses.
+    // Bodies are allocated on one thread and freed on another: with an arena for each, glibc keeps half as much memory again as
+    // the daemon uses.
     EventSystem.limitArenas(to: 2)
     let daemon = try LarderDaemon(settings, environment: Environment.variables, role: role, logForm: logForm)
     daemon.run(begun: begun)
     ended(daemon)
-    // Never given back: what lives on the loops may only be taken apart on their threads, which end with the process.
+    // Never released: objects on the loops may only be destroyed on their threads, which end with the process.
     _ = Unmanaged.passRetained(daemon)
 }
 
 extension BoundAddress {
-    /// Host and port as a browser on this machine opens them; nil for what none can open.
+    /// Host and port as a browser on this machine opens them; nil if none can.
     var forBrowsers: String? {
         switch self {
         case .unix: nil

@@ -3,7 +3,7 @@ import HTTPSemantics
 import Logging
 import Settings
 
-/// How log lines look where they go.
+/// The form of log lines.
 enum LogForm: Sendable {
     /// For people: time, level, message, fields.
     case plain
@@ -112,7 +112,7 @@ struct LineLogHandler: LogHandler {
     }
 }
 
-/// A moment as people read it in logs: local time of day is ambiguous, so UTC.
+/// A time in logs: in UTC, because local time is ambiguous.
 struct LogTime: Sendable {
     var seconds: Int
     var milliseconds: Int

@@ -1,9 +1,10 @@
 import Glibc
 
-/// Signals that would end the process by default, though nobody who sends them wants that: other daemons read their config or
-/// open their logs again at them.
+/// Signals that would end the process by default, although the sender does not intend that.
+///
+/// Other daemons reload their config or reopen their logs at them.
 enum HarmlessSignals {
-    /// Those that the daemon hears: what was ignored when it was started, as by `nohup`, stays so.
+    /// The signals that the daemon handles; those ignored at its start, for example by `nohup`, stay ignored.
     static let handled = [SIGHUP, SIGUSR1, SIGUSR2].filter { number in
         var action = sigaction()
         guard sigaction(number, nil, &action) == 0 else { return true }
@@ -11,7 +12,7 @@ enum HarmlessSignals {
             != unsafeBitCast(SIG_IGN, to: Int.self)
     }
 
-    /// Whether there was a terminal at the start that could end the daemon with it.
+    /// Whether it started with a terminal that could end the daemon by closing.
     private static let hadTerminal = hasTerminal
 
     private static var hasTerminal: Bool {
@@ -21,10 +22,10 @@ enum HarmlessSignals {
         return true
     }
 
-    /// Whether the daemon was started in a terminal that is closed now.
+    /// Whether the daemon's terminal has been closed since its start.
     static var hasLostTerminal: Bool { hadTerminal && !hasTerminal }
 
-    /// Ignores them until the daemon can hear them; before anything else.
+    /// Ignores them until the daemon can handle them; called first of all.
     static func ignore() {
         _ = hadTerminal
         for number in handled { signal(number, SIG_IGN) }
@@ -41,18 +42,18 @@ enum HarmlessSignals {
 
 /// The descriptors 0, 1 and 2, which may be closed when the daemon is started.
 enum StandardDescriptors {
-    /// Opens those that are closed, on nothing: else the next socket would be called 2, and log lines would go to a client.
+    /// Opens closed ones on `/dev/null`: otherwise the next socket would become 2, and log lines would go to a client.
     static func open() {
         for number in Int32(0)...2 where fcntl(number, F_GETFD) < 0 {
-            // The lowest number that is free, which is this one.
+            // This opens the lowest free number, which is this one.
             _ = Glibc.open("/dev/null", number == 0 ? O_RDONLY : O_WRONLY)
         }
     }
 }
 
-/// The bound on open descriptors: clients' connections must leave enough of them for the store and the upstreams.
+/// The limit on open descriptors: clients' connections must leave enough for the store and the upstreams.
 enum DescriptorLimit {
-    /// Raises the bound as far as the process may; gives it.
+    /// Raises the limit as far as the process may; returns it.
     static func raised() -> Int {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return .max }
@@ -64,10 +65,10 @@ enum DescriptorLimit {
         return Int(clamping: limit.rlim_cur)
     }
 
-    /// How many clients' connections there may be within a bound.
+    /// The number of client connections that fit within a limit.
     ///
-    /// Loops, listeners, the store's files and its readers take some fifty descriptors, and the server opens up to 64
-    /// connections more than it serves, to say so.
+    /// Loops, listeners, the store's files and its readers take some fifty descriptors. The server also opens up to 64
+    /// connections above its limit, to refuse them with a message.
     static func connections(wanted: Int, within limit: Int, upstreamConnections: Int) -> Int {
         let rest = limit - 128 - upstreamConnections
         return max(1, min(wanted, max(rest, limit / 8)))

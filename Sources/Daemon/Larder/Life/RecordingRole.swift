@@ -8,23 +8,23 @@ import Synchronization
 
 /// What a daemon does with a recording, decided before it starts.
 struct RecordingRole {
-    /// What is answered from; nil where nothing is replayed.
+    /// The recording to replay; nil if nothing is replayed.
     var recording: Recording?
-    /// Whether no recorded response repeats.
+    /// Whether each recorded response is served only once.
     var isStrict = false
-    /// Unix seconds, to which the dates of a replay are shifted; nil leaves them.
+    /// The time, in Unix seconds, to which the dates of a replay are shifted; nil leaves them.
     var clock: Int64?
-    /// Where is recorded, and the config that goes with it; nil where nothing is.
+    /// The folder to record into, and the config stored with it; nil if nothing is recorded.
     var target: (folder: RecordingFolder, config: String)?
-    /// The config that goes with recordings which are begun later.
+    /// The config stored with recordings that are started later.
     var config = ""
     /// Called with each request that a replay does not find.
     var missed: @Sendable (Replayer.Miss) -> Void = { _ in }
 
-    /// A daemon like any other.
+    /// An ordinary daemon.
     static let none = RecordingRole()
 
-    /// A replay has no way to an upstream, unless what it does not find is recorded.
+    /// Whether upstreams may be asked; a replay asks none, unless it records requests that it does not find.
     var asksUpstreams: Bool { recording == nil || target != nil }
 
     var isNone: Bool { recording == nil && target == nil }
@@ -34,7 +34,7 @@ struct RecordingRole {
 final class RecordingParts: Sendable {
     let replayer: Replayer?
     private let recorder: Recorder?
-    /// Those of a daemon that is not for one recording.
+    /// The recordings started at run time; nil if the daemon is for one recording.
     let made: Recordings?
     let interceptor: any ExchangeInterceptor
     private let closed = Mutex<RecordingSummary?>(nil)
@@ -71,7 +71,7 @@ final class RecordingParts: Sendable {
         interceptor = made
     }
 
-    /// Begins to store what was recorded, so that its objects can be asked for.
+    /// Begins to store the recorded responses, so that their objects can be queried.
     func begin(_ core: DaemonCore) {
         guard let replayer else { return }
         let (cache, principals, upstreams) = (core.proxy.cache, core.proxy.principals, core.upstreams)
@@ -80,7 +80,7 @@ final class RecordingParts: Sendable {
         }
     }
 
-    /// Ends recording; what is complete is written.
+    /// Ends recording; complete exchanges are written.
     func close() {
         made?.stopAll()
         guard let recorder else { return }
@@ -88,11 +88,11 @@ final class RecordingParts: Sendable {
         closed.withLock { $0 = summary }
     }
 
-    /// What became of the recording, once it is closed.
+    /// The result of the recording, once it is closed.
     var summary: RecordingSummary? { closed.withLock { $0 } }
 }
 
-/// A folder for what lives no longer than the daemon.
+/// A folder for files that live no longer than the daemon.
 final class TemporaryStore {
     let folder: String
 
