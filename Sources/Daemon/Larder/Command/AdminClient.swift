@@ -44,13 +44,13 @@ struct AdminClient {
         }
     }
 
-    /// Listens to a stream of events until it ends or breaks; gives the number to come back with.
+    /// Listens to a stream of events until it ends or breaks; returns the number to resume from.
     ///
     /// - Parameters:
-    ///   - body: what is asked for, as JSON; makes the request a POST.
-    ///   - lastID: the number to go on after; empty: as the target says.
-    ///   - silence: seconds without a byte after which the connection counts as dead; nil: never.
-    ///   - each: gets each event as it is received.
+    ///   - body: the request's JSON; makes the request a POST.
+    ///   - lastID: the number to resume after; empty to start as the target says.
+    ///   - silence: seconds without a byte after which the connection counts as dead; nil for never.
+    ///   - each: called with each event as it is received.
     func listen(
         _ target: String,
         body: [UInt8]? = nil,

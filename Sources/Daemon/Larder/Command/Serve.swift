@@ -98,7 +98,7 @@ struct Serve: ParsableCommand {
         HarmlessSignals.ignore()
         StandardDescriptors.open()
         var settings = try settings(environment: Environment.variables)
-        // A person who watches wants to see what happens.
+        // An operator at a terminal wants to see the requests.
         if settings.accessLog == Configuration.AccessLog(), isatty(2) == 1 {
             settings.accessLog.format = json ? .json : .short
         }
@@ -140,7 +140,7 @@ extension Configuration.Mode: ExpressibleByArgument {}
 extension Configuration.Log.Level: ExpressibleByArgument {}
 extension Configuration.AccessLog.Format: ExpressibleByArgument {}
 
-/// Where a daemon listens, for the commands that start one for a recording.
+/// The addresses of a daemon that a command starts for a recording.
 struct ServeOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(

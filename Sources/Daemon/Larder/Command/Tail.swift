@@ -38,7 +38,7 @@ struct Tail: ParsableCommand {
     private static let patience = 60
 
     func run() throws {
-        // Who ends it has seen enough: that is no failure.
+        // Ending it by a signal is no failure.
         for number in [SIGINT, SIGTERM] { signal(number) { _ in _exit(0) } }
         let client = try options.client()
         let page = try client.send("GET", Target.make(["requests"], [("limit", "\(max(1, lines))")]))
@@ -48,7 +48,7 @@ struct Tail: ParsableCommand {
         let target = Target.make(["requests"], [("follow", "true"), ("after", "\(last.next)")])
         _ = try client.listen(target, silence: Self.patience) { event in
             take(event, colours)
-            // The reader of the output has gone (`| head`).
+            // The reader of the output is gone (`| head`).
             if Terminal.isClosed { Glibc.exit(0) }
         }
         Terminal.complain("larder: the daemon at \(client.address) has ended")

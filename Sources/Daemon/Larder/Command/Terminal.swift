@@ -4,33 +4,33 @@ import HTTPSemantics
 import Settings
 
 extension ExitCode {
-    /// It did not work.
+    /// The command failed.
     static let failed = ExitCode(1)
     /// The config has mistakes (`EX_CONFIG` of sysexits).
     static let badConfig = ExitCode(78)
 }
 
-/// What a command could not do, and what to do about it; `main` prints it behind `larder: `.
+/// Why a command failed, and the remedy; `main` prints it after `larder: `.
 struct CommandFailure: Error, CustomStringConvertible {
     let description: String
 
     init(_ description: String) { self.description = description }
 }
 
-/// Writing for people and programs, past the buffers that hold lines back.
+/// Unbuffered output for people and programs.
 enum Terminal {
-    /// A line for whoever reads the result.
+    /// Prints a line to standard output.
     static func out(_ text: String) { out(Array(text.utf8)) }
 
-    /// The same as bytes, which need not be Unicode.
+    /// Prints a line of bytes, which need not be Unicode.
     static func out(_ bytes: [UInt8]) { write(bytes + [UInt8(ascii: "\n")], to: 1) }
 
-    /// JSON of the daemon's as it is; on a terminal with escapes for what must not reach it.
+    /// Prints the daemon's JSON unchanged; on a terminal, unsafe characters are escaped.
     static func out(json text: String) {
         guard isatty(1) == 1, text.unicodeScalars.contains(where: { $0.value >= 0x7F && $0.isDeceptive }) else {
             return out(text)
         }
-        // Beyond ASCII there are characters in strings only.
+        // Beyond ASCII, characters occur only in strings.
         var bytes: [UInt8] = []
         for scalar in text.unicodeScalars {
             if scalar.value >= 0x7F, scalar.isDeceptive {
@@ -42,16 +42,16 @@ enum Terminal {
         out(bytes)
     }
 
-    /// A line about what happened.
+    /// Prints a message to standard error.
     static func complain(_ text: String) { write(Array(text.utf8) + [UInt8(ascii: "\n")], to: 2) }
 
-    /// A line about how far something is, in the place of the one before; empty: none any more.
+    /// Replaces the progress line; an empty text removes it.
     static func progress(_ text: String) { write(Array("\r\u{1B}[K\(text)".utf8), to: 2) }
 
-    /// Whether a person sits there who can be asked, and sees what is written about what happens.
+    /// Whether a person can be asked, and sees standard error.
     static var isInteractive: Bool { isatty(0) == 1 && isatty(2) == 1 }
 
-    /// The columns of the terminal that standard output is; nil where it is none.
+    /// The columns of the terminal on standard output, if it is one.
     static var width: Int? {
         guard isatty(1) == 1 else { return nil }
         var size = winsize()
@@ -59,19 +59,19 @@ enum Terminal {
         return getenv("COLUMNS").flatMap { Int(String(cString: $0)) }.flatMap { $0 > 0 ? $0 : nil }
     }
 
-    /// Whether what is written there may be coloured: a terminal reads it, and its user has not said no (no-color.org).
+    /// Whether output may be coloured: it goes to a terminal, and the user has not disabled colours (no-color.org).
     static func hasColours(on descriptor: Int32) -> Bool {
         let named = { (name: String) in getenv(name).map { String(cString: $0) } ?? "" }
         return isatty(descriptor) == 1 && named("NO_COLOR").isEmpty && named("TERM") != "dumb"
     }
 
-    /// Asks a question that only a clear yes answers with yes.
+    /// Asks a question; only a clear yes counts as yes.
     static func isConfirmed(_ question: String) -> Bool {
         write(Array("\(question) [y/N] ".utf8), to: 2)
         return ["y", "yes"].contains((readLine() ?? "").trimmingPrefix { $0 == " " }.lowercased())
     }
 
-    /// Whether nobody reads what is written any more.
+    /// Whether the reader of the output is gone.
     static var isClosed: Bool {
         var output = pollfd(fd: 1, events: 0, revents: 0)
         return poll(&output, 1, 0) == 1 && output.revents & Int16(POLLERR) != 0
@@ -82,7 +82,7 @@ enum Terminal {
     }
 }
 
-/// Numbers as people read them.
+/// Numbers and texts formatted for people.
 enum HumanText {
     /// `1.2 MiB`.
     static func bytes(_ count: Int) -> String {
@@ -102,7 +102,7 @@ enum HumanText {
     /// `1 object`, `2 objects`.
     static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
 
-    /// One line, cut to a width; what must not reach a terminal is escaped.
+    /// One line, cut to a width; characters unsafe for a terminal are escaped.
     static func line(_ text: String, width: Int) -> String {
         let spaced =
             text.contains { $0.isNewline || $0 == "\t" }
@@ -110,7 +110,7 @@ enum HumanText {
         return cut(spaced.printable, to: width)
     }
 
-    /// The beginning of a text that fits so many columns of a terminal.
+    /// The beginning of a text that fits into a number of columns.
     static func cut(_ text: String, to width: Int) -> String {
         guard text.displayWidth > width else { return text }
         var (kept, used) = ("", 0)

@@ -1,9 +1,9 @@
 import HTTPSemantics
 
-/// Rows under a heading, columns aligned, for people.
+/// Rows under a heading, with aligned columns, for people.
 ///
-/// On a terminal it is no wider than that: long cells are cut, and where the columns have no room side by side, each row
-/// becomes a block of lines.
+/// On a terminal it is no wider than that: long cells are cut, and if the columns do not fit side by side, each row becomes a
+/// block of lines.
 struct TextTable {
     enum Alignment { case left, right }
 
@@ -11,7 +11,7 @@ struct TextTable {
     var rows: [[String]] = []
 
     private static let gap = 2
-    /// What is left of a column of text that is cut.
+    /// The minimum width of a text column that is cut.
     private static let narrowest = 8
 
     /// The table for standard output, without a line feed at its end.
@@ -19,9 +19,9 @@ struct TextTable {
 
     /// Lines without trailing spaces.
     ///
-    /// - Parameter width: of the terminal; nil: as wide as the cells.
+    /// - Parameter width: of the terminal; nil for as wide as the cells.
     func text(width: Int?) -> String {
-        // What upstreams and clients wrote.
+        // The cells may contain text of upstreams and clients.
         let cells = rows.map { $0.map(\.printable) }
         let natural = columns.indices.map { column in
             max(columns[column].title.displayWidth, cells.map { $0[column].displayWidth }.max() ?? 0)
@@ -33,7 +33,7 @@ struct TextTable {
 
     private func total(_ widths: [Int]) -> Int { widths.reduce(0, +) + Self.gap * max(0, widths.count - 1) }
 
-    /// The widths with the widest columns of text cut first; nil where that does not do.
+    /// The widths with the widest text columns cut first; nil if that does not suffice.
     private func shrunk(_ natural: [Int], to width: Int) -> [Int]? {
         var widths = natural
         while total(widths) > width {
@@ -68,7 +68,7 @@ struct TextTable {
 }
 
 extension String {
-    /// How many columns of a terminal it takes.
+    /// The number of terminal columns that it takes.
     var displayWidth: Int { reduce(0) { $0 + $1.displayWidth } }
 }
 

@@ -8,9 +8,9 @@ import Settings
 import Synchronization
 import Upstream
 
-/// Asks upstreams for a command, which waits for each response.
+/// Sends requests to upstreams for a command, which waits for each response.
 final class UpstreamQuestions {
-    /// There is no response.
+    /// A request without a response.
     struct Failure: Error {
         let message: String
     }
@@ -20,7 +20,7 @@ final class UpstreamQuestions {
     /// Kept alive; used on the loop only.
     private let kept: Clients
 
-    /// A client for each upstream, made when it is needed.
+    /// The clients of the upstreams, each created when it is needed.
     private final class Clients {
         let loop: EventLoop
         let settings: Configuration
@@ -44,7 +44,7 @@ final class UpstreamQuestions {
         kept = Clients(loop, settings)
         clients = LoopReference(kept, on: loop)
         loop.start()
-        // Never given back: what lives on the loop may only be taken apart on its thread, which ends with the process.
+        // Never released: objects on the loop may only be destroyed on its thread, which ends with the process.
         _ = Unmanaged.passRetained(kept)
     }
 

@@ -1,7 +1,7 @@
 import Admin
 import ArgumentParser
 
-/// `larder why MODEL ID`: where what is known of an object comes from.
+/// `larder why MODEL ID`: the origin of each value of an object.
 struct WhyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "why",
@@ -96,7 +96,7 @@ extension WhyResponse.Mark {
 }
 
 extension WhyResponse.Member {
-    /// The settled value, what it replaced, and what stands against it: a line each.
+    /// The settled value, the value it replaced, and conflicting values: a line each.
     fileprivate var rows: [[String]] {
         let path = String(pointer.dropFirst()).replacing("/", with: ".")
         let name = properties.isEmpty || properties == [path] ? path : "\(properties.joined(separator: ", ")) (\(path))"
