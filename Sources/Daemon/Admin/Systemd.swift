@@ -137,14 +137,14 @@ package final class Watchdog: Sendable {
         }
         guard late.isEmpty else { return late }
         for (index, member) in members.enumerated() {
-            member.enqueue { [self] in answered(index, round: number) }
+            member.enqueue { [self] in responded(index, round: number) }
         }
         notifier.send(.watchdog)
         return []
     }
 
     /// Notes a member's sign of life; on its thread.
-    private func answered(_ member: Int, round number: Int) {
+    private func responded(_ member: Int, round number: Int) {
         let isOverdue = round.withLock { round -> Bool in
             guard round.number == number else { return false }
             round.missing.remove(member)

@@ -215,7 +215,7 @@ package final class UpstreamMetrics: Sendable {
 
     /// A request that was no hit from memory has its response.
     ///
-    /// - Parameter route: the number of its route in the config; nil where it has none. So there are no more histograms than routes.
+    /// - Parameter route: the number of its route in the config; nil if it has none. So there are no more histograms than routes.
     func responded(route: Int?, seconds: Double) {
         routes.withLock { $0[route ?? -1, default: Histogram()].record(seconds: seconds) }
     }

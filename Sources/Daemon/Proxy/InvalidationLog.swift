@@ -5,7 +5,7 @@ import Store
 ///
 /// A read of the store or a fetch takes a token when it begins. Before its result is kept or served, the token is compared.
 /// Whether an *object* has changed since a document was composed is a separate question, which outlives the process: the store's
-/// commit sequence answers it.
+/// commit sequence decides it.
 ///
 /// A value for the upstream loop. It is bounded: for a token older than the oldest entry, everything counts as invalidated.
 struct InvalidationLog {

@@ -130,7 +130,7 @@ struct CopyFile {
         return .failed
     }
 
-    /// Why a copy cannot be written here; nil where it can.
+    /// Why a copy cannot be written here; nil if it can.
     func complaintAboutWriting(isForced: Bool) -> String? {
         var status = stat()
         guard lstat(path, &status) == 0 else {

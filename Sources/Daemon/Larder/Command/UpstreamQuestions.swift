@@ -55,14 +55,14 @@ final class UpstreamQuestions {
         _ url: String,
         _ fields: Fields
     ) throws -> RecordingComparison.Update {
-        let answer = Answer()
+        let response = CollectedResponse()
         let request = UpstreamRequest(method: method, url: url, fields: fields)
-        clients.enqueue { $0.client(for: upstream).start(request, answer) }
-        return try answer.wait()
+        clients.enqueue { $0.client(for: upstream).start(request, response) }
+        return try response.wait()
     }
 
     /// Collects one response.
-    private final class Answer: TransferDelegate, Sendable {
+    private final class CollectedResponse: TransferDelegate, Sendable {
         private struct State {
             var update = RecordingComparison.Update(status: 0, fields: Fields(), body: [])
             var failure: String?

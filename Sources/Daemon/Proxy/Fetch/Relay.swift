@@ -15,7 +15,7 @@ final class Relay {
     let isLeader: Bool
     /// Whether it already left another fetch whose response was not for it; that happens at most once.
     var hasMoved = false
-    private var isAnswered = false
+    private var hasResponded = false
     /// The number of body bytes to pass on as they come; nil for all.
     private var bytesBeforeEnd: Int?
     /// The received part of the body after those bytes, which is withheld.
@@ -57,7 +57,7 @@ final class Relay {
         status.timeToLive = terms?.timeToLive
         status.detail = request.overrides.cache == .never ? "never-by-route" : terms?.overrideDetail
         if request.asksForItself, request.hasCurrent(status: head.status, fields: fields, now: now) {
-            isAnswered = true
+            hasResponded = true
             status.forwardStatus = head.status
             fields = StoredFields.notModified(fields)
             request.decorate(&fields, with: status)
@@ -78,7 +78,7 @@ final class Relay {
     }
 
     func write(_ piece: [UInt8]) {
-        guard !isAnswered else { return }
+        guard !hasResponded else { return }
         guard let count = bytesBeforeEnd, piece.count > count else {
             bytesBeforeEnd? -= piece.count
             return reply.write(piece)
@@ -91,18 +91,18 @@ final class Relay {
     /// Passes on withheld bytes, because the fetch no longer buffers the body.
     func keptNoLonger() {
         release()
-        if !isAnswered { reply.keptNoLonger() }
+        if !hasResponded { reply.keptNoLonger() }
     }
 
     func finish() {
         release()
-        if !isAnswered { reply.finish() }
+        if !hasResponded { reply.finish() }
     }
 
     func abort() {
         // A 304 concerns the client's own copy, not the truncated body.
         if withheldNotModified != nil { release() }
-        if !isAnswered { reply.abort() }
+        if !hasResponded { reply.abort() }
     }
 
     /// Passes on the withheld bytes.
@@ -112,7 +112,7 @@ final class Relay {
             return reply.respond(status: 304, fields: fields, body: [])
         }
         bytesBeforeEnd = nil
-        guard !isAnswered, !end.isEmpty else { return }
+        guard !hasResponded, !end.isEmpty else { return }
         reply.write(end)
         end = []
     }

@@ -13,7 +13,7 @@ struct Rendering {
     var named: Set<ObjectName> = []
 
     /// The fields that concern the upstream's bytes, and are false for others.
-    private static let spokenOfBytes = [
+    private static let fieldsOfBytes = [
         "last-modified", "content-md5", "digest", "content-digest", "repr-digest", "signature", "signature-input",
     ]
 
@@ -31,7 +31,7 @@ struct Rendering {
 
     /// Turns a response's fields into those of its mapped view; the response to a write gets no tag.
     static func speak(of mapped: MappedBody, in fields: inout Fields) {
-        for name in spokenOfBytes { fields.remove(named: name) }
+        for name in fieldsOfBytes { fields.remove(named: name) }
         fields.remove("etag")
         fields.set("Content-Type", "application/json")
         if !mapped.synthetic.isEmpty { fields.set("Larder-Synthetic", list(mapped.synthetic)) }
@@ -74,7 +74,7 @@ struct Rendering {
             isChanged = true
         }
         if isChanged {
-            for name in Self.spokenOfBytes { fields.remove(named: name) }
+            for name in Self.fieldsOfBytes { fields.remove(named: name) }
             fields.set("ETag", OwnEntityTag.make(body: body, view: view, base: dependsOnBase ? base : nil))
         }
         fields.remove("content-length")

@@ -99,7 +99,7 @@ extension ResponseCache {
     ) {
         let digest = ready.residence.digest
         defer { watch.documentChanged(digest) }
-        // This precedes `conclude`: whoever drops it after that must know its document.
+        // This precedes `conclude`: code that drops the response after that must know its document.
         if case .success(let receipt) = result {
             if receipt.isDirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
             if let id = receipt.document { ready.committed(as: id, showing: receipt.objects) }
