@@ -198,24 +198,24 @@ package final class UpstreamMetrics: Sendable {
         }
     }
 
-    /// A fetch has ended with this status.
+    /// Counts the end of a fetch with this status.
     func ended(status: Int, seconds: Double) {
         ended(result: (100..<600).contains(status) ? "\(status / 100)xx" : "other", seconds: seconds)
     }
 
     package var allFinished: Finished { finished.withLock { $0 } }
 
-    /// How it does.
+    /// The health of the upstream.
     package var health: UpstreamHealth { condition.withLock { $0 } }
 
-    /// Notes something of how it does.
+    /// Updates the health of the upstream.
     func note<Result: Sendable>(_ event: (inout UpstreamHealth) -> Result) -> Result {
         condition.withLock { event(&$0) }
     }
 
-    /// A request that was no hit from memory has its response.
+    /// Notes the response time of a request that was no hit from memory.
     ///
-    /// - Parameter route: the number of its route in the config; nil if it has none. So there are no more histograms than routes.
+    /// - Parameter route: the number of its route in the config, if any; so there are no more histograms than routes.
     func responded(route: Int?, seconds: Double) {
         routes.withLock { $0[route ?? -1, default: Histogram()].record(seconds: seconds) }
     }

@@ -207,7 +207,7 @@ package final class Guard: Sendable {
             let isOwnPort = (authority.port ?? 80) == port
             if isOwnPort {
                 if authority.host == Authority(host: host, port: nil).host { return true }
-                // Bound to every address: none of them can be rebound, since it is no name.
+                // Bound to every address: an address is no name, so it cannot be rebound.
                 if Guard.isWildcard(host), authority.isAddress { return true }
             }
             return hosts.contains { known in
@@ -221,14 +221,14 @@ package final class Guard: Sendable {
         }
     }
 
-    /// Whether a page was loaded from the very authority it now talks to, which is ours.
+    /// Whether a page was loaded from the same authority that it now requests, which is ours.
     private func isSameOrigin(_ origin: [UInt8], _ authority: UnsafeRawBufferPointer?) -> Bool {
         guard let authority, let own = Authority(authority) else { return false }
         let reference = URIReference(origin)
         guard let scheme = reference.scheme, let name = reference.authority.flatMap({ Authority($0) }),
             reference.path.isEmpty, reference.query == nil, reference.fragment == nil
         else { return false }
-        // `https`, where a proxy of the user's own stands in front and is configured as a host.
+        // `https`, if the user's own proxy stands in front and is configured as a host.
         let isHTTPS = scheme.elementsEqual("https".utf8)
         guard isHTTPS || scheme.elementsEqual("http".utf8) else { return false }
         let defaultPort: UInt16 = isHTTPS ? 443 : 80
@@ -240,13 +240,13 @@ package final class Guard: Sendable {
     }
 
     private static func text(_ bytes: UnsafeRawBufferPointer?) -> String {
-        // It goes into a message: no more of it than one can read.
+        // It goes into a message, so it is cut to a readable length.
         String(decoding: (bytes.map { Array($0.prefix(200)) } ?? []), as: UTF8.self)
     }
 }
 
 extension Guard.Facts {
-    /// The facts of a request where it lies.
+    /// The facts of a parsed request, without a copy.
     @inline(__always)
     package init(_ head: borrowing RequestHead, authority: UnsafeRawBufferPointer?) {
         self.init(
@@ -276,7 +276,7 @@ extension Guard.Facts {
         return userAgent.starts(with: "Mozilla/".utf8) || userAgent.starts(with: "Opera/".utf8)
     }
 
-    /// Whether a browser asks ahead of time: `Sec-Purpose: prefetch;prerender`, formerly `Purpose` and `X-Moz`.
+    /// Whether it is a prefetch: `Sec-Purpose: prefetch;prerender`, formerly `Purpose` and `X-Moz`.
     private static func isPrefetch(_ head: borrowing RequestHead) -> Bool {
         for index in 0..<head.fieldCount {
             let field = head.field(at: index)
