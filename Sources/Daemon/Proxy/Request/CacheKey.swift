@@ -13,8 +13,9 @@ package struct CacheKeyParts: Sendable {
     package let context: String
     /// The text from which `PrincipalKey` makes a principal; nil for an anonymous request.
     package let credentials: [UInt8]?
-    /// Not part of the key: the request fields that are neither in it nor known to be harmless. `OtherFields` selects among the
-    /// private responses under one key by their digest.
+    /// The request fields that are neither in the key nor known to be harmless.
+    ///
+    /// By their digest, `OtherFields` selects among the private responses under one key.
     let otherFields: [UInt8]
 }
 
