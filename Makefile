@@ -18,7 +18,7 @@ binary   = $(shell $(SWIFT) build $(RELEASE) --show-bin-path)/larder
 sources  = Package.swift Sources Tests
 
 .DEFAULT_GOAL := help
-.PHONY: help build run clean-run test fuzz soak bench lint reference format deb can-test-package test-package install uninstall clean dependencies
+.PHONY: help build run clean-run test fuzz soak bench lint reference format man deb can-test-package test-package install uninstall clean dependencies
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ reference: dependencies ## write config/larder.yaml and its schema anew from the
 
 format: ## put everything into the project's format
 	$(SWIFT) format --in-place --parallel --recursive $(sources)
+
+man: build ## build the man pages, for make install
+	scripts/manual '$(binary)' .build/man
 
 deb: build ## build the Debian package, into .build/deb
 	@scripts/dependencies deb

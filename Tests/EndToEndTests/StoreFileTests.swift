@@ -83,6 +83,8 @@ import Testing
         let mode = try FileManager.default.attributesOfItem(atPath: folder.file("mine.yaml"))[.posixPermissions] as? Int
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         #expect(try refusal(origin, store: folder.file("mine.yaml")).contains("was never a store; name another file"))
+        let sql = try Larder.run(["sql", "--store", folder.file("mine.yaml"), "select 1"])
+        #expect(sql.end == .exited(1) && sql.errors.contains("was never a store"), "\(sql.errors)")
         #expect(folder.names == ["mine.yaml"])
         #expect(folder.bytes("mine.yaml").contains("upstreams"))
         #expect(

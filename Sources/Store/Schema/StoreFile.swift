@@ -226,7 +226,7 @@ struct StoreFile: Sendable {
     /// Refuses a file that was never a store, before anything is changed: the path may be a typing mistake.
     ///
     /// A damaged store may have lost its header too, but it has its lock file beside it.
-    private static func refuseForeignFile(_ path: String) throws(StoreError) {
+    static func refuseForeignFile(_ path: String) throws(StoreError) {
         guard access(path + ".lock", F_OK) != 0 else { return }
         let file = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else { return }

@@ -20,6 +20,7 @@ public final class StoreReader {
                 errno == EACCES ? "; run this as the user that runs Larder, or see store.group in its config" : ""
             throw .cannotOpen(path: path, reason: String(cString: strerror(errno)) + cure)
         }
+        try StoreFile.refuseForeignFile(path)
         PageChecksums.install
         var opened: OpaquePointer?
         // Another program may have copied pages into it; the next daemon adds their checksums.
