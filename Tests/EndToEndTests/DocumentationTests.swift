@@ -108,9 +108,11 @@ import Testing
     /// Starts what serves until it is stopped, on ports of the kernel's choice, and stops it once it serves.
     private static let briefly = """
         briefly() {
+          # What the one before it has logged must not be taken for this one's.
+          rm -f started.log
           "$@" --listen 127.0.0.1:0 --admin 127.0.0.1:0 2>started.log &
           local started=$!
-          until grep -q 'listening on' started.log; do
+          until grep -qs 'listening on' started.log; do
             kill -0 $started 2>/dev/null || { cat started.log; return 1; }
             sleep 0.1
           done
@@ -165,7 +167,8 @@ import Testing
             "\(Repository.root)/scripts/run",
             [Larder.binary],
             environment: [
-                "PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin", "SAMPLE_PORT": "0",
+                "PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin",
+                "SAMPLE_PORT": "\(try Socket.freePort())",
                 "LISTEN": "127.0.0.1:\(try Socket.freePort())", "ADMIN": "127.0.0.1:\(try Socket.freePort())",
                 "STORE": "\(folder.path)/larder.db", "http_proxy": "http://127.0.0.1:1",
             ]
