@@ -194,78 +194,47 @@ package struct LoadResponse: AdminBody {
 extension AdminRoute {
     /// The store as one file.
     static let copies: [AdminRoute] = [
+        .json("GET /save", "How far the copy is that is being made of the store.") { _, daemon in
+            let progress = StoreCopies(proxy: daemon.proxy).progress
+            return SavingResponse(
+                saving: progress != nil,
+                copied: progress?.copied ?? 0,
+                total: progress?.total ?? 0
+            )
+        },
         AdminRoute(
-            method: "GET",
-            path: "/save",
-            sentence: "How far the copy is that is being made of the store.",
-            schema: SavingResponse.self,
-            respond: { _, context throws(ProblemDocument) in
-                let progress = try context.storeCopies().progress
-                return .json(
-                    SavingResponse(
-                        saving: progress != nil,
-                        copied: progress?.copied ?? 0,
-                        total: progress?.total ?? 0
-                    )
-                )
-            }
-        ),
+            "POST /save",
+            "Copies the store while it serves; the response is the copy, an SQLite file.",
+            mediaType: StoreCopies.mediaType
+        ) { _, daemon in try await StoreCopies(proxy: daemon.proxy).save() },
+        .json("GET /load", "How far the merging of a copy is.") { _, daemon in
+            let progress = StoreCopies(proxy: daemon.proxy).mergeProgress
+            return MergingResponse(
+                merging: progress != nil,
+                merged: progress?.merged ?? 0,
+                total: progress?.total ?? 0
+            )
+        },
         AdminRoute(
-            method: "POST",
-            path: "/save",
-            sentence: "Copies the store while it serves; the response is the copy, an SQLite file.",
-            mediaType: StoreCopies.mediaType,
-            respond: { _, context throws(ProblemDocument) in try await context.storeCopies().save() }
-        ),
-        AdminRoute(
-            method: "GET",
-            path: "/load",
-            sentence: "How far the merging of a copy is.",
-            schema: MergingResponse.self,
-            respond: { _, context throws(ProblemDocument) in
-                let progress = try context.storeCopies().mergeProgress
-                return .json(
-                    MergingResponse(
-                        merging: progress != nil,
-                        merged: progress?.merged ?? 0,
-                        total: progress?.total ?? 0
-                    )
-                )
-            }
-        ),
-        AdminRoute(
-            method: "POST",
-            path: "/load",
-            sentence:
-                "Puts the content of a copy, which is the body, in the place of the store's, or adds it. Nothing changes if anything is wrong with it.",
+            "POST /load",
+            "Puts the content of a copy, which is the body, in the place of the store's, or adds it. Nothing changes if anything is wrong with it.",
             query: [
                 Parameter(
-                    name: "replace",
-                    kind: .boolean,
-                    sentence:
-                        "Whether the store may have content, which goes; without it, only an empty store is loaded."
+                    "replace",
+                    "Whether the store may have content, which goes; without it, only an empty store is loaded.",
+                    .boolean
                 ),
-                Parameter(
-                    name: "merge",
-                    kind: .boolean,
-                    sentence: "Whether the copy is added to the store's content, which stays."
-                ),
+                Parameter("merge", "Whether the copy is added to the store's content, which stays.", .boolean),
             ],
             takesFile: true,
-            schema: LoadResponse.self,
-            respond: { request, context throws(ProblemDocument) in
-                let (isReplacing, isMerging) = (try request.flag("replace"), try request.flag("merge"))
-                guard !isReplacing || !isMerging else {
-                    throw .badRequest("replace and merge exclude each other; give one of them")
-                }
-                let loading: StoreCopies.Loading = isMerging ? .merging : isReplacing ? .replacing : .ontoNothing
-                let result = try await context.storeCopies().load(request.upload, loading)
-                return .json(LoadResponse(result))
+            schema: LoadResponse.self
+        ) { request, daemon in
+            let (isReplacing, isMerging) = (try request.flag("replace"), try request.flag("merge"))
+            guard !isReplacing || !isMerging else {
+                throw ProblemDocument.badRequest("replace and merge exclude each other; give one of them")
             }
-        ),
+            let loading: StoreCopies.Loading = isMerging ? .merging : isReplacing ? .replacing : .ontoNothing
+            return .json(LoadResponse(try await StoreCopies(proxy: daemon.proxy).load(request.upload, loading)))
+        },
     ]
-}
-
-extension DaemonCore {
-    fileprivate func storeCopies() throws(ProblemDocument) -> StoreCopies { StoreCopies(proxy: proxy) }
 }

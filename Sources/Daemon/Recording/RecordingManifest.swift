@@ -19,7 +19,7 @@ package struct RecordingManifest: Sendable {
     }
 
     /// Reads the file of a folder.
-    static func read(_ folder: RecordingFolder) throws(RecordingError) -> RecordingManifest {
+    package static func read(_ folder: RecordingFolder) throws(RecordingError) -> RecordingManifest {
         let file = folder.manifest
         guard folder.exists else {
             throw RecordingError(

@@ -133,11 +133,11 @@ struct AskedURL: Sendable {
     init(_ text: String, of upstreams: [ProxiedUpstream], at listen: [Address], named name: String? = nil)
         throws(ImaginedRequestError)
     {
-        // As clients do with a URL that a person has typed.
-        let text = text.utf8.map { $0 < 0x80 ? String(UnicodeScalar($0)) : FieldSyntax.percentEncoded($0) }.joined()
         guard text.utf8.count <= Self.limit else {
             throw .unreadable("the URL is longer than \(Self.limit) bytes")
         }
+        // As clients do with a URL that a person has typed.
+        let text = text.utf8.map { $0 < 0x80 ? String(UnicodeScalar($0)) : FieldSyntax.percentEncoded($0) }.joined()
         if let byte = text.utf8.first(where: { $0 <= 0x20 || $0 == 0x7F }) {
             let escape = FieldSyntax.percentEncoded(byte)
             throw .unreadable("the URL contains the byte 0x\(escape.dropFirst()); write it as \(escape)")

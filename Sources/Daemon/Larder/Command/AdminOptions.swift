@@ -58,16 +58,6 @@ struct AdminOptions: ParsableArguments {
         try DaemonFinder(admin: admin, store: store, config: config, environment: Environment.variables).client()
     }
 
-    /// Runs a request to the daemon, and ends the command with a message if that fails.
-    func orFail<Value>(_ work: () throws(AdminClientError) -> Value) throws -> Value {
-        do throws(AdminClientError) {
-            return try work()
-        } catch {
-            Terminal.complain("larder: \(error.description)")
-            throw ExitCode.failed
-        }
-    }
-
     func decode<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8]) throws -> Value {
         do {
             return try AdminJSON.decode(type, from: bytes)

@@ -10,16 +10,18 @@ struct Load: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Put back what larder save has saved.",
         discussion: """
-            The store gets the content of the file; what it had before goes:
+            Without a flag, the file is loaded into an empty store:
 
               larder load monday.db
               larder load monday.db --replace
               larder load monday.db --merge
 
-            With neither only an empty store is loaded. --merge adds what the store does not have: responses and values that \
-            it has stay. A file that is damaged, or no copy, is refused, and the store stays as it is. Larder asks the API about loaded responses before it serves them, unless the API cannot be \
-            reached or the mode is offline. Responses of authenticated users are left out if the copy comes from a Larder \
-            with another principal.key.
+            --replace removes what the store had before. --merge adds what the store does not have; its own responses and \
+            values stay. A file that is damaged, or not a copy, is refused, and the store stays as it is.
+
+            Larder asks the API about loaded responses before it serves them, unless the API cannot be reached or the mode \
+            is offline. Responses of authenticated users are left out if the copy comes from a Larder with another \
+            principal.key.
             """
     )
 
@@ -51,25 +53,10 @@ struct Load: ParsableCommand {
         if source.isStore {
             throw source.failure("this is the file of a store itself; make a copy with larder save")
         }
-        let (length, isShown) = (Int(status.st_size), !options.json && isatty(2) == 1)
+        let length = Int(status.st_size)
         let target = replace ? "/load?replace=true" : merge ? "/load?merge=true" : "/load"
-        let response = try options.orFail { () throws(AdminClientError) in
-            let watch = isShown && merge ? AdminWatch(try options.client(), Self.progress) : nil
-            defer {
-                watch?.end()
-                if isShown { Terminal.progress("") }
-            }
-            var received: [UInt8] = []
-            let upload = CurlExchange.Upload(descriptor: descriptor, length: length) { sent in
-                guard isShown else { return }
-                Terminal.progress(
-                    sent < length
-                        ? "sent \(HumanText.bytes(sent)) of \(HumanText.bytes(length))" : "checking and loading"
-                )
-            }
-            try options.client().transfer(target, upload: upload) { received += $0 }
-            return received
-        }
+        var response: [UInt8] = []
+        try send(descriptor, length, to: target) { response += $0 }
         try options.present(LoadResponse.self, response) { loaded in
             let count = [HumanText.count(loaded.objects, "object"), HumanText.count(loaded.documents, "document")]
             let added = [
@@ -84,8 +71,32 @@ struct Load: ParsableCommand {
                 HumanText.count(loaded.droppedObjects, "object"), HumanText.count(loaded.droppedDocuments, "document"),
             ]
             return
-                "\(line)\nleft out \(dropped.joined(separator: ", ")) of users whom only another principal.key tells apart"
+                "\(line)\nleft out \(dropped.joined(separator: ", ")) of users under another principal.key"
         }
+    }
+
+    /// Sends the file, and shows how far the daemon is with it.
+    private func send(
+        _ descriptor: Int32,
+        _ length: Int,
+        to target: String,
+        received: (UnsafeRawBufferPointer) -> Void
+    ) throws {
+        let isShown = !options.json && isatty(2) == 1
+        let client = try options.client()
+        let watch = isShown && merge ? AdminWatch(client, Self.progress) : nil
+        defer {
+            watch?.end()
+            if isShown { Terminal.progress("") }
+        }
+        let upload = CurlExchange.Upload(descriptor: descriptor, length: length) { sent in
+            guard isShown else { return }
+            Terminal.progress(
+                sent < length
+                    ? "sent \(HumanText.bytes(sent)) of \(HumanText.bytes(length))" : "checking and loading"
+            )
+        }
+        try client.transfer(target, upload: upload, received: received)
     }
 
     private static func progress(_ client: AdminClient) -> String? {

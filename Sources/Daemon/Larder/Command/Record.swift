@@ -37,7 +37,7 @@ struct Record: ParsableCommand {
         var settings = try RecordingConfig(source, environment: environment).settings(addresses.overrides)
         let config = try RecordingConfig(source, environment: environment).portable(settings)
         if target.exists {
-            try orComplain { try Recording(target).warnOfOtherUpstreams(settings, environment: environment) }
+            try orComplain { try RecordingManifest.read(target).warnOfOtherUpstreams(settings, in: target) }
         }
         LogSetup.start(json ? .json : .suitable(for: environment), level: settings.log.level)
         let store = try TemporaryStore(environment: environment)
@@ -77,13 +77,13 @@ struct RecordingConfig {
     }
 }
 
-extension Recording {
+extension RecordingManifest {
     /// Warns if exchanges with other addresses are about to be added: they may belong to another API.
-    func warnOfOtherUpstreams(_ settings: Configuration, environment: [String: String]) {
+    func warnOfOtherUpstreams(_ settings: Configuration, in folder: RecordingFolder) {
         func list(_ settings: Configuration) -> String {
             settings.upstreams.map { "\($0.url)" }.joined(separator: ", ")
         }
-        guard let known = try? self.settings(nil, ConfigOverrides(), environment: environment),
+        guard let known = try? ConfigFile.parse(config, file: folder.manifest, environment: [:]).usable(),
             list(known) != list(settings)
         else { return }
         Terminal.complain(

@@ -147,7 +147,7 @@ private struct RunPlan {
             role.recording = recording
             let own = isGiven ? try run.source.file(free, environment: environment).usable() : nil
             let known = try own ?? recording.settings(nil, free, environment: environment)
-            if mode == .new { recording.warnOfOtherUpstreams(known, environment: environment) }
+            if mode == .new { recording.manifest.warnOfOtherUpstreams(known, in: folder) }
             settings = mode == .new ? known.asksAlways : known
             if mode == .new { role.target = (folder, recording.manifest.config) }
         case .all:

@@ -69,7 +69,7 @@ struct Save: ParsableCommand {
 
     /// Has the daemon copy the store, and writes the received bytes; returns their number.
     private func receive(into descriptor: Int32, _ target: CopyFile) throws -> Int {
-        let client = try options.orFail { () throws(AdminClientError) in try options.client() }
+        let client = try options.client()
         let isShown = !options.json && isatty(2) == 1
         let watch = isShown ? AdminWatch(client, Self.progress) : nil
         defer {
@@ -77,13 +77,11 @@ struct Save: ParsableCommand {
             if isShown { Terminal.progress("") }
         }
         var (size, code): (Int, Int32) = (0, 0)
-        try options.orFail { () throws(AdminClientError) in
-            try client.transfer("/save") { bytes in
-                watch?.end()
-                if code == 0 { code = writeAll(UnsafeRawBufferPointer(rebasing: bytes[...]), to: descriptor).code }
-                size += bytes.count
-                if isShown { Terminal.progress("received \(HumanText.bytes(size))") }
-            }
+        try client.transfer("/save") { bytes in
+            watch?.end()
+            if code == 0 { code = writeAll(UnsafeRawBufferPointer(rebasing: bytes[...]), to: descriptor).code }
+            size += bytes.count
+            if isShown { Terminal.progress("received \(HumanText.bytes(size))") }
         }
         guard code == 0 else { throw target.failure("it cannot be written: \(systemMessage(code))") }
         return size

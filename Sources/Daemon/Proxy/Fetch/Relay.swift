@@ -154,7 +154,7 @@ protocol Recipient: AnyObject {
 
     /// Sends a problem document instead of a response.
     ///
-    /// - Parameter status: how far the request got; without it the kind of problem tells.
+    /// - Parameter status: how far the request got; without it, the kind of problem decides.
     func refuse(_ problem: ProblemDocument, _ status: CacheStatus?)
 
     /// The bytes written here that the client has not taken yet.
@@ -210,7 +210,7 @@ extension Reply {
 
     /// Sends a problem document.
     ///
-    /// - Parameter status: how far the request got; without it the kind of problem tells.
+    /// - Parameter status: how far the request got; without it, the kind of problem decides.
     package func refuse(_ problem: ProblemDocument, _ status: CacheStatus? = nil) {
         var fields = Fields()
         fields.append("Content-Type", ProblemDocument.mediaType)
