@@ -29,13 +29,16 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
         }
 
         fileprivate init?(_ node: JSONOutline.Node) {
-            guard let members = node.members, let method = members["method"]?.text, let target = members["target"]?.text
-            else { return nil }
-            let (fields, body) = (members["fields"]?.texts, members["body"]?.text)
-            guard (fields == nil) == (members["fields"] == nil), (body == nil) == (members["body"] == nil) else {
-                return nil
+            guard let method = node["method"]?.text, let target = node["target"]?.text else { return nil }
+            self.init(method: method, target: target, fields: nil)
+            if let value = node["fields"] {
+                guard let texts = value.texts else { return nil }
+                fields = texts
             }
-            self.init(method: method, target: target, fields: fields, body: body)
+            if let value = node["body"] {
+                guard let text = value.text else { return nil }
+                body = text
+            }
         }
     }
 
@@ -50,12 +53,12 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
         }
 
         fileprivate init?(_ node: JSONOutline.Node) {
-            guard let members = node.members, let status = members["status"]?.integer,
-                let fields = members["fields"]?.texts
-            else { return nil }
-            let body = members["body"]?.text
-            guard (body == nil) == (members["body"] == nil) else { return nil }
-            self.init(status: status, fields: fields, body: body)
+            guard let status = node["status"]?.integer, let fields = node["fields"]?.texts else { return nil }
+            self.init(status: status, fields: fields)
+            if let value = node["body"] {
+                guard let text = value.text else { return nil }
+                body = text
+            }
         }
     }
 
@@ -71,15 +74,18 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
     ///
     /// The decoder took half of the time until a large recording was ready.
     package init?(line: [UInt8]) {
-        guard let members = JSONOutline(line)?.root.members, let upstream = members["upstream"]?.text,
-            let request = members["request"].flatMap(Request.init),
-            let response = members["response"].flatMap(Response.init)
+        guard let root = JSONOutline(line)?.root, let upstream = root["upstream"]?.text,
+            let request = root["request"].flatMap(Request.init), let response = root["response"].flatMap(Response.init)
         else { return nil }
-        (credential, time) = (members["credential"]?.integer, members["time"]?.text)
-        guard (credential == nil) == (members["credential"] == nil), (time == nil) == (members["time"] == nil) else {
-            return nil
+        self.init(upstream: upstream, request: request, response: response)
+        if let value = root["credential"] {
+            guard let number = value.integer else { return nil }
+            credential = number
         }
-        (self.upstream, self.request, self.response) = (upstream, request, response)
+        if let value = root["time"] {
+            guard let text = value.text else { return nil }
+            time = text
+        }
     }
 
     /// A short form of the request for people: `GET /users/1`.

@@ -74,10 +74,10 @@ package struct Recording: Sendable {
         do {
             let exchange =
                 try RecordedExchange(line: bytes) ?? JSONDecoder().decode(RecordedExchange.self, from: Data(bytes))
-            let names = [exchange.request.body, exchange.response.body].compactMap(\.self)
-            guard let complaint = complaint(exchange) ?? names.lazy.compactMap(folder.complaint).first else {
-                return exchange
-            }
+            let complaint =
+                complaint(exchange) ?? exchange.request.body.flatMap(folder.complaint)
+                ?? exchange.response.body.flatMap(folder.complaint)
+            guard let complaint else { return exchange }
             throw RecordingError(folder.exchanges, line: lines.numbers[index], complaint)
         } catch let error as RecordingError {
             throw error

@@ -56,8 +56,8 @@ package struct RecordingFolder: Sendable {
 
     /// The path of a body, by its name in a line.
     func path(ofBody name: String) throws(RecordingError) -> String {
-        let parts = name.split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count == 2, parts[0] == Self.bodiesName, Self.isName(String(parts[1])) else {
+        let start = "\(Self.bodiesName)/"
+        guard name.hasPrefix(start), Self.isName(name.utf8.dropFirst(start.utf8.count)) else {
             throw RecordingError(
                 exchanges,
                 "\"\(name)\" is no body of this recording; bodies are named bodies/NAME, with letters, digits, \".\", \"-\" and \"_\""
@@ -99,9 +99,9 @@ package struct RecordingFolder: Sendable {
         return "this is no folder, and bodies are read from no other place; put the folder itself there"
     }
 
-    private static func isName(_ name: String) -> Bool {
-        !name.isEmpty && !name.hasPrefix(".")
-            && name.utf8.allSatisfy {
+    private static func isName(_ name: Substring.UTF8View) -> Bool {
+        !name.isEmpty && name.first != 0x2E
+            && name.allSatisfy {
                 ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || $0 == 0x2E || $0 == 0x2D || $0 == 0x5F
             }
     }

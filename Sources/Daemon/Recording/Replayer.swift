@@ -116,6 +116,7 @@ package final class Replayer: Sendable {
             )
         }
         var numbers: [String: [Int]] = [:]
+        numbers.reserveCapacity(texts.count)
         for (number, text) in texts.enumerated() { numbers[text, default: []].append(number) }
         index = numbers.mapValues { numbers in
             Place(numbers: numbers, sequence: ReadySequence(count: numbers.count, isStrict: isStrict))

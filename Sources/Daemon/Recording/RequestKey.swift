@@ -85,22 +85,20 @@ package struct RequestKey: Sendable {
 
     /// A path and query with sorted parameters; those of one name keep their order.
     private static func url(_ url: String, ignoring ignored: [String]) -> String {
-        let parts = url.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-        guard parts.count == 2 else { return url }
-        let pairs = parts[1].split(separator: "&").map { pair -> (name: String, text: String) in
-            let halves = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            let decoded = halves.map { half in
+        guard let mark = url.utf8.firstIndex(of: 0x3F) else { return url }
+        let pairs = url.utf8[mark...].dropFirst().split(separator: 0x26).map { pair -> (name: String, text: String) in
+            let halves = pair.split(separator: 0x3D, maxSplits: 1, omittingEmptySubsequences: false).map { half in
                 // Most need no decoding, which is slow.
-                half.utf8.contains { $0 == 0x25 || $0 == 0x2B }
-                    ? half.replacing("+", with: " ").removingPercentEncoding ?? String(half) : String(half)
+                half.contains { $0 == 0x25 || $0 == 0x2B }
+                    ? String(Substring(half)).replacing("+", with: " ").removingPercentEncoding
+                        ?? String(Substring(half)) : String(Substring(half))
             }
-            return (decoded[0], decoded.joined(separator: "="))
+            return (halves[0], halves.joined(separator: "="))
         }
         .filter { pair in !ignored.contains { matches(pair.name, $0) } }
-        let sorted = pairs.enumerated().sorted {
-            $0.element.name == $1.element.name ? $0.offset < $1.offset : $0.element.name < $1.element.name
-        }
-        return sorted.isEmpty ? String(parts[0]) : "\(parts[0])?\(sorted.map(\.element.text).joined(separator: "&"))"
+        .sorted { $0.name < $1.name }
+        let path = url[..<mark]
+        return pairs.isEmpty ? String(path) : "\(path)?\(pairs.map(\.text).joined(separator: "&"))"
     }
 
     /// Whether a name matches a pattern in which `*` stands for any text.

@@ -37,16 +37,10 @@ public struct JSONOutline: Sendable {
         fileprivate let index: JSONIndex
         fileprivate let node: Int
 
-        /// The members of an object by name; nil for any other value, and where a name is repeated or not Unicode.
-        public var members: [String: Node]? {
-            guard index.kind(node) == .object else { return nil }
-            var members: [String: Node] = [:]
-            var count = 0
-            index.forEachMember(of: node) { name, value in
-                count += 1
-                if let name = index.name(name) { members[name] = Node(index: index, node: value) }
-            }
-            return members.count == count ? members : nil
+        /// The value of a member, the last one if the name is repeated; nil if there is none.
+        public subscript(name: StaticString) -> Node? {
+            index.member(Array(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)), of: node)
+                .map { Node(index: index, node: $0) }
         }
 
         /// The elements of a list; nil for any other value.
