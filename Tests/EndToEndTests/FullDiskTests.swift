@@ -35,8 +35,11 @@ struct FullDiskTests {
         let larder = try Self.larder(disk, origin)
         for number in 0..<100 { #expect(try larder.get("/before/\(number)").status == 200) }
         #expect(try eventually { try documents(larder, disk) == 100 })
-        try disk.fill()
-        for number in 0..<300 { #expect(try larder.get("/during/\(number)").status == 200) }
+        for number in 0..<300 {
+            // A store that writes its log back gives room back, which is taken again.
+            if number % 50 == 0 { try disk.fill() }
+            #expect(try larder.get("/during/\(number)").status == 200)
+        }
         #expect(eventually { larder.log.contains("No space left on device") })
         #expect(try larder.get("/during/299").text.hasPrefix("/during/299"))
         #expect(try larder.request("DELETE", "/thing").status == 204)

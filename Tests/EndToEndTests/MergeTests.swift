@@ -208,7 +208,8 @@ struct MergeOnFullDiskTests {
         let full = try Larder(origin)
         for number in 0..<300 { _ = try full.get("/\(number)") }
         #expect(try full.waitForDocuments(300))
-        let disk = try SmallDisk(megabytes: 15)
+        // Room for the copy of some 6 MB, but not for its contents as well.
+        let disk = try SmallDisk(megabytes: 12)
         let copy = disk.outside.file("copy.db")
         #expect(try full.command("save", copy).end == .exited(0))
         let config = Configs.plain(origin, top: ["store: { maximum_size: 16MiB }"])
