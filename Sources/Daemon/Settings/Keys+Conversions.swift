@@ -2,14 +2,12 @@ import HTTPSemantics
 import Mapping
 import Yams
 
-/// The conversions that `as:` knows.
-enum ConversionNames {
-    /// Conversions written as a word.
-    static let all = ["base64", "boolean", "date", "decimal", "integer", "string", "url", "uuid"]
-    /// Conversions written as a mapping.
-    static let forms = ["enum", "values", "date", "number", "list_of", "dictionary_of", "chain", "one_way"]
+/// How `as:` spells the conversions that need more than a name.
+enum ConversionForms {
+    static let all = ["enum", "values", "date", "number", "list_of", "dictionary_of", "chain", "one_way"]
 
-    static let wanted = "a conversion: \(all.joined(separator: ", ")), or a form with \(forms.joined(separator: ", "))"
+    static let wanted =
+        "a conversion: \(Converter.names.joined(separator: ", ")), or a form with \(all.joined(separator: ", "))"
 }
 
 extension ConfigReader {
@@ -26,14 +24,14 @@ extension ConfigReader {
     }
 
     private mutating func namedConversion(_ node: Node) -> ConversionDeclaration? {
-        guard let name = text(node, wanted: ConversionNames.wanted) else { return nil }
-        guard ConversionNames.all.contains(name) else {
-            let meant = Suggestion.word(for: name, among: ConversionNames.all + ConversionNames.forms)
+        guard let name = text(node, wanted: ConversionForms.wanted) else { return nil }
+        guard Converter.names.contains(name) else {
+            let meant = Suggestion.word(for: name, among: Converter.names + ConversionForms.all)
             errorHere(
                 node.place,
                 "there is no conversion \"\(name)\"; "
                     + (meant.map { "did you mean \"\($0)\"?" }
-                        ?? "write \(ConversionNames.wanted.dropFirst("a conversion: ".count))")
+                        ?? "write \(ConversionForms.wanted.dropFirst("a conversion: ".count))")
             )
             return nil
         }
@@ -42,13 +40,13 @@ extension ConfigReader {
 
     private mutating func longConversion(_ node: Node) -> ConversionDeclaration? {
         let companions = ["default", "reverse_default", "back"]
-        guard let keys = mapping(node, keys: ConversionNames.forms + companions, wanted: ConversionNames.wanted) else {
+        guard let keys = mapping(node, keys: ConversionForms.all + companions, wanted: ConversionForms.wanted) else {
             return nil
         }
-        let forms = ConversionNames.forms.filter { keys[$0] != nil }
+        let forms = ConversionForms.all.filter { keys[$0] != nil }
         guard forms.count == 1, let form = forms.first, let value = keys[form] else {
             if keys.isEmpty || forms.count > 1 || !forms.isEmpty {
-                errorHere(node.place, "exactly one conversion belongs here; write \(ConversionNames.wanted)")
+                errorHere(node.place, "exactly one conversion belongs here; write \(ConversionForms.wanted)")
             }
             return nil
         }
@@ -124,20 +122,19 @@ extension ConfigReader {
 
     private mutating func dateForm(_ node: Node) -> ConversionDeclaration.DateForm? {
         guard node.mapping != nil else {
-            if let text = node.scalar?.string, !["unix", "unix_ms"].contains(text) {
+            let named = ConversionDeclaration.DateForm.named
+            let words = named.map(\.key)
+            if let text = node.scalar?.string, !words.contains(text) {
                 errorHere(
                     node.place,
                     Suggestion.word(for: text, among: ["date"]) != nil
                         ? "\"\(text)\" is what \"as: date\" reads by itself; write that"
-                        : "\"\(text)\" is not one of unix, unix_ms; a pattern is written { format: \"yyyy-MM-dd\" }"
+                        : "\"\(text)\" is not one of \(words.joined(separator: ", ")); a pattern is written { format: \"yyyy-MM-dd\" }"
                 )
                 return nil
             }
-            return switch choice(node, of: ["unix", "unix_ms"]) {
-            case "unix": .unixSeconds
-            case "unix_ms": .unixMilliseconds
-            default: nil
-            }
+            let word = choice(node, of: words)
+            return named.first { $0.key == word }?.value
         }
         guard let keys = mapping(node, keys: ["format", "zone"], wanted: "{ format: \"yyyy-MM-dd\", zone: UTC }") else {
             return nil

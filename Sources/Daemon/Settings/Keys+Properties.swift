@@ -59,7 +59,7 @@ extension PropertyDraft: ConfigSection {
                 .anything,
                 example: "date",
                 """
-                How it is shown in the mapped view: \(ConversionNames.all.joined(separator: ", ")), or a longer form such as \
+                How it is shown in the mapped view: \(Converter.names.joined(separator: ", ")), or a longer form such as \
                 { enum: { open: open, closed: done } }, { date: unix }, { list_of: url }. The wire view never changes.
                 """
             ) { node, draft, reader in

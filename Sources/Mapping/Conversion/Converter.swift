@@ -24,9 +24,7 @@ public struct Converter: Sendable {
     private static func compile(_ declaration: ConversionDeclaration) throws(MappingError) -> any Conversion {
         switch declaration {
         case .named(let name): try named(name)
-        case .date(.unixSeconds): UnixTimeConversion(digitsBelowSecond: 0)
-        case .date(.unixMilliseconds): UnixTimeConversion(digitsBelowSecond: 3)
-        case .date(.pattern(let pattern, let zone)): try DatePatternConversion(pattern, zone: zone)
+        case .date(let form): try form.conversion()
         case .number(let grouping, let decimal): try NumberTextConversion(grouping: grouping, decimal: decimal)
         case .enumeration(let cases, let fallback, let reverseFallback):
             try ValueMapConversion(cases, fallback: fallback, reverseFallback: reverseFallback)
@@ -39,19 +37,23 @@ public struct Converter: Sendable {
         }
     }
 
+    /// The names of the conversions that need nothing but a name.
+    public static let names: [String] = named.keys.sorted()
+
+    private static let named: [String: any Conversion] = [
+        "base64": Base64Conversion(),
+        "boolean": BooleanConversion(),
+        "date": RFC3339Conversion(),
+        "decimal": CheckedConversion.decimal,
+        "integer": CheckedConversion.integer,
+        "string": CheckedConversion.string,
+        "url": CheckedConversion.url,
+        "uuid": CheckedConversion.uuid,
+    ]
+
     private static func named(_ name: String) throws(MappingError) -> any Conversion {
-        switch name {
-        case "base64": return Base64Conversion()
-        case "boolean": return BooleanConversion()
-        case "date": return RFC3339Conversion()
-        case "decimal": return CheckedConversion.decimal
-        case "integer": return CheckedConversion.integer
-        case "string": return CheckedConversion.string
-        case "url": return CheckedConversion.url
-        case "uuid": return CheckedConversion.uuid
-        default:
-            throw .invalidConversion("there is no conversion \"\(name)\"")
-        }
+        guard let conversion = named[name] else { throw .invalidConversion("there is no conversion \"\(name)\"") }
+        return conversion
     }
 }
 

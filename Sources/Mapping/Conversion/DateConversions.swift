@@ -1,6 +1,31 @@
 import Foundation
 import Synchronization
 
+extension ConversionDeclaration {
+    /// How the upstream writes a point in time.
+    public enum DateForm: Sendable, Equatable {
+        /// Seconds since 1970, as a number or a string of one; fractions are allowed.
+        case unixSeconds
+        /// Milliseconds since 1970.
+        case unixMilliseconds
+        /// A pattern of Unicode's date fields (`MMMM d, yyyy`) with English names, in a time zone of the tz database.
+        case pattern(String, zone: String)
+
+        /// The forms that a config names with one word.
+        public static let named: KeyValuePairs<String, DateForm> = [
+            "unix": .unixSeconds, "unix_ms": .unixMilliseconds,
+        ]
+
+        func conversion() throws(MappingError) -> any Conversion {
+            switch self {
+            case .unixSeconds: UnixTimeConversion(digitsBelowSecond: 0)
+            case .unixMilliseconds: UnixTimeConversion(digitsBelowSecond: 3)
+            case .pattern(let pattern, let zone): try DatePatternConversion(pattern, zone: zone)
+            }
+        }
+    }
+}
+
 /// Accepts a date in RFC 3339; it capitalises `T` and `Z` and keeps the rest, fraction and offset included.
 struct RFC3339Conversion: Conversion {
     func forward(_ value: JSONSlice) -> ConversionResult {

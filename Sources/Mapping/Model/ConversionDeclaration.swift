@@ -2,7 +2,7 @@
 ///
 /// `Converter` is the compiled form. The wire view never changes.
 public indirect enum ConversionDeclaration: Sendable, Equatable {
-    /// A conversion by its name: `base64`, `boolean`, `date` (RFC 3339), `decimal`, `integer`, `string`, `url`, `uuid`.
+    /// A conversion by its name, one of `Converter.names`.
     case named(String)
     /// A point in time in another form than RFC 3339.
     case date(DateForm)
@@ -47,16 +47,6 @@ public indirect enum ConversionDeclaration: Sendable, Equatable {
             self.wire = wire
             self.mapped = mapped
         }
-    }
-
-    /// How the upstream writes a point in time.
-    public enum DateForm: Sendable, Equatable {
-        /// Seconds since 1970, as a number or a string of one; fractions are allowed.
-        case unixSeconds
-        /// Milliseconds since 1970.
-        case unixMilliseconds
-        /// A pattern of Unicode's date fields (`MMMM d, yyyy`) with English names, in a time zone of the tz database.
-        case pattern(String, zone: String)
     }
 
     /// What happens to the value of a one-way conversion on the way back.

@@ -39,8 +39,8 @@ enum ViewConversion: Equatable {
                 "(SELECT CASE WHEN n = CAST(n AS INTEGER) THEN CAST(n AS INTEGER) END FROM (SELECT \(number) AS n))"
             )
         case "boolean" where coerces: .computed(boolean)
-        case "base64": .unavailable
-        default: .checked
+        case "boolean", "integer", "string", "url", "uuid": .checked
+        default: .unavailable
         }
     }
 
