@@ -210,27 +210,11 @@ extension ObjectStore {
     }
 }
 
-/// Counts, lists and cleans.
+/// Counts and lists.
 extension ObjectStore {
     /// Counts the store's contents.
     public func count() async throws(StoreError) -> StoreCount {
         try await core.read { [hasher] in try Inventory(database: $0, hasher: hasher).count() }
-    }
-
-    /// Removes what a filter selects, durably.
-    ///
-    /// A dry run only counts it. Later responses are not stored if their requests were sent before the clean. Everything else
-    /// is served and stored meanwhile. If `progress` returns false, the clean stops after a slice: what was removed stays
-    /// removed, and the rest is consistent.
-    public func clean(
-        _ filter: CleanFilter,
-        dryRun: Bool = false,
-        progress: @escaping CleanProgress = { _ in true }
-    ) async throws(StoreError) -> CleanResult {
-        var filter = filter
-        filter.upstream = core.upstream(labelled: filter.upstream)
-        var cleaner = Cleaner(core: core, filter: filter, isDryRun: dryRun, progress: progress)
-        return try await cleaner.run()
     }
 
     /// A page of objects, in the order of their ids.

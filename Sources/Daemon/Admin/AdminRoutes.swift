@@ -35,15 +35,7 @@ extension AdminRoute {
     ]
 
     private static let control: [AdminRoute] = [
-        AdminRoute(
-            "POST /clean",
-            "Removes what matches every condition given, for good, and responds with what it removed; with Accept: text/event-stream, as events: progress, then done or error. It stops when the client of the events disconnects.",
-            query: CleanRequest.parameters,
-            body: CleanRequest.parameters,
-            schema: CleanResponse.self
-        ) { request, daemon in
-            try await CleanRequest(request).response(to: request, in: daemon)
-        },
+        clean,
         .json("GET /mode", "The mode the daemon is in.") { _, daemon in
             ModeResponse(mode: daemon.modes.current.rawValue)
         },

@@ -104,6 +104,18 @@ extension CleanRequest {
     }
 }
 
+extension AdminRoute {
+    static let clean = AdminRoute(
+        "POST /clean",
+        "Removes what matches every condition given, for good, and responds with what it removed; with Accept: text/event-stream, as events: progress, then done or error. It stops when the client of the events disconnects.",
+        query: CleanRequest.parameters,
+        body: CleanRequest.parameters,
+        schema: CleanResponse.self
+    ) { request, daemon in
+        try await CleanRequest(request).response(to: request, in: daemon)
+    }
+}
+
 extension CleanRequest {
     /// Performs the clean; responds with the result, or with events during it.
     func response(to request: AdminRequest, in daemon: DaemonCore) async throws -> AdminResponse {

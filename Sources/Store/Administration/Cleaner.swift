@@ -1,6 +1,24 @@
 import GRDB
 import Mapping
 
+extension ObjectStore {
+    /// Removes what a filter selects, durably.
+    ///
+    /// A dry run only counts it. Later responses are not stored if their requests were sent before the clean. Everything else
+    /// is served and stored meanwhile. If `progress` returns false, the clean stops after a slice: what was removed stays
+    /// removed, and the rest is consistent.
+    public func clean(
+        _ filter: CleanFilter,
+        dryRun: Bool = false,
+        progress: @escaping CleanProgress = { _ in true }
+    ) async throws(StoreError) -> CleanResult {
+        var filter = filter
+        filter.upstream = core.upstream(labelled: filter.upstream)
+        var cleaner = Cleaner(core: core, filter: filter, isDryRun: dryRun, progress: progress)
+        return try await cleaner.run()
+    }
+}
+
 /// Removes what a filter selects: documents, their objects, and the bytes of both.
 ///
 /// A dry run only counts them. With a model, or one object of it, those objects go together with the documents that show them.
