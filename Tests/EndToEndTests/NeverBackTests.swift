@@ -63,6 +63,32 @@ import Testing
         }
     }
 
+    @Test func `a response for some requests only displaces an older one for all`() throws {
+        let gate = Gate()
+        let origin = try Origin { request in
+            switch (request.path, request["X-Who"]) {
+            case ("/users", "first"): Answer.json("[]", ["Cache-Control": "no-store"]).after(gate)
+            case ("/users", "second"): .json(#"[{"id":1,"title":"new"}]"#, ["Cache-Control": "max-age=0"])
+            case ("/users", "third"): .json(#"[{"id":2,"title":"old"}]"#, Fresh.hour)
+            default: .json("[]", Fresh.hour)
+            }
+        }
+        let larder = try Larder(config: Self.config(origin))
+        let first = Background { try larder.get("/users", Self.again + ["X-Who": "first"]) }
+        #expect(origin.waitForRequests(1, "/users"))
+        // It waits for the first one's response, which turns out not to be for it.
+        let second = Background { try larder.get("/users", Self.again + ["X-Who": "second"]) }
+        #expect(try larder.waitForFollowers(1))
+        // After a write nobody joins.
+        #expect(try larder.request("POST", "/else").status == 200)
+        #expect(try larder.get("/users", ["X-Who": "third"]).text.contains("old"))
+        #expect(try larder.get("/users").isHit)
+        gate.open()
+        #expect(try first.value().text == "[]")
+        #expect(try second.value().text.contains("new"))
+        #expect(try !larder.get("/users").text.contains("old"))
+    }
+
     @Test func `two reads that overlap and disagree take no document back to the value it was received with`() throws {
         let title = Monitor("v0")
         let gate = Gate()

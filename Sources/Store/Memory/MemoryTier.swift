@@ -126,9 +126,9 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
         makeRoom()
     }
 
-    /// Removes all responses under a digest.
-    public func remove(_ digest: Digest128) {
-        removeResponses(at: digest) { _ in true }
+    /// Removes the responses under a digest that the closure accepts, by default all.
+    public func remove(_ digest: Digest128, where isRemoved: (Response) -> Bool = { _ in true }) {
+        removeResponses(at: digest, where: isRemoved)
     }
 
     /// Removes one response, if it is still resident.

@@ -39,7 +39,9 @@ extension WriterSession {
             )
         )
         let digest = hasher.digest(key)
-        let predecessors = try documents(of: key, under: digest, variant: document.variant)
+        let predecessors = try [document.variant, document.widerVariant].compactMap(\.self).flatMap {
+            try documents(of: key, under: digest, variant: $0)
+        }
         let isSuperseded =
             try verdict == .observed
             || predecessors.contains {

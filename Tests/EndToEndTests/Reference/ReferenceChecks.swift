@@ -209,6 +209,12 @@ extension ReferenceRun {
         for document in documents[answer.key] {
             text += "  stored may be (\(document.isFresh ? "fresh" : "stale"))\n    \(document.received.body)\n"
         }
+        text += "  what the upstream was asked for it\n"
+        for exchange in reference.state.withLock({ $0.exchanges }) where exchange.key == answer.key {
+            let end = exchange.endedAt.map { "\($0)" } ?? "not yet"
+            text += "    #\(exchange.step) at event \(exchange.arrival), over at \(end), "
+            text += "said \(exchange.status), invalidated: \(exchange.invalidation)\n"
+        }
         text += "  of the same page\n"
         for (page, line) in trace where page == answer.ask.page { text += "    \(line)\n" }
         return text

@@ -52,6 +52,9 @@ package final class ReadyResponse: MemoryResident {
     /// The objects that it shows, once the store has reported them.
     private let shown: Mutex<[ObjectID]>
 
+    /// The variant of an older response to such requests that did not depend on their `OtherFields`; nil if this does not either.
+    var widerVariant: [UInt8]? { isForAgreeing ? hitSelection.bytes : nil }
+
     /// - Parameters:
     ///   - digest: where look-ups will find it.
     ///   - source: the flags of the response that this one is made from, if it is to be kept beside that one.

@@ -52,6 +52,8 @@ extension ResponseCache {
         // A response requested before a write may be older than the stored one, so its commit decides.
         let isHidden =
             containsObjects || writtenAt != nil || unsettled.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
+        let selection = ready.response.selection
+        removeWiderVariant(of: ready)
         commits.begin(ready, sent: sent, containsObjects: containsObjects, isHidden: isHidden)
         if isHidden {
             memory.removeVariant(of: ready, at: ready.residence.digest)
@@ -61,8 +63,8 @@ extension ResponseCache {
         uncommitted.add(size, ordering: .relaxed)
         var document = ReceivedDocument(
             key: ready.key,
-            variant: ready.response.selection.bytes,
-            selectedBy: ready.upstream.context.rest(of: ready.response.selection),
+            variant: selection.bytes,
+            selectedBy: ready.upstream.context.rest(of: selection),
             status: ready.response.status,
             head: StoredHead.encode(ready.upstream.storable(ready.response.fields)),
             policy: ready.response.policy.bytes,
@@ -75,6 +77,7 @@ extension ResponseCache {
             surroundings: match?.context(url: ready.key.url, fields: ready.response.fields) ?? .none
         )
         document.upstreamWrittenAt = writtenAt
+        document.widerVariant = ready.widerVariant
         // Handed over at once, so that writes that settle from now on find it among the pending commits.
         store.receive(document, isAwaited: isAwaited && containsObjects) { [self] result in
             committed(result, ready, containsObjects: containsObjects, start: sent - age)
@@ -83,6 +86,12 @@ extension ResponseCache {
             if containsObjects { done() }
         }
         return containsObjects
+    }
+
+    /// Removes from memory the older response that requests for this one selected until now, whatever their other fields.
+    private func removeWiderVariant(of ready: ReadyResponse) {
+        guard let wider = ready.widerVariant else { return }
+        memory.remove(ready.residence.digest) { $0.key == ready.key && $0.response.selection.bytes == wider }
     }
 
     /// Makes a response a hit before its slow commit.
@@ -117,6 +126,8 @@ extension ResponseCache {
                 return drop(ready)
             }
             register(ready, under: receipt.objects, asOf: receipt.sequence)
+            // It may have been committed, and put into memory, while this one waited for its commit.
+            removeWiderVariant(of: ready)
             switch visibility {
             case .shown: return
             case .hidden where ready.isClean:
