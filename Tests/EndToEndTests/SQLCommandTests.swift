@@ -118,11 +118,13 @@ import Testing
         try config.write(toFile: folder.file("larder.yaml"), atomically: true, encoding: .utf8)
         let query = "select count(*) as n from User"
         #expect(try Larder.run(["sql", "--config", folder.file("larder.yaml"), query]).output == "n\n2\n")
+        let shell = ["-c", "echo '\(query)' | \(Larder.binary) sql --config \(folder.file("larder.yaml")) -"]
+        #expect(try ChildProcess.run("sh", shell) == "n\n2\n")
         let missing = try Larder.run(["sql", "--store", folder.file("none.db"), query])
         #expect(missing.end == .exited(1))
         #expect(
             missing.errors
-                == "larder: there is no store yet: no \(folder.file("none.db")); `larder serve` makes one, --store FILE names another\n"
+                == "larder: there is no store \(folder.file("none.db"))\n"
         )
         #expect(!folder.names.contains("none.db"))
         for (name, content) in [

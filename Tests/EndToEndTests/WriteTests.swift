@@ -38,6 +38,18 @@ import Testing
         }
     }
 
+    @Test func `what a POST to a list responds with is the object that it made`() throws {
+        let origin = try Origin { request in
+            request.method == "POST" ? .json(#"{"id":2,"login":"b"}"#, status: 201) : .json("[]", Fresh.hour)
+        }
+        let larder = try Larder(config: Configs.blog(origin))
+        #expect(try larder.get("/users").text == "[]")
+        let made = try larder.request("POST", "/users", ["Larder-View": "mapped"], body: "{}")
+        #expect(made.status == 201 && made.text.hasPrefix("{"), "\(made.text)")
+        #expect(try larder.sql("SELECT login FROM User_current") == ["b"])
+        #expect(try larder.admin("GET", "/warnings").object["warnings"] as? [String] == [], "nothing is odd about it")
+    }
+
     @Test func `after a write every worker shows it`() throws {
         let (origin, _) = try Self.userOrigin()
         let larder = try Larder(origin, "--workers", "4")

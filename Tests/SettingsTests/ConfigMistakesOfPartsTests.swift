@@ -160,7 +160,7 @@ struct ConfigMistakesOfPartsTests {
         ),
         (
             "{ path: 'a/{x}' }, { path: 'a/*' }",
-            "3:38: \"a/*\" has the same pattern, method and status as the rule in line 3, so it is unclear which of the two applies; remove one, or request more of one"
+            "3:38: \"a/*\" has the same pattern, method and status as the rule in line 3, so it is unclear which of the two applies; remove one, or give one a method, status or query of its own"
         ),
     ])
     func `a mistake in a route says what to write instead`(_ route: String, _ message: String) {

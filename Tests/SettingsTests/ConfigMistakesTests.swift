@@ -140,6 +140,14 @@ struct ConfigMistakesTests {
         #expect(found.first?.hasSuffix(message) == true, "\(found)")
     }
 
+    @Test func `a path that only a shell would expand is refused`() {
+        #expect(
+            complaints("upstreams: { a: { url: http://a.example } }\nstore: { path: ~/x.db }") == [
+                #"2:16: store.path: only a shell knows what "~" is; write "${HOME}/x.db""#
+            ]
+        )
+    }
+
     @Test func `a file that nests without end is refused, not fatal`() {
         #expect(complaints(String(repeating: "[", count: 100_000)).count == 1)
     }
@@ -147,7 +155,7 @@ struct ConfigMistakesTests {
     @Test(arguments: [
         (
             "url: ftp://a.example",
-            "4:10: upstreams.a.url: \"ftp\" is not spoken here; an upstream is reached by http or https"
+            "4:10: upstreams.a.url: an upstream is reached by http or https, not by \"ftp\""
         ),
         (
             "url: https://u:p@a.example",

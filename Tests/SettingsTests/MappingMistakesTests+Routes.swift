@@ -42,8 +42,8 @@ extension MappingMistakesTests {
             #"""
             4:37: there is no model "Usr"; did you mean "User"?
             5:13: path "a/**/b": "**" must be the last component; nothing after it would be looked at
-            6:13: "users/{login}" has the same pattern, method and status as the rule in line 4, so it is unclear which of the two applies; remove one, or request more of one
-            7:13: "users/*" has the same pattern, method and status as the rule in line 4, so it is unclear which of the two applies; remove one, or request more of one
+            6:13: "users/{login}" has the same pattern, method and status as the rule in line 4, so it is unclear which of the two applies; remove one, or give one a method, status or query of its own
+            7:13: "users/*" has the same pattern, method and status as the rule in line 4, so it is unclear which of the two applies; remove one, or give one a method, status or query of its own
             7:31: routes.4.model: write one model, in brackets if the body is a list of its objects
             """#
         ),
@@ -94,7 +94,7 @@ extension MappingMistakesTests {
             """#,
             #"""
             4:5: routes.1: "path" is missing; add it, for example `path: "users/{login}"`
-            6:13: "users" has the same pattern, method and status as the rule in line 5, so it is unclear which of the two applies; remove one, or request more of one
+            6:13: "users" has the same pattern, method and status as the rule in line 5, so it is unclear which of the two applies; remove one, or give one a method, status or query of its own
             6:27: routes.3.query: "state" was found here; write names of query parameters, each with a value
             7:13: path "us*rs": "us*rs" mixes "*" with other text; a wildcard or capture must be alone between slashes
             """#

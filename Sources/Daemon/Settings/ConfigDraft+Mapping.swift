@@ -145,7 +145,7 @@ extension ConfigDraft {
             let pair = [rules[first], rules[index]].sorted { ($0.place ?? .start) < ($1.place ?? .start) }
             reader.once(
                 pair[1].places["path"],
-                "\"\(path)\" has the same pattern, method and status as the rule in \(reader.sources.words(for: pair[0].place, seenFrom: pair[1].place)), so it is unclear which of the two applies; remove one, or request more of one"
+                "\"\(path)\" has the same pattern, method and status as the rule in \(reader.sources.words(for: pair[0].place, seenFrom: pair[1].place)), so it is unclear which of the two applies; remove one, or give one a method, status or query of its own"
             )
         }
     }

@@ -89,6 +89,25 @@ extension ConfigKey where Section: ConfigSection {
         }
     }
 
+    /// The path of a file.
+    static func file(
+        _ name: String,
+        _ path: any WritableKeyPath<Section, String?> & Sendable,
+        example: String,
+        _ text: String
+    ) -> ConfigKey {
+        ConfigKey(name, .text, example: example, text) { node, section, reader in
+            guard let value = reader.text(node, wanted: "a path") else { return }
+            if value.hasPrefix("~") {
+                reader.errorHere(
+                    node.place,
+                    "only a shell knows what \"~\" is; write \"${HOME}\(value.hasPrefix("~/") ? value.dropFirst() : "/…")\""
+                )
+            }
+            section[keyPath: path] = value
+        }
+    }
+
     static func boolean(
         _ name: String,
         _ path: any WritableKeyPath<Section, Bool> & Sendable,

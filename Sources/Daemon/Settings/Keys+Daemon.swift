@@ -74,7 +74,7 @@ extension ConfigDraft: ConfigSection {
 
 extension Configuration.Store: ConfigSection {
     static let keys: [ConfigKey<Configuration.Store>] = [
-        .text(
+        .file(
             "path",
             \.path,
             example: "/var/lib/larder/larder.db",
@@ -270,7 +270,7 @@ extension Configuration.AccessLog: ConfigSection {
 
     static let keys: [ConfigKey<Configuration.AccessLog>] = [
         formatKey,
-        .text(
+        .file(
             "file",
             \.file,
             example: "/var/log/larder/access.log",

@@ -111,7 +111,7 @@ extension UpstreamDraft: ConfigSection {
             """,
             check: HostName.complaint
         ),
-        .text(
+        .file(
             "ca_file",
             \.settings.caFile,
             example: "/etc/ssl/company.pem",

@@ -10,10 +10,10 @@ package enum Suggestion {
             candidates
             .map { (candidate: $0, distance: distance(plain, simplified($0))) }
             .filter { $0.distance <= limit }
-            // Of two equally near ones, prefers the one that begins with the word: "models" rather than "mode" for "model".
+            // Of two equally near ones, prefers the longer, as letters are more often left out than added: "models" rather than
+            // "mode" for "model", "serve" rather than "save" for "srve".
             .min {
-                ($0.distance, $0.candidate.hasPrefix(word) ? 0 : 1, $0.candidate)
-                    < ($1.distance, $1.candidate.hasPrefix(word) ? 0 : 1, $1.candidate)
+                ($0.distance, -$0.candidate.count, $0.candidate) < ($1.distance, -$1.candidate.count, $1.candidate)
             }?
             .candidate
     }

@@ -20,7 +20,7 @@ package struct UpstreamURL: Sendable, Hashable, CustomStringConvertible {
         }
         let scheme = text[..<mark.lowerBound].lowercased()
         guard scheme == "http" || scheme == "https" else {
-            throw InvalidValue("\"\(scheme)\" is not spoken here; an upstream is reached by http or https")
+            throw InvalidValue("an upstream is reached by http or https, not by \"\(scheme)\"")
         }
         let rest = text[mark.upperBound...]
         let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }

@@ -25,7 +25,7 @@ struct AdminOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The daemon's store. The admin token is read from admin.token beside it, unless LARDER_ADMIN_TOKEN is set.",
+            "The daemon's store. The admin token is read from admin.token beside it. (default: the token in LARDER_ADMIN_TOKEN, else beside the usual store)",
             valueName: "file"
         ),
         completion: .file()

@@ -17,7 +17,7 @@ struct DaemonFinder {
 
     /// A client of the daemon; fails if the config or the token cannot be read.
     func client() throws(AdminClientError) -> AdminClient {
-        let (given, token) = (try givenAddress(), try givenToken())
+        let (given, token) = (try givenAddress(), store == nil ? try givenToken() : nil)
         // Then the config need not be read, which takes a tenth of a second for a large one.
         if let given, config == nil, given.isUnix || token != nil { return AdminClient(address: given, token: token) }
         let settings = try settings()
@@ -25,9 +25,14 @@ struct DaemonFinder {
         let address = given ?? addresses.first(where: Self.isOpen) ?? addresses.first { !$0.isUnix } ?? addresses[0]
         // A Unix socket needs no token.
         let needsToken = token == nil && !address.isUnix
+        var stored: String?
+        if needsToken {
+            stored = try storedToken(settings)
+            if stored == nil { stored = try givenToken() }
+        }
         return AdminClient(
             address: address,
-            token: needsToken ? try storedToken(settings) : token,
+            token: stored ?? token,
             socket: Self.closedSocket(settings)
         )
     }

@@ -33,7 +33,10 @@ struct SQLCommand: ParsableCommand {
     )
 
     @Argument(
-        help: ArgumentHelp("One statement, such as a SELECT; without it the views are listed.", valueName: "query")
+        help: ArgumentHelp(
+            "One statement, such as a SELECT; - reads it from standard input. Without it the views are listed.",
+            valueName: "query"
+        )
     )
     var query: String?
 
@@ -77,7 +80,7 @@ struct SQLCommand: ParsableCommand {
     }
 
     func run() throws {
-        let reader = try opened()
+        let (query, reader) = (try statement(), try opened())
         do throws(QueryFailure) {
             if let query {
                 var result = QueryResult()
@@ -91,6 +94,13 @@ struct SQLCommand: ParsableCommand {
         }
     }
 
+    private func statement() throws -> String? {
+        guard query == "-" else { return query }
+        let text = String(decoding: try ConfigBytes.readStandardInput(limit: 1 << 20), as: UTF8.self)
+        guard text.contains(where: { !$0.isWhitespace }) else { throw CommandFailure("standard input is empty") }
+        return text
+    }
+
     private var limit: Duration? { timeout == .zero ? nil : timeout }
 
     private func opened() throws -> StoreReader {
@@ -98,7 +108,9 @@ struct SQLCommand: ParsableCommand {
         guard let path = paths.first(where: { access($0, F_OK) == 0 || errno == EACCES }) else {
             let places = paths.map(\.printable).joined(separator: " and no ")
             throw CommandFailure(
-                "there is no store yet: no \(places); `larder serve` makes one, --store FILE names another"
+                store == nil
+                    ? "no store was found: no \(places); --store FILE names the daemon's"
+                    : "there is no store \(places)"
             )
         }
         do throws(StoreError) {

@@ -84,9 +84,21 @@ struct WriteOutcome: Sendable {
         guard request.upstream.isJSON(head.fields), request.mayBeTold(head.fields), !isForAgreeing(head, request),
             !request.isRepeated(in: body)
         else { return nil }
-        return request.upstream.bodyMatch(request, status: head.status, fields: head.fields).map { match in
+        return match(for: request, head, body).map { match in
             (match.rule, body, match.context(url: request.key.url, fields: head.fields))
         }
+    }
+
+    /// The routes' rule for the body; a write to a list often responds with the one object that it made.
+    private func match(for request: ProxyRequest, _ head: UpstreamHead, _ body: [UInt8]) -> CompiledUpstream.BodyMatch?
+    {
+        var match = request.upstream.bodyMatch(request, status: head.status, fields: head.fields)
+        if let rule = match?.rule, rule.shape == .many, rule.root == nil,
+            body.first(where: { !FieldSyntax.isWhitespace($0) && $0 != 0x0A && $0 != 0x0D }) == 0x7B
+        {
+            match?.rule = BodyRule(model: rule.model, shape: .one, also: rule.also)
+        }
+        return match
     }
 
     /// Whether the response is restricted to requests that agree with this one in `OtherFields`; then no other response may show
@@ -99,9 +111,7 @@ struct WriteOutcome: Sendable {
 
     /// The mapped view of the response; nil if no route maps it.
     func mapped(for request: ProxyRequest) -> MappedBody? {
-        guard let head, let body,
-            let match = request.upstream.bodyMatch(request, status: head.status, fields: head.fields)
-        else { return nil }
+        guard let head, let body, let match = match(for: request, head, body) else { return nil }
         let context = match.context(url: request.key.url, fields: head.fields)
         let mapped = request.upstream.mapper.map(body, as: match.rule, in: context)
         return mapped.isMapped ? mapped : nil
