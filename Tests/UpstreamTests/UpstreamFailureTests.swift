@@ -251,7 +251,7 @@ import Testing
         let bench = try UpstreamBench()
         defer { bench.stop() }
         let answer = await bench.get(server.url)
-        #expect(answer.error?.label == "bad_answer", "\(String(describing: answer.error))")
+        #expect(answer.error?.label == "bad_response", "\(String(describing: answer.error))")
         #expect(server.heads.count == 1)
     }
 

@@ -269,7 +269,7 @@ struct LoopQueue: ~Copyable {
         }
     }
 
-    /// Tells the thread to end; returns true if the caller must wake it.
+    /// Asks the thread to end; returns true if the caller must wake it.
     func stop() -> Bool {
         state.withLock { state in
             state.isStopped = true

@@ -233,7 +233,7 @@ final class ReplyChannel: Sendable {
     }
 
     /// Reports a response that the connection made itself, because the rest of the request is faulty.
-    func answeredByConnection(_ problem: ProblemDocument) {
+    func respondedByConnection(_ problem: ProblemDocument) {
         for observer in state.withLock({ $0.observers }) where !observer.outlivesClient {
             observer.began(status: problem.status, fields: Fields(), length: problem.bytes.count)
             observer.wrote(problem.bytes)

@@ -46,7 +46,7 @@ package final class RequestBody: Sendable {
 
     private let state: Mutex<State>
     private let window: Int
-    /// Tells the connection to send `100 Continue`, or to read on.
+    /// Asks the connection to send `100 Continue`, or to read on.
     private let ask: (@Sendable () -> Void)?
 
     /// Makes a body that a connection fills.

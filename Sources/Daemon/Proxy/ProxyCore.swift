@@ -98,7 +98,7 @@ package actor ProxyCore {
                 exchange.reply.endEvents(request)
             } else if let mode = incoming.live {
                 follow(request, exchange.reply, mode)
-            } else if MethodFacts.isAnswerable(request.message.method), request.message.body == nil {
+            } else if MethodFacts.isCacheable(request.message.method), request.message.body == nil {
                 await retrieve(request, exchange.reply)
             } else if MethodFacts.isSafe(request.message.method) {
                 pass(request, exchange.reply)
@@ -135,9 +135,9 @@ package actor ProxyCore {
         let (decision, variants) = await decide(request)
         switch decision {
         case .serve(let ready, let cacheUse):
-            await answer(request, reply, ready, cacheUse)
+            await serveStored(request, reply, ready, cacheUse)
         case .serveAndRefresh(let ready, let cacheUse):
-            await answer(request, reply, ready, cacheUse)
+            await serveStored(request, reply, ready, cacheUse)
             fetches.refresh(request.forWhole.asking(because: .stale), stored: ready)
         case .ask(let reason, let stored):
             if let stored { cache.noteInquiry(about: stored) }
@@ -171,7 +171,7 @@ package actor ProxyCore {
         )
         switch decision {
         case .serve(let ready, let cacheUse):
-            await answer(request, reply, ready, cacheUse)
+            await serveStored(request, reply, ready, cacheUse)
         case .ask(let request, let stored, let completing):
             if let refusal { return refuse(refusal, reply) }
             let completes = completing != nil
@@ -204,7 +204,9 @@ package actor ProxyCore {
         reply.refuse(problem)
     }
 
-    private func answer(_ request: ProxyRequest, _ reply: Reply, _ ready: ReadyResponse, _ cacheUse: CacheUse) async {
+    private func serveStored(_ request: ProxyRequest, _ reply: Reply, _ ready: ReadyResponse, _ cacheUse: CacheUse)
+        async
+    {
         ready.residence.noteUse()
         count(cacheUse.outcome(of: ready), for: request)
         do {

@@ -66,7 +66,7 @@ package struct RecordingManifest: Sendable {
     /// The text of the file.
     var text: String {
         """
-        # A recording of Larder: what a program asked of an API, and what it was answered.
+        # A recording of Larder: what a program asked of an API, and the responses it got.
         # Replay it: larder replay FOLDER, or larder run FOLDER -- COMMAND. See docs/replay.md.
         format: \(Self.format)
         \(recorded.map { "recorded: \($0)\n" } ?? "")\(config)

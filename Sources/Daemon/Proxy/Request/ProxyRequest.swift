@@ -140,7 +140,7 @@ package struct ProxyRequest: Sendable {
 
 extension ProxyRequest {
     /// The paths that a write to this target makes suspect from the moment it is sent.
-    package var suspects: [String] { WriteOutcome.unanswered.invalidated(by: self) }
+    package var suspects: [String] { WriteOutcome.noResponse.invalidated(by: self) }
 
     /// The request as it goes upstream.
     ///
@@ -231,7 +231,7 @@ extension ProxyRequest {
     /// Whether the objects in a response to this request may be shown to everyone of its principal.
     ///
     /// In the private reading it may. In the shared one only what a shared cache might store.
-    func mayBeTold(_ fields: Fields) -> Bool {
+    func mayShareObjects(_ fields: Fields) -> Bool {
         let settings = upstream.policySettings
         guard settings.isShared else { return true }
         let directives =
