@@ -47,7 +47,7 @@ import Testing
 
     private var remembered: [ReadyResponse] { memory.responses(at: request.digest) ?? [] }
 
-    @Test func `an answer that a 304 renews does not take the place of one that was kept since`() async throws {
+    @Test func `a response that a 304 renews does not take the place of one that was kept since`() async throws {
         let (old, new) = (answer("old"), answer("new"))
         keep(old)
         await store.flush()
@@ -65,7 +65,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `an answer that a 304 renews takes the place of what it renews, and its own where nothing came since`()
+    @Test func `a response that a 304 renews takes the place of what it renews, and its own where nothing came since`()
         async throws
     {
         let old = answer("old")
@@ -110,7 +110,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `an answer that a write has overtaken is found by its commit at the earliest`() async throws {
+    @Test func `a response that a write has overtaken is found by its commit at the earliest`() async throws {
         let ready = answer("overtaken")
         keep(ready, writtenAt: cache.now)
         // Not before, whatever the writer is at.

@@ -18,7 +18,7 @@ import Testing
         #expect(!one.mayShare(with: other) && !one.mayShare(with: none) && !none.mayShare(with: one))
     }
 
-    @Test func `an answer tells everybody's objects only what a shared cache might store`() throws {
+    @Test func `a response tells everybody's objects only what a shared cache might store`() throws {
         let shared = try ProxyFixture.upstream { $0.shared = true }
         let own = try ProxyFixture.upstream()
         let authorization = [("Authorization", "a")]
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func `an answer that varies by Authorization is for nobody else, or for those without one`() throws {
+    @Test func `a response that varies by Authorization is for nobody else, or for those without one`() throws {
         let shared = try ProxyFixture.upstream { $0.shared = true }
         let answer = policy([("Cache-Control", "public, max-age=60"), ("Vary", "X-A, authorization")], shared: true)
         let authorized = fields([("Authorization", "a")])
