@@ -57,7 +57,7 @@ soak: build ## random histories against the reference model: STEPS=1000000, MINU
 		$(if $(SEED),LARDER_SOAK_SEED=$(SEED)) $(if $(SEEDS),LARDER_SOAK_SEEDS=$(SEEDS)) \
 		$(SWIFT) test --skip-build --disable-xctest --filter 'SoakTests|KintoTests.*whatever'
 
-bench: build ## measure it against nginx, a bare epoll loop and bare SQLite; CORPUS=… adds recorded answers, ARGUMENTS='--help' has more
+bench: build ## measure it against nginx, a bare epoll loop and bare SQLite; CORPUS=… adds recorded responses, ARGUMENTS='--help' has more
 	@scripts/dependencies bench
 	@Benchmarks/run $(binary) $(if $(CORPUS),--corpus '$(CORPUS)') $(ARGUMENTS)
 

@@ -1,4 +1,4 @@
-// The bare minimum of an HTTP server: one epoll loop that finds the end of each request and writes a fixed answer. It
+// The bare minimum of an HTTP server: one epoll loop that finds the end of each request and writes a fixed response. It
 // neither parses nor looks anything up, so it bounds what any server can reach on this machine. It also serves as the
 // origin behind the servers that are measured.
 //
@@ -67,7 +67,7 @@ static void make_page(const char *request, size_t length) {
     answer_length += size;
 }
 
-// Writes all of it; on a full socket buffer, which 64 small answers do not meet, it waits.
+// Writes all of it; on a full socket buffer, which 64 small responses do not meet, it waits.
 static int write_all(int descriptor, const char *bytes, size_t count) {
     while (count > 0) {
         ssize_t written = write(descriptor, bytes, count);

@@ -1,9 +1,9 @@
-// How long the first byte of an answer takes, from several servers in turn, on one kept connection each.
+// How long the first byte of a response takes, from several servers in turn, on one kept connection each.
 //
 //   firstbyte COUNT PORT...      prints per port: the median and the 90th percentile, in microseconds
 //
 // Every request asks for another path, so that a cache misses each time. The turns interleave: whatever else the machine
-// does meets all servers alike. Who begins changes from turn to turn, since some go on working behind their answer.
+// does meets all servers alike. Who begins changes from turn to turn, since some go on working behind their response.
 #define _GNU_SOURCE
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -36,7 +36,7 @@ static int connected(int port) {
     return descriptor;
 }
 
-// Reads on to the end of an answer that gives its length or comes in chunks, from what has been read already.
+// Reads on to the end of a response that gives its length or comes in chunks, from what has been read already.
 static void finish(int descriptor, char *buffer, size_t filled, size_t size) {
     for (;;) {
         buffer[filled] = 0;

@@ -290,7 +290,7 @@ class Handler(BaseHTTPRequestHandler):
         if wanted and wanted != "*" and etag_of(encoded(shown)) not in [tag.strip() for tag in wanted.split(",")]:
             raise Problem(412, "It has changed since you read it.")
 
-    # The answer
+    # The response
 
     def answer(self, status, body, kind="application/json"):
         data = b"" if body is None else encoded(body)

@@ -51,7 +51,7 @@ final class AdminFixture: Sendable {
 
     // MARK: What is in the store
 
-    /// Stores an answer as if the upstream had just given it.
+    /// Stores a response as if the upstream had just given it.
     @discardableResult
     func receive(_ body: String, at url: String, of upstream: String = "github", as rule: BodyRule?) async throws
         -> Receipt

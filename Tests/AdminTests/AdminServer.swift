@@ -39,8 +39,8 @@ final class AdminServer: Sendable {
 
     var credential: String { "Authorization: Bearer \(daemon.token)\r\n" }
 
-    /// Sends a head without its empty line, and a body, and reads the answer.
-    func ask(_ head: String, body: String = "") throws -> HTTPTestAnswer {
+    /// Sends a head without its empty line, and a body, and reads the response.
+    func ask(_ head: String, body: String = "") throws -> HTTPTestResponse {
         let client = try HTTPTestClient(address)
         client.send("\(head)\r\n\(body)")
         return try client.answer(toHead: head.hasPrefix("HEAD"))

@@ -28,7 +28,7 @@ import Testing
             ("Set-Cookie", false),
         ]
     )
-    func `RFC 9111 §3.2: a later answer replaces every field but those of framing, coding and connection`(
+    func `RFC 9111 §3.2: a later response replaces every field but those of framing, coding and connection`(
         _ name: String,
         _ isReplaced: Bool
     ) {

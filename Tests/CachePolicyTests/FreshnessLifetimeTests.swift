@@ -3,7 +3,7 @@ import Testing
 
 @testable import CachePolicy
 
-/// RFC 9111 §4.2: how long an answer is fresh, how old it is on arrival, and what else is read from its fields.
+/// RFC 9111 §4.2: how long a response is fresh, how old it is on arrival, and what else is read from its fields.
 @Suite struct FreshnessLifetimeTests {
     private static let now = ("Date", "Sun, 06 Nov 1994 08:49:37 GMT")
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CachePolicy
 
-/// RFC 9111 §4: whether a stored answer is reused for a request, at a time.
+/// RFC 9111 §4: whether a stored response is reused for a request, at a time.
 @Suite struct ReuseTests {
     private func reuse(
         _ control: String,
@@ -115,7 +115,7 @@ import Testing
         )
     }
 
-    @Test func `a route's stale lets stale answers be served meanwhile and on errors`() {
+    @Test func `a route's stale lets stale responses be served meanwhile and on errors`() {
         var route = CacheOverrides()
         route.stale = .seconds(100)
         #expect(

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CachePolicy
 
-/// The policy that is kept with an answer: its bytes, and what a route makes of it.
+/// The policy that is kept with a response: its bytes, and what a route makes of it.
 @Suite struct StoredPolicyTests {
     @Test func `bytes give the same policy back`() throws {
         var answer = policy([

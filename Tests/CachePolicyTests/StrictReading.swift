@@ -3,7 +3,7 @@ import Glibc
 
 @testable import HTTPSemantics
 
-/// The cache fields of an answer as their grammar has them, and everything doubtful taken for the worst: a plain reading
+/// The cache fields of a response as their grammar has them, and everything doubtful taken for the worst: a plain reading
 /// that the parsers may be stricter than, and never more generous.
 struct StrictReading {
     /// One member of `Cache-Control`.
@@ -143,7 +143,7 @@ struct StrictReading {
 
     // MARK: What follows from them
 
-    /// The most seconds for which an answer received at `now` may be fresh; 0 or less for not at all.
+    /// The most seconds for which a response received at `now` may be fresh; 0 or less for not at all.
     func freshness(_ fields: Fields, status: Int, isShared: Bool, now: Int64) -> Int64 {
         let members = members(fields.all("cache-control"))
         let date = fields.all("date").compactMap { self.date($0, now: now) }.min() ?? now

@@ -4,7 +4,7 @@ import Glibc
 @testable package import HTTPServer
 
 /// What a server answered.
-package struct HTTPTestAnswer: Equatable {
+package struct HTTPTestResponse: Equatable {
     package var status: Int
     package var fields: [String: String]
     package var body: [UInt8]
@@ -106,14 +106,14 @@ package final class HTTPTestClient: Sendable {
     }
 
     /// Reads one answer with its body.
-    package func answer(toHead: Bool = false) throws -> HTTPTestAnswer {
+    package func answer(toHead: Bool = false) throws -> HTTPTestResponse {
         let status = Int(try readLine().split(separator: " ")[1])!
         var fields: [String: String] = [:]
         while case let line = try readLine(), !line.isEmpty {
             let colon = line.firstIndex(of: ":")!
             fields[line[..<colon].lowercased()] = String(line[line.index(after: colon)...].drop { $0 == " " })
         }
-        var answer = HTTPTestAnswer(status: status, fields: fields, body: [])
+        var answer = HTTPTestResponse(status: status, fields: fields, body: [])
         if toHead || status == 304 || status == 204 || status < 200 { return answer }
         if fields["transfer-encoding"] == "chunked" {
             while case let size = Int(try readLine(), radix: 16)!, size > 0 {

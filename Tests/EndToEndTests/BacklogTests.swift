@@ -57,7 +57,7 @@ import Testing
         #expect(try larder.waitForQuiet())
         for page in 0..<60 { _ = try client.get("/users?page=\(page)") }
         let count = origin.requests.count
-        origin.behave { _ in Answer.json(#"{"id":1,"name":"new"}"#, Fresh.hour).after(gate) }
+        origin.behave { _ in OriginResponse.json(#"{"id":1,"name":"new"}"#, Fresh.hour).after(gate) }
         let write = Background { try? larder.request("PATCH", "/users/1", body: "new").status }
         origin.waitForRequests(count + 1)
         #expect(larder.terminate(.seconds(30)) == .exited(0))

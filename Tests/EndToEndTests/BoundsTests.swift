@@ -63,7 +63,10 @@ import Testing
                 return .json("[\(users)]", Fresh.hour)
             }
             let id = request.path.split(separator: "/").last ?? ""
-            return Answer.json(#"{"id":\#(id),"name":"new","padding":"\#(padding)"}"#).split(before: 1, by: gate)
+            return OriginResponse.json(#"{"id":\#(id),"name":"new","padding":"\#(padding)"}"#).split(
+                before: 1,
+                by: gate
+            )
         }
         // Eight documents are the bound.
         let larder = try Larder(config: Configs.blog(origin, top: ["limits: { document: 64KiB }"]))

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// What a request may ask of a stored answer: conditions, ranges, directives and `HEAD`.
+/// What a request may ask of a stored response: conditions, ranges, directives and `HEAD`.
 @Suite(.scripts) struct CacheRequestTests {
     @Test func `a client's own conditions are answered from the cache`() throws {
         let fields: FieldLines = ["Last-Modified": "Mon, 01 Jan 2018 00:00:00 GMT"]
@@ -72,7 +72,7 @@ import Testing
         let head = try client.request("HEAD", "/x")
         #expect(head.isHit)
         #expect(head["Content-Length"] == "8")
-        // Had a body followed, this would not be an answer.
+        // Had a body followed, this would not be a response.
         #expect(try client.get("/x").text == #"{"id":1}"#)
         #expect(origin.count() == 1)
     }

@@ -1,9 +1,9 @@
 import TestSupport
 import Testing
 
-/// RFC 9211: what each way of coming to an answer says of itself.
+/// RFC 9211: what each way of coming to a response says of itself.
 @Suite(.scripts) struct CacheStatusTests {
-    /// What the origin answers, what the client asks in turn, and what each of the answers says.
+    /// What the origin answers, what the client asks in turn, and what each of the responses says.
     struct Scenario: Sendable, CustomTestStringConvertible {
         var name: String
         var origin: Origin.Handler
@@ -16,7 +16,7 @@ import Testing
     private static let stale: FieldLines = ["Cache-Control": "max-age=60", "ETag": "\"a\"", "Age": "100"]
     private static func get(_ fields: FieldLines = [:]) -> (String, String, FieldLines) { ("GET", "/x", fields) }
 
-    // One scenario a line of the RFC; the answer to the last request is looked at.
+    // One scenario a line of the RFC; the response to the last request is looked at.
     static let scenarios: [Scenario] = [
         Scenario(
             name: "2.1 hit, with what is left of its lifetime",

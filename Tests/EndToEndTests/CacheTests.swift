@@ -4,7 +4,7 @@ import Testing
 
 /// A private cache as RFC 9111 has it, seen from outside: what is stored, for whom, and for how long.
 @Suite(.scripts) struct CacheTests {
-    @Test func `the second answer is a hit and has the bytes of the first`() throws {
+    @Test func `the second response is a hit and has the bytes of the first`() throws {
         let body = #"  { "id": 1.0, "name": "Zo\u00eb \/ x", "name": "twice", "big": 1e400 } "#
         let origin = try Origin { _ in .json(body, Fresh.tagged("one")) }
         let larder = try Larder(origin)
@@ -62,7 +62,7 @@ import Testing
         }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
-        // A Date far in the past makes the answer old already (RFC 9111, 4.2.3).
+        // A Date far in the past makes the response old already (RFC 9111, 4.2.3).
         #expect(try !larder.get("/x").isHit)
 
         let fresh = try Origin { _ in .json("{}", ["Date": Self.now, "Expires": Self.date(in: 3600)]) }
@@ -84,7 +84,7 @@ import Testing
         #expect(try !larder.get("/old").isHit)
     }
 
-    @Test func `a stale answer is revalidated and a 304 makes it fresh again`() throws {
+    @Test func `a stale response is revalidated and a 304 makes it fresh again`() throws {
         let origin = try Origin { request in
             request["If-None-Match"] == #""one""#
                 ? .notModified(["ETag": #""one""#, "Cache-Control": "max-age=60", "X-Remaining": "41"])
@@ -115,7 +115,7 @@ import Testing
         #expect(origin.requests.last?["If-Modified-Since"] == date)
     }
 
-    @Test func `a stale answer is served while it is fetched again, if the upstream allows`() throws {
+    @Test func `a stale response is served while it is fetched again, if the upstream allows`() throws {
         let count = Monitor(0)
         let origin = try Origin { _ in
             .json("{\"n\":\(count.next())}", ["Cache-Control": "max-age=0, stale-while-revalidate=60"])
@@ -169,7 +169,7 @@ import Testing
 
     @Test func `requests at the same time share one fetch`() throws {
         let gate = Gate()
-        let origin = try Origin { _ in Answer.json(#"{"id":1}"#, Fresh.hour).after(gate) }
+        let origin = try Origin { _ in OriginResponse.json(#"{"id":1}"#, Fresh.hour).after(gate) }
         let larder = try Larder.patient(origin)
         let first = Background { try larder.get("/x") }
         origin.waitForRequests(1)
@@ -186,7 +186,7 @@ import Testing
         let count = Monitor(0)
         let gate = Gate()
         let origin = try Origin { _ in
-            Answer.json("{\"n\":\(count.next())}", ["Cache-Control": "no-store"]).after(gate)
+            OriginResponse.json("{\"n\":\(count.next())}", ["Cache-Control": "no-store"]).after(gate)
         }
         let larder = try Larder(origin)
         let answers = Background { try together(5) { _ in try larder.get("/x") } }

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What was cleaned is gone: from answers, from the file, and for good.
+/// What was cleaned is gone: from responses, from the file, and for good.
 @Suite(.scripts) struct CleanTests {
     static func origin() throws -> Origin {
         try Origin { request in
@@ -115,7 +115,7 @@ import Testing
 
     @Test func `a fetch that began before does not bring it back`() throws {
         let gate = Gate()
-        let origin = try Origin { _ in Answer.json(#"{"id":1,"login":"ada"}"#, Fresh.hour).after(gate) }
+        let origin = try Origin { _ in OriginResponse.json(#"{"id":1,"login":"ada"}"#, Fresh.hour).after(gate) }
         let larder = try Larder(config: Configs.blog(origin))
         let fetch = Background { try larder.get("/users/1") }
         origin.waitForRequests(1)

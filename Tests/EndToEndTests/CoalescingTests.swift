@@ -6,7 +6,7 @@ import Testing
 @Suite(.scripts) struct CoalescingTests {
     @Test func `200 clients for one slow URL make one request`() throws {
         let gate = Gate()
-        let origin = try Origin { _ in Answer.json(#"{"id":1}"#, Fresh.hour).after(gate) }
+        let origin = try Origin { _ in OriginResponse.json(#"{"id":1}"#, Fresh.hour).after(gate) }
         let larder = try Larder.patient(origin)
         let answers = Background {
             try together(200) { _ in try larder.get("/slow") }
@@ -71,7 +71,7 @@ import Testing
         _ = try larder.get("/x")
         origin.forget()
         let gate = Gate()
-        origin.behave { _ in Answer.json("[1]", Fresh.hour).after(gate) }
+        origin.behave { _ in OriginResponse.json("[1]", Fresh.hour).after(gate) }
         let answers = Background { try together(10) { _ in try larder.get("/x") } }
         #expect(try larder.waitForFollowers(9))
         gate.open()
@@ -82,7 +82,7 @@ import Testing
     @Test func `who asks again when an absence is out asks anew`() throws {
         let origin = try Origin { _ in .json("{}", Fresh.never, status: 404) }
         let larder = try Larder(config: Configs.blog(origin))
-        // The object is noted as gone before the answer goes on, and the rest of it comes at once.
+        // The object is noted as gone before the response goes on, and the rest of it comes at once.
         for _ in 0..<100 { #expect(try larder.get("/users/1").status == 404) }
         #expect(origin.count() == 100)
     }
@@ -95,8 +95,8 @@ import Testing
             let early = Gate()
             origin.behave { _ in
                 isHeadOut
-                    ? Answer.json(#"{"id":1}"#, Fresh.hour).split(before: 4, by: early)
-                    : Answer.json(#"{"id":1}"#, Fresh.hour).after(early)
+                    ? OriginResponse.json(#"{"id":1}"#, Fresh.hour).split(before: 4, by: early)
+                    : OriginResponse.json(#"{"id":1}"#, Fresh.hour).after(early)
             }
             var leader: Client? = try larder.client()
             try leader?.send("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -116,7 +116,7 @@ import Testing
 
     @Test func `what nobody waits for any more is given up, and the next one asks anew`() throws {
         let gate = Gate()
-        let origin = try Origin { _ in Answer.json("1", Fresh.hour).after(gate) }
+        let origin = try Origin { _ in OriginResponse.json("1", Fresh.hour).after(gate) }
         let larder = try Larder(origin)
         var client: Client? = try larder.client()
         try client?.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -133,7 +133,9 @@ import Testing
         let gate = Gate()
         let origin = try Origin { request in
             let mark = ["Authorization", "Accept-Language", "X-Shape"].map { request[$0] ?? "-" }
-            return Answer.json("\"\(mark.joined(separator: " "))\"", Fresh.hour + ["Vary": "X-Shape"]).after(gate)
+            return OriginResponse.json("\"\(mark.joined(separator: " "))\"", Fresh.hour + ["Vary": "X-Shape"]).after(
+                gate
+            )
         }
         let larder = try Larder.patient(origin)
         let kinds: [(FieldLines, String)] = [
@@ -142,12 +144,12 @@ import Testing
             (["X-Shape": "square"], "- - square"),
         ]
         let answers = Background { try together(30) { try larder.get("/x", kinds[$0 % 6].0).text } }
-        // What only `Vary` tells apart is one until there is an answer.
+        // What only `Vary` tells apart is one until there is a response.
         #expect(origin.waitForRequests(4))
         #expect(try larder.waitForFollowers(26))
         gate.open()
         for (number, text) in try answers.value().enumerated() { #expect(text == "\"\(kinds[number % 6].1)\"") }
-        // One fetch for each, also for the variants that only the first answer told apart.
+        // One fetch for each, also for the variants that only the first response told apart.
         #expect(origin.count() == kinds.count)
     }
 
@@ -155,8 +157,8 @@ import Testing
         let (head, rest) = (Gate(), Gate())
         let origin = try Origin { request in
             guard request.number == 0 else { return .json("2", Fresh.hour) }
-            return Answer(
-                steps: [.wait(head)] + Answer.json("100", Fresh.hour).split(before: 2, by: rest).steps
+            return OriginResponse(
+                steps: [.wait(head)] + OriginResponse.json("100", Fresh.hour).split(before: 2, by: rest).steps
             )
         }
         let larder = try Larder.patient(origin)

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// One identity, one object: what one answer learns, every other answer shows.
+/// One identity, one object: what one response learns, every other response shows.
 @Suite(.scripts) struct CoherenceTests {
     /// An origin whose answers the scenario changes as it goes.
     final class Changing: Sendable {
@@ -158,7 +158,7 @@ import Testing
         let bodies = blog.bodies
         blog.origin.behave { request in
             request.path == "/users"
-                ? Answer.json(#"[{"id":1,"name":"old"}]"#, Fresh.hour).after(gate)
+                ? OriginResponse.json(#"[{"id":1,"name":"old"}]"#, Fresh.hour).after(gate)
                 : .json(bodies.current[request.path] ?? "", Fresh.hour)
         }
         let larder = try Larder(config: Configs.blog(blog.origin))

@@ -33,7 +33,7 @@ import Testing
 
     @Test(arguments: ["PUT", "POST", "DELETE", "PATCH"])
     func `an unsafe request that the upstream has read is not sent twice`(method: String) throws {
-        let origin = try Origin { $0.path == "/x" ? Answer(steps: [.close]) : .json("1") }
+        let origin = try Origin { $0.path == "/x" ? OriginResponse(steps: [.close]) : .json("1") }
         let larder = try Larder(origin)
         for turn in 1...3 {
             _ = try larder.get("/warm")

@@ -154,7 +154,7 @@ import Testing
     func `who waits for a response that is private is not handed another's`(_ control: String) throws {
         let gate = Gate()
         let origin = try Origin { request in
-            Answer.json("\"\(request["X-Unheard-Of"] ?? "nobody")\"", ["Cache-Control": control]).after(gate)
+            OriginResponse.json("\"\(request["X-Unheard-Of"] ?? "nobody")\"", ["Cache-Control": control]).after(gate)
         }
         let larder = try Larder.patient(origin)
         let names = (0..<12).map { ["ada", "bob", "cyd"][$0 % 3] }

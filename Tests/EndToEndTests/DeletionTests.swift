@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What is deleted, or found to be gone, in every answer that shows it.
+/// What is deleted, or found to be gone, in every response that shows it.
 @Suite(.scripts) struct DeletionTests {
     static let list = #"[ {"id":1,"title":"a"}, {"id":2,"title":"b"} , {"id":3,"title":"c"} ]"#
     static let without1 = #"[ {"id":2,"title":"b"} , {"id":3,"title":"c"} ]"#
@@ -19,8 +19,11 @@ import Testing
         """
     }
 
-    /// An origin that answers retrievals from a table, and writes with one answer.
-    static func origin(_ bodies: Monitor<[String: String]>, _ write: @escaping @Sendable (Origin.Request) -> Answer)
+    /// An origin that answers retrievals from a table, and writes with one response.
+    static func origin(
+        _ bodies: Monitor<[String: String]>,
+        _ write: @escaping @Sendable (Origin.Request) -> OriginResponse
+    )
         throws
         -> Origin
     {
@@ -105,7 +108,7 @@ import Testing
         #expect(try larder.waitForObjects(3, of: "Item"))
         bodies.withLock { $0["/items/1"] = nil }
         #expect(try larder.request("DELETE", "/items/1").status == status)
-        // Without waiting: the answer was withheld until this holds.
+        // Without waiting: the response was withheld until this holds.
         let items = try larder.get("/items")
         #expect(items.text == Self.without1)
         #expect(items.isHit)
@@ -220,7 +223,7 @@ import Testing
         let gate = Gate()
         let origin = try Origin { request in
             guard request.method == "GET" else { return .empty(204) }
-            let answer = Answer.json(bodies.current[request.path] ?? "", Fresh.hour)
+            let answer = OriginResponse.json(bodies.current[request.path] ?? "", Fresh.hour)
             return request.target.contains("slow") ? answer.after(gate) : answer
         }
         let larder = try Larder(origin, config: Self.config(origin, "remove"))
@@ -243,7 +246,7 @@ import Testing
     @Test func `a deletion that a crash cut off leaves what shows the object to be asked for`() throws {
         let bodies = Self.bodies()
         let gate = Gate()
-        let origin = try Self.origin(bodies) { _ in Answer.empty(204).after(gate) }
+        let origin = try Self.origin(bodies) { _ in OriginResponse.empty(204).after(gate) }
         let larder = try Larder(origin, config: Self.config(origin, "remove"))
         _ = try larder.get("/other")
         #expect(try larder.waitForDocuments(1))

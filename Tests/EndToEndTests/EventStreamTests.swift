@@ -4,15 +4,15 @@ import Testing
 /// Streams of events that an upstream sends itself.
 @Suite(.scripts) struct EventStreamTests {
     /// Two events with a gate between them, in chunks of their own.
-    private static func events(_ gate: Gate, _ fields: FieldLines = [:]) -> Answer {
-        let head = Answer.head(
+    private static func events(_ gate: Gate, _ fields: FieldLines = [:]) -> OriginResponse {
+        let head = OriginResponse.head(
             200,
             "Fine",
             ["Content-Type": "text/event-stream; charset=utf-8", "Transfer-Encoding": "chunked"] + fields
         )
-        return Answer(steps: [
-            .send(head + Answer.framed(Array("data: one\r\n\r\n".utf8))), .wait(gate),
-            .send(Answer.framed(Array(": two\n\n".utf8)) + Array("0\r\n\r\n".utf8)),
+        return OriginResponse(steps: [
+            .send(head + OriginResponse.framed(Array("data: one\r\n\r\n".utf8))), .wait(gate),
+            .send(OriginResponse.framed(Array(": two\n\n".utf8)) + Array("0\r\n\r\n".utf8)),
         ])
     }
 

@@ -2,12 +2,12 @@ import Foundation
 import TestSupport
 import Testing
 
-/// However much an upstream sends: it takes neither the daemon's memory nor its answers.
+/// However much an upstream sends: it takes neither the daemon's memory nor its responses.
 @Suite(.scripts) struct ExcessiveOriginTests {
     @Test func `an endless head is a problem and takes no memory`() throws {
         let line = Array(("X-Filler: " + String(repeating: "x", count: 8000) + "\r\n").utf8)
         let origin = try Origin { _ in
-            Answer(steps: [.send(Array("HTTP/1.1 200 OK\r\n".utf8)), .flood(line, times: 12_500), .close])
+            OriginResponse(steps: [.send(Array("HTTP/1.1 200 OK\r\n".utf8)), .flood(line, times: 12_500), .close])
         }
         let larder = try Larder(origin)
         let before = larder.residentMemory
@@ -22,8 +22,8 @@ import Testing
     @Test func `200 MB pass through whole, are not kept, and take no memory`() throws {
         let megabyte = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 20)
         let origin = try Origin { _ in
-            Answer(steps: [
-                .send(Answer.head(200, "OK", Fresh.hour + ["Content-Length": "\(200 << 20)"])),
+            OriginResponse(steps: [
+                .send(OriginResponse.head(200, "OK", Fresh.hour + ["Content-Length": "\(200 << 20)"])),
                 .flood(megabyte, times: 200),
             ])
         }
@@ -45,8 +45,8 @@ import Testing
         let megabyte = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 20)
         let origin = try Origin { request in
             guard request.path == "/big" else { return .json("[]") }
-            return Answer(steps: [
-                .send(Answer.head(200, "OK", ["Cache-Control": "no-store", "Content-Length": "\(300 << 20)"])),
+            return OriginResponse(steps: [
+                .send(OriginResponse.head(200, "OK", ["Cache-Control": "no-store", "Content-Length": "\(300 << 20)"])),
                 .flood(megabyte, times: 300),
             ])
         }

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `GET /explain` and `larder explain`: why an answer is what it is.
+/// `GET /explain` and `larder explain`: why a response is what it is.
 @Suite(.scripts) struct ExplainTests {
     static func explain(_ larder: Larder, _ url: String, _ fields: [String] = [], more: String = "") throws -> [String:
         Any]

@@ -48,7 +48,7 @@ import Testing
 
     @Test func `a response waits for its gate`() throws {
         let gate = Gate()
-        let origin = try Origin { _ in Answer.text("0123456789").split(at: 40, by: gate) }
+        let origin = try Origin { _ in OriginResponse.text("0123456789").split(at: 40, by: gate) }
         let client = try Client(port: origin.port)
         try client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         #expect(origin.waitForRequests(1))

@@ -87,7 +87,7 @@ import Testing
         #expect(try larder.request("POST", "/x", body: long).status == 413)
         let chunked = try larder.client()
         try chunked.send("POST /x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
-        for _ in 1...4 { try? chunked.send(Answer.framed([UInt8](repeating: 0x61, count: 5000))) }
+        for _ in 1...4 { try? chunked.send(OriginResponse.framed([UInt8](repeating: 0x61, count: 5000))) }
         try? chunked.send("0\r\n\r\n")
         #expect(try chunked.response().status == 413)
         #expect(origin.count(method: "GET") == 0)
@@ -129,7 +129,7 @@ import Testing
     @Test func `requests sent in one go are answered in their order`() throws {
         let gate = Gate()
         let origin = try Origin { request in
-            request.path == "/slow" ? Answer.text("/slow").after(gate) : .text(request.path, Fresh.hour)
+            request.path == "/slow" ? OriginResponse.text("/slow").after(gate) : .text(request.path, Fresh.hour)
         }
         let larder = try Larder(origin)
         _ = try larder.get("/hit")
@@ -178,8 +178,8 @@ import Testing
     @Test func `a client that leaves ends its fetch, unless others wait for it`() throws {
         let gate = Gate()
         let origin = try Origin { _ in
-            Answer(steps: [
-                .send(Answer.head(200, "OK", Fresh.hour + ["Content-Length": "4"])), .send(Array("ab".utf8)),
+            OriginResponse(steps: [
+                .send(OriginResponse.head(200, "OK", Fresh.hour + ["Content-Length": "4"])), .send(Array("ab".utf8)),
                 .wait(gate),
                 .send(Array("cd".utf8)),
             ])

@@ -49,8 +49,8 @@ import Testing
         #expect(try larder.get("/users").body == body)
     }
 
-    /// Answers that break off, by what they send before they do.
-    static let brokenAnswers: [(what: String, bytes: String, reset: Bool)] = [
+    /// Responses that break off, by what they send before they do.
+    static let brokenResponses: [(what: String, bytes: String, reset: Bool)] = [
         (
             "a length not reached", "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 100\r\n\r\n[1,2",
             false
@@ -74,9 +74,9 @@ import Testing
         ),
     ]
 
-    @Test(arguments: Array(brokenAnswers.indices))
+    @Test(arguments: Array(brokenResponses.indices))
     func `a response cut short looks cut short to the client and is not kept`(index: Int) throws {
-        let (what, bytes, reset) = Self.brokenAnswers[index]
+        let (what, bytes, reset) = Self.brokenResponses[index]
         let origin = try Origin { _ in .raw(bytes, thenReset: reset) }
         let larder = try Larder(origin)
         // Either the head had left already, and then the body visibly breaks off; or it is a problem.
@@ -88,7 +88,7 @@ import Testing
         #expect(!again.isHit, "\(what)")
     }
 
-    /// Answers that are none.
+    /// Responses that are none.
     static let garbage: [(what: String, bytes: String)] = [
         ("nothing", ""), ("noise", "\u{1}\u{2}\u{3} noise noise noise\r\n\r\n"),
         ("another protocol", "SSH-2.0-OpenSSH_9.2\r\n"),

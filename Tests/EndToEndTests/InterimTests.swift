@@ -4,12 +4,12 @@ import Testing
 
 /// Interim answers (RFC 9110 §15.2) on their way through.
 @Suite(.scripts) struct InterimTests {
-    private static func hint(_ link: String, _ fields: FieldLines = [:]) -> Answer.Step {
-        .send(Answer.head(103, "Early Hints", ["Link": "<\(link)>; rel=preload"] + fields))
+    private static func hint(_ link: String, _ fields: FieldLines = [:]) -> OriginResponse.Step {
+        .send(OriginResponse.head(103, "Early Hints", ["Link": "<\(link)>; rel=preload"] + fields))
     }
 
-    private static func finally(_ answer: Answer, after interim: [Answer.Step]) -> Answer {
-        Answer(steps: interim + answer.steps)
+    private static func finally(_ answer: OriginResponse, after interim: [OriginResponse.Step]) -> OriginResponse {
+        OriginResponse(steps: interim + answer.steps)
     }
 
     @Test func `they come before the final response, each with its fields, and leave nothing in it or in the store`()
@@ -20,9 +20,9 @@ import Testing
             Self.finally(
                 .json("1", Fresh.hour),
                 after: [
-                    .send(Answer.head(102, "Processing", ["X-Progress": "1"])), Self.hint("/a"),
+                    .send(OriginResponse.head(102, "Processing", ["X-Progress": "1"])), Self.hint("/a"),
                     Self.hint("/b", ["Connection": "X-Own", "X-Own": "1", "X-Extra": "2"]),
-                    .send(Answer.head(199, "Whatever", [:])), .wait(gate),
+                    .send(OriginResponse.head(199, "Whatever", [:])), .wait(gate),
                 ]
             )
         }
@@ -96,7 +96,7 @@ import Testing
     @Test func `100 is between Larder and the upstream, 101 is a response that nobody asked for`() throws {
         let origin = try Origin { request in
             let status = request.path == "/continue" ? 100 : 101
-            return Self.finally(.json("1"), after: [.send(Answer.head(status, "x", [:]))])
+            return Self.finally(.json("1"), after: [.send(OriginResponse.head(status, "x", [:]))])
         }
         let larder = try Larder(origin)
         let answer = try larder.get("/continue")

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Which spellings of a URL have one answer (RFC 3986 §6.2.2, and `key:` of a route).
+/// Which spellings of a URL have one response (RFC 3986 §6.2.2, and `key:` of a route).
 @Suite(.scripts) struct KeyTests {
     static let routes = [
         "routes:", "  - { path: search, key: { sort: true, ignore: [\"utm_*\", fbclid] } }",

@@ -8,7 +8,7 @@ import Testing
         let gate = Gate()
         let origin = try Origin { request in
             request.path == "/slow"
-                ? Answer.json(#"{"slow":true}"#, Fresh.hour).after(gate) : .json("[]", Fresh.hour)
+                ? OriginResponse.json(#"{"slow":true}"#, Fresh.hour).after(gate) : .json("[]", Fresh.hour)
         }
         let larder = try Larder(origin)
         let slow = Background { try larder.get("/slow") }
@@ -85,7 +85,7 @@ import Testing
 
     @Test func `a second signal ends it at once`() throws {
         let gate = Gate()
-        let origin = try Origin { _ in Answer.json("[]").after(gate) }
+        let origin = try Origin { _ in OriginResponse.json("[]").after(gate) }
         let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { drain: 1h }"]))
         let slow = Background { try? larder.get("/slow").status }
         origin.waitForRequests(1)
@@ -109,7 +109,7 @@ import Testing
 
     @Test func `draining has a limit`() throws {
         let gate = Gate()
-        let origin = try Origin { _ in Answer.json("[]").after(gate) }
+        let origin = try Origin { _ in OriginResponse.json("[]").after(gate) }
         let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { drain: 1s }"]))
         let slow = Background { try? larder.get("/slow").status }
         origin.waitForRequests(1)
@@ -148,7 +148,7 @@ import Testing
             #expect(try larder.sql("PRAGMA integrity_check") == ["ok"], "round \(round)")
             try larder.start()
         }
-        // Each stored answer is whole: it says one round for all users it brought, or what later rounds said.
+        // Each stored response is whole: it says one round for all users it brought, or what later rounds said.
         #expect(try larder.documents() > 0)
         #expect(try larder.sql("SELECT count(*) FROM User WHERE login != 'user' || id") == ["0"])
     }

@@ -223,7 +223,7 @@ private final class Blog: Sendable {
 
     func retitle(_ post: Int, _ title: String) { state.withLock { $0.titles[post] = title } }
 
-    private static func answer(_ path: String, _ number: Int, _ state: State) -> Answer {
+    private static func answer(_ path: String, _ number: Int, _ state: State) -> OriginResponse {
         func user(_ id: Int) -> String? { state.names[id].map { #"{"id":\#(id),"login":"l\#(id)","name":"\#($0)"}"# } }
         func post(_ id: Int) -> String {
             #"{"id":\#(id),"title":"\#(state.titles[id] ?? "")","author":\#(user(id) ?? "null")}"#

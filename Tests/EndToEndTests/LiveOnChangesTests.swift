@@ -62,7 +62,7 @@ import Testing
                 text.withLock { $0 = Self.new }
                 return .empty(204)
             }
-            let answer = Answer.json(text.current, Fresh.hour)
+            let answer = OriginResponse.json(text.current, Fresh.hour)
             return text.current == Self.old ? answer.after(gate) : answer
         }
         let routes = "routes: [{ path: act, method: POST, invalidates: [\"items/*\"] }]"

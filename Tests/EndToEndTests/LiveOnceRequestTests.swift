@@ -18,7 +18,7 @@ import Testing
 
     @Test func `fifty streams and a plain request make one request upstream`() throws {
         let gate = Gate()
-        let origin = try Origin { _ in Answer.json(Self.old, Fresh.hour).after(gate) }
+        let origin = try Origin { _ in OriginResponse.json(Self.old, Fresh.hour).after(gate) }
         let larder = try Larder.patient(origin)
         let streams = Background { try together(50) { _ in try larder.live("/x") } }
         let plain = Background { try larder.get("/x") }
@@ -36,7 +36,7 @@ import Testing
 
     @Test func `a client who leaves takes nothing from those who stay`() throws {
         let gate = Gate()
-        let origin = try Origin { _ in Answer.json(Self.old, Fresh.hour).split(at: 60, by: gate) }
+        let origin = try Origin { _ in OriginResponse.json(Self.old, Fresh.hour).split(at: 60, by: gate) }
         let larder = try Larder.patient(origin)
         var leaving: Client? = try larder.client()
         try leaving?.send("GET /x HTTP/1.1\r\nHost: 127.0.0.1:\(larder.port)\r\nLarder-Live: once\r\n\r\n")

@@ -21,7 +21,7 @@ import Testing
         #expect(events[0].headers["content-type"] == "application/json")
         #expect(events[0].headers["cache-status"]?.hasPrefix("larder; fwd=uri-miss; ttl=") == true)
         #expect(events[0].headers["cache-status"]?.hasSuffix("; stored") == true)
-        // It is stored like any other answer.
+        // It is stored like any other response.
         #expect(try larder.get("/x").isHit)
         #expect(origin.count() == 1)
     }
@@ -30,7 +30,7 @@ import Testing
         let (origin, gate) = (try Origin { _ in .json(Self.old, Fresh.hour) }, Gate())
         let larder = try Larder(origin)
         _ = try larder.get("/x")
-        origin.behave { _ in Answer.json(Self.new, Fresh.hour).after(gate) }
+        origin.behave { _ in OriginResponse.json(Self.new, Fresh.hour).after(gate) }
         let client = try larder.client()
         try client.send("GET /x HTTP/1.1\r\nHost: 127.0.0.1:\(larder.port)\r\nLarder-Live: once\r\n\r\n")
         #expect(try client.head().status == 200)
@@ -172,8 +172,9 @@ import Testing
         let gate = Gate()
         let text = String(repeating: "x", count: 900_000)
         let origin = try Origin { _ in
-            Answer(steps: [
-                .send(Answer.head(200, "Fine", Fresh.hour + ["Content-Length": "900001"])), .send(Array(text.utf8)),
+            OriginResponse(steps: [
+                .send(OriginResponse.head(200, "Fine", Fresh.hour + ["Content-Length": "900001"])),
+                .send(Array(text.utf8)),
                 .wait(gate), .send(Array("y".utf8)),
             ])
         }

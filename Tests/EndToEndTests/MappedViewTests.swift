@@ -91,7 +91,7 @@ import Testing
         #expect(try larder.documents() == 0)
     }
 
-    @Test func `newer values of another answer are in it`() throws {
+    @Test func `newer values of another response are in it`() throws {
         let (_, larder) = try Self.daemon { request in
             request.path == "/users/7"
                 ? .json(Self.user, Fresh.hour)
@@ -111,7 +111,7 @@ import Testing
 
     @Test func `those who wait for one response each get their own view of it`() throws {
         let gate = Gate()
-        let (origin, larder) = try Self.daemon { _ in Answer.json(Self.user, Fresh.tagged("a")).after(gate) }
+        let (origin, larder) = try Self.daemon { _ in OriginResponse.json(Self.user, Fresh.tagged("a")).after(gate) }
         let views = ["wire", "mapped", "raw", "mapped", "wire", "mapped"]
         let answers = Background {
             try together(views.count) { try larder.get("/users/7", ["Larder-View": views[$0]]) }

@@ -99,7 +99,7 @@ import Testing
             switch request.path {
             case "/users": return .json("[\(user)]", Fresh.hour)
             case "/teams/1": return .json(#"{"lead":\#(user)}"#, Fresh.hour)
-            default: return isSlow ? Answer.json(user, Fresh.hour).after(gate) : .json(user, Fresh.hour)
+            default: return isSlow ? OriginResponse.json(user, Fresh.hour).after(gate) : .json(user, Fresh.hour)
             }
         }
         let larder = try Larder(config: Self.config(origin))

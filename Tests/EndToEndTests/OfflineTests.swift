@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [500, 502, 503, 504, 429]) func `a failing upstream gives way to a stale answer`(status: Int)
+    @Test(arguments: [500, 502, 503, 504, 429]) func `a failing upstream gives way to a stale response`(status: Int)
         throws
     {
         let origin = try Origin { _ in .json(#"{"id":1}"#, Fresh.never) }
@@ -68,7 +68,7 @@ import Testing
         #expect(unknown.text == #"{"message":"no"}"#)
     }
 
-    @Test func `a rate limit gives way to a stale answer, a plain refusal does not`() throws {
+    @Test func `a rate limit gives way to a stale response, a plain refusal does not`() throws {
         let origin = try Origin { _ in .json(#"{"id":1}"#, Fresh.never) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -79,7 +79,7 @@ import Testing
         #expect(try larder.get("/x").status == 403)
     }
 
-    @Test func `an upstream that resets or hangs gives way to a stale answer`() throws {
+    @Test func `an upstream that resets or hangs gives way to a stale response`() throws {
         let gate = Gate()
         let origin = try Origin { _ in .json(#"{"id":1}"#, Fresh.never) }
         let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { first_byte: 2s }"]))

@@ -8,7 +8,7 @@ import Testing
     private static let brief = "store: { withhold: 1ms }"
 
     /// Whoever speaks this language is answered in it, and slowly where there is a gate.
-    private static func variant(_ request: Origin.Request, _ fields: FieldLines = Fresh.hour) -> Answer {
+    private static func variant(_ request: Origin.Request, _ fields: FieldLines = Fresh.hour) -> OriginResponse {
         .text(String(repeating: request["X-Lang"] ?? "-", count: 100), fields + ["Vary": "X-Lang"])
     }
 
@@ -36,7 +36,7 @@ import Testing
         _ = try larder.get("/x", ["X-Lang": "a"])
         origin.behave { request in
             let fields: FieldLines = ["ETag": "\"\(request["X-Lang"] ?? "")\"", "Vary": "X-Lang"]
-            guard request["If-None-Match"] != "\"a\"" else { return Answer.notModified(fields).after(gate) }
+            guard request["If-None-Match"] != "\"a\"" else { return OriginResponse.notModified(fields).after(gate) }
             return Self.variant(request, fields)
         }
         let first = Background { try larder.get("/x", ["X-Lang": "a", "Cache-Control": "max-age=0"]) }
@@ -69,7 +69,7 @@ import Testing
         let (write, read) = (Gate(), Gate())
         // So many that they are still being taken apart when the next request comes.
         let others = (2...5_000).map { #"{"id":\#($0),"login":"u\#($0)","name":"n"}"# }.joined(separator: ",")
-        func list(_ name: String) -> Answer {
+        func list(_ name: String) -> OriginResponse {
             .json(#"{"items":[{"id":1,"login":"ada","name":"\#(name)"},\#(others)]}"#, Fresh.hour)
         }
         let first = list("first")
@@ -81,7 +81,7 @@ import Testing
         #expect(try larder.waitForDocuments(1))
         let second = list("second")
         origin.behave { request in
-            request.method == "PATCH" ? Answer.json(#"{"id":7}"#).after(write) : second.after(read)
+            request.method == "PATCH" ? OriginResponse.json(#"{"id":7}"#).after(write) : second.after(read)
         }
         let patch = Background { try larder.request("PATCH", "/posts/7", body: "{}") }
         origin.waitForRequests(2)
@@ -99,14 +99,14 @@ import Testing
         throws
     {
         let gate = Gate()
-        let old = Answer.json(#"[{"id":1,"login":"ada","name":"old"}]"#, Fresh.tagged("l"))
+        let old = OriginResponse.json(#"[{"id":1,"login":"ada","name":"old"}]"#, Fresh.tagged("l"))
         let origin = try Origin { _ in old }
         let larder = try Larder(config: "memory: { maximum_size: \(memory) }\n" + Configs.blog(origin))
         _ = try larder.get("/users")
         #expect(try larder.waitForDocuments(1))
         origin.behave { request in
             if request.method == "PATCH" { return .json(#"{"id":1,"login":"ada","name":"new"}"#) }
-            if request["If-None-Match"] != nil { return Answer.notModified(Fresh.tagged("l")).after(gate) }
+            if request["If-None-Match"] != nil { return OriginResponse.notModified(Fresh.tagged("l")).after(gate) }
             return .json(#"[{"id":1,"login":"ada","name":"new"}]"#, Fresh.tagged("m"))
         }
         let list = Background { try larder.get("/users", ["Cache-Control": "no-cache"]) }
@@ -121,7 +121,7 @@ import Testing
         let gate = Gate()
         let origin = try Origin { request in
             if request.path == "/users/1" { return .json(#"{"id":1,"login":"ada","name":"new"}"#, Fresh.hour) }
-            if request["If-None-Match"] != nil { return Answer.notModified(Fresh.tagged("l")).after(gate) }
+            if request["If-None-Match"] != nil { return OriginResponse.notModified(Fresh.tagged("l")).after(gate) }
             let name = request.number == 0 ? "old" : "new"
             return .json(#"[{"id":1,"login":"ada","name":"\#(name)"}]"#, Fresh.tagged("l", 0))
         }
@@ -153,7 +153,7 @@ import Testing
         let origin = try Origin { request in
             if request.method == "PATCH" { return .json(#"{"id":1,"login":"ada","name":"new"}"#) }
             let list = #"{"items":[{"id":1,"login":"ada","name":"old"},\#(others)]}"#
-            return Answer.json(list, Fresh.hour).after(gate)
+            return OriginResponse.json(list, Fresh.hour).after(gate)
         }
         let larder = try Larder(config: Configs.blog(origin, top: [Self.brief]))
         let list = Background { try larder.get("/search/users") }
@@ -172,7 +172,7 @@ import Testing
             if request.method == "PATCH" { name.withLock { $0 = "new" } }
             let user = #"{"id":1,"login":"ada","name":"\#(name.current)"}"#
             if request.path == "/posts/7" {
-                return Answer.json(#"{"id":7,"author":\#(user)}"#, Fresh.hour).after(gate)
+                return OriginResponse.json(#"{"id":7,"author":\#(user)}"#, Fresh.hour).after(gate)
             }
             return .json(request.path == "/users" ? "[\(user)]" : user, Fresh.hour)
         }
@@ -226,7 +226,7 @@ import Testing
         let gate = Gate()
         let origin = try Origin { request in
             switch (request.method, request.number) {
-            case ("GET", 0): Answer.text("one", Fresh.hour).after(gate)
+            case ("GET", 0): OriginResponse.text("one", Fresh.hour).after(gate)
             case ("GET", _): .text("two", Fresh.hour)
             default: .empty(204)
             }

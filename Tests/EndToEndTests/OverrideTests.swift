@@ -3,7 +3,7 @@ import Testing
 
 /// Where a route's word counts in place of the upstream's, and where it does not.
 @Suite(.scripts) struct OverrideTests {
-    /// An origin that counts its answers to each path, and answers each as told.
+    /// An origin that counts its responses to each path, and answers each as told.
     static func origin(_ answers: [String: (Int, FieldLines)]) throws -> Origin {
         try Origin { request in
             let (status, fields) = answers[request.path] ?? (200, [:])
@@ -103,7 +103,7 @@ import Testing
         #expect(try larder.get("/short").isHit)
     }
 
-    @Test func `stale lets an old answer be served while a new one is fetched`() throws {
+    @Test func `stale lets an old response be served while a new one is fetched`() throws {
         let origin = try Self.origin(["/x": (200, ["Cache-Control": "max-age=1, must-revalidate", "Age": "60"])])
         let larder = try Self.larder(origin, "path: x, stale: 1h")
         _ = try larder.get("/x")

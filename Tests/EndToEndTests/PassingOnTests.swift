@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What becomes of an answer on its way through: its fields, codings, chunks, redirects and links.
+/// What becomes of a response on its way through: its fields, codings, chunks, redirects and links.
 @Suite(.scripts) struct PassingOnTests {
     @Test func `fields of the connection and cookies stay where they belong`() throws {
         let origin = try Origin { _ in
@@ -48,14 +48,15 @@ import Testing
     @Test func `chunks arrive as they are sent, and the whole is a hit afterwards`() throws {
         let gate = Gate()
         let origin = try Origin { _ in
-            Answer(steps: [
+            OriginResponse(steps: [
                 .send(
-                    Answer.head(
+                    OriginResponse.head(
                         200,
                         "OK",
                         Fresh.hour + ["Transfer-Encoding": "chunked", "Content-Type": "text/plain"]
                     )
-                ), .send(Answer.framed(Array("first ".utf8))), .wait(gate), .send(Answer.framed(Array("second".utf8))),
+                ), .send(OriginResponse.framed(Array("first ".utf8))), .wait(gate),
+                .send(OriginResponse.framed(Array("second".utf8))),
                 .send(Array("0\r\n\r\n".utf8)),
             ])
         }

@@ -4,7 +4,7 @@ import Testing
 
 /// Nobody sees another's data, and credentials are stored nowhere.
 @Suite(.scripts) struct PrincipalTests {
-    /// An origin whose answers say whose they are.
+    /// An origin whose responses say whose they are.
     static func personal() throws -> Origin {
         try Origin { request in
             let whose = request["Authorization"] ?? request["Private-Token"] ?? request["Cookie"] ?? "nobody"

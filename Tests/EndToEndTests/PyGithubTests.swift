@@ -56,7 +56,7 @@ import Testing
                 + #""labels":[],"created_at":"2024-05-01T10:00:00Z","updated_at":"\#(time)"}"#
         }
 
-        private static func issues(_ titles: [Int: String], _ root: String, page: Int) -> Answer {
+        private static func issues(_ titles: [Int: String], _ root: String, page: Int) -> OriginResponse {
             let numbers = (1...7).filter { ($0 - 1) / 3 == page - 1 }
             let list = "[" + numbers.map { issue($0, titles, root) }.joined(separator: ",") + "]"
             let next = "<\(root)/repos/ada/larch/issues?page=\(page + 1)>; rel=\"next\""

@@ -6,7 +6,7 @@ import Testing
     /// An origin that carries out every write and then ends the connection without a response, and serves retrievals.
     static func origin(resets: Bool) throws -> Origin {
         try Origin { request in
-            guard request.method == "GET" else { return Answer(steps: [resets ? .reset : .close]) }
+            guard request.method == "GET" else { return OriginResponse(steps: [resets ? .reset : .close]) }
             return .json("1", Fresh.hour)
         }
     }

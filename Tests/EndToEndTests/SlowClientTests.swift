@@ -41,8 +41,9 @@ import Testing
         let origin = try Origin { request in
             guard request.path == "/large" else { return .json("1", Fresh.hour) }
             let piece = [UInt8](repeating: 0x78, count: 1 << 16)
-            return Answer(steps: [
-                .send(Answer.head(200, "Fine", ["Content-Length": "\(1 << 30)"])), .flood(piece, times: 1 << 14),
+            return OriginResponse(steps: [
+                .send(OriginResponse.head(200, "Fine", ["Content-Length": "\(1 << 30)"])),
+                .flood(piece, times: 1 << 14),
             ])
         }
         let larder = try Larder(origin, config: Configs.plain(origin, top: [Self.limits]))

@@ -15,7 +15,7 @@ import Testing
         _ = try larder.get("/x")
         #expect(try larder.waitForDocuments(1))
         origin.behave { _ in
-            (isValidated ? Answer.notModified(Fresh.hour + tag) : .json("2", Fresh.hour)).after(gate)
+            (isValidated ? OriginResponse.notModified(Fresh.hour + tag) : .json("2", Fresh.hour)).after(gate)
         }
         let answers = try together(100) { _ in try larder.get("/x") }
         #expect(answers.allSatisfy { $0.text == "1" && $0.cacheStatus.contains("detail=stale") })
@@ -32,7 +32,7 @@ import Testing
         let larder = try Larder(origin)
         _ = try larder.get("/x")
         #expect(try larder.waitForDocuments(1))
-        origin.always(failure == "500" ? .json("no", status: 500) : Answer(steps: [.close]))
+        origin.always(failure == "500" ? .json("no", status: 500) : OriginResponse(steps: [.close]))
         if failure == "refused" { origin.stop() }
         let began = ContinuousClock.now
         for _ in 0..<30 { #expect(try larder.get("/x").text == "1") }
@@ -94,7 +94,7 @@ import Testing
 
     private static func fail(_ origin: Origin, _ failure: String) {
         switch failure {
-        case "closed": origin.always(Answer(steps: [.close]))
+        case "closed": origin.always(OriginResponse(steps: [.close]))
         case "reset": origin.always(.reset)
         case "no HTTP": origin.always(.raw("SSH-2.0-x\r\n\r\n"))
         case "refused": origin.stop()
@@ -152,13 +152,13 @@ import Testing
         #expect(try eventually { try larder.get("/x").text == "2" })
     }
 
-    @Test func `a follower who insists on the upstream is not given the stale answer that the others get`() throws {
+    @Test func `a follower who insists on the upstream is not given the stale response that the others get`() throws {
         let gate = Gate()
         let origin = try Origin { _ in .json("1", Fresh.never) }
         let larder = try Larder.patient(origin)
         _ = try larder.get("/x")
         #expect(try larder.waitForDocuments(1))
-        origin.behave { _ in Answer.json("no", status: 503).after(gate) }
+        origin.behave { _ in OriginResponse.json("no", status: 503).after(gate) }
         let leader = Background { try larder.get("/x") }
         origin.waitForRequests(2)
         let follower = Background { try larder.get("/x", ["Cache-Control": "no-cache"]) }
@@ -267,7 +267,7 @@ import Testing
 
     @Test func `a crowd that waited for a refusal is not sent after it`() throws {
         let gate = Gate()
-        let origin = try Origin { _ in Answer.json("no", ["Retry-After": "600"], status: 429).after(gate) }
+        let origin = try Origin { _ in OriginResponse.json("no", ["Retry-After": "600"], status: 429).after(gate) }
         let larder = try Larder.patient(origin)
         let leader = Background { try larder.get("/x") }
         origin.waitForRequests(1)

@@ -7,7 +7,7 @@ import Testing
     /// An origin with one user at several places, and writes that it answers as the scenario wants.
     final class Users: Sendable {
         let name = Monitor("old")
-        let write = Monitor<Answer>(.empty(204))
+        let write = Monitor<OriginResponse>(.empty(204))
         let origin: Origin
 
         init() throws {
@@ -46,7 +46,7 @@ import Testing
         let larder = try users.larder()
         _ = try larder.get("/nothing")
         #expect(try larder.request("PATCH", "/people/ada", body: "new").status == 204)
-        // Without waiting: the answer was withheld until this holds.
+        // Without waiting: the response was withheld until this holds.
         #expect(try larder.get("/search/users").text == Self.search("new"))
         #expect(try larder.get("/search/users").isHit)
         #expect(try larder.get("/nothing").isHit)
@@ -101,7 +101,7 @@ import Testing
         #expect(try larder.get("/search/users").text == Self.search("first"))
         users.write.withLock { $0 = .empty(204) }
         #expect(try larder.request("PATCH", "/people/ada", body: "second").status == 204)
-        // Within the lag of the first answer.
+        // Within the lag of the first response.
         for _ in 1...3 { #expect(try larder.get("/search/users").text == Self.search("second")) }
         #expect(try larder.get("/users").text.contains("second"))
         for _ in 1...3 { #expect(try larder.get("/users").text.contains("second")) }
@@ -119,7 +119,7 @@ import Testing
         let users = try Users()
         let larder = try users.larder()
         let gate = Gate()
-        users.write.withLock { $0 = Answer.empty(204).after(gate) }
+        users.write.withLock { $0 = OriginResponse.empty(204).after(gate) }
         let write = Background { try larder.request("PATCH", "/people/ada", body: "new") }
         #expect(users.origin.waitForRequests(1, "/people/ada"))
         larder.kill()
@@ -156,7 +156,7 @@ import Testing
         users.origin.behave { request in
             switch (request.method, request.body) {
             case ("PATCH", Array("late".utf8)):
-                Answer.json(#"{"id":1,"login":"ada","name":"late"}"#).after(gate)
+                OriginResponse.json(#"{"id":1,"login":"ada","name":"late"}"#).after(gate)
             case ("PATCH", _): .empty(204)
             default: .json(Self.search(name.current), Fresh.hour)
             }
@@ -185,7 +185,7 @@ import Testing
             }
             let body = Self.search(name.current)
             return request.target.contains("slow")
-                ? Answer.json(body, Fresh.hour).after(gate) : .json(body, Fresh.hour)
+                ? OriginResponse.json(body, Fresh.hour).after(gate) : .json(body, Fresh.hour)
         }
         let slow = Background { try larder.get("/search/users?q=slow") }
         #expect(users.origin.waitForRequests(2, "/search/users"))

@@ -42,7 +42,7 @@ import Testing
         #expect((mark["at"] as? String)?.hasPrefix("20") == true)
         let members = try larder.admin("GET", "/objects/Item/1/why?member=title").text
         #expect(members.contains(#""standing":"outdated""#) && members.contains(#""moves":false"#), "\(members)")
-        // The answers that go on showing it are named; the object itself is no longer given.
+        // The responses that go on showing it are named; the object itself is no longer given.
         #expect(try larder.admin("GET", "/objects/Item/1/documents").text.contains("/items"))
         let gone = try larder.admin("GET", "/objects/Item/1")
         #expect(gone.status == 410 && gone.text.contains("larder why Item 1"))

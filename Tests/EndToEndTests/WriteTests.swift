@@ -67,7 +67,7 @@ import Testing
         #expect(try larder.get("/users").text == #"[{"id":1,"name":"old"}]"#)
         #expect(try larder.waitForObjects(1, of: "User"))
         _ = try larder.request("PATCH", "/users/1", body: "new")
-        // Without waiting: the answer was withheld until this holds.
+        // Without waiting: the response was withheld until this holds.
         let list = try larder.get("/users")
         #expect(list.text == #"[{"id":1,"name":"new"}]"#)
     }
@@ -82,7 +82,8 @@ import Testing
                 return .json(#"{"id":1,"name":"new"}"#)
             }
             let user = #"{"id":1,"name":"\#(name.current)"}"#
-            return request["X-Slow"] == nil ? .json(user, Fresh.hour) : Answer.json(user, Fresh.hour).after(gate)
+            return request["X-Slow"] == nil
+                ? .json(user, Fresh.hour) : OriginResponse.json(user, Fresh.hour).after(gate)
         }
         let slow = Background { try larder.get("/users/1", ["X-Slow": "1"]) }
         origin.waitForRequests(1, "/users/1")
@@ -104,7 +105,7 @@ import Testing
         let slowly: Origin.Handler = { request in
             guard request.method == "PATCH" else { return .json(#"{"id":1,"name":"\#(name.current)"}"#, Fresh.hour) }
             name.withLock { $0 = "new" }
-            return Answer.json(#"{"id":1,"name":"new"}"#).after(gate)
+            return OriginResponse.json(#"{"id":1,"name":"new"}"#).after(gate)
         }
         origin.behave(slowly)
         let write = Background { try larder.request("PATCH", "/users/1", body: "new") }
@@ -183,7 +184,7 @@ import Testing
         let client = try larder.client()
         let chunk = [UInt8](repeating: 0x61, count: 100_000)
         try client.send("POST /x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
-        for _ in 1...20 { try client.send(Answer.framed(chunk)) }
+        for _ in 1...20 { try client.send(OriginResponse.framed(chunk)) }
         try client.send("0\r\n\r\n")
         let answer = try client.response()
         #expect(answer.status == 200)
@@ -208,7 +209,7 @@ import Testing
         origin.always(.json(#"{"message":"no"}"#, status: 422))
         #expect(try larder.request("PATCH", "/users/1", body: "x").status == 422)
         origin.stop()
-        // Asked again or not, the answer is there.
+        // Asked again or not, the response is there.
         #expect(try larder.get("/users/1").text == #"{"id":1,"name":"old"}"#)
     }
 

@@ -128,7 +128,7 @@ import Testing
             let silent = try server.connect()
             // On a busy machine it may be idle for too long before it asks; then it comes again.
             var used = try server.connect()
-            var answer: HTTPTestAnswer?
+            var answer: HTTPTestResponse?
             for _ in 0..<50 where answer == nil {
                 used = try server.connect()
                 used.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")

@@ -24,7 +24,7 @@ import Testing
 
     private let get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 
-    @Test func `a chunked answer has every chunk and its trailers`() async throws {
+    @Test func `a chunked response has every chunk and its trailers`() async throws {
         try await serving { exchange in
             exchange.reply.start(status: 203, fields: Fields([Field("X", "y")]), framing: .chunked)
             exchange.reply.write(Array("hello ".utf8))
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(arguments: [200, 204, 304])
-    func `no body is sent where none is allowed, and the next answer is found`(status: Int) async throws {
+    func `no body is sent where none is allowed, and the next response is found`(status: Int) async throws {
         try await serving { exchange in
             exchange.reply.start(status: status, fields: Fields(), framing: .length(5))
             exchange.reply.write(Array("hello".utf8))

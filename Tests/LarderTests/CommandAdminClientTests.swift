@@ -9,7 +9,7 @@ import Testing
 @testable import Settings
 
 /// Answers one connection with fixed bytes, and keeps what it was asked.
-private final class OneAnswer: Sendable {
+private final class OneResponse: Sendable {
     let address: Address
     private let path: String
     private let request = Mutex("")
@@ -32,7 +32,7 @@ private final class OneAnswer: Sendable {
             var buffer = [UInt8](repeating: 0, count: 4096)
             var asked: [UInt8] = []
             // The head, and the body where one is announced.
-            while !OneAnswer.isWhole(asked) {
+            while !OneResponse.isWhole(asked) {
                 let count = read(connection, &buffer, buffer.count)
                 if count <= 0 { break }
                 asked += buffer[..<count]
@@ -46,7 +46,7 @@ private final class OneAnswer: Sendable {
 
     deinit { unlink(path) }
 
-    /// What was asked; complete once the client has its answer.
+    /// What was asked; complete once the client has its response.
     var asked: String { request.withLock { $0 } }
 
     private static func isWhole(_ bytes: [UInt8]) -> Bool {
@@ -63,7 +63,7 @@ private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head
 
 @Suite(.scripts) struct CommandAdminClientTests {
     @Test func `a request carries the token and its body`() throws {
-        let server = try OneAnswer(answer("200 OK\r\nContent-Length: 2", "{}"))
+        let server = try OneResponse(answer("200 OK\r\nContent-Length: 2", "{}"))
         let client = AdminClient(address: server.address, token: "t0ken")
         #expect(try client.send("POST", "/clean?x=1", body: Array("{\"all\":true}".utf8)) == Array("{}".utf8))
         let asked = server.asked
@@ -81,7 +81,7 @@ private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head
         answer("200\r\nTransfer-Encoding: chunked", "2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\n\r\n"),
     ])
     func `a body is read however it is framed`(_ text: String) throws {
-        let server = try OneAnswer(text)
+        let server = try OneResponse(text)
         #expect(try AdminClient(address: server.address, token: nil).send("GET", "/count") == Array("hello".utf8))
     }
 
@@ -92,7 +92,7 @@ private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head
         ("HTTP/1.1 abc\r\n\r\n", "does not speak HTTP"),
     ])
     func `a response that is cut short, or not HTTP, is an error`(_ text: String, _ words: String) throws {
-        let server = try OneAnswer(text)
+        let server = try OneResponse(text)
         let error = #expect(throws: AdminClientError.self) {
             try AdminClient(address: server.address, token: nil).send("GET", "/count")
         }
@@ -102,7 +102,7 @@ private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head
     @Test func `events are read until the stream ends, whatever the pieces`() throws {
         let events = "id: 7\nevent: a\ndata: x\n\nid: 8\n\n"
         let head = "200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked"
-        let server = try OneAnswer(answer(head, "\(String(events.utf8.count, radix: 16))\r\n\(events)\r\n0\r\n\r\n"))
+        let server = try OneResponse(answer(head, "\(String(events.utf8.count, radix: 16))\r\n\(events)\r\n0\r\n\r\n"))
         var found: [ReceivedEvent] = []
         let client = AdminClient(address: server.address, token: nil)
         let last = try client.listen("/changes", after: "6") { found.append($0) }
@@ -112,12 +112,12 @@ private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head
     }
 
     @Test func `what is no stream of events is an error, and a refusal says why`() throws {
-        let other = try OneAnswer(answer("200 OK\r\nContent-Length: 2", "{}"))
+        let other = try OneResponse(answer("200 OK\r\nContent-Length: 2", "{}"))
         #expect(throws: AdminClientError.self) {
             try AdminClient(address: other.address, token: nil).listen("/changes") { _ in }
         }
         let body = #"{"title":"Not Found","detail":"no changes are kept"}"#
-        let refusing = try OneAnswer(answer("404 X\r\nContent-Length: \(body.utf8.count)", body))
+        let refusing = try OneResponse(answer("404 X\r\nContent-Length: \(body.utf8.count)", body))
         #expect(throws: AdminClientError("Not Found: no changes are kept")) {
             try AdminClient(address: refusing.address, token: nil).listen("/changes") { _ in }
         }
@@ -157,7 +157,7 @@ private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head
         (403, true, #"{"title":"Forbidden","detail":"foreign origin"}"#, "Forbidden: foreign origin"),
     ])
     func `a refusal is shown in words`(_ status: Int, _ hadToken: Bool, _ body: String, _ message: String) throws {
-        let server = try OneAnswer(answer("\(status) X\r\nContent-Length: \(body.utf8.count)", body))
+        let server = try OneResponse(answer("\(status) X\r\nContent-Length: \(body.utf8.count)", body))
         let error = #expect(throws: AdminClientError.self) {
             try AdminClient(address: server.address, token: hadToken ? "t" : nil).send("GET", "/count")
         }

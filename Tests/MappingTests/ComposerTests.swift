@@ -56,7 +56,7 @@ import Testing
         #expect(shelf.shown("b") == #"{"id":1,"title":"a","state":"s"}"#)
     }
 
-    @Test func `a contradiction gives way to a later answer, also to one that says what was known before`() throws {
+    @Test func `a contradiction gives way to a later response, also to one that says what was known before`() throws {
         var shelf = try shelf()
         let detail = #"{"id":1,"title":"known"}"#
         shelf.receive("before", detail, "Issue")

@@ -60,7 +60,7 @@ struct Shelf {
     var documents: [String: (skeleton: [UInt8], pins: [[UInt8]])] = [:]
     private var clock: Int64 = 0
     private var version: Int64 = 0
-    /// When each object changed last, and when each document was last seen to show the newest; counted in answers.
+    /// When each object changed last, and when each document was last seen to show the newest; counted in responses.
     private var changes: (count: Int, of: [ObjectName: Int]) = (0, [:])
     private var verified: [String: Int] = [:]
     private var observations: [String: Observation] = [:]
@@ -69,7 +69,7 @@ struct Shelf {
         self.models = models
     }
 
-    /// Takes in an answer later than all before; returns the objects that changed.
+    /// Takes in a response later than all before; returns the objects that changed.
     @discardableResult
     mutating func receive(
         _ document: String,
@@ -82,7 +82,7 @@ struct Shelf {
         return receive(document, body, model, list: list, kind: kind, start: clock, end: clock + 5)
     }
 
-    /// Takes in an answer observed at the given times.
+    /// Takes in a response observed at the given times.
     @discardableResult
     mutating func receive(
         _ document: String,
@@ -119,7 +119,7 @@ struct Shelf {
         return changed
     }
 
-    /// Notes which objects an answer changed, and whether it shows the newest.
+    /// Notes which objects a response changed, and whether it shows the newest.
     mutating func note(_ changed: Set<ObjectName>, by document: String, at observation: Observation) {
         observations[document] = observation
         changes.count += 1

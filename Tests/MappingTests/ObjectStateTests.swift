@@ -75,12 +75,12 @@ private func newest(_ events: [Event], _ member: String = "value", lag: Lag = 0)
         #expect(state.newest("value", model: "Dated", models: models).map(text) == "1")
     }
 
-    @Test func `a write that cannot be ordered against a read leaves both unanswered`() throws {
+    @Test func `a write that cannot be ordered against a read leaves both unordered`() throws {
         let models = try Tracker.models()
         var state = state([Event(start: 0, end: 12, members: #""value":"read""#)], in: models)
         let write = contribution(Event(start: 5, end: 10, kind: .write, members: #""value":"written""#), 2)
         let merge = state.merge([write], model: "Dated", models: models, lag: 0)
-        #expect(merge.unanswered == 12)
+        #expect(merge.unordered == 12)
     }
 
     @Test func `RK-28 the time of modification decides before any clock`() throws {

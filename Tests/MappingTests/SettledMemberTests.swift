@@ -44,7 +44,7 @@ extension Int: MemberValue {
         mutating func take(_ seen: Member.Observed, lag: Int64) {
             guard seen.lo > mark else { return }
             guard var known = member else { return member = Member(first: seen) }
-            if case .unanswered(let until) = known.take(seen, lag: lag) {
+            if case .unordered(let until) = known.take(seen, lag: lag) {
                 mark = until
                 return member = nil
             }

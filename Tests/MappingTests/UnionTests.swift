@@ -4,7 +4,7 @@ import Testing
 /// The order of what `merge: union` joins.
 @Suite struct UnionTests {
     /// One answer that shows the list.
-    struct Answer: Sendable, CustomStringConvertible {
+    struct Response: Sendable, CustomStringConvertible {
         var list: String
         var start: Int64
         var end: Int64
@@ -24,8 +24,8 @@ import Testing
         ])
     }
 
-    /// What the list is known as, for answers that arrive in this order.
-    private static func known(_ answers: [Answer], _ relation: Relation? = nil) throws -> String {
+    /// What the list is known as, for responses that arrive in this order.
+    private static func known(_ answers: [Response], _ relation: Relation? = nil) throws -> String {
         let models = try models(relation)
         var state = ObjectState()
         for (index, answer) in answers.enumerated() {
@@ -50,7 +50,7 @@ import Testing
         return text(Array(tags.bytes))
     }
 
-    private static func orders(_ answers: [Answer]) -> [[Answer]] {
+    private static func orders(_ answers: [Response]) -> [[Response]] {
         guard answers.count > 1 else { return [answers] }
         return answers.indices.flatMap { index in
             var rest = answers
@@ -63,53 +63,54 @@ import Testing
         // Apart: those of the earlier answer first, each list in its own order.
         (
             [
-                Answer(list: #"["d","b"]"#, start: 0, end: 5), Answer(list: #"["c"]"#, start: 10, end: 15),
-                Answer(list: #"["a"]"#, start: 20, end: 25),
+                Response(list: #"["d","b"]"#, start: 0, end: 5), Response(list: #"["c"]"#, start: 10, end: 15),
+                Response(list: #"["a"]"#, start: 20, end: 25),
             ],
             #"["d","b","c","a"]"#
         ),
         // Overlapping: that of a read is what was asked for first, however long it took.
         (
             [
-                Answer(list: #"["d","b"]"#, start: 0, end: 90), Answer(list: #"["c"]"#, start: 10, end: 15),
-                Answer(list: #"["a"]"#, start: 12, end: 30),
+                Response(list: #"["d","b"]"#, start: 0, end: 90), Response(list: #"["c"]"#, start: 10, end: 15),
+                Response(list: #"["a"]"#, start: 12, end: 30),
             ],
             #"["d","b","c","a"]"#
         ),
-        // A write is as new as its answer.
+        // A write is as new as its response.
         (
             [
-                Answer(list: #"["w"]"#, start: 0, end: 20, kind: .write), Answer(list: #"["b"]"#, start: 10, end: 90),
-                Answer(list: #"["a"]"#, start: 30, end: 40),
+                Response(list: #"["w"]"#, start: 0, end: 20, kind: .write),
+                Response(list: #"["b"]"#, start: 10, end: 90),
+                Response(list: #"["a"]"#, start: 30, end: 40),
             ],
             #"["b","w","a"]"#
         ),
         // An element stands where it was first seen, in its first spelling.
         (
             [
-                Answer(list: #"["x","\u0062","c"]"#, start: 0, end: 5),
-                Answer(list: #"["c","b","y"]"#, start: 10, end: 15),
-                Answer(list: #"["z","y","x"]"#, start: 20, end: 25),
+                Response(list: #"["x","\u0062","c"]"#, start: 0, end: 5),
+                Response(list: #"["c","b","y"]"#, start: 10, end: 15),
+                Response(list: #"["z","y","x"]"#, start: 20, end: 25),
             ],
             #"["x","\u0062","c","y","z"]"#
         ),
         // Within one list the first of two that are the same counts.
         (
-            [Answer(list: "[2,1,2.0,3]", start: 0, end: 5), Answer(list: "[3,4,1]", start: 10, end: 15)],
+            [Response(list: "[2,1,2.0,3]", start: 0, end: 5), Response(list: "[3,4,1]", start: 10, end: 15)],
             "[2,1,3,4]"
         ),
         // Of lists that were asked for at one instant nothing is earlier: then by position, and there by the bytes.
         (
             [
-                Answer(list: #"["b","y"]"#, start: 0, end: 9), Answer(list: #"["c","x"]"#, start: 0, end: 5),
-                Answer(list: #"["a"]"#, start: 0, end: 7),
+                Response(list: #"["b","y"]"#, start: 0, end: 9), Response(list: #"["c","x"]"#, start: 0, end: 5),
+                Response(list: #"["a"]"#, start: 0, end: 7),
             ],
             #"["a","b","c","x","y"]"#
         ),
-        ([Answer(list: "[1.0,8]", start: 0, end: 9), Answer(list: "[1,7]", start: 0, end: 5)], "[1,7,8]"),
+        ([Response(list: "[1.0,8]", start: 0, end: 9), Response(list: "[1,7]", start: 0, end: 5)], "[1,7,8]"),
     ])
     func `elements stand in the order in which they were first seen, whichever answer arrived first`(
-        answers: [Answer],
+        answers: [Response],
         expected: String
     ) throws {
         for order in Self.orders(answers) {
@@ -119,8 +120,8 @@ import Testing
 
     @Test func `related objects stand where they were first named, whether whole or by identity`() throws {
         let answers = [
-            Answer(list: #"[5,"3"]"#, start: 0, end: 90), Answer(list: #"["\u0001Tag:4",3]"#, start: 10, end: 15),
-            Answer(list: #"["\u0001Tag:5","\u0001Tag:2"]"#, start: 20, end: 25),
+            Response(list: #"[5,"3"]"#, start: 0, end: 90), Response(list: #"["\u0001Tag:4",3]"#, start: 10, end: 15),
+            Response(list: #"["\u0001Tag:5","\u0001Tag:2"]"#, start: 20, end: 25),
         ]
         for order in Self.orders(answers) {
             #expect(try Self.known(order, .many("Tag")) == #"[5,"3",4,2]"#, "\(order)")

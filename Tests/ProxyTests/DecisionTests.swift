@@ -74,7 +74,7 @@ import Testing
         #expect(try outcome(minute, request: [("Cache-Control", "only-if-cached")], now: 1_100) == "504")
     }
 
-    @Test func `a client may take stale answers, or insist on new ones`() throws {
+    @Test func `a client may take stale responses, or insist on new ones`() throws {
         #expect(try outcome(minute, request: [("Cache-Control", "max-stale=60")], now: 1_100) == "stale hit")
         #expect(
             try outcome(minute, request: [("Cache-Control", "max-stale=10")], now: 1_100) == "ask stale with stored"

@@ -30,7 +30,7 @@ import Testing
         #expect(!isKnownAfterSilence)
     }
 
-    @Test func `an answer that may be stored, a write to the path and a cleaning end the memory`() throws {
+    @Test func `a response that may be stored, a write to the path and a cleaning end the memory`() throws {
         let upstream = try ProxyFixture.upstream()
         let (one, two) = (
             ProxyFixture.request("GET", "/x?a=1", of: upstream), ProxyFixture.request("GET", "/y", of: upstream)

@@ -263,7 +263,7 @@ import Testing
         #expect(!CORS().allows(bytes("https://any.test")))
     }
 
-    @Test func `an answer names the origin and exposes its fields`() {
+    @Test func `a response names the origin and exposes its fields`() {
         #expect(
             CORS(origins: ["*"]).fields(for: bytes("https://a.test"))
                 == fields([

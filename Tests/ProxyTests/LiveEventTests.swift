@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test func `an error tells its problem and the age of what was shown`() throws {
-        let event = LiveEvent(kind: .error, problem: .answerBrokeOff(upstream: "a\nb"), age: 7)
+        let event = LiveEvent(kind: .error, problem: .responseBrokeOff(upstream: "a\nb"), age: 7)
         let members = try Self.members(event)
         #expect((members["problem"] as? [String: Any])?["status"] as? Int == 502)
         #expect(members["age"] as? Int == 7)

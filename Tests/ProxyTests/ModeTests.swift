@@ -5,16 +5,16 @@ import Testing
 @testable import Settings
 
 @Suite struct ModeTests {
-    @Test func `a change is told once, and only when it is one`() {
+    @Test func `a change is reported once, and only when it is one`() {
         let modes = ModeSwitch(.online)
-        let told = Told()
-        modes.onChange { told.add($0) }
+        let changes = ModeChanges()
+        modes.onChange { changes.add($0) }
         #expect(!modes.set(.online))
         #expect(modes.set(.offline))
         #expect(!modes.set(.offline))
         #expect(modes.current == .offline)
         #expect(modes.set(.online))
-        #expect(told.modes == [.offline, .online])
+        #expect(changes.modes == [.offline, .online])
     }
 
     @Test(arguments: Mode.allCases)
@@ -23,7 +23,7 @@ import Testing
     }
 }
 
-private final class Told: Sendable {
+private final class ModeChanges: Sendable {
     private let list = Mutex<[Mode]>([])
 
     func add(_ mode: Mode) {

@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `a 304 is all of an answer, and waits as its end does`(isWithheld: Bool) throws {
+    func `a 304 is all of a response, and waits as its end does`(isWithheld: Bool) throws {
         let (relay, recorder) = try Self.relay([("If-None-Match", "\"a\"")])
         let head = Self.head([("Content-Length", "3"), ("ETag", "\"a\"")])
         relay.begin(head, storedOn: nil, withholdsEnd: isWithheld, now: 0)

@@ -47,25 +47,25 @@ import Testing
 
     private var remembered: [ReadyResponse] { memory.responses(at: request.digest) ?? [] }
 
-    @Test func `an answer that a 304 renews does not take the place of one that was kept since`() async throws {
+    @Test func `a response that a 304 renews does not take the place of one that was kept since`() async throws {
         let (old, new) = (answer("old"), answer("new"))
         keep(old)
         await store.flush()
         let sent = cache.now
         // Whether its commit is still to come, or done; and also where memory has let go of it.
         keep(new)
-        cache.freshen(old, with: renewed(old), sent: sent, isLatest: false)
+        cache.replace(old, by: renewed(old), sent: sent, isLatest: false)
         #expect(remembered.map { $0 === new } == [true])
         await store.flush()
-        cache.freshen(old, with: renewed(old), sent: sent, isLatest: false)
+        cache.replace(old, by: renewed(old), sent: sent, isLatest: false)
         #expect(remembered.map { $0 === new } == [true])
         memory.remove(new, at: request.digest)
-        cache.freshen(old, with: renewed(old), sent: sent, isLatest: false)
+        cache.replace(old, by: renewed(old), sent: sent, isLatest: false)
         #expect(remembered.isEmpty)
         await store.close()
     }
 
-    @Test func `an answer that a 304 renews takes the place of what it renews, and its own where nothing came since`()
+    @Test func `a response that a 304 renews takes the place of what it renews, and its own where nothing came since`()
         async throws
     {
         let old = answer("old")
@@ -73,11 +73,11 @@ import Testing
         await store.flush()
         let sent = cache.now
         let first = renewed(old)
-        cache.freshen(old, with: first, sent: sent, isLatest: true)
+        cache.replace(old, by: first, sent: sent, isLatest: true)
         #expect(remembered.map { $0 === first } == [true])
         memory.remove(request.digest)
         let second = renewed(old)
-        cache.freshen(old, with: second, sent: sent, isLatest: true)
+        cache.replace(old, by: second, sent: sent, isLatest: true)
         #expect(remembered.map { $0 === second } == [true])
         await store.close()
     }
@@ -91,7 +91,7 @@ import Testing
         let sent = cache.now
         let renewed = ProxyFixture.answer([("Cache-Control", "max-age=0")], body: "old", of: upstream, for: request)
         renewed.committed(as: try #require(old.stored?.document), showing: [])
-        cache.freshen(old, with: renewed, sent: sent, isLatest: true)
+        cache.replace(old, by: renewed, sent: sent, isLatest: true)
         memory.remove(request.digest)
         let found = try #require(cache.admit(documents, for: request, now: cache.now / 1_000_000))
         #expect(found.response.fields.text("cache-control") == "max-age=0")
@@ -110,7 +110,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `an answer that a write has overtaken is found by its commit at the earliest`() async throws {
+    @Test func `a response that a write has overtaken is found by its commit at the earliest`() async throws {
         let ready = answer("overtaken")
         keep(ready, writtenAt: cache.now)
         // Not before, whatever the writer is at.

@@ -18,7 +18,7 @@ import Testing
         #expect(!one.mayShare(with: other) && !one.mayShare(with: none) && !none.mayShare(with: one))
     }
 
-    @Test func `an answer tells everybody's objects only what a shared cache might store`() throws {
+    @Test func `a response tells everybody's objects only what a shared cache might store`() throws {
         let shared = try ProxyFixture.upstream { $0.shared = true }
         let own = try ProxyFixture.upstream()
         let authorization = [("Authorization", "a")]
@@ -27,13 +27,15 @@ import Testing
             ("public, no-store", false, false),
         ] {
             let answer = fields([("Cache-Control", control)])
-            #expect(ProxyFixture.request("PATCH", "/x", authorization, of: shared).mayBeTold(answer) == authorized)
-            #expect(ProxyFixture.request("PATCH", "/x", [], of: shared).mayBeTold(answer) == anonymous)
-            #expect(ProxyFixture.request("PATCH", "/x", authorization, of: own).mayBeTold(answer))
+            #expect(
+                ProxyFixture.request("PATCH", "/x", authorization, of: shared).mayShareObjects(answer) == authorized
+            )
+            #expect(ProxyFixture.request("PATCH", "/x", [], of: shared).mayShareObjects(answer) == anonymous)
+            #expect(ProxyFixture.request("PATCH", "/x", authorization, of: own).mayShareObjects(answer))
         }
     }
 
-    @Test func `an answer that varies by Authorization is for nobody else, or for those without one`() throws {
+    @Test func `a response that varies by Authorization is for nobody else, or for those without one`() throws {
         let shared = try ProxyFixture.upstream { $0.shared = true }
         let answer = policy([("Cache-Control", "public, max-age=60"), ("Vary", "X-A, authorization")], shared: true)
         let authorized = fields([("Authorization", "a")])

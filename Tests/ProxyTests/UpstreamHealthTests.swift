@@ -84,7 +84,7 @@ import Testing
             (.refused("Connection refused"), "upstreams.github.url"),
             (.connectTimeout, "timeouts.connect"), (.proxy("Received HTTP code 407"), "upstreams.github.proxy"),
             (.firstByteTimeout, "timeouts.first_byte"), (.stalled, "timeouts.stall"),
-            (.headTooLarge, "limits.upstream_head"), (.badAnswer("HTTP/0.9"), "upstreams.github.http2"),
+            (.headTooLarge, "limits.upstream_head"), (.badResponse("HTTP/0.9"), "upstreams.github.http2"),
         ]
         for (error, word) in expected { #expect(error.cure(for: upstream)?.contains(word) == true, "\(error)") }
         #expect(UpstreamError.reset(afterBytes: 0).cure(for: upstream) == nil)

@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func `all tags go into one If-None-Match, the date only where one answer is asked about`() {
+    @Test func `all tags go into one If-None-Match, the date only where one response is asked about`() {
         let chosen = Self.stored("\"a\"", modified: exampleDate)
         let alone = Validation(chosen: chosen, variants: [])
         #expect(alone.fields == fields([("If-None-Match", "\"a\""), ("If-Modified-Since", date(exampleDate))]))
@@ -59,7 +59,7 @@ import Testing
             ([("Last-Modified", date(exampleDate))], "none"),
         ] as [([(String, String)], String)]
     )
-    func `RFC 9111 §4.3.4: a 304 selects the answer that it names`(_ lines: [(String, String)], _ expected: String) {
+    func `RFC 9111 §4.3.4: a 304 selects the response that it names`(_ lines: [(String, String)], _ expected: String) {
         #expect(selected(Validation(chosen: Self.stored("\"a\""), variants: Self.variants), lines) == expected)
     }
 

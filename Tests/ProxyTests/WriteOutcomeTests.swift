@@ -25,18 +25,18 @@ import Testing
     }
 
     @Test(arguments: [(200, true), (204, true), (303, true), (400, false), (409, false), (500, false)])
-    func `an answer is believed`(status: Int, mayHaveChanged: Bool) {
+    func `a response is believed`(status: Int, mayHaveChanged: Bool) {
         #expect(outcome(status).mayHaveChanged == mayHaveChanged)
     }
 
-    @Test func `a write whose answer never came counts as one that happened, unless it cannot have been sent`() {
+    @Test func `a write whose response never came counts as one that happened, unless it cannot have been sent`() {
         #expect(outcome(nil, error: .reset(afterBytes: 0)).mayHaveChanged)
         #expect(outcome(nil, error: .firstByteTimeout).mayHaveChanged)
         #expect(!outcome(nil, error: .refused("")).mayHaveChanged)
         #expect(!outcome(nil, error: .connectTimeout).mayHaveChanged)
     }
 
-    @Test func `the target, what the answer names, and the collection are invalidated`() throws {
+    @Test func `the target, what the response names, and the collection are invalidated`() throws {
         #expect(try invalidated("DELETE", "/posts/1?x=1", outcome(204)) == ["/posts/1", "/posts"])
         for status in [404, 410] {
             #expect(try invalidated("DELETE", "/posts/1", outcome(status)) == ["/posts/1", "/posts"])
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func `without an answer the target and its collection are in doubt`() throws {
+    @Test func `without a response the target and its collection are in doubt`() throws {
         #expect(try invalidated("PATCH", "/posts/1", outcome(nil, error: .firstByteTimeout)) == ["/posts/1", "/posts"])
     }
 }

@@ -106,7 +106,7 @@ struct ConfigIncludeTests {
         #expect(upstream.errors.map(\.body?.model) == ["User"])
     }
 
-    @Test func `a route is laid over the one for the same answers, whatever its captures are called`() throws {
+    @Test func `a route is laid over the one for the same responses, whatever its captures are called`() throws {
         let routes = try upstream(
             """
             include: [base.yaml]

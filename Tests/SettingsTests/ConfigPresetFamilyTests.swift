@@ -93,7 +93,7 @@ struct ConfigPresetFamilyTests {
     }
 
     @Test func `GitHub's event says what was, and nothing of how its actor and repository are now`() throws {
-        let answer = try PresetAnswer(
+        let answer = try PresetResponse(
             preset("github"),
             "/events",
             #"[{"id":"17","type":"WatchEvent","actor":{"id":42,"login":"ann","avatar_url":"https://a.example/u/42?"},"repo":{"id":1,"name":"ann/b"},"payload":{"action":"started"},"public":true,"created_at":"2013-06-17T18:13:14Z"}]"#
@@ -106,7 +106,7 @@ struct ConfigPresetFamilyTests {
     }
 
     @Test func `GitHub numbers comments, events and reviews of a timeline each by themselves`() throws {
-        let answer = try PresetAnswer(
+        let answer = try PresetResponse(
             preset("github"),
             "/repos/a/b/issues/7/timeline",
             #"[{"event":"labeled","id":5,"actor":{"id":42,"login":"ann"}},{"event":"commented","id":5,"user":{"id":42,"login":"ann"},"body":"x"}]"#
@@ -118,9 +118,9 @@ struct ConfigPresetFamilyTests {
     @Test func `GitHub's reference is one in a list and alone, and another one in another repository`() throws {
         let github = try preset("github")
         let reference = #"{"ref":"refs/heads/f/x","object":{"sha":"a1","type":"commit"}}"#
-        let listed = try PresetAnswer(github, "/repos/a/b/git/refs", "[\(reference)]").objects()
-        #expect(try PresetAnswer(github, "/repos/a/b/git/refs/heads/f/x", reference).objects() == listed)
-        #expect(try PresetAnswer(github, "/repos/a/c/git/refs", "[\(reference)]").objects() != listed)
+        let listed = try PresetResponse(github, "/repos/a/b/git/refs", "[\(reference)]").objects()
+        #expect(try PresetResponse(github, "/repos/a/b/git/refs/heads/f/x", reference).objects() == listed)
+        #expect(try PresetResponse(github, "/repos/a/c/git/refs", "[\(reference)]").objects() != listed)
     }
 
     @Test func `a secret of GitHub is another one for each service and place, and its name is none`() throws {
@@ -130,7 +130,7 @@ struct ConfigPresetFamilyTests {
             "/repos/a/b/actions/secrets", "/repos/a/b/dependabot/secrets", "/repositories/1/actions/secrets",
             "/repositories/1/environments/e/secrets", "/orgs/a/actions/secrets",
         ].flatMap { path in
-            let answer = try PresetAnswer(github, path, list)
+            let answer = try PresetResponse(github, path, list)
             #expect(try !answer.showsSecret())
             return try answer.objects()
         }
@@ -139,7 +139,7 @@ struct ConfigPresetFamilyTests {
 
     @Test func `an old hook of GitHub shows a token, and does not reach the disk`() throws {
         func shows(_ config: String) throws -> Bool {
-            try PresetAnswer(preset("github"), "/repos/a/b/hooks/6", #"{"id":6,"name":"web","config":\#(config)}"#)
+            try PresetResponse(preset("github"), "/repos/a/b/hooks/6", #"{"id":6,"name":"web","config":\#(config)}"#)
                 .showsSecret()
         }
         #expect(try shows(#"{"token":"abc"}"#))
@@ -150,17 +150,17 @@ struct ConfigPresetFamilyTests {
         let github = try preset("github")
         let alert =
             #"{"number":1,"url":"https://api.github.com/repos/a/b/code-scanning/alerts/1","state":"open","dismissed_by":null}"#
-        let listed = try PresetAnswer(github, "/orgs/a/code-scanning/alerts", "[\(alert)]").objects()
-        #expect(try PresetAnswer(github, "/repos/a/b/code-scanning/alerts/1", alert).objects() == listed)
+        let listed = try PresetResponse(github, "/orgs/a/code-scanning/alerts", "[\(alert)]").objects()
+        #expect(try PresetResponse(github, "/repos/a/b/code-scanning/alerts/1", alert).objects() == listed)
     }
 
     @Test func `a changed file is another one in each pull request, a gist's revision is not the gist`() throws {
         let github = try preset("github")
         let files = #"[{"filename":"a.rb","sha":"a1","patch":"@@"}]"#
-        let one = try PresetAnswer(github, "/repos/a/b/pulls/1/files", files).objects()
-        #expect(try PresetAnswer(github, "/repos/a/b/pulls/2/files", files).objects() != one)
+        let one = try PresetResponse(github, "/repos/a/b/pulls/1/files", files).objects()
+        #expect(try PresetResponse(github, "/repos/a/b/pulls/2/files", files).objects() != one)
         let gist = #"{"id":"790381","description":"x","history":[{"version":"a1","user":{"id":42,"login":"ann"}}]}"#
-        let names = try PresetAnswer(github, "/gists/790381/a1", gist).objects()
+        let names = try PresetResponse(github, "/gists/790381/a1", gist).objects()
         #expect(
             names.count == 3 && names.dropFirst() == ["GistCommit:a1", "User:42"] && names[0].hasPrefix("GistRevision")
         )
@@ -168,7 +168,7 @@ struct ConfigPresetFamilyTests {
 
     @Test func `GitLab's to-do is about what the type beside it says`() throws {
         func objects(_ type: String) throws -> [String] {
-            try PresetAnswer(
+            try PresetResponse(
                 preset("gitlab"),
                 "/api/v4/todos",
                 #"[{"id":1,"target_type":"\#(type)","target":{"id":9,"title":"t"},"author":{"id":7,"username":"ann"}}]"#
@@ -183,12 +183,12 @@ struct ConfigPresetFamilyTests {
         let gitlab = try preset("gitlab")
         let body = #"[{"id":7,"username":"ann","access_level":30,"created_at":"2020-01-01T00:00:00Z"}]"#
         let names = try ["projects/1/members", "projects/2/members", "groups/1/members", "projects/1/members/all"]
-            .flatMap { try PresetAnswer(gitlab, "/api/v4/\($0)", body).objects() }
+            .flatMap { try PresetResponse(gitlab, "/api/v4/\($0)", body).objects() }
         #expect(Set(names).count == 4 && !names.contains("User:7"))
     }
 
     @Test func `GitLab's variables do not reach the disk`() throws {
-        let answer = try PresetAnswer(
+        let answer = try PresetResponse(
             preset("gitlab"),
             "/api/v4/projects/1/variables",
             #"[{"key":"K","value":"v","environment_scope":"*"}]"#
@@ -197,8 +197,8 @@ struct ConfigPresetFamilyTests {
     }
 
     @Test func `Stripe's authorization holds the card and whose it is, without the number`() throws {
-        func answer(_ more: String) throws -> PresetAnswer {
-            try PresetAnswer(
+        func answer(_ more: String) throws -> PresetResponse {
+            try PresetResponse(
                 preset("stripe"),
                 "/v1/issuing/authorizations",
                 #"{"object":"list","data":[{"id":"iauth_1","card":{"id":"ic_1"\#(more),"cardholder":{"id":"ich_1","name":"A"}},"token":null,"balance_transactions":["txn_1"]}],"has_more":false}"#
@@ -213,24 +213,24 @@ struct ConfigPresetFamilyTests {
         let stripe = try preset("stripe")
         func capability(_ account: String) throws -> [String] {
             let body = #"{"id":"card_payments","object":"capability","account":"\#(account)","status":"active"}"#
-            return try PresetAnswer(stripe, "/v1/accounts/\(account)/capabilities/card_payments", body).objects()
+            return try PresetResponse(stripe, "/v1/accounts/\(account)/capabilities/card_payments", body).objects()
         }
         #expect(try capability("acct_1") != capability("acct_2"))
         let lines = #"{"object":"list","data":[{"id":"tax_li_1","amount":1}],"has_more":false}"#
         #expect(
-            try PresetAnswer(stripe, "/v1/tax/calculations/c/line_items", lines).objects() == [
+            try PresetResponse(stripe, "/v1/tax/calculations/c/line_items", lines).objects() == [
                 "TaxCalculationLine:tax_li_1"
             ]
         )
         #expect(
-            try PresetAnswer(stripe, "/v1/tax/transactions/t/line_items", lines).objects() == [
+            try PresetResponse(stripe, "/v1/tax/transactions/t/line_items", lines).objects() == [
                 "TaxTransactionLine:tax_li_1"
             ]
         )
     }
 
     @Test func `Mastodon's markers are named by their timelines`() throws {
-        let answer = try PresetAnswer(
+        let answer = try PresetResponse(
             preset("mastodon"),
             "/api/v1/markers",
             #"{"home":{"last_read_id":"3","version":1,"updated_at":"2024-04-29T12:50:18.048Z"},"notifications":{"last_read_id":"9","version":2}}"#
@@ -240,13 +240,13 @@ struct ConfigPresetFamilyTests {
 
     @Test func `what was typed is not Mastodon's status, and a link names who wrote it`() throws {
         let mastodon = try preset("mastodon")
-        let source = try PresetAnswer(
+        let source = try PresetResponse(
             mastodon,
             "/api/v1/statuses/5/source",
             #"{"id":"5","text":"x","spoiler_text":""}"#
         )
         #expect(try source.objects() == ["StatusSource:5"])
-        let links = try PresetAnswer(
+        let links = try PresetResponse(
             mastodon,
             "/api/v1/trends/links",
             #"[{"url":"https://a.example/","title":"t","authors":[{"name":"A","url":"","account":{"id":"1","acct":"ann"}}],"history":[]}]"#

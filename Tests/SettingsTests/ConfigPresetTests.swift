@@ -32,7 +32,7 @@ func expectRule(_ name: String, _ path: String, _ model: String, _ isList: Bool,
 }
 
 /// What a preset makes of the answer to a GET.
-struct PresetAnswer {
+struct PresetResponse {
     let models: Models
     let match: CompiledUpstream.BodyMatch
     let body: [UInt8]
@@ -207,7 +207,7 @@ struct ConfigPresetTests {
 /// Small bodies in the forms that the APIs send.
 struct ConfigPresetBodyTests {
     @Test func `GitHub's searches show how much there is beside what was found`() throws {
-        let answer = try PresetAnswer(
+        let answer = try PresetResponse(
             preset("github"),
             "/search/issues",
             #"{"total_count":1,"incomplete_results":false,"items":[{"id":1,"number":7,"score":1.0,"state":"open"}]}"#
@@ -220,7 +220,7 @@ struct ConfigPresetBodyTests {
     }
 
     @Test func `GitLab's merge request keeps labels and what its reader may do to itself`() throws {
-        let answer = try PresetAnswer(
+        let answer = try PresetResponse(
             preset("gitlab"),
             "/api/v4/projects/1/merge_requests/2",
             #"{"id":9,"iid":2,"state":"opened","labels":["x"],"merge_status":"checking","user":{"can_merge":true},"author":{"id":7,"username":"ann"},"head_pipeline":{"id":3,"status":"running"},"milestone":null}"#
@@ -235,15 +235,15 @@ struct ConfigPresetBodyTests {
     @Test func `GitLab's branch is another one in another project`() throws {
         let gitlab = try preset("gitlab")
         let body = #"[{"name":"main","protected":true,"can_push":true,"commit":{"id":"a1","title":"t"}}]"#
-        let here = try PresetAnswer(gitlab, "/api/v4/projects/1/repository/branches", body).objects()
-        let there = try PresetAnswer(gitlab, "/api/v4/projects/2/repository/branches", body).objects()
+        let here = try PresetResponse(gitlab, "/api/v4/projects/1/repository/branches", body).objects()
+        let there = try PresetResponse(gitlab, "/api/v4/projects/2/repository/branches", body).objects()
         #expect(here.count == 2 && there.count == 2)
         #expect(here.last == "Commit:a1" && there.last == "Commit:a1")
         #expect(here.first != there.first)
     }
 
     @Test func `Stripe's list holds objects, ids of objects and what a customer pays with`() throws {
-        let answer = try PresetAnswer(
+        let answer = try PresetResponse(
             preset("stripe"),
             "/v1/charges",
             #"{"object":"list","data":[{"id":"ch_1","object":"charge","amount":5,"created":1700000000,"customer":"cus_1","source":{"id":"card_1","object":"card","last4":"4242"},"metadata":{"k":"v"}}],"has_more":false}"#
@@ -256,7 +256,7 @@ struct ConfigPresetBodyTests {
     }
 
     @Test func `Stripe's subscription holds a list within, and a customer where one was expanded`() throws {
-        let answer = try PresetAnswer(
+        let answer = try PresetResponse(
             preset("stripe"),
             "/v1/subscriptions/sub_1",
             #"{"id":"sub_1","object":"subscription","customer":{"id":"cus_1","object":"customer","email":"a@b.example"},"items":{"object":"list","data":[{"id":"si_1","object":"subscription_item","price":{"id":"price_1","object":"price","product":"prod_1"}}],"has_more":false}}"#
@@ -271,7 +271,7 @@ struct ConfigPresetBodyTests {
     }
 
     @Test func `Stripe's refusal is an object within`() throws {
-        let answer = try PresetAnswer(
+        let answer = try PresetResponse(
             preset("stripe"),
             "/v1/charges/ch_1",
             #"{"error":{"type":"invalid_request_error","message":"No such charge"}}"#,
@@ -281,7 +281,7 @@ struct ConfigPresetBodyTests {
     }
 
     @Test func `Mastodon's boost holds another status, and says nothing of who reads it`() throws {
-        let answer = try PresetAnswer(
+        let answer = try PresetResponse(
             preset("mastodon"),
             "/api/v1/timelines/home",
             #"[{"id":"5","content":"","favourited":true,"account":{"id":"1","acct":"ann"},"reblog":{"id":"4","content":"x","favourited":false,"account":{"id":"2","acct":"bob@n.example"}},"mentions":[{"id":"1","acct":"ann"}]}]"#
@@ -294,7 +294,7 @@ struct ConfigPresetBodyTests {
     }
 
     @Test func `Mastodon's grouped notifications name what stands beside them`() throws {
-        let answer = try PresetAnswer(
+        let answer = try PresetResponse(
             preset("mastodon"),
             "/api/v2/notifications",
             #"{"accounts":[{"id":"1","acct":"ann"}],"statuses":[{"id":"5","content":"x"}],"notification_groups":[{"group_key":"g","sample_account_ids":["1"],"status_id":"5"}]}"#

@@ -2,7 +2,7 @@
 @testable import Upstream
 
 /// What a transfer told its delegate.
-struct Answer: Sendable {
+struct ReceivedResponse: Sendable {
     var informational: [(status: Int, fields: Fields)] = []
     var head: UpstreamHead?
     var body: [UInt8] = []
@@ -18,7 +18,7 @@ struct Answer: Sendable {
 
 /// A delegate that writes everything down; lives on the loop.
 final class Recorder: TransferDelegate {
-    var answer = Answer()
+    var answer = ReceivedResponse()
     var transfer: Transfer?
     var keepsBody = true
     var onInformational: ((Recorder) -> Void)?

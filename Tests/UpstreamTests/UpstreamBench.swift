@@ -49,7 +49,7 @@ final class UpstreamBench: @unchecked Sendable {
     func send(
         _ request: UpstreamRequest,
         _ prepare: @escaping @Sendable (Recorder) -> Void = { _ in }
-    ) async -> Answer {
+    ) async -> ReceivedResponse {
         await withCheckedContinuation { continuation in
             loop.enqueue { [self] in
                 let recorder = Recorder()
@@ -60,7 +60,7 @@ final class UpstreamBench: @unchecked Sendable {
         }
     }
 
-    func get(_ url: String, _ fields: Fields = Fields()) async -> Answer {
+    func get(_ url: String, _ fields: Fields = Fields()) async -> ReceivedResponse {
         await send(UpstreamRequest(method: "GET", url: url, fields: fields))
     }
 }

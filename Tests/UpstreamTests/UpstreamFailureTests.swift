@@ -24,7 +24,7 @@ import Testing
     /// What keeps within a limit on a machine that has time for it.
     ///
     /// A machine that has none lets the limit pass; then there is another try. What is wrong fails each time.
-    static func patiently(_ attempt: () async throws -> Answer) async rethrows -> Answer {
+    static func patiently(_ attempt: () async throws -> ReceivedResponse) async rethrows -> ReceivedResponse {
         var answer = try await attempt()
         for _ in 0..<20 where answer.error?.isTimeout == true { answer = try await attempt() }
         return answer
@@ -210,7 +210,7 @@ import Testing
         #expect(answer.text == "four")
     }
 
-    @Test func `bytes after the announced length are not taken for the next answer`() async throws {
+    @Test func `bytes after the announced length are not taken for the next response`() async throws {
         let server = RawServer { connection in
             while connection.readHead() != nil {
                 connection.write(
@@ -251,7 +251,7 @@ import Testing
         let bench = try UpstreamBench()
         defer { bench.stop() }
         let answer = await bench.get(server.url)
-        #expect(answer.error?.label == "bad_answer", "\(String(describing: answer.error))")
+        #expect(answer.error?.label == "bad_response", "\(String(describing: answer.error))")
         #expect(server.heads.count == 1)
     }
 

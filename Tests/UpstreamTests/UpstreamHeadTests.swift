@@ -39,7 +39,7 @@ import Testing
         "\r\n",
     ])
     func `a malformed status line is a bad answer`(line: String) {
-        guard case .failed(.badAnswer)? = Self.read([line]).first else {
+        guard case .failed(.badResponse)? = Self.read([line]).first else {
             Issue.record("\(line) was taken")
             return
         }
@@ -76,7 +76,7 @@ import Testing
     @Test func `interim heads that speak of a body are refused, for libcurl would mix them with the final one`() {
         for line in ["Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n"] {
             let steps = Self.read(["HTTP/1.1 103 Early Hints\r\n", line, "\r\n"])
-            guard case .failed(.badAnswer)? = steps.last else {
+            guard case .failed(.badResponse)? = steps.last else {
                 Issue.record("\(steps)")
                 continue
             }
@@ -95,7 +95,7 @@ import Testing
             #expect(isSentAgain == isSafe, "\(method)")
             #expect(state.attempts == (isSafe ? 2 : 1))
             #expect(state.ownReason == (isSafe ? nil : .reset(afterBytes: 0)))
-            let isSentAfterLine = state.willSend(isSafe: request.isSafe, hasAnswer: true, now: 3)
+            let isSentAfterLine = state.willSend(isSafe: request.isSafe, hasResponse: true, now: 3)
             #expect(!isSentAfterLine)
         }
     }

@@ -7,7 +7,7 @@ import Testing
 @testable import Upstream
 
 @Suite struct `Upstream uploads` {
-    /// Answers with the body it got, whatever its framing.
+    /// Responses with the body it got, whatever its framing.
     static func echo() -> RawServer {
         RawServer { connection in
             while let head = connection.readHead() {
@@ -165,7 +165,7 @@ import Testing
             _ = connection.readHead()
             _ = connection.readBody(100_000)
             connection.answer("enough", status: "\(status) X")
-            // Unread bytes make the kernel send a reset, which must not overtake the answer.
+            // Unread bytes make the kernel send a reset, which must not overtake the response.
             read.wait()
         }
         defer { server.stop() }

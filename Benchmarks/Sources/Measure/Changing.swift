@@ -3,9 +3,9 @@ import Mapping
 import Store
 import Synchronization
 
-/// How long the writer is busy with flipping the ready answers that show an object when it changes.
+/// How long the writer is busy with flipping the ready responses that show an object when it changes.
 enum Changing {
-    /// An answer as far as the memory tier knows it.
+    /// A response as far as the memory tier knows it.
     private final class Answer: MemoryResident {
         let key: DocumentKey
         let variant: [UInt8] = []
@@ -49,7 +49,7 @@ enum Changing {
         // Those who come and go on other threads while a long list is flipped.
         var waits: [Double] = []
         for round in 0..<(count > 100_000 ? 5 : 51) {
-            // A flipped answer is composed anew and registered again; here it is merely registered again.
+            // A flipped response is composed anew and registered again; here it is merely registered again.
             for (number, answer) in answers.enumerated() {
                 answer.residence.isDirty.store(false, ordering: .relaxed)
                 tier.register(

@@ -2,7 +2,7 @@ import Foundation
 import Mapping
 import Store
 
-/// How fast answers become committed rows, and how large the file is that holds them.
+/// How fast responses become committed rows, and how large the file is that holds them.
 enum Ingesting {
     static func measure(_ path: String, _ file: String?) async throws -> [(name: String, value: Double)] {
         let samples = try file.map(Normalising.read) ?? IssuePages.make(pages: 120, detailsEvery: 2)

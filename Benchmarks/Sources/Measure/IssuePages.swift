@@ -1,8 +1,8 @@
 import Mapping
 
-/// Answers in the manner of GitHub's, made up, the same at every run: pages of issues and each issue by itself.
+/// Responses in the manner of GitHub's, made up, the same at every run: pages of issues and each issue by itself.
 ///
-/// Proportions follow recorded answers: an issue is 4 to 6 kB, a third of it addresses; users and labels come back again
+/// Proportions follow recorded responses: an issue is 4 to 6 kB, a third of it addresses; users and labels come back again
 /// and again; lists and details show the same objects.
 enum IssuePages {
     /// Pages of thirty issues, then the issues of every `detailsEvery`th page by themselves.
@@ -29,7 +29,7 @@ enum IssuePages {
         return samples
     }
 
-    /// What the made-up answers hold, as a config would declare it.
+    /// What the made-up responses hold, as a config would declare it.
     static func models() throws -> Models {
         func property(_ name: String, _ from: String) -> PropertyDeclaration {
             PropertyDeclaration(name: name, from: from)

@@ -3,9 +3,9 @@ import Foundation
 /// Measures Larder's own parts, one figure per line of a JSON object on standard output.
 ///
 ///     Measure normalise [FILE]      MB/s; FILE has one JSON object per line: model, isList, root, path, body
-///     Measure ingest STORE [FILE]   the same answers, into a new store
+///     Measure ingest STORE [FILE]   the same responses, into a new store
 ///     Measure preset PRESET FILE    MB/s with the models and routes of a preset, as JSON; FILE: path, status, body
-///     Measure change COUNT          an object changes that COUNT ready answers show: milliseconds of the writer
+///     Measure change COUNT          an object changes that COUNT ready responses show: milliseconds of the writer
 ///     Measure showing STORE COUNT   COUNT documents show one object: what a change, a search and a clean cost
 @main
 enum Measure {

@@ -1,7 +1,7 @@
 import Foundation
 import Mapping
 
-/// How fast recorded answers are taken apart by the models and routes of a preset.
+/// How fast recorded responses are taken apart by the models and routes of a preset.
 enum Presets {
     /// What of a preset bears on that, as `run` reads it out of its YAML.
     private struct Preset: Decodable {

@@ -6,7 +6,7 @@ import Synchronization
 /// A store of very many documents that all show one object: what a change, a search and a clean cost, and what others
 /// notice of it.
 ///
-/// Others read a document at random from the file, and write one, again and again; the slowest of them tell of a stall.
+/// Others read a document at random from the file, and write one, again and again; the slowest of them show a stall.
 enum Showing {
     static func measure(_ path: String, _ count: Int) async throws -> [(name: String, value: Double)] {
         var configuration = StoreConfiguration(path: path, maximumFileBytes: 16 << 30)

@@ -58,12 +58,12 @@ package enum Freshening {
         return .refresh
     }
 
-    /// Freshens a stored response by a 304 (RFC 9111 §4.3.4).
+    /// The fields and the policy of a stored response after a 304 has freshened it (RFC 9111 §4.3.4).
     ///
     /// - Parameters:
     ///   - stored: The fields of the stored response; `status` is its status.
     ///   - update: The fields of the 304, as received.
-    package static func freshened(
+    package static func updated(
         _ stored: Fields,
         status: Int,
         by update: Fields,
@@ -74,7 +74,7 @@ package enum Freshening {
         settings: CachePolicySettings,
         route: CacheOverrides = CacheOverrides(),
         replaysCookies: Bool = false
-    ) -> Freshened {
+    ) -> Updated {
         let fields = StoredFields.refreshed(stored, by: update, replaysCookies: replaysCookies)
         // `Age` is not stored; the 304's `Age` is the age of the response that it confirms.
         let aged = Fields(fields.lines + update.lines.filter { $0.isNamed("age") })
@@ -89,7 +89,7 @@ package enum Freshening {
             route: route
         )
         let named = policy.fieldsNotStored + policy.fieldsNotReused
-        return Freshened(
+        return Updated(
             fields: StoredFields.dated(StoredFields.reusable(fields, leavingOut: named), at: wall ?? responseTime),
             withheld: update.lines.filter { line in
                 named.contains { FieldSyntax.equalsIgnoringCase(line.name, $0) }
@@ -99,7 +99,7 @@ package enum Freshening {
     }
 
     /// A stored response after an update.
-    package struct Freshened {
+    package struct Updated {
         /// The fields to store.
         package var fields: Fields
         /// Lines of the update for the requesting client only, not to be stored (`no-cache="…"`, `private="…"`).

@@ -82,7 +82,7 @@ package struct Preconditions: Sendable, Equatable {
     /// A stored response other than a 2xx is served unconditionally (RFC 9110 §13.2.1).
     package func evaluateForCache(method: String, against stored: Stored) -> Outcome {
         guard (200...299).contains(stored.status) else { return .proceed }
-        let isRead = MethodFacts.isAnswerable(method)
+        let isRead = MethodFacts.isCacheable(method)
         if let ifNoneMatch {
             guard ifNoneMatch.matchesWeakly(stored.entityTag) else { return .proceed }
             return isRead ? .notModified : .failed

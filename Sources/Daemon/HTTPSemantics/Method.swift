@@ -30,5 +30,5 @@ package enum MethodFacts {
     }
 
     /// Whether the method may be served from stored responses.
-    package static func isAnswerable(_ method: String) -> Bool { method == "GET" || method == "HEAD" }
+    package static func isCacheable(_ method: String) -> Bool { method == "GET" || method == "HEAD" }
 }

@@ -5,12 +5,12 @@ import HTTPSemantics
 /// The end of an exchange: the next request, or the end of the connection.
 extension HTTPConnection {
     /// Runs when the response is queued as a whole: goes on to the next request, or ends the connection.
-    func answerIsComplete() {
+    func responseIsComplete() {
         bodyEnd = nil
-        guard phase == .answered else { return }
+        guard phase == .responded else { return }
         if case .nothing = receiving {
             body = nil
-            if closesAfterAnswer {
+            if closesAfterResponse {
                 // A client that asked for the end sends nothing more; others might still be sending.
                 finish(keepsAlive && !input.isEmpty ? .linger : .close)
             } else {
@@ -21,7 +21,7 @@ extension HTTPConnection {
         body?.fail(.disconnected)
         body = nil
         discarded = 0
-        if closesAfterAnswer {
+        if closesAfterResponse {
             finish(.linger)
         } else if case .length(let rest) = receiving, rest > Self.discardLimit {
             finish(.linger)
@@ -45,7 +45,7 @@ extension HTTPConnection {
         let hasBegun = bodyEnd != nil || phase == .discarding
         if let channel {
             self.channel = nil
-            if !hasBegun { channel.answeredByConnection(fault.problem) }
+            if !hasBegun { channel.respondedByConnection(fault.problem) }
             channel.disconnected()
         }
         if phase == .discarding { return finish(.linger) }
@@ -111,13 +111,13 @@ extension HTTPConnection {
 
     /// Cuts a response that cannot be completed: resets once the client has received all bytes written so far (law 8).
     func breakOff() {
-        guard phase == .answering else { return abort() }
+        guard phase == .deferred else { return abort() }
         body?.fail(.disconnected)
         body = nil
         channel?.finished()
         draining = channel
         channel = nil
-        phase = .answered
+        phase = .responded
         // The rest of the client's request is no longer needed.
         ending = .reset
     }
@@ -167,9 +167,9 @@ extension HTTPConnection {
         switch phase {
         case .idle, .lingering: close()
         case .head: refuse(.headTimeout)
-        case .answering: refuse(.bodyTimeout)
+        case .deferred: refuse(.bodyTimeout)
         case .discarding: finish(.linger)
-        case .handling, .answered, .closed: break
+        case .handling, .responded, .closed: break
         }
     }
 }

@@ -138,9 +138,9 @@ extension HTTPConnection {
         case .handling:
             host.noticeMissingResponse()
             respond(ProblemDocument(status: 500, detail: "Larder did not respond to this request."))
-            answerIsComplete()
-        case .answered: answerIsComplete()
-        case .answering: deadline = answeringDeadline
+            responseIsComplete()
+        case .responded: responseIsComplete()
+        case .deferred: deadline = exchangeDeadline
         default: break
         }
     }
@@ -192,7 +192,7 @@ extension HTTPConnection {
         owesContinue = false
         if let body {
             body.append(Array(bytes))
-            deadline = answeringDeadline
+            deadline = exchangeDeadline
         } else {
             discarded += bytes.count
             if discarded > Self.discardLimit { finish(.linger) }
@@ -201,11 +201,11 @@ extension HTTPConnection {
 
     private func bodyIsComplete() {
         body?.complete()
-        if phase == .discarding { becomeIdle() } else if phase == .answering { deadline = answeringDeadline }
+        if phase == .discarding { becomeIdle() } else if phase == .deferred { deadline = exchangeDeadline }
     }
 
     /// The time by which the next part of the request body must arrive, or the client must read more of the response.
-    var answeringDeadline: UInt64 {
+    var exchangeDeadline: UInt64 {
         if !queue.isEmpty { return host.loop.now + host.limits.writeStall.nanoseconds }
         if case .nothing = receiving { return .max }
         guard let body else { return host.loop.now + host.limits.bodyIdle.nanoseconds }
@@ -214,14 +214,14 @@ extension HTTPConnection {
 
     /// Sends `100 Continue` or resumes reading, because a reader has asked for (more of) the body.
     func bodyIsWanted() {
-        guard phase == .answering, let body, body.isWanted else { return }
+        guard phase == .deferred, let body, body.isWanted else { return }
         if owesContinue, bodyEnd == nil {
             owesContinue = false
             queue.append(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8))
             sendQueue()
         }
         if phase == .closed { return }
-        deadline = answeringDeadline
+        deadline = exchangeDeadline
         updateReading()
     }
 
@@ -262,7 +262,7 @@ extension HTTPConnection {
         switch phase {
         case .idle, .head, .discarding:
             if queue.isEmpty { close() } else { finish(.close) }
-        case .answering, .handling, .answered, .lingering: close()
+        case .deferred, .handling, .responded, .lingering: close()
         case .closed: break
         }
     }

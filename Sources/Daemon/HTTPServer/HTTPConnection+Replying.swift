@@ -38,7 +38,7 @@ extension HTTPConnection {
 
     private func begin(_ status: Int, _ reason: String?, _ fields: Fields, _ framing: ReplyFraming) {
         let head = makeHead(status, reason: reason, fields, framing, closes: mustCloseAfterDeferred || owesContinue)
-        closesAfterAnswer = head.closes
+        closesAfterResponse = head.closes
         bodyEnd = head.bodyEnd
         queue.append(head.bytes)
     }
@@ -70,8 +70,8 @@ extension HTTPConnection {
         channel?.finished()
         if !queue.isEmpty { draining = channel }
         channel = nil
-        phase = .answered
-        answerIsComplete()
+        phase = .responded
+        responseIsComplete()
         // Pipelined requests are served when the queue is empty.
         if phase == .idle, !input.isEmpty { resumeLater() }
     }
@@ -172,7 +172,7 @@ extension HTTPConnection {
         if queue.isEmpty {
             draining = nil
             stopWriting()
-            if ending != .none { end() } else if phase == .answering { deadline = answeringDeadline }
+            if ending != .none { end() } else if phase == .deferred { deadline = exchangeDeadline }
         } else {
             if progressed || !isWriting { deadline = host.loop.now + host.limits.writeStall.nanoseconds }
             startWriting()

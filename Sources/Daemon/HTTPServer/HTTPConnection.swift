@@ -7,8 +7,8 @@ package import HTTPSemantics
 /// 1. `idle`: nothing of the next request has arrived;
 /// 2. `head`: the head has arrived in part;
 /// 3. `handling`: the handler has the request, and either responds (then 5) or defers;
-/// 4. `answering`: the request is deferred until its reply has ended; input that arrives meanwhile waits;
-/// 5. `answered`: the response is complete. `discarding` drops the rest of the request's body, then `idle` follows, or
+/// 4. `deferred`: the request is deferred until its reply has ended; input that arrives meanwhile waits;
+/// 5. `responded`: the response is complete. `discarding` drops the rest of the request's body, then `idle` follows, or
 /// 6. `lingering`: nothing more will be sent, but the client's bytes are still read, because a socket closed with unread
 ///    bytes resets the connection and the client would lose the response;
 /// 7. `closed`.
@@ -16,7 +16,7 @@ package import HTTPSemantics
 /// The body of a request arrives independently of the phase (`receiving`). One request is served at a time; requests
 /// pipelined behind it stay in the buffer. Used on the worker's thread only.
 package final class HTTPConnection {
-    enum Phase { case idle, head, handling, answered, answering, discarding, lingering, closed }
+    enum Phase { case idle, head, handling, deferred, responded, discarding, lingering, closed }
 
     /// The remaining part of the current request's body.
     enum Receiving {
@@ -56,7 +56,7 @@ package final class HTTPConnection {
     /// The delimiter of the deferred response's body; nil before the response has begun.
     var bodyEnd: ReplyHead.BodyEnd?
     /// Whether the connection ends with this response.
-    var closesAfterAnswer = false
+    var closesAfterResponse = false
 
     /// The action to take when the queue is empty.
     var ending = Ending.none
@@ -101,23 +101,23 @@ package final class HTTPConnection {
         body: [UInt8],
         headOnly: Bool = false
     ) {
-        precondition(phase == .handling, "an answer without a request, or a second one")
-        closesAfterAnswer = mustClose
+        precondition(phase == .handling, "a response without a request, or a second one")
+        closesAfterResponse = mustClose
         host.output.append(head)
         appendConnectionLine()
         host.output.append(variable.bytes)
         if !(headOnly || isHead) { send(body) }
-        phase = .answered
+        phase = .responded
     }
 
     /// Responds at once with a head built for this response.
     package func respond(status: Int, fields: Fields = Fields(), body: [UInt8] = []) {
-        precondition(phase == .handling, "an answer without a request, or a second one")
+        precondition(phase == .handling, "a response without a request, or a second one")
         let head = makeHead(status, fields, .length(body.count), closes: mustClose)
-        closesAfterAnswer = head.closes
+        closesAfterResponse = head.closes
         host.output.append(head.bytes)
         if head.bodyEnd != .noBody { send(body) }
-        phase = .answered
+        phase = .responded
     }
 
     /// Builds the head of a response to the current request.
@@ -151,8 +151,8 @@ package final class HTTPConnection {
     ///
     /// Requests pipelined behind it wait.
     package func deferReply(_ request: borrowing RequestHead) -> Exchange {
-        precondition(phase == .handling, "a request can be deferred once, and before it is answered")
-        phase = .answering
+        precondition(phase == .handling, "a request can be deferred once, and before its response")
+        phase = .deferred
         let channel = ReplyChannel(worker: host.worker, connectionID: id)
         self.channel = channel
         if case .nothing = receiving {
@@ -184,7 +184,7 @@ package final class HTTPConnection {
     static let discardLimit = 64 * 1024
 
     private func appendConnectionLine() {
-        if closesAfterAnswer {
+        if closesAfterResponse {
             host.output.append("Connection: close\r\n")
         } else if !isHTTP11 {
             host.output.append("Connection: keep-alive\r\n")
@@ -192,4 +192,89 @@ package final class HTTPConnection {
     }
 
     var mustCloseAfterDeferred: Bool { !keepsAlive || host.isDraining }
+}
+
+/// The state shared by the connections of one worker: handler, read and write memory, limits.
+///
+/// Used on the worker's thread only.
+final class ConnectionHost {
+    let loop: EventLoop
+    let limits: HTTPLimits
+    /// The idle limit in nanoseconds, precomputed because it is needed for each response.
+    let idleNanoseconds: UInt64
+    let worker: HTTPWorker
+    let handler: any HTTPHandler
+    let population: Population
+    let notice: @Sendable (HTTPNotice) -> Void
+    let meter: (any HTTPMeter)?
+
+    /// The memory that connections read into; bytes not consumed at once move to the connection's own buffer.
+    let readMemory = UnsafeMutablePointer<UInt8>.allocate(capacity: ConnectionHost.readCapacity)
+    /// Responses of the connection being served, collected until they are sent together.
+    var output = SmallBuffer(capacity: 64 * 1024)
+    /// The parser for heads that arrive in one piece; a connection whose head is incomplete takes it over.
+    var parser: RequestParser
+    var connections: [UInt64: HTTPConnection] = [:]
+    var isDraining = false
+    private var spareParsers: [RequestParser] = []
+    private var date = DateLine()
+
+    static let readCapacity = 64 * 1024
+    /// The size from which on `output` is sent.
+    static let outputFill = 48 * 1024
+
+    init(worker: HTTPWorker, handler: any HTTPHandler) {
+        self.worker = worker
+        self.handler = handler
+        (loop, limits, population) = (worker.loop, worker.limits, worker.population)
+        (notice, meter) = (worker.notice, worker.meter)
+        idleNanoseconds = worker.limits.idle.nanoseconds
+        parser = RequestParser(limits: worker.limits)
+    }
+
+    deinit {
+        readMemory.deallocate()
+    }
+
+    /// The Date line of the current second.
+    var dateLine: [UInt8] { date.line(at: loop.wallSeconds) }
+
+    /// Reports a request that was neither served nor deferred, or whose reply was dropped.
+    func noticeMissingResponse() {
+        notice(
+            HTTPNotice(
+                level: .error,
+                message: "a request got no response; this is a bug in Larder, please report it",
+                details: [:]
+            )
+        )
+    }
+
+    /// Hands over the parser, which is in the middle of a head.
+    func takeParser() -> RequestParser {
+        let taken = parser
+        parser = spareParsers.popLast() ?? RequestParser(limits: limits)
+        return taken
+    }
+
+    /// Accepts a parser for reuse.
+    func giveBack(_ parser: RequestParser) {
+        if spareParsers.count < 16 { spareParsers.append(parser) }
+    }
+}
+
+/// The Date line for responses without one, made once per second.
+private struct DateLine {
+    private var second = -1
+    /// The whole line with its line end.
+    private var bytes: [UInt8] = []
+
+    /// The line for a time in seconds since 1970.
+    mutating func line(at seconds: Int) -> [UInt8] {
+        if seconds != second {
+            second = seconds
+            bytes = Array("Date: ".utf8) + HTTPDate.format(Int64(seconds)) + [0x0D, 0x0A]
+        }
+        return bytes
+    }
 }

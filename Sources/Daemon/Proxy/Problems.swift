@@ -34,7 +34,7 @@ extension ProblemDocument {
             "upstream-failed",
             isTooSlow
                 ? "The request's body came too slowly"
-                : error.isTimeout ? "The upstream did not answer in time" : "The upstream could not be asked",
+                : error.isTimeout ? "The upstream did not respond in time" : "The upstream could not be asked",
             "Upstream \"\(upstream)\": \(error.message)"
         )
         problem.extra = [.init(name: "error", value: .string(error.label))]
@@ -212,7 +212,7 @@ extension ProblemDocument {
     )
 
     /// The upstream responded with an error that a stored response may replace.
-    static func upstreamAnswered(_ status: Int, upstream: String) -> ProblemDocument {
+    static func upstreamResponded(_ status: Int, upstream: String) -> ProblemDocument {
         make(
             status,
             "upstream-error",
@@ -221,7 +221,7 @@ extension ProblemDocument {
         )
     }
 
-    static func answerBrokeOff(upstream: String) -> ProblemDocument {
+    static func responseBrokeOff(upstream: String) -> ProblemDocument {
         make(
             502,
             "upstream-failed",

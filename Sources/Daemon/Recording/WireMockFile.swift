@@ -113,7 +113,7 @@ enum WireMockFile {
             url += (url.contains("?") ? "&" : "?") + pair.joined(separator: "=")
         }
         if request["headers"] != nil || request["cookies"] != nil || request["basicAuthCredentials"] != nil {
-            recording.lose("fields that a request must have: any request is answered")
+            recording.lose("fields that a request must have: any request gets the response")
         }
         var asked: [UInt8] = []
         if let patterns = request["bodyPatterns"] as? [[String: Any]] {

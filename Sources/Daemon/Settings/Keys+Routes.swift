@@ -493,7 +493,7 @@ extension RouteDraft {
             )
         }
         let concernsCaching = ["fresh", "stale", "cache", "negative", "vary", "key"].first { places[$0] != nil }
-        if let name = concernsCaching, let method = route.declaration.method, !MethodFacts.isAnswerable(method) {
+        if let name = concernsCaching, let method = route.declaration.method, !MethodFacts.isCacheable(method) {
             reader.error(
                 places[name],
                 "\"\(name)\" applies to GET, but the rule to \(method); remove \"method\" or \"\(name)\""

@@ -82,7 +82,7 @@ final class CurlMulti {
     private func act(on socket: curl_socket_t, mask: Int32) {
         var running: Int32 = 0
         entering { _ = curl_multi_socket_action(handle, socket, mask, &running) }
-        tellCompleted()
+        reportCompleted()
         worked?()
     }
 
@@ -95,7 +95,7 @@ final class CurlMulti {
     }
 
     /// Reports the transfers that have finished.
-    func tellCompleted() {
+    func reportCompleted() {
         var finished: [(CurlTransfer, CurlResult)] = []
         var left: Int32 = 0
         while let message = curl_multi_info_read(handle, &left) {

@@ -246,10 +246,10 @@ struct CurlResult {
         case CURLE_OUT_OF_MEMORY: .headTooLarge
         case _ where text.hasPrefix("Too large response headers"): .headTooLarge
         // A response that is not HTTP looks like HTTP/0.9, which is not allowed.
-        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY: .badAnswer(text)
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY: .badResponse(text)
         case CURLE_SEND_FAIL_REWIND, CURLE_ABORTED_BY_CALLBACK: .reset(afterBytes: 0)
         case CURLE_UPLOAD_FAILED, CURLE_READ_ERROR: .requestBodyFailed(text)
-        case CURLE_HTTP2: .badAnswer(text)
+        case CURLE_HTTP2: .badResponse(text)
         case _ where isTLS: .tls(text)
         default: .reset(afterBytes: 0)
         }
@@ -260,8 +260,8 @@ struct CurlResult {
         switch code {
         case CURLE_PARTIAL_FILE: .truncated(expected: announced, got: received)
         // Data that exceeds libcurl's buffers is reported as lack of memory.
-        case CURLE_WRITE_ERROR, CURLE_OUT_OF_MEMORY, CURLE_WEIRD_SERVER_REPLY: .badAnswer(text)
-        case CURLE_RECV_ERROR where text.contains("chunk"): .badAnswer(text)
+        case CURLE_WRITE_ERROR, CURLE_OUT_OF_MEMORY, CURLE_WEIRD_SERVER_REPLY: .badResponse(text)
+        case CURLE_RECV_ERROR where text.contains("chunk"): .badResponse(text)
         case CURLE_UPLOAD_FAILED, CURLE_READ_ERROR: .requestBodyFailed(text)
         case CURLE_HTTP2, CURLE_HTTP2_STREAM: .reset(afterBytes: received)
         default: .reset(afterBytes: received)

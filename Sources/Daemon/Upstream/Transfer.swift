@@ -191,7 +191,7 @@ extension Transfer: CurlTransfer.Owner {
     func curlWillSend() -> Bool {
         guard
             !state.isCancelled,
-            state.willSend(isSafe: request.isSafe, hasAnswer: !head.isEmpty, now: client.loop.now)
+            state.willSend(isSafe: request.isSafe, hasResponse: !head.isEmpty, now: client.loop.now)
         else { return false }
         watch()
         return true
@@ -211,7 +211,7 @@ extension Transfer: CurlTransfer.Owner {
             if request.method != "HEAD" {
                 decoder = response.decodedFrom.flatMap(ContentDecoder.Coding.init(named:)).map(ContentDecoder.init)
             }
-            client.answered(request, version: response.version)
+            client.noteVersion(of: request, response.version)
             watch()
             if decoder != nil, !response.isEventStream {
                 withheldHead = response

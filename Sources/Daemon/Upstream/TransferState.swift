@@ -41,9 +41,9 @@ struct TransferState {
     /// from the pool, or HTTP/2 refused the stream or closed. It does so for any method, and cannot know whether the upstream
     /// has processed the request. So an unsafe request is sent only once.
     ///
-    /// - Parameter hasAnswer: Whether a line of a response has arrived.
-    mutating func willSend(isSafe: Bool, hasAnswer: Bool = false, now: UInt64) -> Bool {
-        let isAllowed = attempts == 0 || isSafe && !hasAnswer
+    /// - Parameter hasResponse: Whether a line of a response has arrived.
+    mutating func willSend(isSafe: Bool, hasResponse: Bool = false, now: UInt64) -> Bool {
+        let isAllowed = attempts == 0 || isSafe && !hasResponse
         guard isAllowed, phase == .waiting || phase == .sent else {
             ownReason = ownReason ?? .reset(afterBytes: 0)
             return false

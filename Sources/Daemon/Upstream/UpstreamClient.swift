@@ -110,12 +110,12 @@ package final class UpstreamClient {
     /// Passes a change of paused directions to libcurl, which may deliver at once.
     func pause(_ curl: CurlTransfer, receiving: Bool, sending: Bool) {
         multi.pause(curl, receiving: receiving, sending: sending)
-        multi.tellCompleted()
+        multi.reportCompleted()
         if !waiting.isEmpty, !actionTimer.isScheduled { actionTimer.schedule(after: .zero) }
     }
 
     /// Notes the HTTP version of a response, which decides how to connect to its origin.
-    func answered(_ request: UpstreamRequest, version: UpstreamHead.Version) {
+    func noteVersion(of request: UpstreamRequest, _ version: UpstreamHead.Version) {
         if version == .http2 {
             http2Origins.insert(request.origin)
         } else if !http2Origins.isEmpty {

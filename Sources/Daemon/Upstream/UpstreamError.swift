@@ -19,7 +19,7 @@ package enum UpstreamError: Error, Sendable, Equatable {
     /// The body ended before its announced length, or before its last chunk.
     case truncated(expected: Int?, got: Int)
     /// The response is not valid HTTP.
-    case badAnswer(String)
+    case badResponse(String)
     case headTooLarge
     case decoding(String)
 
@@ -45,7 +45,7 @@ extension UpstreamError {
         case .stalled: "stalled"
         case .reset: "reset"
         case .truncated: "truncated"
-        case .badAnswer: "bad_answer"
+        case .badResponse: "bad_response"
         case .headTooLarge: "head_too_large"
         case .decoding: "decoding"
         case .requestBodyFailed: "request_body_failed"
@@ -88,7 +88,7 @@ extension UpstreamError: CustomStringConvertible {
         case .reset(let bytes): "the upstream's connection broke after \(bytes) bytes of the response"
         case .truncated(let expected?, let got): "the upstream's response ended after \(got) of \(expected) bytes"
         case .truncated(nil, let got): "the upstream's response ended before its last chunk, after \(got) bytes"
-        case .badAnswer(let reason): "the upstream's response is not valid HTTP: \(reason)"
+        case .badResponse(let reason): "the upstream's response is not valid HTTP: \(reason)"
         case .headTooLarge: "the upstream's response has more header fields than allowed (`limits.upstream_head`)"
         case .decoding(let reason): "the upstream's response could not be decompressed: \(reason)"
         case .requestBodyFailed(let reason): "the request's body did not arrive whole: \(reason)"

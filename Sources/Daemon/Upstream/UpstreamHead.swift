@@ -103,7 +103,7 @@ struct ResponseHeadReader {
     }
 
     private mutating func received(statusLine content: Slice<UnsafeRawBufferPointer>) -> Step {
-        guard let parsed = StatusLine(content) else { return .failed(.badAnswer("a malformed status line")) }
+        guard let parsed = StatusLine(content) else { return .failed(.badResponse("a malformed status line")) }
         statusLine = parsed
         return .incomplete
     }
@@ -111,12 +111,12 @@ struct ResponseHeadReader {
     private mutating func received(fieldLine content: Slice<UnsafeRawBufferPointer>) -> Step {
         if content.first == 0x20 || content.first == 0x09 {
             // A folded line continues the value with a space (RFC 9112 §5.2).
-            guard !lines.isEmpty else { return .failed(.badAnswer("a folded line before the first field")) }
+            guard !lines.isEmpty else { return .failed(.badResponse("a folded line before the first field")) }
             lines[lines.count - 1].value += [0x20] + content.trimmingBlanks()
             return .incomplete
         }
         guard let colon = content.firstIndex(of: UInt8(ascii: ":")) else {
-            return .failed(.badAnswer("a header line without a colon"))
+            return .failed(.badResponse("a header line without a colon"))
         }
         // White space before the colon must be removed from responses (RFC 9112 §5.1).
         let name = content[..<colon].trimmingBlanks()
@@ -129,12 +129,12 @@ struct ResponseHeadReader {
     }
 
     private mutating func blockEnded() -> Step {
-        guard let line = statusLine else { return .failed(.badAnswer("an empty status line")) }
+        guard let line = statusLine else { return .failed(.badResponse("an empty status line")) }
         let fields = Fields(lines)
         statusLine = nil
         lines = []
         switch line.status {
-        case 101: return .failed(.badAnswer("101 Switching Protocols, which was not asked for"))
+        case 101: return .failed(.badResponse("101 Switching Protocols, which was not asked for"))
         case 100..<200: return interim(line, fields)
         default: return final(line, fields)
         }
@@ -143,7 +143,7 @@ struct ResponseHeadReader {
     private func interim(_ line: StatusLine, _ fields: Fields) -> Step {
         // Neither is allowed here (RFC 9110 §8.6, RFC 9112 §6.1), and libcurl would apply it to the final response.
         guard !fields.contains("content-length"), !fields.contains("transfer-encoding") else {
-            return .failed(.badAnswer("an interim response that announces a body"))
+            return .failed(.badResponse("an interim response that announces a body"))
         }
         return .informational(status: line.status, fields: fields.withoutHopByHop())
     }
@@ -152,11 +152,11 @@ struct ResponseHeadReader {
         isFinished = true
         var passed = fields.withoutHopByHop()
         if fields.contains("transfer-encoding") {
-            guard fields.isChunkedOnly else { return .failed(.badAnswer("a transfer coding that was not asked for")) }
+            guard fields.isChunkedOnly else { return .failed(.badResponse("a transfer coding that was not asked for")) }
             // The transfer coding overrides a length (RFC 9112 §6.3).
             passed.remove("content-length")
         } else if !passed.unifyContentLength() {
-            return .failed(.badAnswer("contradictory Content-Length fields"))
+            return .failed(.badResponse("contradictory Content-Length fields"))
         }
         let decodedFrom = decodes && line.status != 205 ? fields.decodableCodings() : nil
         if line.status == 205 {

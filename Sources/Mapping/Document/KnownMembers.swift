@@ -19,7 +19,7 @@ struct KnownMembers {
         var isChanged = false
         /// Whether documents that show the object must be examined again, although all values are the same.
         var hasDoubtChanged = false
-        var unanswered: Int64?
+        var unordered: Int64?
     }
 
     private(set) var members: [MemberPath: Member] = [:]
@@ -86,8 +86,8 @@ struct KnownMembers {
                 let isAsked = old.isShared || observed.value.isShared
                 let time = known ?? (isAsked ? asksFrom(path.text, Array(observed.value.value.bytes)) : .max)
                 member.challenger = (seen.sequence, time)
-            case .unanswered(let time):
-                effect.unanswered = max(effect.unanswered ?? .min, time)
+            case .unordered(let time):
+                effect.unordered = max(effect.unordered ?? .min, time)
             case .ignored: break
             }
             if wasInDoubt != (member.settled.doubt != nil), old.isShared { effect.hasDoubtChanged = true }

@@ -67,17 +67,3 @@ struct MergedWriter {
         }
     }
 }
-
-extension MemberPath {
-    /// The path of the object that directly contains the member.
-    var parent: MemberPath {
-        guard let slash = text.utf8.lastIndex(of: UInt8(ascii: "/")) else { return .root }
-        return MemberPath(pointer: String(text[..<slash]))
-    }
-
-    /// The member's own name; nil for names that are not Unicode.
-    var lastName: String? {
-        guard let slash = text.utf8.lastIndex(of: UInt8(ascii: "/")) else { return name }
-        return MemberPath(pointer: String(text[text.utf8.index(after: slash)...])).name
-    }
-}

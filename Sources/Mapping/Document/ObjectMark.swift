@@ -54,7 +54,7 @@ extension Models {
     }
 
     /// Whether an object in a response shows anything that could have changed: a shared member other than its identity.
-    public func tells(_ payload: [UInt8], of model: String) -> Bool {
+    public func showsState(_ payload: [UInt8], of model: String) -> Bool {
         guard let index = index(of: model), let value = JSONSlice(payload) else { return false }
         let observed = ObservedMembers(value, model: index, models: self)
         let identity = compiled[index].identityMembers

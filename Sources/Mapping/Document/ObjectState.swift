@@ -38,7 +38,7 @@ public struct ObjectState: Sendable, Equatable {
         /// Whether the object started or stopped showing itself to be deleted.
         public var hasDeletionChanged = false
         /// Set if a write cannot be ordered against other observations: nothing older than this time may be served.
-        public var unanswered: Int64?
+        public var unordered: Int64?
     }
 
     /// Merges what one response shows of the object, at one place or several.
@@ -82,7 +82,7 @@ public struct ObjectState: Sendable, Equatable {
             changes: effect.changes,
             hasDoubtChanged: effect.hasDoubtChanged,
             hasDeletionChanged: wasDeleted != (deletedSince != nil),
-            unanswered: effect.unanswered
+            unordered: effect.unordered
         )
     }
 

@@ -43,7 +43,7 @@ struct SettledMember<Value: MemberValue>: Sendable {
         /// A write cannot be ordered against other observations.
         ///
         /// Neither value may be served until an observation whose `lo` is after this time (rows W2 and W3).
-        case unanswered(until: Int64)
+        case unordered(until: Int64)
     }
 
     private(set) var value: Value
@@ -83,7 +83,7 @@ struct SettledMember<Value: MemberValue>: Sendable {
         if isEqual { return confirm(seen) }  // C1
         if isNewest(seen) { return replace(by: seen, keeping: clock.floor, .newer) }  // C2
         if seen.hi < clock.lo { return .ignored }  // C3
-        if seen.isWrite { return .unanswered(until: max(latest, seen.hi)) }  // W2, W3
+        if seen.isWrite { return .unordered(until: max(latest, seen.hi)) }  // W2, W3
         return challenge(seen)  // C4
     }
 

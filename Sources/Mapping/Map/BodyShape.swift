@@ -35,11 +35,11 @@ struct BodyShape {
             guard let envelope = plan.index(of: name) else { throw .unknownModel(name) }
             return envelope
         }
-        tellApart()
+        distinguishNames()
     }
 
     /// Renames contents with equal names to their whole key paths, as the rule spells them.
-    private mutating func tellApart() {
+    private mutating func distinguishNames() {
         var isChanged = true
         // A whole path such as `a\.b` may equal the last name of another one, which must then be renamed too.
         while isChanged {

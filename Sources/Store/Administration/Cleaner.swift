@@ -62,9 +62,9 @@ struct Cleaner {
                 return try selection.documents(after: start, upTo: last, bounds)
             }
             if isDryRun {
-                try await count(documents: slice.found)
+                try await countDocuments(slice.found)
             } else {
-                try await remove(documents: slice.found, askedAt: time)
+                try await removeDocuments(slice.found, askedAt: time)
             }
             (position, isAtEnd) = (slice.position, slice.isAtEnd)
         }
@@ -77,7 +77,7 @@ struct Cleaner {
             if isDryRun {
                 for id in slice.found { unpinned[id] = 0 }
             } else {
-                try await remove(orphans: slice.found, askedAt: time)
+                try await removeOrphans(slice.found, askedAt: time)
             }
             (object, isAtLast) = (slice.position, slice.isAtEnd)
         }
@@ -125,11 +125,13 @@ struct Cleaner {
 
     // MARK: Removing
 
-    private mutating func remove(documents: [DocumentID], askedAt time: Int64) async throws(StoreError) {
-        try await remove(documents.count, askedAt: time) { session, selection in
+    private mutating func removeDocuments(_ documents: [DocumentID], askedAt time: Int64) async throws(StoreError) {
+        try await removeSlice(of: documents.count, askedAt: time) { session, selection in
             var (count, touched, unshown) = (0, Set<ObjectID>(), Set<ObjectID>())
             for document in documents where try selection.isSelected(document) {
-                guard let objects = try Self.erase(document, matching: selection, in: session) else { continue }
+                guard let objects = try Self.removeDocument(document, matching: selection, in: session) else {
+                    continue
+                }
                 count += 1
                 touched.formUnion(objects.selected)
                 unshown.formUnion(objects.unshown)
@@ -138,8 +140,8 @@ struct Cleaner {
         }
     }
 
-    private mutating func remove(orphans: [ObjectID], askedAt time: Int64) async throws(StoreError) {
-        try await remove(orphans.count, askedAt: time) { session, selection in
+    private mutating func removeOrphans(_ orphans: [ObjectID], askedAt time: Int64) async throws(StoreError) {
+        try await removeSlice(of: orphans.count, askedAt: time) { session, selection in
             let selected = try orphans.filter { try selection.isOrphan($0, knownBefore: time) }
             for id in selected { try session.forget(id) }
             return (0, Set(selected), 0)
@@ -147,8 +149,8 @@ struct Cleaner {
     }
 
     /// Has the writer remove a slice, and counts the removed documents and the objects of which nothing is left.
-    private mutating func remove(
-        _ count: Int,
+    private mutating func removeSlice(
+        of count: Int,
         askedAt time: Int64,
         _ work:
             @escaping @Sendable (WriterSession, CleanSelection) throws -> (
@@ -185,7 +187,7 @@ struct Cleaner {
     /// Removes a document, and the parts of its selected objects that only its response contained.
     ///
     /// - Returns: the selected objects, and the others that no document shows any more. Nil if the document is already gone.
-    private static func erase(
+    private static func removeDocument(
         _ document: DocumentID,
         matching selection: CleanSelection,
         in session: WriterSession
@@ -242,7 +244,7 @@ struct Cleaner {
     // MARK: Counting
 
     /// Counts documents, and the bytes of their bodies without the overhead of the file.
-    private mutating func count(documents: [DocumentID]) async throws(StoreError) {
+    private mutating func countDocuments(_ documents: [DocumentID]) async throws(StoreError) {
         let (bytes, places) = try await core.scan { database, _ in
             var (bytes, places) = (Int64(0), [ObjectID: Int64]())
             let length = try Query(
@@ -272,7 +274,7 @@ struct Cleaner {
             let (gone, left) = try await search(at: time) { selection, _ in
                 var (gone, left) = (StoreCount(), 0)
                 for (id, places) in slice {
-                    try Self.add(id, unpinned: places, to: &gone, unshown: &left, selection)
+                    try Self.countObject(id, unpinned: places, to: &gone, unshown: &left, selection)
                 }
                 return (gone, left)
             }
@@ -284,7 +286,7 @@ struct Cleaner {
     }
 
     /// Counts an object if the filter selects it and all places that show it go.
-    private static func add(
+    private static func countObject(
         _ object: ObjectID,
         unpinned: Int64,
         to count: inout StoreCount,

@@ -312,3 +312,128 @@ struct StoreFile: Sendable {
         return target
     }
 }
+
+/// Resolves the path of a store's file.
+///
+/// SQLite keeps the WAL and its index beside the target of a symbolic link. The lock, the budget, and the renaming of a damaged
+/// file must use the same place.
+enum StorePath {
+    /// The path with all symbolic links resolved.
+    ///
+    /// The file itself need not exist.
+    ///
+    /// - Throws: an error that names the kind of file if it is not a regular one.
+    static func resolve(_ path: String) throws(StoreError) -> String {
+        var path = path
+        // The kernel follows as many links.
+        for _ in 0..<40 {
+            if let resolved = real(path) {
+                try checkKind(of: resolved, namedAs: path)
+                return resolved
+            }
+            guard errno == ENOENT else { throw cannotOpen(path, errno) }
+            let (folder, name) = split(path)
+            guard let folder = real(folder) else { throw cannotOpen(path, errno) }
+            path = folder == "/" ? "/\(name)" : "\(folder)/\(name)"
+            // For a link to a file that does not exist yet, the file is created at the target.
+            guard let target = target(ofLink: path) else { return path }
+            path = target.hasPrefix("/") ? target : split(path).folder + "/" + target
+        }
+        throw cannotOpen(path, ELOOP)
+    }
+
+    private static func checkKind(of path: String, namedAs name: String) throws(StoreError) {
+        var status = stat()
+        guard stat(path, &status) == 0 else { throw cannotOpen(name, errno) }
+        let reason: String
+        switch status.st_mode & S_IFMT {
+        case S_IFREG: return
+        case S_IFDIR: reason = "it is a folder; name a file in it, such as \(name)/larder.db"
+        case S_IFIFO: reason = "it is a named pipe; name a file"
+        case S_IFSOCK: reason = "it is a socket; name a file"
+        default: reason = "it is a device; name a file"
+        }
+        throw .cannotOpen(path: name, reason: reason)
+    }
+
+    private static func real(_ path: String) -> String? {
+        guard let found = realpath(path, nil) else { return nil }
+        defer { free(found) }
+        return String(cString: found)
+    }
+
+    private static func target(ofLink path: String) -> String? {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink(path, &buffer, buffer.count)
+        return count > 0 ? String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self) : nil
+    }
+
+    private static func split(_ path: String) -> (folder: String, name: String) {
+        guard let slash = path.lastIndex(of: "/") else { return (".", path) }
+        let folder = path[..<slash]
+        return (folder.isEmpty ? "/" : String(folder), String(path[path.index(after: slash)...]))
+    }
+
+    private static func cannotOpen(_ path: String, _ code: Int32) -> StoreError {
+        .cannotOpen(path: path, reason: String(cString: strerror(code)))
+    }
+}
+
+/// Sets who may read a store's files.
+///
+/// A configured group may read them (0640). Without a group, a store in a folder that others may enter is readable only by its
+/// owner (0600); in any other folder, the folder and the umask decide.
+struct StoreAccess {
+    private let path: String
+    private let group: (name: String, id: gid_t)?
+
+    /// Looks up the group.
+    ///
+    /// - Throws: if this machine does not have the group.
+    init(path: String, group: String?) throws(StoreError) {
+        self.path = path
+        guard let group else {
+            self.group = nil
+            return
+        }
+        var entry = Glibc.group()
+        var result: UnsafeMutablePointer<Glibc.group>?
+        var room = [CChar](repeating: 0, count: 16 * 1024)
+        getgrnam_r(group, &entry, &room, room.count, &result)
+        guard result != nil else { throw .group(path: path, name: group, reason: "this machine does not have it") }
+        self.group = (group, entry.gr_gid)
+    }
+
+    /// Restricts access to the owner.
+    ///
+    /// Call it before SQLite creates files beside the database: these get the database's mode, but not its group.
+    func narrow() {
+        guard group != nil || isOpenFolder else { return }
+        for file in files { chmod(file, 0o600) }
+    }
+
+    /// Gives the group access; call it once all files exist.
+    func widen() throws(StoreError) {
+        guard let group else { return }
+        for file in files {
+            guard chown(file, uid_t.max, group.id) == 0, chmod(file, 0o640) == 0 else {
+                let code = errno
+                // A file that does not exist needs no access.
+                if code == ENOENT { continue }
+                let reason =
+                    code == EPERM
+                    ? "the user that runs Larder is not a member of it" : String(cString: strerror(code))
+                throw .group(path: path, name: group.name, reason: reason)
+            }
+        }
+    }
+
+    /// The database is last: it becomes readable only after the others.
+    private var files: [String] { ["-wal", "-shm", ""].map { path + $0 } }
+
+    private var isOpenFolder: Bool {
+        var status = stat()
+        let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
+        return stat(folder, &status) == 0 && status.st_mode & 0o001 != 0
+    }
+}

@@ -45,7 +45,7 @@ extension WriterSession {
         } else if merge.hasDoubtChanged {
             markChanged(record, wasKnown: true, isJournaled: false)
         }
-        if let time = merge.unanswered { try apply(.unobserved(time), to: record, by: source) }
+        if let time = merge.unordered { try apply(.unobserved(time), to: record, by: source) }
         return (merge.changes, warnings)
     }
 

@@ -191,7 +191,7 @@ extension WriterSession {
             let object = BoundObject(model: name.model, identity: name.identity)
             let payloads = payloads[name] ?? []
             guard !isObservationSkipped, write.observation != nil,
-                payloads.contains(where: { models.tells($0, of: name.model) })
+                payloads.contains(where: { models.showsState($0, of: name.model) })
             else { return Subject(object: object, own: .unobserved(write.time)) }
             guard models.contradict(payloads, of: name.model) else { return Subject(object: object, isShown: true) }
             // Members with two values may have changed; all others count as newer than the mark.

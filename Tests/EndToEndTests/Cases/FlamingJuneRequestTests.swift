@@ -96,7 +96,7 @@ import Testing
     }
 
     @Test func `RK-30: what a list lacks, an empty list, an error and a broken body delete nothing`() throws {
-        let answers: [Answer] = [
+        let answers: [OriginResponse] = [
             .json(#"[{"id":1,"title":"a"}]"#, Fresh.never), .json("[]", Fresh.never),
             .json(#"[{"id":9}]"#, Fresh.never, status: 500), .json(#"[{"id":1,"#, Fresh.never),
         ]

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Overcoat's cases that speak of requests and their answers.
+/// Overcoat's cases that speak of requests and their responses.
 @Suite(.scripts) struct OvercoatRequestTests {
     private static let item = #"{"id":1,"name":"a"}"#
     private static let mapped: FieldLines = ["Larder-View": "mapped"]

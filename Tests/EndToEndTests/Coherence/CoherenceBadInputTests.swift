@@ -71,7 +71,7 @@ import Testing
         #expect(try larder.get("/one/2").status == 200)
     }
 
-    @Test func `an upstream that responses each request with other values fills nothing`() throws {
+    @Test func `an upstream that answers each request with other values fills nothing`() throws {
         let answers = Monitor(0)
         let origin = try Origin { request in
             let number = answers.next()

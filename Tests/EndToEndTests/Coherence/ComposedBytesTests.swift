@@ -136,7 +136,7 @@ import Testing
         let bodies = [each.before] + each.later
         let table = Dictionary(
             uniqueKeysWithValues: bodies.enumerated().map {
-                (Self.path($1, $0), Answer.json($1, Fresh.tagged("v\($0)")))
+                (Self.path($1, $0), OriginResponse.json($1, Fresh.tagged("v\($0)")))
             }
         )
         let origin = try Origin(table)

@@ -161,7 +161,7 @@ import Testing
         let blog = try Changing(["/posts": #"[{"id":7,"title":"t","author":{"id":1,"login":"ada"}}]"#])
         let (gate, bodies) = (Gate(), blog.bodies)
         blog.origin.behave { request in
-            if request["If-None-Match"] != nil { return Answer.notModified(["ETag": "\"v\""]).after(gate) }
+            if request["If-None-Match"] != nil { return OriginResponse.notModified(["ETag": "\"v\""]).after(gate) }
             return .json(bodies.current[request.path] ?? "{}", Fresh.never + ["ETag": "\"v\""])
         }
         let larder = try Larder(blog.origin, config: Configs.blog(blog.origin))

@@ -79,7 +79,7 @@ import Testing
             status: 206
         ),
     ])
-    func `RFC 9111 §3.4 what does not fit is not combined, and the whole is fetched`(answer: Answer) throws {
+    func `RFC 9111 §3.4 what does not fit is not combined, and the whole is fetched`(answer: OriginResponse) throws {
         let origin = try Self.ranged()
         let larder = try Larder(config: Configs.plain(origin, top: ["limits: { document: 1MiB }"]))
         _ = try larder.get("/x", ["Range": "bytes=0-6"])

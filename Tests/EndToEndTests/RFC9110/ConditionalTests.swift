@@ -37,7 +37,7 @@ import Testing
             (dated, since("0"), 200),
             (dated, since(""), 200), (tagged + dated, since(then), 304),
             (dated, since(then) + since(then), 200),
-            // Without Last-Modified the date of the answer stands in (RFC 9111 §4.3.2).
+            // Without Last-Modified the date of the response stands in (RFC 9111 §4.3.2).
             (["Date": "Mon, 01 Jan 2018 00:00:00 GMT", "Cache-Control": "max-age=999999999"], since(then), 304),
             (
                 ["Date": "Mon, 01 Jan 2018 00:00:00 GMT", "Cache-Control": "max-age=999999999"],
@@ -69,7 +69,7 @@ import Testing
         #expect(origin.count() == rows.count)
     }
 
-    @Test func `§13.2: the same conditions have the same answer where nothing was stored before`() throws {
+    @Test func `§13.2: the same conditions have the same response where nothing was stored before`() throws {
         let rows = Self.rows
         let origin = try Origin { request in
             let stored = rows[Int(request.path.dropFirst()) ?? 0].stored
@@ -134,7 +134,7 @@ import Testing
             #expect(try larder.get("/x", row.condition).status == row.status, "\(row.condition.text)")
             #expect(origin.count() == before + 1)
             for line in row.condition.lines { #expect(origin.requests.last?[line.name] == line.value) }
-            // Nor has it cost the stored answer anything.
+            // Nor has it cost the stored response anything.
             #expect(try larder.get("/x").isHit)
         }
         // A date that is none is no condition.

@@ -181,7 +181,7 @@ import Testing
             var content = RangedContent(body)
             content.fields.append("Content-Type", "application/json")
             let answer = content.answer(request)
-            return Answer(
+            return OriginResponse(
                 steps: answer.steps.map { step in
                     guard case .send(let bytes) = step else { return step }
                     return .send(

@@ -128,7 +128,7 @@ import Testing
         #expect(mistakes.allSatisfy { $0.isEmpty }, "seed \(seed): \(mistakes)")
     }
 
-    /// Whether an answer may be given to a request while this is the version.
+    /// Whether a response may be given to a request while this is the version.
     private static func isRight(_ answer: Response, _ fields: FieldLines, of body: [UInt8], version: Int) -> Bool {
         if let tag = answer["ETag"], !tag.hasSuffix("\"v\(version)\"") { return false }
         switch answer.status {

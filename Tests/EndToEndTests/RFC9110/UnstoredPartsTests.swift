@@ -39,7 +39,7 @@ import Testing
             .text("234", Fresh.tagged("one"), status: 206),
             .chunked([Array("23".utf8)], Fresh.tagged("one") + ["Content-Range": "bytes 2-4/10"], status: 206),
             .chunked([Array("2345".utf8)], Fresh.tagged("one") + ["Content-Range": "bytes 2-4/10"], status: 206),
-            // The bytes of a coding are others than those of the answer.
+            // The bytes of a coding are others than those of the response.
             .text(
                 "234",
                 Fresh.tagged("one") + ["Content-Range": "bytes 2-4/10", "Content-Encoding": "gzip"],
@@ -49,9 +49,9 @@ import Testing
             // Not cacheable.
             .text("234", ["Cache-Control": "no-store", "Content-Range": "bytes 2-4/10"], status: 206),
             .text("234", ["Vary": "*", "Content-Range": "bytes 2-4/10"], status: 206),
-        ] as [Answer]
+        ] as [OriginResponse]
     )
-    func `§15.3.7 what is no sound part is passed on as it came, and not stored`(answer: Answer) throws {
+    func `§15.3.7 what is no sound part is passed on as it came, and not stored`(answer: OriginResponse) throws {
         let origin = try Origin { _ in answer }
         let larder = try Larder(origin)
         let first = try larder.get("/x", ["Range": "bytes=2-4"])
@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test func `law 8: a part that breaks off is not stored`() throws {
-        let head = Answer.head(
+        let head = OriginResponse.head(
             206,
             "Partial Content",
             Fresh.tagged("one") + ["Content-Range": "bytes 2-6/10", "Content-Length": "5"]

@@ -22,7 +22,7 @@ import Testing
             let count: FieldLines = ["X-Count": "\(request.number)"]
             if request.method == "HEAD" {
                 // Without a length of its own it has none.
-                let head = Answer.head(200, "Fine", row.head + Fresh.hour + count)
+                let head = OriginResponse.head(200, "Fine", row.head + Fresh.hour + count)
                 return row.head.contains("Content-Length") ? .raw(head) : .raw(head)
             }
             return .text("body", row.stored + Fresh.hour + count)
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func `§4.3.5: a stale answer is asked about by HEAD with its validators, and a 304 renews it`() throws {
+    @Test func `§4.3.5: a stale response is asked about by HEAD with its validators, and a 304 renews it`() throws {
         let origin = try Origin { request in
             request["If-None-Match"] == "\"a\"" ? .notModified(Fresh.tagged("a")) : .text("body", Fresh.tagged("a", 0))
         }

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// RFC 9111 §4.4: what an unsafe request makes of stored answers.
+/// RFC 9111 §4.4: what an unsafe request makes of stored responses.
 @Suite(.scripts) struct RFC9111InvalidationTests {
     @Test func `§4.4: every method that is not known to be safe invalidates its target, unless it failed`() throws {
         let rows: [(method: String, status: Int, isKept: Bool)] =
@@ -100,7 +100,7 @@ import Testing
         let gate = Gate()
         let origin = try Origin { request in
             guard request.method == "GET" else { return .empty(204) }
-            return Answer.text("\(request.number)", Fresh.hour).after(gate)
+            return OriginResponse.text("\(request.number)", Fresh.hour).after(gate)
         }
         // What is not a hit before its commit is none for a second.
         let larder = try Larder(

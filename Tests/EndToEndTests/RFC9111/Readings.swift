@@ -54,12 +54,12 @@ extension FieldLines {
 final class Readings {
     let origin: Origin
     let larder: Larder
-    private let answers: Monitor<[String: @Sendable (Origin.Request, Int) -> Answer]>
+    private let answers: Monitor<[String: @Sendable (Origin.Request, Int) -> OriginResponse]>
     private var count = 0
 
     /// - Parameter upstream: further keys of both upstreams.
     init(upstream: [String] = []) throws {
-        let table = Monitor<[String: @Sendable (Origin.Request, Int) -> Answer]>([:])
+        let table = Monitor<[String: @Sendable (Origin.Request, Int) -> OriginResponse]>([:])
         let counts = Monitor<[String: Int]>([:])
         answers = table
         let origin = try Origin { request in
@@ -87,7 +87,7 @@ final class Readings {
     func path(
         _ reading: Reading,
         query: String = "",
-        _ answer: @escaping @Sendable (Origin.Request, Int) -> Answer
+        _ answer: @escaping @Sendable (Origin.Request, Int) -> OriginResponse
     ) -> String {
         count += 1
         let path = "/\(reading.rawValue)/\(count)"

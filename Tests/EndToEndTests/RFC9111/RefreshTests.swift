@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// RFC 9111 §3.1 and §3.2: which fields of an answer are kept, and which a 304 puts in their place.
+/// RFC 9111 §3.1 and §3.2: which fields of a response are kept, and which a 304 puts in their place.
 @Suite(.scripts) struct RFC9111RefreshTests {
     /// A field, two values for it, and whether it is kept and refreshed.
     typealias Row = (name: String, old: String, new: String, isKept: Bool, isRefreshed: Bool)

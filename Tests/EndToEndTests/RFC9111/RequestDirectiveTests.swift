@@ -15,7 +15,7 @@ import Testing
             .asked(Self.fresh, second: .control("max-age=x")), .asked(Self.fresh, second: .control("max-age=-1")),
             .asked(Self.fresh, second: .control("max-age=900, max-age=500")),
             .asked(.control("max-age=3600"), second: .control("max-age=0")),
-            // A lifetime that it grants beyond the answer's own is none.
+            // A lifetime that it grants beyond the response's own is none.
             .asked(Self.stale, second: .control("max-age=9000")),
             .reused(Self.stale, second: .control("max-age=9000, max-stale=900")),
             .asked(Self.stale, second: .control("max-age=500, max-stale=900")),
@@ -31,7 +31,7 @@ import Testing
         ])
     }
 
-    @Test func `§5.2.1.2 max-stale: a stale answer will do, unless it forbids that`() throws {
+    @Test func `§5.2.1.2 max-stale: a stale response will do, unless it forbids that`() throws {
         try Readings().check([
             .asked(Self.stale),
             .reused(Self.stale, second: .control("max-stale")), .reused(Self.stale, second: .control("max-stale=900")),
@@ -114,7 +114,7 @@ import Testing
     @Test func `§5.2.1.7 only-if-cached: what is not stored, or not usable, is 504 and not asked for`() throws {
         let readings = try Readings()
         for reading in Reading.allCases {
-            for (fields, extra, isAnswered) in [
+            for (fields, extra, isServed) in [
                 (nil, "", false), (Self.fresh, "", true), (Self.stale, "", false), (Self.stale, ", max-stale", true),
                 (.control("no-cache"), "", false), (Self.fresh, ", max-age=5", false),
                 (Self.fresh, ", no-cache", false),
@@ -123,10 +123,10 @@ import Testing
                 if fields != nil { _ = try readings.larder.get(path) }
                 let answer = try readings.larder.get(path, .control("only-if-cached" + extra))
                 #expect(
-                    answer.status == (isAnswered ? 200 : 504),
+                    answer.status == (isServed ? 200 : 504),
                     "\(reading) \(fields?.text ?? "nothing stored")\(extra)"
                 )
-                #expect(answer.isProblem == !isAnswered)
+                #expect(answer.isProblem == !isServed)
                 #expect(readings.requests(path) == (fields == nil ? 0 : 1))
             }
         }

@@ -15,7 +15,7 @@ import Testing
             .asked(.control("max-age=3600, must-revalidate, stale-while-revalidate=9000") + ["Age": "3700"]),
             .asked(.control("max-age=3600, must-revalidate=x") + ["Age": "3700"], second: .control("max-stale")),
         ])
-        // Where the origin cannot be asked, the answer is 504.
+        // Where the origin cannot be asked, the response is 504.
         let readings = try Readings()
         for reading in Reading.allCases {
             let path = readings.path(reading) { _, number in

@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func `an error that was stored gives way to the next answer`() throws {
+    @Test func `an error that was stored gives way to the next response`() throws {
         let readings = try Readings()
         for reading in Reading.allCases {
             let path = readings.path(reading) { _, number in
@@ -152,7 +152,7 @@ import Testing
         let readings = try Readings()
         let gate = Gate()
         let path = readings.path(reading) { request, _ in
-            Answer.text(request["Authorization"] ?? "nobody", .control("max-age=3600")).after(gate)
+            OriginResponse.text(request["Authorization"] ?? "nobody", .control("max-age=3600")).after(gate)
         }
         let larder = readings.larder
         let answers = Background { try together(4) { try larder.get(path, ["Authorization": "Bearer \($0)"]).text } }

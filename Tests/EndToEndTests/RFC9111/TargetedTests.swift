@@ -13,7 +13,7 @@ import Testing
             .asked(.control(Self.hour) + ["CDN-Cache-Control": "no-store"]),
             .asked(.control(Self.hour) + ["CDN-Cache-Control": "max-age=0"]),
             .asked(["Expires": CacheTests.date(in: 3600), "CDN-Cache-Control": "none"]),
-            // The order is the list's, not the answer's.
+            // The order is the list's, not the response's.
             .reused(["CDN-Cache-Control": "no-store", "Larder-Cache-Control": Self.hour]),
             .asked(["CDN-Cache-Control": Self.hour, "Larder-Cache-Control": "no-store"]),
             .asked(Self.forbidden + ["Other-Cache-Control": Self.hour]),

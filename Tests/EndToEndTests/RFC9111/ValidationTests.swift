@@ -52,7 +52,7 @@ import Testing
         #expect(fourth.cacheStatus.contains("fwd=vary-miss;fwd-status=304"))
         #expect(origin.count() == 4)
 
-        // It is the answer for this selection from now on, and the others are what they were.
+        // It is the response for this selection from now on, and the others are what they were.
         for (kind, text) in [("12", "body 2"), ("1", "body 1"), ("2", "body 2"), ("3", "body 3")] {
             let answer = try larder.get("/x", ["X-A": kind])
             #expect(answer.isHit && answer.text == text)
@@ -149,7 +149,7 @@ import Testing
         let origin = try Origin { request in
             request["If-None-Match"] == nil
                 ? .text("\(request.number)", Fresh.tagged("a", request.number == 0 ? 0 : 60))
-                : Answer.notModified(["ETag": "\"b\""]).after(gate)
+                : OriginResponse.notModified(["ETag": "\"b\""]).after(gate)
         }
         let larder = try Larder.patient(origin)
         _ = try larder.get("/x")

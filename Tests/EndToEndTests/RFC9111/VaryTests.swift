@@ -1,9 +1,9 @@
 import TestSupport
 import Testing
 
-/// RFC 9111 §4.1: the answers of one URL that `Vary` tells apart.
+/// RFC 9111 §4.1: the responses of one URL that `Vary` tells apart.
 @Suite(.scripts) struct RFC9111VaryTests {
-    /// One row: what the answer varies by, what the first and the second request say, and whether the second is a hit.
+    /// One row: what the response varies by, what the first and the second request say, and whether the second is a hit.
     typealias Row = (vary: [String], first: FieldLines, second: FieldLines, isHit: Bool)
 
     private static let rows: [Row] = [

@@ -49,11 +49,11 @@ extension HistoryAuthor {
         case .laggingList:
             ask.plan.behind = 1 + random.below(3)
             ask.isForced = random.once(in: 2)
-        case .agedAnswer:
+        case .agedResponse:
             ask.plan.age = random.pick([60, 1000, 4000])
             ask.plan.behind = random.below(3)
             ask.isForced = random.once(in: 2)
-        case .staleAnswer:
+        case .staleResponse:
             ask.plan.isFresh = false
             ask.plan.isServedStale = servesStale
             ask.isForced = random.once(in: 2)
@@ -62,7 +62,7 @@ extension HistoryAuthor {
         return ask
     }
 
-    /// A list is asked for twice, and while the second answer is on its way one of its objects changes.
+    /// A list is asked for twice, and while the second response is on its way one of its objects changes.
     mutating func overtakenRead() -> [Step] {
         let scope = scope()
         let list = random.pick(pages.filter { $0.subject == nil })

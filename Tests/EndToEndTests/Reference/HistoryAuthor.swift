@@ -57,8 +57,8 @@ struct HistoryAuthor {
         guard kinds.contains(kind) else { return [] }
         switch kind {
         case .read, .forcedRead, .conditionalRead, .head, .range, .raw, .heldRead, .brokenRead, .laggingList,
-            .agedAnswer,
-            .staleAnswer:
+            .agedResponse,
+            .staleResponse:
             return [.ask(read(kind))]
         case .write, .heldWrite, .silentWrite, .lostWrite, .failedWrite, .create, .delete: return [.ask(write(kind))]
         case .overtakenRead: return overtakenRead()
@@ -93,8 +93,8 @@ struct HistoryAuthor {
         case ..<600: return .heldRead
         case ..<630: return .brokenRead
         case ..<660: return .laggingList
-        case ..<680: return .agedAnswer
-        case ..<700: return .staleAnswer
+        case ..<680: return .agedResponse
+        case ..<700: return .staleResponse
         case ..<760: return .write
         case ..<785: return .heldWrite
         case ..<800: return .silentWrite

@@ -3,7 +3,7 @@ import TestSupport
 
 /// Random steps before a real Kinto, whose own direct answers are the truth.
 ///
-/// Once Larder was told of a record — by a read that had to ask, or by a write through it — every answer that shows the
+/// Once Larder was told of a record — by a read that had to ask, or by a write through it — every response that shows the
 /// record must show it as Kinto does. Nothing here knows how.
 struct KintoLoad {
     let larder: Larder
@@ -55,7 +55,7 @@ struct KintoLoad {
             ? try larder.request(method, target, fields, body: body)
             : try Client(port: kinto).request(method, target, fields, body: body)
         guard answer.status < 500 else { throw violation("a write was answered \(answer.status): \(answer.text)") }
-        // Its answer told of the record: what Kinto says of it is what Larder must say from now on.
+        // Its response told of the record: what Kinto says of it is what Larder must say from now on.
         if through, answer.status < 300 { try compare(target, user, forced: false) }
     }
 

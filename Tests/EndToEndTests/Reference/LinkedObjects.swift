@@ -28,7 +28,7 @@ enum Datum: Hashable, Sendable {
     var keyed: [String: Int] { if case .keyed(let ids) = self { ids } else { [:] } }
 }
 
-/// Whose data an answer is, and in which representation (laws 4 and 5): values never cross from one into another.
+/// Whose data a response is, and in which representation (laws 4 and 5): values never cross from one into another.
 struct Scope: Hashable, Sendable, CustomStringConvertible {
     let principal: String
     let language: String

@@ -23,7 +23,7 @@ enum Page: Hashable, Sendable {
 
     var path: String { String(target.prefix { $0 != "?" }) }
 
-    /// The path above, whose answers list what is below it.
+    /// The path above, whose responses list what is below it.
     var parent: String? {
         switch self {
         case .user: "/users"

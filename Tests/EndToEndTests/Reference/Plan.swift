@@ -4,18 +4,18 @@ struct Plan: Hashable, Sendable {
         case whole
         /// An error answer. For a write: whether it was done nevertheless.
         case error(isDone: Bool)
-        /// The answer breaks off within its body.
+        /// The response breaks off within its body.
         case cut
         /// The connection is reset after the request was read, and done.
         case lost
-        /// Writes only: an answer that says nothing.
+        /// Writes only: a response that says nothing.
         case empty
     }
 
     var ending = Ending.whole
-    /// The answer waits for its step to be finished.
+    /// The response waits for its step to be finished.
     var isHeld = false
-    /// A held answer is made when it is let go, not when it was asked for.
+    /// A held response is made when it is let go, not when it was asked for.
     var isMadeLate = false
     /// The response shows what there was so many changes ago, as far as lag and age allow it.
     var behind = 0
@@ -25,13 +25,13 @@ struct Plan: Hashable, Sendable {
     /// Seconds.
     var age = 0
     var style = 0
-    /// On what the answer disagrees with itself, if it shows it twice.
+    /// On what the response disagrees with itself, if it shows it twice.
     var slip: Slip?
     /// 0: none, 1: strong, 2: weak.
     var tag = 1
 }
 
-/// A mistake of the upstream: some of the places where one answer shows an object show another value of a member.
+/// A mistake of the upstream: some of the places where one response shows an object show another value of a member.
 struct Slip: Hashable, Sendable {
     let ref: Ref
     let number: Int

@@ -4,9 +4,9 @@ struct Shown: Hashable, Sendable {
     let spelling: String
 }
 
-/// An answer as the upstream gave it.
+/// A response as the upstream gave it.
 final class Received: Sendable {
-    /// Its number among all answers of the history.
+    /// Its number among all responses of the history.
     let number: Int
     let page: Page
     let scope: Scope

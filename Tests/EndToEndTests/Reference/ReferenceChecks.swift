@@ -1,6 +1,6 @@
 import TestSupport
 
-/// What the laws say of an answer.
+/// What the laws say of a response.
 extension ReferenceRun {
     // MARK: Writes
 
@@ -42,7 +42,7 @@ extension ReferenceRun {
             throw Violation("no answer: \(Self.describe(result))")
         }
         defer { note(response, request.ask) }
-        var answer = CheckedAnswer(request: request, response: response, tagged: tagged[request.ask.key] ?? [:])
+        var answer = CheckedResponse(request: request, response: response, tagged: tagged[request.ask.key] ?? [:])
         try checkTag(response, request.ask)
         if let leaked = exchanges.first(where: \.hasOwnTag) {
             throw Violation("an ETag of Larder's own went upstream with #\(leaked.step)")
@@ -84,8 +84,8 @@ extension ReferenceRun {
         }
     }
 
-    /// Whether the answer is the stored one, of which the upstream said that it holds.
-    private func isHeld(_ answer: inout CheckedAnswer, by exchange: ReferenceExchange) -> Bool {
+    /// Whether the response is the stored one, of which the upstream said that it holds.
+    private func isHeld(_ answer: inout CheckedResponse, by exchange: ReferenceExchange) -> Bool {
         guard exchange.status == 304, let received = exchange.received, answer.response.status != 304 else {
             return false
         }
@@ -97,8 +97,8 @@ extension ReferenceRun {
         return true
     }
 
-    /// Whether the answer is what the upstream said to this very request.
-    private func isForwarded(_ answer: inout CheckedAnswer, _ exchanges: [ReferenceExchange]) -> Bool {
+    /// Whether the response is what the upstream said to this very request.
+    private func isForwarded(_ answer: inout CheckedResponse, _ exchanges: [ReferenceExchange]) -> Bool {
         for exchange in exchanges.reversed() {
             if isHeld(&answer, by: exchange) { return true }
             if answer.isOf(exchange) { return true }
@@ -108,10 +108,10 @@ extension ReferenceRun {
             && answer.response.isProblem
     }
 
-    /// Judges an answer that came from the store.
+    /// Judges a response that came from the store.
     ///
     /// - Parameter hasFailed: whether it stands in for an error.
-    private func judge(_ answer: CheckedAnswer, hasFailed: Bool) throws -> Judgement {
+    private func judge(_ answer: CheckedResponse, hasFailed: Bool) throws -> Judgement {
         var judgement = Judgement.wrong("nothing is stored that may be reused")
         for document in documents[answer.key] + answer.request.known {
             guard (document.isFresh || document.isServedStale) && !answer.ask.isForced || hasFailed else { continue }
@@ -133,8 +133,8 @@ extension ReferenceRun {
         return judgement
     }
 
-    /// The whole bodies that an answer may be about: of a part, or of none, the one that its tag names.
-    private func bodies(of answer: CheckedAnswer) throws -> [String] {
+    /// The whole bodies that a response may be about: of a part, or of none, the one that its tag names.
+    private func bodies(of answer: CheckedResponse) throws -> [String] {
         let response = answer.response
         if answer.ask.method == "GET", [200, 404].contains(response.status) { return [response.text] }
         func known() -> [String] {
@@ -159,7 +159,7 @@ extension ReferenceRun {
     }
 
     /// What Larder was told with the answers to a request.
-    private func tell(_ exchanges: [ReferenceExchange], _ answer: CheckedAnswer) {
+    private func tell(_ exchanges: [ReferenceExchange], _ answer: CheckedResponse) {
         for exchange in exchanges where exchange.status == 404 { absent(exchange) }
         for exchange in exchanges where exchange.method == "HEAD" && exchange.ending == .whole {
             guard let received = exchange.received else { continue }
@@ -168,7 +168,7 @@ extension ReferenceRun {
         }
         for exchange in exchanges where exchange.method == "GET" {
             guard let received = exchange.received, exchange.ending == .whole else { continue }
-            if exchange.status == 200 || exchange.status == 404 { told(exchange, received) }
+            if exchange.status == 200 || exchange.status == 404 { noteReceived(exchange, received) }
             if exchange.status == 304 {
                 renewed(exchange, received, isServed: answer.renewedBy?.arrival == exchange.arrival)
             }
@@ -201,7 +201,7 @@ extension ReferenceRun {
         }
     }
 
-    private func explanation(of answer: CheckedAnswer, _ exchanges: [ReferenceExchange], _ reason: String) -> String {
+    private func explanation(of answer: CheckedResponse, _ exchanges: [ReferenceExchange], _ reason: String) -> String {
         var text = "#\(answer.ask.number) got\n    \(answer.text)\n  \(reason)\n"
         for exchange in exchanges {
             text += "  the upstream said \(exchange.status) \(exchange.received?.body ?? "")\n"
@@ -221,8 +221,8 @@ extension ReferenceRun {
     }
 }
 
-/// An answer that is being looked at.
-struct CheckedAnswer {
+/// A response that is being looked at.
+struct CheckedResponse {
     let request: ReferenceRun.Open
     let response: Response
     let tagged: [String: Set<String>]

@@ -15,9 +15,9 @@ struct ReferenceExchange: Sendable {
     var invalidation = Invalidation.none
     /// Whether it named an ETag of Larder's own, which never goes upstream.
     let hasOwnTag: Bool
-    /// Whether its answer has been made up.
+    /// Whether its response has been made up.
     var isMade = false
-    /// The event with which its client had the answer.
+    /// The event with which its client had the response.
     var endedAt: Int?
 
     var isOver: Bool { endedAt != nil }

@@ -47,7 +47,7 @@ final class ReferenceOrigin: Sendable {
     /// Lets the answer to a request go, now or when it is asked for.
     func letGo(_ step: Int) { state.withLock { $0.gates.removeValue(forKey: step) }?.open() }
 
-    private static func answer(_ request: Origin.Request, _ state: Monitor<State>) -> Answer {
+    private static func answer(_ request: Origin.Request, _ state: Monitor<State>) -> OriginResponse {
         guard let step = request["X-Step"].flatMap({ Int($0) }), let page = Page(target: request.target) else {
             return .empty(204)
         }

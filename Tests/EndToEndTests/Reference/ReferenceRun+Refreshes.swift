@@ -1,8 +1,8 @@
 import TestSupport
 
-/// What Larder asks for behind a stale answer, which no client waits for.
+/// What Larder asks for behind a stale response, which no client waits for.
 extension ReferenceRun {
-    /// Waits for the refresh behind an answer that was served stale.
+    /// Waits for the refresh behind a response that was served stale.
     func awaitRefresh(behind ask: Ask) throws {
         reference.letGo(ask.number)
         // None begins where another one is on its way, or soon after one that has failed.
@@ -48,7 +48,7 @@ extension ReferenceRun {
             guard exchange.method == "GET" else { continue }
             if exchange.status == 404 { absent(exchange) }
             guard let received = exchange.received, exchange.ending == .whole else { continue }
-            if exchange.status == 200 || exchange.status == 404 { told(exchange, received) }
+            if exchange.status == 200 || exchange.status == 404 { noteReceived(exchange, received) }
             if exchange.status == 304 { renewed(exchange, received, isServed: false) }
         }
         // It has come, but who comes next may be quicker than what is done with it.

@@ -31,7 +31,7 @@ extension ReferenceRun {
                 )
             )
         } catch { throw Violation("Larder took no request: \(error)") }
-        if mayWait, !isAnswered(request, waitsAtMost: ask.plan.isHeld ? nil : 25, joined: joined) {
+        if mayWait, !isServed(request, waitsAtMost: ask.plan.isHeld ? nil : 25, joined: joined) {
             return open.append(request)
         }
         try conclude(request)
@@ -53,12 +53,12 @@ extension ReferenceRun {
         return fields
     }
 
-    /// Waits until there is an answer, or the upstream has the request and holds its answer.
+    /// Waits until there is a response, or the upstream has the request and holds its response.
     ///
     /// - Parameters:
     ///   - limit: milliseconds, after which it is taken to wait for another one's answer.
     ///   - joined: how many requests had joined another one's before it. On a busy machine, one that has joined none has longer.
-    private func isAnswered(_ request: Open, waitsAtMost limit: Int?, joined: Int) -> Bool {
+    private func isServed(_ request: Open, waitsAtMost limit: Int?, joined: Int) -> Bool {
         let isShared = !request.ask.isWrite && open.contains { $0.ask.key == request.ask.key }
         var rest = limit ?? (isShared ? 25 : 20_000)
         var patience = isShared ? 40 : 0
@@ -71,11 +71,11 @@ extension ReferenceRun {
             if request.client.socket.isReadable(within: 1) { return true }
             let hasArrived = hasArrived(request.ask)
             if hasArrived, request.ask.plan.isHeld {
-                // What is asked for behind a stale answer may arrive before that answer does.
+                // What is asked for behind a stale response may arrive before that response does.
                 let mayBeStale = !request.ask.isForced && documents.isServedStale(request.ask.key)
                 return mayBeStale && request.client.socket.isReadable(within: 200)
             }
-            // Asked for itself: nothing keeps its answer back.
+            // Asked for itself: nothing keeps its response back.
             if !hasArrived { rest -= 1 }
         }
         return false
@@ -95,7 +95,7 @@ extension ReferenceRun {
         try concludeFollowers(of: leader.ask.key)
     }
 
-    /// Those who waited for the same answer.
+    /// Those who waited for the same response.
     private func concludeFollowers(of key: Key) throws {
         for follower in open where follower.ask.key == key {
             if hasArrived(follower.ask), isHeld(follower.ask) { continue }
@@ -112,7 +112,7 @@ extension ReferenceRun {
         }
     }
 
-    /// Lets all held answers go, in the order in which they were asked for.
+    /// Lets all held responses go, in the order in which they were asked for.
     func finishAll() throws {
         while let next = open.first(where: { hasArrived($0.ask) }) ?? open.first {
             tick()
@@ -136,7 +136,7 @@ extension ReferenceRun {
         reference.state.withLock { state in state.exchanges.contains { $0.step == ask.number } }
     }
 
-    /// Takes an answer, checks it, and notes what Larder was told with it.
+    /// Takes a response, checks it, and notes what Larder was told with it.
     func conclude(_ request: Open) throws {
         let response = Result { try request.client.response(to: request.ask.method) }
         tick()

@@ -11,9 +11,9 @@ struct Violation: Error, CustomStringConvertible {
 /// One history, run against the real daemon and the model at once.
 ///
 /// Only the thread that runs it uses it. A clock that counts events stands for time: what one step does is over before
-/// the next begins, but for the answers that are held.
+/// the next begins, but for the responses that are held.
 final class ReferenceRun {
-    /// A request whose answer is still to come.
+    /// A request whose response is still to come.
     struct Open {
         let ask: Ask
         let client: Client
@@ -54,9 +54,9 @@ final class ReferenceRun {
     /// The bodies that were got under each ETag, by what was asked for.
     var tagged: [Key: [String: Set<String>]] = [:]
     var figures = Figures()
-    /// What was answered to each request, in the order of the answers, for people who look for what went wrong.
+    /// What was answered to each request, in the order of the responses, for people who look for what went wrong.
     var trace: [(page: Page, line: String)] = []
-    /// What could not be asked for again behind a stale answer.
+    /// What could not be asked for again behind a stale response.
     var failedRefreshes: Set<Key> = []
     /// A connection that nothing is asked on at the moment.
     var idle: Client?
@@ -127,12 +127,12 @@ final class ReferenceRun {
         // What had not been stored yet may be lost, and what was shown of it.
         documents.crash()
         seen = durablySeen
-        // A write whose answer never came counts as one that happened (law 10).
+        // A write whose response never came counts as one that happened (law 10).
         for request in dead where request.ask.isWrite { wrote(request.ask, .lost) }
         try larder.start()
     }
 
-    /// Lets a held answer go to nobody.
+    /// Lets a held response go to nobody.
     private func abandon(_ request: Open) {
         let number = request.ask.number
         reference.letGo(number)

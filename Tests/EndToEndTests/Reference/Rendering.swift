@@ -1,4 +1,4 @@
-/// How an answer spells what it says.
+/// How a response spells what it says.
 struct Style: Hashable, Sendable {
     var layout = Layout.compact
     /// 1 as `1`, `1.0` or `1.00e0`.
@@ -55,9 +55,9 @@ protocol ValueSource {
     func spellings(_ member: String, of ref: Ref, isStranger: Bool, at place: String) -> Alternatives
     /// Where a relation leads now.
     func relation(_ member: String, of ref: Ref) -> Datum
-    /// Where it led in the answer that gave the shape.
+    /// Where it led in the response that gave the shape.
     func pinned(_ member: String, of ref: Ref) -> Datum
-    /// What becomes of an object that the answer showed.
+    /// What becomes of an object that the response showed.
     func fate(of ref: Ref) -> Fate
 }
 
@@ -65,10 +65,10 @@ extension ValueSource {
     func fate(of ref: Ref) -> Fate { .shown }
 }
 
-/// What becomes of an object in an answer that showed it.
+/// What becomes of an object in a response that showed it.
 enum Fate: Hashable, Sendable {
     case shown
-    /// Nobody knows how it is now: the answer is to be asked for again.
+    /// Nobody knows how it is now: the response is to be asked for again.
     case stale
     /// It is gone, and leaves the list that it stands in.
     case removed

@@ -6,7 +6,7 @@ struct Setting: Hashable, Sendable, CustomStringConvertible {
         case none
         /// It decides which answer is newer, and is a property like any other.
         case declared
-        /// It decides, and stays with the answer that showed it.
+        /// It decides, and stays with the response that showed it.
         case deciding
 
         static let likely: [Dating] = [.none, .none, .none, .declared, .deciding]
@@ -69,7 +69,7 @@ struct Setting: Hashable, Sendable, CustomStringConvertible {
     /// Whether issues say when they were modified.
     var isDated: Bool { dating != .none }
 
-    /// Members that no model declares, or that are `local`: each stays with the answer that showed it (law 5).
+    /// Members that no model declares, or that are `local`: each stays with the response that showed it (law 5).
     var undeclared: Set<String> {
         dating == .deciding ? ["note", "views", "score", "updated"] : ["note", "views", "score"]
     }
@@ -81,7 +81,7 @@ struct Setting: Hashable, Sendable, CustomStringConvertible {
 
     /// The config file.
     ///
-    /// The upstream has long to answer: while an answer is held, what is told meanwhile has to be looked through.
+    /// The upstream has long to answer: while a response is held, what is told meanwhile has to be looked through.
     func config(_ origin: Origin) -> String {
         """
         store: { maximum_size: \(disk)\(withhold.entry) }

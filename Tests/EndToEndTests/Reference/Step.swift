@@ -22,7 +22,7 @@ struct Ask: Hashable, Sendable {
 /// One step of a history.
 enum Step: Hashable, Sendable {
     case ask(Ask)
-    /// Lets a held answer go.
+    /// Lets a held response go.
     case finish(Int)
     /// Something changes behind Larder's back.
     case change(String, Edit)
@@ -38,7 +38,7 @@ enum Step: Hashable, Sendable {
 /// What a law asks for that the daemon does not do yet stays out of `enabled`; whoever builds it puts it in.
 enum StepKind: String, CaseIterable, Sendable {
     case read, forcedRead, conditionalRead, head, range, raw, heldRead
-    case brokenRead, laggingList, agedAnswer, staleAnswer
+    case brokenRead, laggingList, agedResponse, staleResponse
     case write, heldWrite, silentWrite, lostWrite, failedWrite, create, delete
     /// What a list shows changes while the upstream is asked whether the list holds.
     case overtakenRead

@@ -71,7 +71,7 @@ extension Scope {
     }
 }
 
-/// What an answer that disagrees with itself shows of a member, by place.
+/// What a response that disagrees with itself shows of a member, by place.
 typealias Slips = [Slip: [String: Shown]]
 
 extension Ref {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// An answer as it came over the wire.
+/// A response as it came over the wire.
 struct Response: Sendable {
     let status: Int
     let reason: String
@@ -73,7 +73,7 @@ final class Client {
 
     // MARK: Whole exchanges
 
-    /// Sends a request and reads its answer, on this connection.
+    /// Sends a request and reads its response, on this connection.
     func request(
         _ method: String,
         _ target: String,
@@ -92,7 +92,7 @@ final class Client {
 
     func send(_ text: String) throws { try socket.send(text.utf8) }
 
-    /// Reads the next answer; it depends on the request's method whether it has a body.
+    /// Reads the next response; it depends on the request's method whether it has a body.
     func response(to method: String = "GET") throws -> Response {
         var interim: [Int] = []
         while true {
@@ -117,7 +117,7 @@ final class Client {
         return Int(head.firstLine.split(separator: " ")[1])
     }
 
-    /// Reads the next answer's head and leaves its body.
+    /// Reads the next response's head and leaves its body.
     func head() throws -> (status: Int, fields: FieldLines) {
         guard let head = try reader.head() else { throw SocketError.closed }
         return (Int(head.firstLine.split(separator: " ")[1]) ?? 0, head.fields)

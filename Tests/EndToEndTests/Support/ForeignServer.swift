@@ -12,7 +12,7 @@ struct ForeignServer {
     ///
     /// - Parameters:
     ///   - path: what it is asked for to find out.
-    ///   - mark: what its answer has in it and no other server's has.
+    ///   - mark: what its response has in it and no other server's has.
     ///   - start: starts the program on a port.
     init(_ name: String, path: String, mark: String, start: (UInt16) throws -> ChildProcess) throws {
         var complaints = ""

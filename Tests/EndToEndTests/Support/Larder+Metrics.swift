@@ -9,7 +9,7 @@ extension Larder {
             .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0, +)
     }
 
-    /// In front of an upstream that a test has keep its answer back until others have asked for it, too.
+    /// In front of an upstream that a test has keep its response back until others have asked for it, too.
     static func patient(_ origin: Origin) throws -> Larder {
         try Larder(origin, config: Configs.plain(origin, top: ["timeouts: { first_byte: 10m, stall: 10m }"]))
     }

@@ -21,7 +21,7 @@ final class Origin: Sendable {
         subscript(name: String) -> String? { fields[name] }
     }
 
-    typealias Handler = @Sendable (Request) -> Answer
+    typealias Handler = @Sendable (Request) -> OriginResponse
 
     let port: UInt16
     /// Keeps the port while nobody listens on it: another test would be given it.
@@ -46,7 +46,7 @@ final class Origin: Sendable {
     }
 
     /// An origin that answers every path of the table, and 404 for others.
-    convenience init(_ answers: [String: Answer]) throws {
+    convenience init(_ answers: [String: OriginResponse]) throws {
         try self.init { answers[$0.target] ?? .json(#"{"message":"Not Found"}"#, status: 404) }
     }
 
@@ -81,7 +81,7 @@ final class Origin: Sendable {
     func behave(_ handler: @escaping Handler) { state.withLock { $0.handler = handler } }
 
     /// Answers this to everything from now on.
-    func always(_ answer: Answer) { behave { _ in answer } }
+    func always(_ answer: OriginResponse) { behave { _ in answer } }
 
     /// Forgets the requests so far.
     func forget() { state.withLock { $0.requests = [] } }

@@ -18,7 +18,7 @@ struct RangedContent: Sendable {
     }
 
     /// What an origin that serves this version answers.
-    func answer(_ request: Origin.Request) -> Answer {
+    func answer(_ request: Origin.Request) -> OriginResponse {
         var fields = fields + ["Content-Type": "text/plain"]
         if let tag {
             fields.append("ETag", tag)
@@ -42,7 +42,7 @@ struct RangedContent: Sendable {
     }
 
     /// A 206 that tells the truth.
-    static func part(_ range: Range<Int>, of body: [UInt8], _ fields: FieldLines = Fresh.hour) -> Answer {
+    static func part(_ range: Range<Int>, of body: [UInt8], _ fields: FieldLines = Fresh.hour) -> OriginResponse {
         let content: FieldLines = ["Content-Range": "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(body.count)"]
         return .body(Array(body[range]), fields + content, status: 206)
     }

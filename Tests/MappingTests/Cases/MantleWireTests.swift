@@ -89,11 +89,11 @@ import Testing
         shelf.take("a", #"{"id":1,"name":"foo","count":5}"#, one, at: 1)
         shelf.take("b", #"{"id":1,"name":"bar","count":3}"#, one, at: 2)
         #expect(shelf.known("Thing", "1") == #"{"id":1,"name":"bar","count":8}"#)
-        // The same answer again is no other one.
+        // The same response again is no other one.
         shelf.take("b", #"{"id":1,"name":"bar","count":3}"#, one, at: 3)
         shelf.take("b", #"{"id":1,"name":"bar","count":4}"#, one, at: 4)
         #expect(shelf.known("Thing", "1") == #"{"id":1,"name":"bar","count":9}"#)
-        // Each answer keeps its own number; the name moves.
+        // Each response keeps its own number; the name moves.
         #expect(shelf.shown("a") == #"{"id":1,"name":"bar","count":5}"#)
     }
 

@@ -42,7 +42,7 @@ import Testing
         shelf.take("a", #"{"id":1,"cats":[{"id":1,"name":"Jeff"}]}"#, oneHuman, at: 1)
         shelf.take("b", #"{"id":1,"cats":[{"id":2,"name":"Zach"},{"id":1,"name":"Jeff"}]}"#, oneHuman, at: 2)
         #expect(shelf.known("Human", "1") == #"{"id":1,"cats":[1,2]}"#)
-        // Each answer keeps its own list.
+        // Each response keeps its own list.
         #expect(shelf.shown("a") == "=")
         #expect(shelf.shown("b") == "=")
         var wrong = human
@@ -264,7 +264,7 @@ import Testing
         }
         var shelf = Shelf(models)
         shelf.receive("a", #"{"id":1,"updated":\#(known),"name":"known"}"#, "Human")
-        // The same time tells the same state: where the rest differs, it is the later answer that is believed.
+        // The same time tells the same state: where the rest differs, it is the later response that is believed.
         let name = known == next ? "known" : "next"
         let changed = shelf.receive("b", #"{"id":1,"updated":\#(next),"name":"\#(name)"}"#, "Human")
         #expect(changed.isEmpty != isTaken)
@@ -278,7 +278,7 @@ import Testing
         shelf.take("a", #"{"id":1,"name":"n","status":"live"}"#, oneHuman, at: 1)
         #expect(shelf.states[name]?.isDeleted(model: "Human", models: models) == false)
         shelf.take("b", #"{"id":1,"status":"deleted"}"#, oneHuman, at: 3)
-        // An older answer does not bring it back; nor does one that says nothing of it.
+        // An older response does not bring it back; nor does one that says nothing of it.
         shelf.take("c", #"{"id":1,"name":"m","status":"live"}"#, oneHuman, at: 2)
         shelf.take("d", #"{"id":1,"name":"m"}"#, oneHuman, at: 4)
         #expect(shelf.states[name]?.isDeleted(model: "Human", models: models) == true)

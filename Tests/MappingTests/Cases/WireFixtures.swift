@@ -68,7 +68,7 @@ enum Wire {
 }
 
 extension Shelf {
-    /// Takes in an answer of any rule, as `receive` does.
+    /// Takes in a response of any rule, as `receive` does.
     @discardableResult
     mutating func take(
         _ document: String,

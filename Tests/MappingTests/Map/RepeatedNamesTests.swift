@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func `what occurs twice decides neither a condition nor another answer`() throws {
+    @Test func `what occurs twice decides neither a condition nor another response`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration("A", identity: ["id"], Property("type")).with {
                 $0.choices = [ModelChoice(model: "B", condition: .member("type", isOneOf: [json("1")]))]

@@ -4,7 +4,7 @@ import Testing
 
 /// Arrays of objects that grow, shrink and change their order: the bytes before and after, or the miss.
 @Suite struct ListRecompositionTests {
-    /// A person's friends before and in a newer answer, which of 1 to 3 tells the names a, b and c.
+    /// A person's friends before and in a newer response, which of 1 to 3 tells the names a, b and c.
     struct Friends: Sendable, CustomTestStringConvertible {
         let what: String
         let before: String

@@ -28,7 +28,7 @@ struct NaiveRecomposer {
         models = Dictionary(uniqueKeysWithValues: declarations.map { ($0.name, NaiveModel($0)) })
     }
 
-    /// Takes in an answer that is newer than all before; false, and nothing is taken in, if it contradicts itself.
+    /// Takes in a response that is newer than all before; false, and nothing is taken in, if it contradicts itself.
     mutating func receive(_ document: String, _ body: String, _ model: String, isList: Bool) -> Bool {
         let (before, plain, after) = SpelledTree.read(body)
         let tree = named(plain, isList ? .many(model) : .one(model))

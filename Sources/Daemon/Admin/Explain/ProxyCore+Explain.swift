@@ -38,8 +38,8 @@ extension ProxyCore {
         explanation.unstored = fetches.unstored[request.key].map {
             Explanation.NotStored($0, for: request, now: now)
         }
-        guard MethodFacts.isAnswerable(request.message.method) else {
-            explanation.online = Self.outcome(ofUnanswerable: request)
+        guard MethodFacts.isCacheable(request.message.method) else {
+            explanation.online = Self.outcome(ofUncacheable: request)
             return explanation
         }
         explanation.freshness = selected.map {
@@ -118,7 +118,7 @@ extension ProxyCore {
         }
     }
 
-    private static func outcome(ofUnanswerable request: ProxyRequest) -> Explanation.Outcome {
+    private static func outcome(ofUncacheable request: ProxyRequest) -> Explanation.Outcome {
         let method = request.message.method
         if !MethodFacts.isSafe(method), let problem = request.upstream.refusesWrite(request) { return .init(problem) }
         let forwarded = CacheStatus.forwarded(.method).text

@@ -6,9 +6,9 @@ import Settings
 /// `larder replay`: a daemon that serves a recording and never asks an upstream.
 struct Replay: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Answer from a recording, without any upstream.",
+        abstract: "Serve the responses of a recording, without any upstream.",
         discussion: """
-            Requests are answered as they were when they were recorded, in the same order. What is not in the recording gets \
+            Each request gets the response that was recorded for it, in the same order. What is not in the recording gets \
             504 and the names of the nearest recorded requests:
 
               larder replay fixtures

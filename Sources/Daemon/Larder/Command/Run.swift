@@ -11,7 +11,7 @@ struct Run: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run a command against a recording.",
         discussion: """
-            Starts a replay on a free port, tells the command its address, and ends with the command's exit status:
+            Starts a replay on a free port, passes its address to the command, and ends with the command's exit status:
 
               larder run fixtures -- pytest
               larder run fixtures --env GITHUB_API_URL=@ -- npm test

@@ -13,7 +13,7 @@ extension Fetches {
     /// sent.
     func isHeldBack(_ relay: Relay, stored: ReadyResponse?) -> Bool {
         let request = relay.request
-        guard MethodFacts.isAnswerable(request.message.method), let pause = pauses.pause(for: request, now: loop.now)
+        guard MethodFacts.isCacheable(request.message.method), let pause = pauses.pause(for: request, now: loop.now)
         else { return false }
         metrics.upstream(request.upstream.name).heldBack.add()
         if let stored, stored.maySubstitute(at: now, for: request) {
@@ -156,7 +156,7 @@ package struct UpstreamPauses {
         let until = now + UInt64(min(wait, Self.longest)) * 1_000_000_000
         let pause = UpstreamPause(status: head.status, scope: scope, until: until)
         if scope == .document {
-            guard MethodFacts.isAnswerable(request.message.method) else { return nil }
+            guard MethodFacts.isCacheable(request.message.method) else { return nil }
             Self.makeRoom(in: &documents, now: now)
             documents[request.digest] = pause
         } else {

@@ -247,7 +247,7 @@ final class RunningFetch: TransferDelegate {
         case .explainLoss(.tooLarge): fetches.note(.tooLarge(limit: fetches.settings.limits.document), in: self)
         case .explainLoss(.truncated): fetches.note(.truncated, in: self)
         case .keep: handle(.kept(keep()))
-        case .freshen: fetches.freshen(self)
+        case .freshen: fetches.applyNotModified(to: self)
         case .show:
             // A response requested before a write may be outdated: its commit decides.
             if change == .none, let ready = outcome?.ready { fetches.cache.show(ready) }
@@ -285,7 +285,7 @@ final class RunningFetch: TransferDelegate {
     /// Continues after a 304; a nil outcome means that it helps no client.
     ///
     /// - Parameter isWithheld: whether objects in it are yet to be committed.
-    func freshened(_ outcome: Outcome?, isWithheld: Bool = false) {
+    func endFreshening(_ outcome: Outcome?, isWithheld: Bool = false) {
         self.outcome = outcome
         handle(.freshened(outcome == nil ? .unusable : isWithheld ? awaitCommit() : .ready))
     }

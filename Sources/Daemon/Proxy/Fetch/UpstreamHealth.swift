@@ -167,7 +167,7 @@ extension UpstreamError {
         switch self {
         case .invalidRequest, .queueTimeout, .tooSlow, .requestBodyFailed, .cancelled: false
         case .couldNotResolve, .refused, .connectTimeout, .proxy, .tls, .firstByteTimeout, .stalled, .reset, .truncated,
-            .badAnswer, .headTooLarge, .decoding:
+            .badResponse, .headTooLarge, .decoding:
             true
         }
     }
@@ -191,7 +191,7 @@ extension UpstreamError {
         case .firstByteTimeout: return "timeouts.first_byte waits longer"
         case .stalled: return "timeouts.stall waits longer"
         case .headTooLarge: return "raise limits.upstream_head"
-        case .badAnswer: return "check that \(key("url")) is a web server's; \(key("http2")): false avoids HTTP/2"
+        case .badResponse: return "check that \(key("url")) is a web server's; \(key("http2")): false avoids HTTP/2"
         case .invalidRequest, .queueTimeout, .tooSlow, .requestBodyFailed, .cancelled, .reset, .truncated, .decoding:
             return nil
         }

@@ -86,7 +86,7 @@ package struct Validation: Sendable {
 /// Updating stored responses by a 304 (RFC 9111 §4.3.3, §4.3.4) or the response to a HEAD (§4.3.5).
 extension Fetches {
     /// A stored response with its updated fields and policy.
-    private struct Freshened {
+    private struct Updated {
         var response: CachedResponse
         /// The variant that it is from now on; nil if it may not be kept.
         let selection: VarySelection?
@@ -97,14 +97,14 @@ extension Fetches {
     /// Determines which stored response a 304 confirms, and updates it.
     ///
     /// If the 304 identifies none, or one that a write or a cleaning has since removed, the whole is fetched.
-    func freshen(_ fetch: RunningFetch) {
+    func applyNotModified(to fetch: RunningFetch) {
         guard let head = fetch.head, !fetch.isInvalidated,
             let selected = fetch.validation.selected(by: head.fields, now: wall)
-        else { return fetch.freshened(nil) }
+        else { return fetch.endFreshening(nil) }
         switch selected {
         case .chosen:
-            guard let stored = fetch.stored else { return fetch.freshened(nil) }
-            onceCommitted(stored) { [self] in freshen(stored, by: head, fetch) }
+            guard let stored = fetch.stored else { return fetch.endFreshening(nil) }
+            onceCommitted(stored) { [self] in renewChosen(stored, by: head, fetch) }
         case .variant(let variant):
             // Its objects may have changed since the request was sent, so it is read from the store.
             let (key, selection) = (fetch.request.key, variant.selection)
@@ -124,66 +124,66 @@ extension Fetches {
     }
 
     /// Renews the chosen response.
-    private func freshen(_ stored: ReadyResponse, by head: UpstreamHead, _ fetch: RunningFetch) {
+    private func renewChosen(_ stored: ReadyResponse, by head: UpstreamHead, _ fetch: RunningFetch) {
         // A document that has become dirty is no longer the one that the 304 confirms.
-        guard cache.isStillClean(stored), !fetch.isInvalidated else { return fetch.freshened(nil) }
-        var freshened = freshened(stored.response, by: head, fetch)
-        if let known = stored.stored { (freshened.response.document, freshened.response.objects) = known }
-        if freshened.selection == stored.response.selection {
-            let ready = ready(freshened.response, fetch)
+        guard cache.isStillClean(stored), !fetch.isInvalidated else { return fetch.endFreshening(nil) }
+        var updated = updated(stored.response, by: head, fetch)
+        if let known = stored.stored { (updated.response.document, updated.response.objects) = known }
+        if updated.selection == stored.response.selection {
+            let ready = ready(updated.response, fetch)
             replace(stored, by: ready, fetch)
-            return fetch.freshened(outcome(ready, freshened, isStored: true))
+            return fetch.endFreshening(outcome(ready, updated, isStored: true))
         }
         // From now on it varies by other fields, or must not be kept.
         cache.drop(stored)
         // Parts that are no longer kept still serve this one request.
         guard !stored.isPartial else {
-            return fetch.freshened(outcome(ready(freshened.response, fetch), freshened, isStored: false))
+            return fetch.endFreshening(outcome(ready(updated.response, fetch), updated, isStored: false))
         }
-        keepAnew(freshened, fetch)
+        keepAnew(updated, fetch)
     }
 
     /// Stores the response to a request with other selecting fields for this request, too.
     ///
     /// The other one is left as it is: the upstream has confirmed this request's representation only.
     private func adopt(_ source: CachedResponse?, by head: UpstreamHead, _ fetch: RunningFetch) {
-        guard let source, source.form == .received, !fetch.isInvalidated else { return fetch.freshened(nil) }
-        keepAnew(freshened(source, by: head, fetch), fetch)
+        guard let source, source.form == .received, !fetch.isInvalidated else { return fetch.endFreshening(nil) }
+        keepAnew(updated(source, by: head, fetch), fetch)
     }
 
     /// Stores a body again as if it had just come with the fields of the 304.
-    private func keepAnew(_ freshened: Freshened, _ fetch: RunningFetch) {
-        var response = freshened.response
-        guard let selection = freshened.selection else {
-            return fetch.freshened(outcome(ready(response, fetch), freshened, isStored: false))
+    private func keepAnew(_ updated: Updated, _ fetch: RunningFetch) {
+        var response = updated.response
+        guard let selection = updated.selection else {
+            return fetch.endFreshening(outcome(ready(response, fetch), updated, isStored: false))
         }
         (response.selection, response.document, response.objects) = (selection, nil, [])
         let isStored = !fetch.isInvalidated
         let (kept, isWithheld) = keep(response, from: fetch, isAwaited: fetch.isAwaited)
-        fetch.freshened(kept.map { outcome($0, freshened, isStored: isStored) }, isWithheld: isWithheld)
+        fetch.endFreshening(kept.map { outcome($0, updated, isStored: isStored) }, isWithheld: isWithheld)
     }
 
     /// The response for the clients.
     ///
     /// Followers that want another variant fetch theirs.
-    private func outcome(_ ready: ReadyResponse, _ freshened: Freshened, isStored: Bool) -> RunningFetch.Outcome {
+    private func outcome(_ ready: ReadyResponse, _ updated: Updated, isStored: Bool) -> RunningFetch.Outcome {
         RunningFetch.Outcome(
             ready: ready,
             use: { .revalidated($0.reason, isStored: isStored) },
-            cookies: freshened.cookies,
+            cookies: updated.cookies,
             isForVariantOnly: true
         )
     }
 
     private func replace(_ stored: ReadyResponse, by ready: ReadyResponse, _ fetch: RunningFetch) {
         let isLatest = !invalidations.hasKept(at: ready.residence.digest, since: fetch.token)
-        cache.freshen(stored, with: ready, sent: fetch.start, isLatest: isLatest)
+        cache.replace(stored, by: ready, sent: fetch.start, isLatest: isLatest)
     }
 
     /// Merges the fields of a 304, or of the response to a HEAD, into a stored response.
-    private func freshened(_ stored: CachedResponse, by head: UpstreamHead, _ fetch: RunningFetch) -> Freshened {
+    private func updated(_ stored: CachedResponse, by head: UpstreamHead, _ fetch: RunningFetch) -> Updated {
         let (request, upstream) = (fetch.request, fetch.request.upstream)
-        let update = Freshening.freshened(
+        let new = Freshening.updated(
             stored.fields,
             status: stored.status,
             by: head.fields,
@@ -195,15 +195,15 @@ extension Fetches {
             route: request.overrides,
             replaysCookies: upstream.settings.cookies == .replay
         )
-        var (response, policy) = (stored, update.policy)
-        (response.fields, response.policy) = (update.fields, policy.stored)
+        var (response, policy) = (stored, new.policy)
+        (response.fields, response.policy) = (new.fields, policy.stored)
         // A response restricted to requests that agree in their `OtherFields` stays so, whatever freshness the 304 gives.
         if stored.selection.isForAgreeing { policy.isForAgreeing = true }
         let selection =
             policy.storability == .yes
             ? upstream.selection(policy, route: request.overrides, request: request.message.fields) : nil
-        let withheld = update.withheld.filter { !$0.isNamed("set-cookie") }
-        return Freshened(response: response, selection: selection, cookies: head.cookies + withheld)
+        let withheld = new.withheld.filter { !$0.isNamed("set-cookie") }
+        return Updated(response: response, selection: selection, cookies: head.cookies + withheld)
     }
 
     private func ready(_ response: CachedResponse, _ fetch: RunningFetch) -> ReadyResponse {
@@ -222,19 +222,19 @@ extension Fetches {
             cache.drop(stored)
         case .refresh:
             guard hasWhole else { return }
-            onceCommitted(stored) { [self] in freshenByHead(stored, head, fetch) }
+            onceCommitted(stored) { [self] in updateByHead(stored, head, fetch) }
         }
     }
 
-    private func freshenByHead(_ stored: ReadyResponse, _ head: UpstreamHead, _ fetch: RunningFetch) {
+    private func updateByHead(_ stored: ReadyResponse, _ head: UpstreamHead, _ fetch: RunningFetch) {
         guard cache.isStillClean(stored), !fetch.isInvalidated, let known = stored.stored else { return }
         // Without a validator the HEAD does not confirm the objects in the body, whose times would be renewed.
         guard known.objects.isEmpty || head.fields.contains("etag") || head.fields.contains("last-modified") else {
             return
         }
-        var freshened = freshened(stored.response, by: head, fetch)
-        guard freshened.selection == stored.response.selection else { return cache.drop(stored) }
-        (freshened.response.document, freshened.response.objects) = known
-        replace(stored, by: ready(freshened.response, fetch), fetch)
+        var updated = updated(stored.response, by: head, fetch)
+        guard updated.selection == stored.response.selection else { return cache.drop(stored) }
+        (updated.response.document, updated.response.objects) = known
+        replace(stored, by: ready(updated.response, fetch), fetch)
     }
 }

@@ -63,12 +63,12 @@ final class LiveDocument {
     /// Whether the effects of the write are still being committed.
     private var awaitsCommit = false
     /// Whether its objects have changed since the upstream was last asked.
-    private(set) var isOvertaken = false
+    private(set) var isOutdated = false
 
     // The inquiries, by number.
     private(set) var inquiry: LiveInquiry?
     /// The inquiry whose response is being examined.
-    private var answered: LiveInquiry?
+    private var examined: LiveInquiry?
     /// The response that was stored when the inquiry began.
     private(set) var askedAbout: ReadyResponse?
     private(set) var begun = 0
@@ -117,8 +117,8 @@ final class LiveDocument {
     /// Ends it, because it has no more readers.
     func end() {
         isOver = true
-        for inquiry in [inquiry, answered] { inquiry?.release() }
-        (inquiry, answered, outcome, askedAbout) = (nil, nil, nil, nil)
+        for inquiry in [inquiry, examined] { inquiry?.release() }
+        (inquiry, examined, outcome, askedAbout) = (nil, nil, nil, nil)
     }
 
     // MARK: Events
@@ -126,7 +126,7 @@ final class LiveDocument {
     /// Notes events that require a look.
     func note(_ causes: LiveWatch.Causes) {
         self.causes.formUnion(causes)
-        if causes.contains(.objects) { isOvertaken = true }
+        if causes.contains(.objects) { isOutdated = true }
     }
 
     /// Notes that a write or a cleaning has invalidated it; it is not examined before `invalidationCommitted`.
@@ -177,11 +177,11 @@ final class LiveDocument {
         inquiry?.release()
         askedAbout = stored
         begun += 1
-        (isInvalid, isOvertaken) = (false, false)
+        (isInvalid, isOutdated) = (false, false)
         due = .max
         let question = LiveInquiry(request.upstream, fetches: fetches) { [unowned self] outcome in
             self.outcome = outcome
-            answered = inquiry
+            examined = inquiry
             inquiry = nil
             look(self)
         }
@@ -191,8 +191,8 @@ final class LiveDocument {
 
     /// Releases what an examined outcome holds.
     func releaseOutcome() {
-        answered?.release()
-        answered = nil
+        examined?.release()
+        examined = nil
         if inquiry == nil { askedAbout = nil }
     }
 
@@ -285,26 +285,26 @@ extension LiveDocument {
         for reader in readers {
             if reader.phase == .joining { join(reader, update, opening, &messages, now: now) }
             let isUpToDate = reader.edition == edition
-            let isAnswered = reader.phase == .opening && reader.awaited <= concluded
-            if isAnswered, !hasWord, !isUpToDate {
+            let hasConcluded = reader.phase == .opening && reader.awaited <= concluded
+            if hasConcluded, !hasWord, !isUpToDate {
                 // The response that this reader was to share is gone.
                 reader.awaited = begun + 1
                 continue
             }
             // A reader that was shown nothing begins with the upstream's response; one whose stream ends with it waits for it in
             // any case.
-            if reader.phase == .opening, !isAnswered, reader.edition == nil || reader.endsAfterWord { continue }
+            if reader.phase == .opening, !hasConcluded, reader.edition == nil || reader.endsAfterWord { continue }
             // A response that has been superseded does not end the stream.
-            if isAnswered, reader.endsAfterWord, update == nil, problem == nil { continue }
-            if isAnswered { reader.phase = .following }
-            let isLast = isAnswered && reader.endsAfterWord
-            if let problem, isAnswered || fails && reader.phase == .following {
+            if hasConcluded, reader.endsAfterWord, update == nil, problem == nil { continue }
+            if hasConcluded { reader.phase = .following }
+            let isLast = hasConcluded && reader.endsAfterWord
+            if let problem, hasConcluded || fails && reader.phase == .following {
                 let isSentError = update?.event.problem != nil && !isUpToDate
                 if update != nil, !isUpToDate { messages.send(.changed, isLast: isLast && isSentError, to: reader) }
                 if !isSentError { messages.send(failure: problem, age: age(at: now), isLast: isLast, to: reader) }
             } else if update != nil, !isUpToDate {
-                messages.send(isAnswered ? .fresh : .changed, isLast: isLast, to: reader)
-            } else if isAnswered || hasRecovered && reader.phase == .following {
+                messages.send(hasConcluded ? .fresh : .changed, isLast: isLast, to: reader)
+            } else if hasConcluded || hasRecovered && reader.phase == .following {
                 messages.sendUnchanged(isLast: isLast, to: reader)
             }
             if isLast { reader.end() }
@@ -382,7 +382,7 @@ private struct Messages {
         reader.send(state: message(event, isLast: isLast), edition: document.edition)
     }
 
-    /// Tells the reader that its state is current.
+    /// Sends the reader word that its state is current.
     mutating func sendUnchanged(isLast: Bool, to reader: LiveReader) {
         guard let update, update.event.problem == nil else { return }
         reader.send(notice: message(update.event.unchanged(), isLast: isLast))

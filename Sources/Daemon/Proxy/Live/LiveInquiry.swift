@@ -12,7 +12,7 @@ final class LiveInquiry: Recipient {
     /// The outcome of an inquiry.
     package enum Outcome {
         /// A response as the upstream sent it, and whether it is stored by now.
-        case answered(LiveEvent, isKept: Bool)
+        case received(LiveEvent, isKept: Bool)
         /// A response that is stored, or might be.
         case served(ReadyResponse, CacheUse, isCollapsed: Bool)
         /// No response, or an error response, which is then the event.
@@ -96,18 +96,18 @@ final class LiveInquiry: Recipient {
         }
         arriving = nil
         if upstream.isFailure(status: status, fields: fields) {
-            end(.failed(.upstreamAnswered(status, upstream: upstream.name), response))
+            end(.failed(.upstreamResponded(status, upstream: upstream.name), response))
         } else {
-            end(.answered(response, isKept: isKept))
+            end(.received(response, isKept: isKept))
         }
     }
 
     func abort() {
-        end(.failed(.answerBrokeOff(upstream: upstream.name), nil))
+        end(.failed(.responseBrokeOff(upstream: upstream.name), nil))
     }
 
     func respond(status: Int, fields: Fields, body: [UInt8]) {
-        end(.answered(LiveEvent(fresh: status, fields, LiveBody(body)), isKept: false))
+        end(.received(LiveEvent(fresh: status, fields, LiveBody(body)), isKept: false))
     }
 
     func serve(
@@ -123,7 +123,7 @@ final class LiveInquiry: Recipient {
         }
         let problem: ProblemDocument =
             if let status {
-                .upstreamAnswered(status, upstream: upstream.name)
+                .upstreamResponded(status, upstream: upstream.name)
             } else {
                 .upstreamFailed(error ?? .cancelled, upstream: upstream.name)
             }

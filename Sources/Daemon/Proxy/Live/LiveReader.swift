@@ -207,7 +207,7 @@ final class LiveReader {
 }
 
 extension Reply {
-    /// Tells the client of a finished stream not to connect again (HTML, §9.2.3).
+    /// Keeps the client of a finished stream from connecting again (HTML, §9.2.3).
     func endEvents(_ request: ProxyRequest) {
         var fields = Fields()
         fields.append("Cache-Control", "no-store")

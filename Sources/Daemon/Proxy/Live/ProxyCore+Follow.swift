@@ -45,7 +45,7 @@ extension ProxyCore {
             document.forgetCauses()
         }
         // The stored response is outdated, though the new one may not be stored in its place.
-        if case .answered(_, isKept: false) = outcome, let stored = document.askedAbout,
+        if case .received(_, isKept: false) = outcome, let stored = document.askedAbout,
             !document.request.directives.noStore
         {
             cache.drop(stored)
@@ -260,7 +260,7 @@ extension LiveInquiry.Outcome {
     /// Whether it is a response that is not stored.
     var isUnkept: Bool {
         switch self {
-        case .answered(_, let isKept): !isKept
+        case .received(_, let isKept): !isKept
         case .served(_, .unkept, _), .served(_, .revalidated(_, isStored: false), _): true
         case .served, .failed: false
         }
@@ -288,21 +288,21 @@ extension ProxyCore {
         switch outcome {
         case nil: return nil
         case .failed(let problem, let response): return update(LiveEvent(failure: problem, age: nil, response))
-        case .answered(var event, let isKept):
-            if isKept, isOvertaken(document, decision) { return nil }
+        case .received(var event, let isKept):
+            if isKept, isOutdated(document, decision) { return nil }
             if document.request.upstream.settings.cookies != .replay { event.fields?.remove("set-cookie") }
             return update(event)
         case .served(let ready, let cacheUse, _):
             if let failure { return update(LiveEvent(failure: failure, age: nil)) }
-            if outcome?.isUnkept != true, isOvertaken(document, decision) { return nil }
+            if outcome?.isUnkept != true, isOutdated(document, decision) { return nil }
             return update(LiveEvent(.changed, ready, as: cacheUse, now: now))
         }
     }
 
-    /// The fields of the upstream's response, whose `Cache-Status` tells how it came about.
+    /// The fields of the upstream's response, whose `Cache-Status` shows how it came about.
     private func word(_ outcome: LiveInquiry.Outcome?) -> Fields? {
         switch outcome {
-        case .answered(let event, _): event.fields
+        case .received(let event, _): event.fields
         case .served(let ready, let cacheUse, let isCollapsed):
             LiveEvent(.fresh, ready, as: cacheUse, isCollapsed: isCollapsed, now: now).fields
         case .failed, nil: nil
@@ -313,8 +313,8 @@ extension ProxyCore {
     ///
     /// Changes before the inquiry do not count: a GET gets the inquiry's response, even if newer values of its objects are known
     /// but it cannot be composed from them.
-    private func isOvertaken(_ document: LiveDocument, _ decision: Decision) -> Bool {
-        guard document.isOvertaken, case .ask(_, let stored?) = decision else { return false }
+    private func isOutdated(_ document: LiveDocument, _ decision: Decision) -> Bool {
+        guard document.isOutdated, case .ask(_, let stored?) = decision else { return false }
         return stored.response.form == .outdated
     }
 
@@ -363,7 +363,7 @@ extension ProxyCore {
                 ?? UpstreamPause(status: 503, scope: .document, until: loop.now)
             let upstream = document.request.upstream.name
             return .heldBack(pause, seconds: pause.secondsLeft(at: loop.now), upstream: upstream)
-        case .served, .answered: return nil
+        case .served, .received: return nil
         }
     }
 }

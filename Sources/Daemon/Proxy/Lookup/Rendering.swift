@@ -30,7 +30,7 @@ struct Rendering {
     }
 
     /// Turns a response's fields into those of its mapped view; the response to a write gets no tag.
-    static func speak(of mapped: MappedBody, in fields: inout Fields) {
+    static func describe(_ mapped: MappedBody, in fields: inout Fields) {
         for name in fieldsOfBytes { fields.remove(named: name) }
         fields.remove("etag")
         fields.set("Content-Type", "application/json")
@@ -70,7 +70,7 @@ struct Rendering {
         {
             body = mapped.body
             named = mapped.named
-            Self.speak(of: mapped, in: &fields)
+            Self.describe(mapped, in: &fields)
             isChanged = true
         }
         if isChanged {

@@ -140,7 +140,7 @@ extension ResponseCache {
     ) async throws(StoreError) -> ShownDocument? {
         guard let found = try await store.inspect(id) else { return nil }
         let upstream = upstreams.first { $0.storeKey == found.stored.key.upstream }
-        guard let upstream, var answer = CachedResponse(found.stored) else {
+        guard let upstream, var response = CachedResponse(found.stored) else {
             guard let body = try await store.received(id) else { return nil }
             return ShownDocument(
                 document: found,
@@ -150,11 +150,11 @@ extension ResponseCache {
                 notice: "its upstream is no longer in the config: the body is shown as it was received"
             )
         }
-        answer.policy = answer.policy.aged(at: seconds, knownSince: store.clock.agesKnownSince / 1_000_000)
+        response.policy = response.policy.aged(at: seconds, knownSince: store.clock.agesKnownSince / 1_000_000)
         let base = ClientAuthority(authority: authority)
         func ready(_ view: View, known: [ObjectName: RelatedObject]? = nil) -> ReadyResponse {
             let digest = Digest128(low: 0, high: 0)
-            return ReadyResponse(answer, digest: digest, upstream: upstream, base: base, view: view, known: known)
+            return ReadyResponse(response, digest: digest, upstream: upstream, base: base, view: view, known: known)
         }
         let wire = ready(.wire)
         var shown = wire
@@ -163,14 +163,14 @@ extension ResponseCache {
         case .raw:
             if wire.needsReceivedBytes(in: .raw) {
                 guard let body = try await store.received(id) else { return nil }
-                (answer.body, answer.form) = (body, .received)
+                (response.body, response.form) = (body, .received)
             }
             shown = ready(.raw)
         case .mapped:
             shown = ready(.mapped)
             if !shown.named.isEmpty {
-                let selectedBy = upstream.context.rest(of: answer.selection)
-                let objects = try await store.known(shown.named, beside: answer.key, selectedBy: selectedBy).objects
+                let selectedBy = upstream.context.rest(of: response.selection)
+                let objects = try await store.known(shown.named, beside: response.key, selectedBy: selectedBy).objects
                 shown = ready(.mapped, known: objects)
             }
         }

@@ -176,7 +176,7 @@ package final class ResponseCache: Sendable {
     /// - Parameters:
     ///   - sent: when the request of the 304 was sent, on the store's clock.
     ///   - isLatest: whether nothing has been kept under the cache key since then.
-    func freshen(_ stored: ReadyResponse, with ready: ReadyResponse, sent: Int64, isLatest: Bool) {
+    func replace(_ stored: ReadyResponse, by ready: ReadyResponse, sent: Int64, isLatest: Bool) {
         let document = ready.document.load(ordering: .relaxed)
         // Until the original is committed, the objects whose changes it must follow are unknown.
         guard document != .zero else { return }

@@ -128,7 +128,7 @@ final class RunningWrite: TransferDelegate {
         var length = fields.text("content-length").flatMap(Int.init)
         fields.remove("content-length")
         if let mapped {
-            Rendering.speak(of: mapped, in: &fields)
+            Rendering.describe(mapped, in: &fields)
             length = mapped.body.count
         }
         request.decorate(&fields, with: .forwarded(request.reason))

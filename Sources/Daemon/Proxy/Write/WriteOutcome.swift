@@ -14,7 +14,7 @@ struct WriteOutcome: Sendable {
     var error: UpstreamError?
 
     /// The assumed outcome of a write from the moment it is sent.
-    static let unanswered = WriteOutcome(head: nil, body: nil, error: .cancelled)
+    static let noResponse = WriteOutcome(head: nil, body: nil, error: .cancelled)
 
     /// Whether the upstream may have changed something.
     ///
@@ -51,8 +51,8 @@ struct WriteOutcome: Sendable {
                 links: request.upstream.links(for: request.base)
             ).map { String(decoding: $0, as: UTF8.self) }
         }
-        let tellsState = request.message.method == "PATCH" || request.message.method == "PUT" && head?.status != 201
-        if !tellsState || observed(by: request) == nil { targets += collections(of: request) }
+        let showsState = request.message.method == "PATCH" || request.message.method == "PUT" && head?.status != 201
+        if !showsState || observed(by: request) == nil { targets += collections(of: request) }
         var paths: [String] = []
         for target in targets {
             let path = request.upstream.keyPath(of: target)
@@ -81,7 +81,7 @@ struct WriteOutcome: Sendable {
         guard let head, let body, !body.isEmpty, (200..<300).contains(head.status), head.status != 202 else {
             return nil
         }
-        guard request.upstream.isJSON(head.fields), request.mayBeTold(head.fields), !isForAgreeing(head, request),
+        guard request.upstream.isJSON(head.fields), request.mayShareObjects(head.fields), !isForAgreeing(head, request),
             !request.isRepeated(in: body)
         else { return nil }
         return match(for: request, head, body).map { match in

@@ -2,15 +2,15 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Who has the end of an answer has been told of its objects, and finds what it told in all other answers.
-@Suite(.scripts) struct ToldTests {
+/// Who has read a response to its end finds its objects, as they were in it, in all other responses.
+@Suite(.scripts) struct ReadResponseTests {
     /// Users whose name is a number that the scenario raises.
     final class Counting: Sendable {
         let number = Monitor(0)
         let origin: Origin
 
         init(
-            _ answer: @escaping @Sendable (_ body: String, _ number: Int) -> Answer = { body, _ in
+            _ answer: @escaping @Sendable (_ body: String, _ number: Int) -> OriginResponse = { body, _ in
                 .json(body, Fresh.hour)
             }
         ) throws {
@@ -27,7 +27,7 @@ import Testing
         static func user(_ number: Int) -> String { #"{"id":1,"name":"\#(number)"}"# }
     }
 
-    @Test func `a list shows what the response before it told, a hundred times in succession`() throws {
+    @Test func `a list shows what the response before it contained, a hundred times in succession`() throws {
         let blog = try Counting()
         let larder = try Larder(config: Configs.blog(blog.origin))
         let client = try larder.client()
@@ -64,19 +64,19 @@ import Testing
         }
     }
 
-    @Test func `everybody who waited for it, and who comes a moment later, is told the same`() throws {
+    @Test func `everybody who waited for it, and who comes a moment later, gets the same`() throws {
         let blog = try Counting()
         let larder = try Larder(config: Configs.blog(blog.origin))
         _ = try larder.get("/users")
         blog.rise()
         let (gate, number) = (Gate(), blog.number)
-        blog.origin.behave { _ in Answer.json(Counting.user(number.current), Fresh.hour).after(gate) }
+        blog.origin.behave { _ in OriginResponse.json(Counting.user(number.current), Fresh.hour).after(gate) }
         let opener = Background {
             _ = try eventually { try larder.total("larder_coalesced_requests_total") >= 9 }
             gate.open()
         }
         let lists = try together(20) { index in
-            // Half of them come when the answer may be there already.
+            // Half of them come when the response may be there already.
             if index >= 10 { gate.wait() }
             let client = try larder.client()
             let detail = try client.get("/users/1").text
@@ -117,7 +117,7 @@ import Testing
         #expect(try larder.get("/users/1").text == blog.user)
     }
 
-    @Test func `a large list ends before all of it is taken in, and is a hit`() throws {
+    @Test func `a large list ends before all of it is stored, and is a hit`() throws {
         let users = (1...5_000).map { #"{"id":\#($0),"login":"user\#($0)","name":"Name \#($0)","company":null}"# }
         let list = "[\(users.joined(separator: ","))]"
         let origin = try Origin { _ in .json(list, Fresh.hour) }
@@ -131,7 +131,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `a daemon that is told to stop ends what it withholds`() throws {
+    @Test func `a daemon that is asked to stop ends what it withholds`() throws {
         let blog = try Counting()
         let larder = try Larder(config: Configs.blog(blog.origin))
         _ = try larder.get("/users")

@@ -2,13 +2,13 @@ import TestSupport
 import Testing
 
 /// What an ``Origin`` does with one request: bytes, waits and endings, in order.
-struct Answer: Sendable {
+struct OriginResponse: Sendable {
     enum Step: Sendable {
         case send([UInt8])
         /// Waits until the test opens the gate.
         case wait(Gate)
         case pause(Duration)
-        /// Runs something, between two pieces of the answer.
+        /// Runs something, between two pieces of the response.
         case run(@Sendable () -> Void)
         /// Ends the connection in an orderly way.
         case close
@@ -22,77 +22,81 @@ struct Answer: Sendable {
 
     // MARK: Whole answers
 
-    /// An answer with a length; the body is left out where the request is a HEAD.
+    /// A response with a length; the body is left out where the request is a HEAD.
     static func body(
         _ body: [UInt8],
         _ fields: FieldLines = [:],
         status: Int = 200,
         reason: String = "Fine"
-    ) -> Answer {
+    ) -> OriginResponse {
         let length: FieldLines = fields.contains("Content-Length") ? [:] : ["Content-Length": "\(body.count)"]
         let hasBody = status != 204 && status != 304
-        return Answer(steps: [
+        return OriginResponse(steps: [
             .send(head(status, reason, hasBody ? fields + length : fields)), .send(hasBody ? body : []),
         ])
     }
 
-    static func text(_ text: String, _ fields: FieldLines = [:], status: Int = 200) -> Answer {
+    static func text(_ text: String, _ fields: FieldLines = [:], status: Int = 200) -> OriginResponse {
         body(Array(text.utf8), fields, status: status)
     }
 
-    /// A JSON answer.
-    static func json(_ text: String, _ fields: FieldLines = [:], status: Int = 200) -> Answer {
+    /// A JSON response.
+    static func json(_ text: String, _ fields: FieldLines = [:], status: Int = 200) -> OriginResponse {
         let type: FieldLines = fields.contains("Content-Type") ? [:] : ["Content-Type": "application/json"]
         return body(Array(text.utf8), type + fields, status: status)
     }
 
-    /// An answer without a body.
-    static func empty(_ status: Int, _ fields: FieldLines = [:]) -> Answer { body([], fields, status: status) }
+    /// A response without a body.
+    static func empty(_ status: Int, _ fields: FieldLines = [:]) -> OriginResponse { body([], fields, status: status) }
 
-    static func notModified(_ fields: FieldLines = [:]) -> Answer { empty(304, fields) }
+    static func notModified(_ fields: FieldLines = [:]) -> OriginResponse { empty(304, fields) }
 
-    /// A chunked answer, one chunk per element, with trailers.
+    /// A chunked response, one chunk per element, with trailers.
     static func chunked(
         _ chunks: [[UInt8]],
         _ fields: FieldLines = [:],
         trailers: FieldLines = [:],
         status: Int = 200
-    ) -> Answer {
+    ) -> OriginResponse {
         var steps: [Step] = [.send(head(status, "Fine", fields + ["Transfer-Encoding": "chunked"]))]
         for chunk in chunks where !chunk.isEmpty { steps.append(.send(framed(chunk))) }
         steps.append(.send(Array("0\r\n\(trailers.text)\r\n".utf8)))
-        return Answer(steps: steps)
+        return OriginResponse(steps: steps)
     }
 
     /// Exactly these bytes, then the end of the connection.
-    static func raw(_ bytes: [UInt8], thenReset: Bool = false) -> Answer {
-        Answer(steps: [.send(bytes), thenReset ? .reset : .close])
+    static func raw(_ bytes: [UInt8], thenReset: Bool = false) -> OriginResponse {
+        OriginResponse(steps: [.send(bytes), thenReset ? .reset : .close])
     }
 
-    static func raw(_ text: String, thenReset: Bool = false) -> Answer { raw(Array(text.utf8), thenReset: thenReset) }
+    static func raw(_ text: String, thenReset: Bool = false) -> OriginResponse {
+        raw(Array(text.utf8), thenReset: thenReset)
+    }
 
     /// Says nothing until the gate opens, then ends the connection.
-    static func hang(_ gate: Gate) -> Answer { Answer(steps: [.wait(gate), .close]) }
+    static func hang(_ gate: Gate) -> OriginResponse { OriginResponse(steps: [.wait(gate), .close]) }
 
     /// Resets the connection.
-    static var reset: Answer { Answer(steps: [.reset]) }
+    static var reset: OriginResponse { OriginResponse(steps: [.reset]) }
 
     // MARK: Made of others
 
-    /// This answer, once the gate is open.
-    func after(_ gate: Gate) -> Answer { Answer(steps: [.wait(gate)] + steps) }
+    /// This response, once the gate is open.
+    func after(_ gate: Gate) -> OriginResponse { OriginResponse(steps: [.wait(gate)] + steps) }
 
-    /// This answer, some time later.
-    func after(_ duration: Duration) -> Answer { Answer(steps: [.pause(duration)] + steps) }
+    /// This response, some time later.
+    func after(_ duration: Duration) -> OriginResponse { OriginResponse(steps: [.pause(duration)] + steps) }
 
-    /// This answer's first bytes now and the rest once the gate is open.
-    func split(at count: Int, by gate: Gate) -> Answer {
+    /// This response's first bytes now and the rest once the gate is open.
+    func split(at count: Int, by gate: Gate) -> OriginResponse {
         let bytes = steps.flatMap { step -> [UInt8] in if case .send(let bytes) = step { bytes } else { [] } }
-        return Answer(steps: [.send(Array(bytes.prefix(count))), .wait(gate), .send(Array(bytes.dropFirst(count)))])
+        return OriginResponse(steps: [
+            .send(Array(bytes.prefix(count))), .wait(gate), .send(Array(bytes.dropFirst(count))),
+        ])
     }
 
-    /// This answer but for its last bytes now, and those once the gate is open.
-    func split(before last: Int, by gate: Gate) -> Answer {
+    /// This response but for its last bytes now, and those once the gate is open.
+    func split(before last: Int, by gate: Gate) -> OriginResponse {
         let count = steps.reduce(0) { sum, step in if case .send(let bytes) = step { sum + bytes.count } else { sum } }
         return split(at: count - last, by: gate)
     }
@@ -107,7 +111,7 @@ struct Answer: Sendable {
 
     // MARK: Doing it
 
-    /// Sends the answer; false when the connection ends with it.
+    /// Sends the response; false when the connection ends with it.
     func write(to socket: Socket, for request: Origin.Request) throws(SocketError) -> Bool {
         var isHeadSent = false
         for step in steps {
@@ -132,7 +136,7 @@ struct Answer: Sendable {
     }
 }
 
-extension Answer: CustomTestStringConvertible {
+extension OriginResponse: CustomTestStringConvertible {
     /// The first line of what is sent and how much there is; the bytes themselves would fill the log.
     var testDescription: String {
         let bytes = steps.flatMap { step -> [UInt8] in if case .send(let bytes) = step { bytes } else { [] } }

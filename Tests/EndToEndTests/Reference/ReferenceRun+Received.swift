@@ -1,14 +1,16 @@
 import TestSupport
 
-/// What Larder was told with a response.
+/// What Larder received with a response.
 extension ReferenceRun {
     /// Notes what a write has changed, and what it has made worthless (law 10).
-    func wrote(_ ask: Ask, _ ending: Plan.Ending, _ told: Received? = nil, location: String? = nil) {
+    func wrote(_ ask: Ask, _ ending: Plan.Ending, _ response: Received? = nil, location: String? = nil) {
         lastWrite = now
         var paths = [ask.page.path]
         let isDeleted = ask.method == "DELETE" && ending == .empty
         // How a deletion shows in lists is the model's to say.
-        if isDeleted ? setting.onDelete == .stale : told == nil || ask.method == "POST", let parent = ask.page.parent {
+        if isDeleted ? setting.onDelete == .stale : response == nil || ask.method == "POST",
+            let parent = ask.page.parent
+        {
             paths.append(parent)
         }
         if let location { paths.append(location) }
@@ -29,7 +31,7 @@ extension ReferenceRun {
     }
 
     /// Notes a response that came whole.
-    func told(_ exchange: ReferenceExchange, _ received: Received) {
+    func noteReceived(_ exchange: ReferenceExchange, _ received: Received) {
         guard exchange.invalidation != .certain else { return }
         let overlaps = reference.state.withLock { state in
             state.exchanges.contains {

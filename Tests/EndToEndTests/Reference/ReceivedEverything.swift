@@ -1,7 +1,7 @@
 import TestSupport
 
-/// What is settled once all is told: in the end Larder is told the newest state of every object by
-/// answers about it, one after the other. Then every list that it still has must show what the upstream has.
+/// What is settled once all is received: in the end Larder receives the newest state of every object in
+/// responses that show it, one after the other. Then every list that it still has must show what the upstream has.
 extension ReferenceRun {
     func checkThatEverythingIsKnown() throws {
         tick()
@@ -25,13 +25,13 @@ extension ReferenceRun {
             number += 1
             let stored = documents[Key(page: page, scope: scope)].map(\.received)
             let answer = try larder.get("/api\(page.target)", ["X-Step": "\(number)", "Authorization": "a"])
-            // Of what is gone by now nobody was told.
+            // No response has shown what is gone by now.
             let isThere = stored.allSatisfy { $0.listed.allSatisfy { holdings[Ref(kind: page.kind, id: $0)] != nil } }
             guard answer.isHit, isThere else { continue }
             let judgements = stored.map { judge(answer.text, as: $0, since: seen, mayContradict: false) }
             guard judgements.allSatisfy({ $0.facts == nil }) else { continue }
             let reasons = judgements.map { if case .wrong(let reason) = $0 { "  \(reason)\n" } else { "" } }.joined()
-            throw Violation("Larder was told everything, and \(page.target) still shows\n  \(answer.text)\n\(reasons)")
+            throw Violation("Larder received everything, and \(page.target) still shows\n  \(answer.text)\n\(reasons)")
         }
     }
 }

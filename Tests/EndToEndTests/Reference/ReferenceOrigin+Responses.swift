@@ -71,7 +71,7 @@ extension ReferenceOrigin.State {
     }
 
     /// Answers a request, and does what it asks for.
-    mutating func make(_ number: Int, _ request: Origin.Request, _ plan: Plan) -> Answer {
+    mutating func make(_ number: Int, _ request: Origin.Request, _ plan: Plan) -> OriginResponse {
         exchanges[number].ending = plan.ending
         exchanges[number].isMade = true
         let key = exchanges[number].key
@@ -81,7 +81,7 @@ extension ReferenceOrigin.State {
                 apply(edit, key.scope.principal)
                 exchanges[number].revision = revision(of: key.scope.principal)
             }
-            return answerWrite(number, edit, plan)
+            return respondToWrite(number, edit, plan)
         }
         switch plan.ending {
         case .error:
@@ -106,13 +106,13 @@ extension ReferenceOrigin.State {
             return .notModified(fields(received, plan))
         }
         exchanges[number].status = 200
-        let answer = Answer.json(received.body, fields(received, plan))
+        let answer = OriginResponse.json(received.body, fields(received, plan))
         guard plan.ending == .cut, request.method == "GET" else { return answer }
         guard case .send(let head) = answer.steps[0], case .send(let body) = answer.steps[1] else { return answer }
-        return Answer(steps: [.send(head), .send(Array(body.prefix(body.count / 2))), .reset])
+        return OriginResponse(steps: [.send(head), .send(Array(body.prefix(body.count / 2))), .reset])
     }
 
-    private mutating func answerWrite(_ number: Int, _ edit: Edit, _ plan: Plan) -> Answer {
+    private mutating func respondToWrite(_ number: Int, _ edit: Edit, _ plan: Plan) -> OriginResponse {
         let subject = Page(of: edit.ref)
         let key = Key(page: subject, scope: exchanges[number].key.scope)
         switch plan.ending {

@@ -4,7 +4,7 @@ import Testing
 @testable import HTTPSemantics
 @testable import Upstream
 
-@Suite struct `Upstream answers` {
+@Suite struct `Upstream responses` {
     @Test func `a response's head and body arrive as they were sent`() async throws {
         let server = RawServer { connection in
             while connection.readHead() != nil {
@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test(arguments: ["Content-Length: 4\r\n\r\nfour", "Transfer-Encoding: chunked\r\n\r\n4\r\nfour\r\n0\r\n\r\n"])
-    func `what follows a 205 is no content, and the next answer is not taken for it`(rest: String) async throws {
+    func `what follows a 205 is no content, and the next response is not taken for it`(rest: String) async throws {
         let server = RawServer { connection in
             while connection.readHead() != nil { connection.write("HTTP/1.1 205 Reset Content\r\n\(rest)") }
         }
