@@ -17,8 +17,13 @@ package struct Recording: Sendable {
         self.folder = folder
         manifest = try RecordingManifest.read(folder)
         if let complaint = folder.complaintAboutBodies { throw RecordingError(folder.bodies, complaint) }
-        let bytes = access(folder.exchanges, F_OK) == 0 ? try folder.read(folder.exchanges, limit: 4 << 30) : []
-        let lines = ExchangeLines(bytes)
+        guard access(folder.exchanges, F_OK) == 0 || errno != ENOENT else {
+            throw RecordingError(
+                folder.exchanges,
+                "the file is missing; put it back, or record anew with --record all of `larder run`"
+            )
+        }
+        let lines = ExchangeLines(try folder.read(folder.exchanges, limit: 4 << 30))
         notices =
             lines.isCutShort
             ? ["\(folder.exchanges): the last line is cut short, as by a crash while recording; it is left out"] : []

@@ -21,7 +21,8 @@ package struct RecordingManifest: Sendable {
     /// Reads the file of a folder.
     package static func read(_ folder: RecordingFolder) throws(RecordingError) -> RecordingManifest {
         let file = folder.manifest
-        guard folder.exists else {
+        if RecordingReplacement.isPending(in: folder) { _ = try RecordingLock(folder) }
+        guard folder.hasManifest else {
             throw RecordingError(
                 folder.path,
                 "there is no recording (no \(RecordingFolder.manifestName)); make one with `larder record \(folder.path) "
