@@ -43,14 +43,16 @@ package struct Drift: Sendable, Equatable {
     /// The differences between two responses, the most severe first.
     package static func between(_ old: Response, _ new: Response) -> [Drift] {
         var drifts: [Drift] = []
-        if old.status != new.status { drifts.append(Drift(.breaking, "status: \(old.status) is \(new.status) now")) }
+        if old.status != new.status {
+            drifts.append(Drift(.breaking, "status: was \(old.status), is now \(new.status)"))
+        }
         if old.essence != new.essence {
-            drifts.append(Drift(.breaking, "content type: \(shown(old.essence)) is \(shown(new.essence)) now"))
+            drifts.append(Drift(.breaking, "content type: was \(shown(old.essence)), is now \(shown(new.essence))"))
         }
         if let before = JSONOutline(old.body), let after = JSONOutline(new.body) {
             drifts += between(Shape(before), Shape(after))
         } else if old.body != new.body {
-            drifts.append(Drift(.info, "body: \(old.body.count) bytes are \(new.body.count) others now"))
+            drifts.append(Drift(.info, "body: other bytes; were \(old.body.count), are now \(new.body.count)"))
         }
         return drifts.enumerated().sorted { ($0.element.severity, $0.offset) < ($1.element.severity, $1.offset) }
             .map(\.element)
@@ -92,7 +94,7 @@ package struct Drift: Sendable, Equatable {
             let after = kinds.subtracting([.null])
             if !before.isEmpty, !after.isEmpty, !after.isSubset(of: before) {
                 silent.append(path)
-                drifts.append(Drift(.breaking, "\(name(path)): \(words(before)) is \(words(after)) now"))
+                drifts.append(Drift(.breaking, "\(name(path)): was \(words(before)), is now \(words(after))"))
             } else if after.isEmpty, !before.isEmpty {
                 silent.append(path)
                 drifts.append(Drift(.info, "\(name(path)): null now"))
