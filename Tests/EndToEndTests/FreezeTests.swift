@@ -58,6 +58,8 @@ import Testing
             #expect(refusal.end == .exited(1) && refusal.errors.contains(words), "\(refusal.errors)")
         }
         #expect(!folder.names.contains("f"))
+        // A recording without exchanges counts as none.
+        #expect(try freeze(larder, folder.file("e")).output.hasPrefix("recorded 2 exchanges"))
         let again = try freeze(larder, folder.file("a"))
         #expect(again.end == .exited(1) && again.errors.contains("there is a recording already"))
         #expect(try larder.command("recording", "list").output == "there is no recording\n")

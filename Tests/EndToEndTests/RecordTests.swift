@@ -66,6 +66,18 @@ import Testing
         #expect(recording.files["bodies/000002.bin"] == Array("/two".utf8))
     }
 
+    @Test func `nothing is left of a recording without exchanges, nor of a recorder that cannot listen`() throws {
+        let origin = try Origin { .text($0.target) }
+        let recording = RecordedFolder()
+        let log = try recording.record(origin) { _ in }
+        #expect(log.contains("nothing was recorded, so there is no recording"))
+        #expect(!FileManager.default.fileExists(atPath: recording.path))
+        let address = origin.url.replacing("http://", with: "")
+        let taken = ["--upstream", origin.url, "--listen", "127.0.0.1:0", "--admin", address]
+        #expect(try Larder.run(["record", recording.path] + taken).end == .exited(1))
+        #expect(!FileManager.default.fileExists(atPath: recording.path))
+    }
+
     @Test func `after kill -9 the recording is whole up to its last line, and goes on from there`() throws {
         let origin = try Origin { .text($0.target, Fresh.hour) }
         let recording = RecordedFolder()

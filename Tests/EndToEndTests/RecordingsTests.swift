@@ -13,6 +13,10 @@ import Testing
         _ = try larder.get("/new")
         _ = try larder.get("/new")
         #expect(try larder.command("recording", "list").output == "monday  running, 3 so far\n")
+        let folder = TemporaryFolder()
+        let running = try larder.command("recording", "get", "monday", folder.file("running")).output
+        #expect(running == "copied monday to \(folder.file("running")); it is still running, 3 exchanges so far\n")
+        #expect(try Larder.replaying(folder.file("running")).get("/new").status == 200)
         #expect(try larder.command("recording", "stop", "monday").output == "recorded 3 exchanges as monday\n")
         _ = try larder.get("/after")
         #expect(origin.count() == 3)

@@ -53,6 +53,9 @@ import Testing
         #expect(loose.errors.contains("nearest: GET /x"))
         #expect(loose.errors.contains("larder: recorded, and never asked for:\nlarder:   GET /y\n"))
         #expect(try Self.run(recording.path, ["--strict"], script).end == .exited(1))
+        let twice = #"curl -s -o /dev/null "$LARDER_URL/x" "$LARDER_URL/x""#
+        let exhausted = try Self.run(recording.path, ["--strict"], twice).errors
+        #expect(exhausted.contains("recorded once, and asked for more often"))
         let json = try Self.run(recording.path, ["--json"], script).errors
         let report = try #require(try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any])
         #expect((report["replayed"] as? [String: Any])?["never_used"] as? [String] == ["GET /y"])
@@ -64,9 +67,11 @@ import Testing
         try recording.record(origin) { _ = try $0.get("/x") }
         let script = #"curl -s "$LARDER_URL/x""#
         let away = try Self.run(recording.path, ["--record", "all", "--upstream", "http://127.0.0.1:1"], script)
+        #expect(away.errors.contains("larder: every request to the API failed: Upstream \"upstream\": "))
         #expect(away.errors.contains("nothing was recorded, so \(recording.path) stays as it was"))
         let failed = try Self.run(recording.path, ["--record", "all"], #"curl -s "$LARDER_URL/y"; exit 3"#)
         #expect(failed.errors.contains("the command failed, so \(recording.path) stays as it was"))
+        #expect(failed.errors.contains("larder: recorded 1 exchange in \(recording.path)/.larder-new\n"))
         #expect(failed.end == .exited(3))
         #expect(try Self.run(recording.path, script).output == "/x of the origin")
         let empty = RecordedFolder()
@@ -74,6 +79,80 @@ import Testing
         let first = try Self.run(empty.path, once + ["http://127.0.0.1:1"], script)
         #expect(first.errors.contains("nothing was recorded, so there is no recording"))
         #expect(try Self.run(empty.path, once + [origin.url], script).output == "/x of the origin")
+    }
+
+    @Test(arguments: ["once", "new", "all"])
+    func `of a folder only the recording is replaced`(mode: String) throws {
+        let origin = try Self.origin()
+        let folder = TemporaryFolder()
+        for name in ["q", "q/.git"] { mkdir(folder.file(name), 0o755) }
+        try folder.write("precious", to: "q/notes.txt")
+        symlink("q", folder.file("link"))
+        let options = ["--record", mode, "--upstream", origin.url]
+        let first = try Self.run(folder.file("link"), options, #"curl -s "$LARDER_URL/x" "$LARDER_URL/y""#)
+        #expect(first.output == "/x of the origin/y of the origin")
+        let second = try Self.run(folder.file("q/."), ["--record", "all"], #"curl -s "$LARDER_URL/z""#)
+        #expect(second.end == .exited(0), "\(second.errors)")
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.file("q")).sorted()
+        #expect(names == [".git", ".gitattributes", "bodies", "exchanges.jsonl", "notes.txt", "recording.yaml"])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.file("q/bodies")) == ["000001.bin"])
+        #expect(folder.bytes("q/notes.txt") == Array("precious".utf8))
+        #expect(try FileManager.default.attributesOfItem(atPath: folder.file("q"))[.posixPermissions] as? Int == 0o755)
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: folder.file("link")) == "q")
+        #expect(folder.names == ["link", "q"])
+    }
+
+    @Test func `what is no recording is not replaced`() throws {
+        let origin = try Self.origin()
+        let folder = TemporaryFolder()
+        try folder.write("precious", to: "file")
+        for name in ["mine", "mine/bodies"] { mkdir(folder.file(name), 0o755) }
+        try folder.write("precious", to: "mine/bodies/x")
+        for (name, words) in [("file", "this is no folder"), ("mine", "the folder contains bodies, but no recording")] {
+            let options = ["--record", "all", "--upstream", origin.url]
+            let refused = try Self.run(folder.file(name), options, "echo started")
+            #expect(refused.end == .exited(1) && refused.output == "" && refused.errors.contains(words))
+        }
+        #expect(folder.bytes("file") == Array("precious".utf8) && folder.bytes("mine/bodies/x") != [])
+    }
+
+    @Test func `a folder that is being recorded into is not replaced`() throws {
+        let origin = try Self.origin()
+        let recording = RecordedFolder()
+        try recording.record(origin) { larder in
+            _ = try larder.get("/x")
+            #expect(eventually { recording.lines.count == 1 })
+            let refused = try Self.run(recording.path, ["--record", "all"], "echo started")
+            #expect(refused.end == .exited(1) && refused.output == "")
+            #expect(refused.errors.contains("another process is recording into this folder"))
+        }
+        #expect(recording.lines.count == 1)
+    }
+
+    @Test func `what a killed run leaves counts as no recording, and the next one removes it`() throws {
+        let origin = try Self.origin()
+        let recording = RecordedFolder()
+        let options = ["--record", "once", "--upstream", origin.url]
+        let script = #"curl -s "$LARDER_URL/x""#
+        #expect(try Self.run(recording.path, options, "\(script); kill -9 $PPID").end == .killed(by: SIGKILL))
+        #expect(try Self.run(recording.path, options, script).errors.contains("recorded 1 exchange"))
+        #expect(!recording.files.keys.contains { $0.hasPrefix(".larder") })
+        let begun = RecordedFolder()
+        try Larder.recording(origin, into: begun.path).kill()
+        #expect(begun.files["exchanges.jsonl"] == [])
+        #expect(try Self.run(begun.path, options, script).errors.contains("recorded 1 exchange"))
+    }
+
+    @Test func `the command's requests to Larder go through no proxy`() throws {
+        let recording = RecordedFolder()
+        try recording.record(try Self.origin()) { _ = try $0.get("/x") }
+        let result = try Larder.run(
+            ["run", recording.path, "--", "sh", "-c", #"curl -s "$LARDER_URL/x"; echo " $NO_PROXY""#],
+            environment: ["http_proxy": "http://127.0.0.1:1", "no_proxy": "example.com"]
+        )
+        #expect(result.output == "/x of the origin example.com,127.0.0.1\n")
+        let variable = try Self.run(recording.path, ["--env", "API=http://@/v1"], "true")
+        #expect(variable.end == .exited(64) && variable.errors.contains("write API=@ or API=@/path"))
     }
 
     @Test func `what is added from another address is said`() throws {

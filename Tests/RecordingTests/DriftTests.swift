@@ -14,7 +14,12 @@ import Testing
     @Test(arguments: [
         (#"{"a":1}"#, #"{ "a": 1 }"#, []), (#"{"a":1}"#, #"{"a":2}"#, ["info: a: other values"]),
         (#"{"a":1,"b":{"c":1,"d":2}}"#, #"{"a":1}"#, ["breaking: b: gone"]),
-        (#"{"a":1}"#, #"{"a":"1"}"#, ["breaking: a: number is string now"]),
+        (#"{"a":1}"#, #"{"a":"1"}"#, ["breaking: a: was number, is now string"]),
+        (#"{"a":"1"}"#, #"{"a":1}"#, ["breaking: a: was string, is now number"]),
+        (
+            #"[{"a":"1"},{"a":"2"}]"#, #"[{"a":1},{"a":"2"}]"#,
+            ["breaking: [].a: was string, is now number or string"]
+        ),
         (#"{"a":1}"#, #"{"a":1,"b":{"c":1}}"#, ["notice: b: new"]),
         (#"{"a":{"b":1}}"#, #"{"a":null}"#, ["info: a: null now"]),
         (#"{"a":null}"#, #"{"a":{"b":1}}"#, ["notice: a.b: new"]),
@@ -32,7 +37,7 @@ import Testing
     }
 
     @Test func `another status breaks, and bodies that are no JSON are compared by their bytes`() {
-        #expect(Self.drift("{}", "{}", status: 404) == ["breaking: status: 200 is 404 now"])
-        #expect(Self.drift("abc", "abcd") == ["info: body: 3 bytes are 4 others now"])
+        #expect(Self.drift("{}", "{}", status: 404) == ["breaking: status: was 200, is now 404"])
+        #expect(Self.drift("abc", "abcd") == ["info: body: other bytes; were 3, are now 4"])
     }
 }

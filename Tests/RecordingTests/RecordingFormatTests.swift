@@ -184,6 +184,21 @@ import Testing
         )
     }
 
+    @Test func `a folder that cannot be read is refused with the reason`() throws {
+        let folder = TemporaryFolder()
+        symlink("loop", folder.file("loop"))
+        let failure = #expect(throws: RecordingError.self) { try Recording(RecordingFolder(folder.file("loop"))) }
+        #expect(failure?.reason == "Too many levels of symbolic links")
+    }
+
+    @Test func `a recording without its exchanges is damaged, not empty`() throws {
+        let folder = try Self.folder("")
+        #expect(Self.failure(folder) == "read: 0" && !RecordingFolder(folder.path).exists)
+        unlink(folder.file("exchanges.jsonl"))
+        #expect(Self.failure(folder).hasPrefix("exchanges.jsonl: the file is missing; put it back"))
+        #expect(RecordingFolder(folder.path).exists)
+    }
+
     @Test func `numbers of bodies go on above the highest, whatever was deleted`() throws {
         let folder = try Self.folder(Self.line() + "\n", bodies: ["000041.json": "{}"])
         let writer = try RecordingWriter(RecordingFolder(folder.path), config: "", recorded: 0)

@@ -62,8 +62,9 @@ package struct RecordingsResponse: AdminBody {
 
 /// `GET /recordings/{name}`.
 package struct RecordingFilesResponse: AdminBody {
-    package static let sentences: [String: String] = [:]
+    package static let sentences = ["exchanges": "How many exchanges it has so far; absent once it is stopped."]
     package var files: [String]
+    package var exchanges: Int?
 }
 
 extension AdminRoute {
@@ -123,7 +124,8 @@ extension AdminRoute {
         ) { request, daemon in
             let (recordings, name) = (try daemon.recordings(), request.capture("name"))
             guard let file = request.value("file") else {
-                return .json(RecordingFilesResponse(files: try recordings.files(of: name)))
+                let count = recordings.runningCount(of: name)
+                return .json(RecordingFilesResponse(files: try recordings.files(of: name), exchanges: count))
             }
             return .text(try recordings.file(file, of: name), type: "application/octet-stream")
         },

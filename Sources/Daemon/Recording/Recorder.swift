@@ -42,8 +42,10 @@ package final class Recorder: Sendable {
     }
 
     /// Writes the complete exchanges and returns a summary; later ones are not recorded.
-    package func close() -> RecordingSummary {
-        queue.sync { work.close() }
+    ///
+    /// - Parameter isRemovedIfEmpty: Whether a recording begun by this recorder is removed if it has no exchange.
+    package func close(isRemovedIfEmpty: Bool = false) -> RecordingSummary {
+        queue.sync { work.close(isRemovedIfEmpty: isRemovedIfEmpty) }
     }
 
     /// The number of exchanges recorded so far.
@@ -58,6 +60,8 @@ package struct RecordingSummary: Sendable, Equatable {
     package var skipped: [Reason: Int] = [:]
     /// The reason why recording ended early; nil if it did not.
     package var failure: String?
+    /// The last reason why Larder itself responded with an error; nil if it did not.
+    package var problem: String?
     /// Names of members that look secret and are not declared so, with how often each was recorded.
     package var suspects: [String: Int] = [:]
 
@@ -74,9 +78,13 @@ package struct RecordingSummary: Sendable, Equatable {
     }
 
     /// The summary for people, one sentence per line.
-    package func sentences(folder: String) -> [String] {
-        var lines = ["recorded \(count) exchange\(count == 1 ? "" : "s") in \(folder)"]
-        for reason in Reason.allCases {
+    ///
+    /// - Parameter folder: Where it is; nil if nothing was recorded.
+    package func sentences(folder: String?) -> [String] {
+        var lines = folder.map { ["recorded \(count) exchange\(count == 1 ? "" : "s") in \($0)"] } ?? []
+        let hasOnlyFailed = count == 0 && Set(skipped.keys) == [.ownProblem]
+        if hasOnlyFailed, let problem { lines.append("every request to the API failed: \(problem)") }
+        for reason in Reason.allCases where !hasOnlyFailed {
             if let count = skipped[reason] { lines.append("not recorded: \(count) that \(reason.rawValue)") }
         }
         if let failure { lines.append("recording ended early: \(failure)") }
@@ -185,7 +193,10 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
         guard let writer, summary.failure == nil else { return skipped(.failed) }
         guard !response.isTooLarge else { return skipped(.tooLarge) }
         guard let requestBody = watch.body else { return skipped(.cutShort) }
-        guard !Self.isOwnProblem(response) else { return skipped(.ownProblem) }
+        if let problem = Self.ownProblem(response) {
+            summary.problem = problem
+            return skipped(.ownProblem)
+        }
         let (incoming, method) = (watch.incoming, watch.request.method)
         var fields = Self.received(response.fields, isHead: method == "HEAD", variesBy: incoming.upstream)
         var body = response.body
@@ -234,7 +245,7 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
         try writer.rewrite { bytes in redactors.reduce(bytes) { $1.replacingKnown($0) } }
     }
 
-    func close() -> RecordingSummary {
+    func close(isRemovedIfEmpty: Bool) -> RecordingSummary {
         do throws(RecordingError) {
             if let writer { try lookThrough(writer) }
         } catch {
@@ -243,6 +254,7 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
         for redactor in redactors.values { summary.suspects.merge(redactor.suspects) { $0 + $1 } }
         redactors = [:]
         writer?.flush()
+        if isRemovedIfEmpty { writer?.removeIfEmpty() }
         writer = nil
         return summary
     }
@@ -287,8 +299,16 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
         if !members.isEmpty { fields.append("\(name)", members.joined(separator: ", ")) }
     }
 
-    private static func isOwnProblem(_ response: ExchangeWatch.Response) -> Bool {
-        response.fields.text("content-type") == ProblemDocument.mediaType
-            && response.body.starts(with: #"{"type":"urn:larder:"#.utf8)
+    /// The reason that a problem document of Larder's own contains; nil for other responses.
+    private static func ownProblem(_ response: ExchangeWatch.Response) -> String? {
+        struct Problem: Decodable {
+            var title: String
+            var detail: String?
+        }
+        guard response.fields.text("content-type") == ProblemDocument.mediaType,
+            response.body.starts(with: #"{"type":"urn:larder:"#.utf8),
+            let problem = try? JSONDecoder().decode(Problem.self, from: Data(response.body))
+        else { return nil }
+        return problem.detail ?? problem.title
     }
 }

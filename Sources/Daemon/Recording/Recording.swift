@@ -18,8 +18,13 @@ package struct Recording: Sendable {
         self.folder = folder
         manifest = try RecordingManifest.read(folder)
         if let complaint = folder.complaintAboutBodies { throw RecordingError(folder.bodies, complaint) }
-        let bytes = access(folder.exchanges, F_OK) == 0 ? try folder.read(folder.exchanges, limit: 4 << 30) : []
-        let lines = ExchangeLines(bytes)
+        guard access(folder.exchanges, F_OK) == 0 || errno != ENOENT else {
+            throw RecordingError(
+                folder.exchanges,
+                "the file is missing; put it back, or record anew with --record all of `larder run`"
+            )
+        }
+        let lines = ExchangeLines(try folder.read(folder.exchanges, limit: 4 << 30))
         notices =
             lines.isCutShort
             ? ["\(folder.exchanges): the last line is cut short, as by a crash while recording; it is left out"] : []
@@ -161,7 +166,8 @@ package struct RecordingManifest: Sendable {
     /// Reads the file of a folder.
     package static func read(_ folder: RecordingFolder) throws(RecordingError) -> RecordingManifest {
         let file = folder.manifest
-        guard folder.exists else {
+        if RecordingReplacement.isPending(in: folder) { _ = try RecordingLock(folder) }
+        guard folder.hasManifest else {
             throw RecordingError(
                 folder.path,
                 "there is no recording (no \(RecordingFolder.manifestName)); make one with `larder record \(folder.path) "

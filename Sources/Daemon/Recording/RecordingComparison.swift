@@ -4,6 +4,18 @@ import Mapping
 package import Proxy
 import Settings
 
+extension Recording {
+    /// The origins of its upstreams, by their names.
+    fileprivate var origins: [String: String] {
+        let settings = ConfigFile.parse(manifest.config, file: folder.manifest, environment: [:]).settings
+        return settings.upstreams.reduce(into: [:]) { origins, upstream in
+            var url = upstream.url
+            url.basePath = ""
+            origins[upstream.name] = url.canonical
+        }
+    }
+}
+
 /// The differences between a recording and other responses to the same requests.
 package struct RecordingComparison: Sendable {
     /// One request whose response has changed.
@@ -54,13 +66,21 @@ package struct RecordingComparison: Sendable {
 
     /// Compares two recordings, request by request in their order.
     package init(_ old: Recording, _ new: Recording) throws(RecordingError) {
+        let (oldOrigins, newOrigins) = (old.origins, new.origins)
+        /// The name in the old recording for an upstream of the new one, whose names may be others.
+        func name(of upstream: String) -> String {
+            if newOrigins.count == 1, let only = oldOrigins.keys.first, oldOrigins.count == 1 { return only }
+            // Upstreams with the same origin have different base paths, which targets contain.
+            let known = oldOrigins.filter { $0.value == newOrigins[upstream] }.keys
+            return known.contains(upstream) ? upstream : known.sorted().first ?? upstream
+        }
         var places: [String: [Int]] = [:]
         for (number, exchange) in new.exchanges.enumerated() {
-            places[try Self.key(exchange, new), default: []].append(number)
+            places[try Self.key(exchange, new, name(of: exchange.upstream)), default: []].append(number)
         }
         for number in old.exchanges.indices {
             let exchange = old.exchanges[number]
-            let key = try Self.key(exchange, old)
+            let key = try Self.key(exchange, old, exchange.upstream)
             guard let other = places[key]?.first else {
                 findings.append(
                     Finding(request: exchange.title, drifts: [Drift(.breaking, "not in \(new.folder.path)")])
@@ -85,9 +105,11 @@ package struct RecordingComparison: Sendable {
         }
     }
 
-    private static func key(_ exchange: RecordedExchange, _ recording: Recording) throws(RecordingError) -> String {
+    private static func key(_ exchange: RecordedExchange, _ recording: Recording, _ upstream: String)
+        throws(RecordingError) -> String
+    {
         let body = try recording.folder.body(exchange.request.body)
-        return "\(exchange.upstream) \(exchange.title) \(Data(body).base64EncodedString())"
+        return "\(upstream) \(exchange.title) \(Data(body).base64EncodedString())"
     }
 
     /// Writes the new responses into the recording, redacted.
@@ -167,14 +189,16 @@ package struct Drift: Sendable, Equatable {
     /// The differences between two responses, the most severe first.
     package static func between(_ old: Response, _ new: Response) -> [Drift] {
         var drifts: [Drift] = []
-        if old.status != new.status { drifts.append(Drift(.breaking, "status: \(old.status) is \(new.status) now")) }
+        if old.status != new.status {
+            drifts.append(Drift(.breaking, "status: was \(old.status), is now \(new.status)"))
+        }
         if old.essence != new.essence {
-            drifts.append(Drift(.breaking, "content type: \(shown(old.essence)) is \(shown(new.essence)) now"))
+            drifts.append(Drift(.breaking, "content type: was \(shown(old.essence)), is now \(shown(new.essence))"))
         }
         if let before = JSONOutline(old.body), let after = JSONOutline(new.body) {
             drifts += between(Shape(before), Shape(after))
         } else if old.body != new.body {
-            drifts.append(Drift(.info, "body: \(old.body.count) bytes are \(new.body.count) others now"))
+            drifts.append(Drift(.info, "body: other bytes; were \(old.body.count), are now \(new.body.count)"))
         }
         return drifts.enumerated().sorted { ($0.element.severity, $0.offset) < ($1.element.severity, $1.offset) }
             .map(\.element)
@@ -216,7 +240,7 @@ package struct Drift: Sendable, Equatable {
             let after = kinds.subtracting([.null])
             if !before.isEmpty, !after.isEmpty, !after.isSubset(of: before) {
                 silent.append(path)
-                drifts.append(Drift(.breaking, "\(name(path)): \(words(before)) is \(words(after)) now"))
+                drifts.append(Drift(.breaking, "\(name(path)): was \(words(before)), is now \(words(after))"))
             } else if after.isEmpty, !before.isEmpty {
                 silent.append(path)
                 drifts.append(Drift(.info, "\(name(path)): null now"))

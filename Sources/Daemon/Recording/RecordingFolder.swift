@@ -9,6 +9,7 @@ package struct RecordingFolder: Sendable {
     package static let manifestName = "recording.yaml"
     package static let exchangesName = "exchanges.jsonl"
     package static let bodiesName = "bodies"
+    package static let attributesName = ".gitattributes"
     /// The largest body that is recorded or replayed, in bytes.
     package static let bodyLimit = 256 << 20
 
@@ -21,9 +22,20 @@ package struct RecordingFolder: Sendable {
     package var manifest: String { "\(path)/\(Self.manifestName)" }
     package var exchanges: String { "\(path)/\(Self.exchangesName)" }
     package var bodies: String { "\(path)/\(Self.bodiesName)" }
+    var attributes: String { "\(path)/\(Self.attributesName)" }
 
-    /// Whether the folder contains a recording.
-    package var exists: Bool { access(manifest, F_OK) == 0 }
+    /// Whether the folder contains a recording; one without any exchange counts as none.
+    ///
+    /// A damaged one counts, so that reading it says what is wrong.
+    package var exists: Bool {
+        var status = stat()
+        return hasManifest && (lstat(exchanges, &status) != 0 || status.st_size > 0)
+    }
+
+    /// Whether the folder contains a recording, even one without exchanges; true if only reading it can tell.
+    package var hasManifest: Bool {
+        access(manifest, F_OK) == 0 || ![ENOENT, ENOTDIR].contains(errno) || RecordingReplacement.isPending(in: self)
+    }
 
     // MARK: Reading
 
@@ -108,47 +120,45 @@ package struct RecordingFolder: Sendable {
 
     // MARK: Writing
 
-    /// Makes the folder and its fixed contents, accessible to its owner only.
+    /// Makes the folder and its fixed contents, accessible to its owner only; a folder that exists keeps its mode.
     func create() throws(RecordingError) {
+        try Self.makeFolder(path)
+        if let complaint = complaintAboutBodies { throw RecordingError(bodies, complaint) }
+        try Self.makeFolder(bodies)
+        // Bodies are binary: no tool may convert their line ends.
+        if access(attributes, F_OK) != 0 { try write(Array("bodies/* -text\n".utf8), to: attributes) }
+    }
+
+    /// Makes a folder and those above it, unless they exist.
+    static func makeFolder(_ path: String) throws(RecordingError) {
         var folder = ""
-        for component in bodies.split(separator: "/", omittingEmptySubsequences: false) {
+        for component in path.split(separator: "/", omittingEmptySubsequences: false) {
             folder += component
             defer { folder += "/" }
             if folder.isEmpty || mkdir(folder, 0o700) == 0 || errno == EEXIST { continue }
             throw RecordingError(folder, "the folder cannot be made: \(Self.reason(errno))")
         }
-        if let complaint = complaintAboutBodies { throw RecordingError(bodies, complaint) }
-        // Bodies are binary: no tool may convert their line ends.
-        if access("\(path)/.gitattributes", F_OK) != 0 {
-            try write(Array("bodies/* -text\n".utf8), to: "\(path)/.gitattributes")
+        var status = stat()
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+            throw RecordingError(path, "this is no folder; name another one")
         }
     }
 
-    /// Makes the folder from files supplied by the caller, the lines last.
+    /// Makes the recording from files supplied by the caller; it is there with all of them, or not at all.
     package func copy(_ files: [String], _ bytes: (String) throws -> [UInt8]) throws {
         guard !exists else { throw RecordingError(path, "there is a recording already; name a new folder") }
-        try create()
-        for file in files where file != Self.exchangesName {
-            let target = file.hasPrefix(Self.bodiesName) ? try path(ofBody: file) : "\(path)/\(file)"
-            try write(try bytes(file), to: target)
+        let replacement = try RecordingReplacement(self)
+        let draft = replacement.draft
+        try draft.create()
+        for file in files {
+            let target = file.hasPrefix(Self.bodiesName) ? try draft.path(ofBody: file) : "\(draft.path)/\(file)"
+            try draft.write(try bytes(file), to: target)
         }
-        if files.contains(Self.exchangesName) { try write(try bytes(Self.exchangesName), to: exchanges) }
-    }
-
-    /// Replaces another recording, which is removed.
-    package func replace(_ other: RecordingFolder) throws(RecordingError) {
-        let old = "\(path).old"
-        let hadOld = rename(other.path, old) == 0
-        guard rename(path, other.path) == 0 else {
-            let reason = Self.reason(errno)
-            if hadOld { _ = rename(old, other.path) }
-            throw RecordingError(other.path, "the new recording stays in \(path): \(reason)")
-        }
-        if hadOld { try? FileManager.default.removeItem(atPath: old) }
+        try replacement.commit()
     }
 
     /// Removes the folder and its contents.
-    package func remove() { try? FileManager.default.removeItem(atPath: path) }
+    func remove() { try? FileManager.default.removeItem(atPath: path) }
 
     /// Writes a file, replacing any old one, readable by its owner only.
     func write(_ bytes: [UInt8], to file: String) throws(RecordingError) {

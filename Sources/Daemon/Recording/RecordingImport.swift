@@ -48,7 +48,8 @@ package struct RecordingImport {
         guard !folder.exists else {
             throw RecordingError(folder.path, "there is a recording already; name a new folder")
         }
-        let writer = try RecordingWriter(folder, config: config, recorded: began)
+        let replacement = try RecordingReplacement(folder)
+        let writer = try RecordingWriter(replacement.draft, config: config, recorded: began)
         var redactors = upstreams.enumerated().map {
             Redactor($1, numbers: true, first: 1 + $0 * 1_000_000)
         }
@@ -97,6 +98,7 @@ package struct RecordingImport {
         let all = redactors.filter { $0.learned > 0 }
         if !all.isEmpty { try writer.rewrite { bytes in all.reduce(bytes) { $1.replacingKnown($0) } } }
         for redactor in redactors { suspects.merge(redactor.suspects) { $0 + $1 } }
+        try replacement.commit()
     }
 
     private mutating func lose(_ text: String) {

@@ -6,7 +6,7 @@ import HTTPSemantics
 /// For one thread at a time. The folder is locked while the writer exists: only one process at a time records into it.
 package final class RecordingWriter {
     package let folder: RecordingFolder
-    private let lock: Int32
+    private let lock: RecordingLock
     private var lines: Int32
     private var number: Int
     /// The length of the complete lines.
@@ -15,25 +15,25 @@ package final class RecordingWriter {
     let nextPlaceholder: Int
     /// The number of exchanges written.
     package private(set) var count = 0
+    /// The files and folders that this writer has made, in the order in which they can be removed.
+    private let made: [String]
 
     /// Opens a folder, or makes it; existing exchanges stay, and new ones are added.
     ///
     /// - Parameter config: For a new recording, the config for interpreting its exchanges.
     package init(_ folder: RecordingFolder, config: String, recorded: Double) throws(RecordingError) {
         self.folder = folder
+        let parts = [folder.manifest, folder.exchanges, folder.attributes, folder.bodies, folder.path]
+        made = parts.filter { access($0, F_OK) != 0 }
         try folder.create()
-        lock = open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard lock >= 0 else { throw RecordingError(folder.path, RecordingFolder.reason(errno)) }
-        guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
-            close(lock)
-            throw RecordingError(folder.path, "another process is recording into this folder; name another one")
-        }
-        if !folder.exists {
+        lock = try RecordingLock(folder)
+        let isNew = !folder.exists
+        lines = open(folder.exchanges, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard lines >= 0 else { throw RecordingError(folder.exchanges, RecordingFolder.reason(errno)) }
+        if isNew {
             let manifest = RecordingManifest(recorded: RecordingTime.text(recorded), config: config)
             try folder.write(Array(manifest.text.utf8), to: folder.manifest)
         }
-        lines = open(folder.exchanges, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard lines >= 0 else { throw RecordingError(folder.exchanges, RecordingFolder.reason(errno)) }
         let known = ExchangeLines(try folder.read(folder.exchanges, limit: 4 << 30))
         end = known.end
         number = known.ranges.count
@@ -50,7 +50,13 @@ package final class RecordingWriter {
 
     deinit {
         close(lines)
-        close(lock)
+    }
+
+    /// Removes what this writer has made, if the recording has no exchange; nothing may be written afterwards.
+    func removeIfEmpty() {
+        guard end == 0 else { return }
+        // Folders with other files in them stay.
+        for path in made where unlink(path) != 0 { rmdir(path) }
     }
 
     /// Adds an exchange, with its bodies.
@@ -151,6 +157,6 @@ package final class RecordingWriter {
     /// Makes all written data survive a power loss; blocks.
     package func flush() {
         fsync(lines)
-        fsync(lock)
+        fsync(lock.descriptor)
     }
 }

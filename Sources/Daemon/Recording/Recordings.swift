@@ -68,13 +68,16 @@ package final class Recordings: ExchangeInterceptor {
         count.add(1, ordering: .relaxed)
     }
 
+    /// The number of exchanges that a running recording has; nil for a finished one.
+    package func runningCount(of name: String) -> Int? { running.withLock { $0[name]?.recorder }?.count }
+
     func isRunning(_ name: String) -> Bool { running.withLock { $0[name] != nil } }
 
     /// The folder for a new recording; throws if it exists.
     func newPlace(_ name: String) throws(RecordingError) -> RecordingFolder {
         try Self.check(name)
         let place = RecordingFolder("\(folder)/\(name)")
-        guard !place.exists else { throw RecordingError(name, "there is a recording of this name already") }
+        guard !place.hasManifest else { throw RecordingError(name, "there is a recording of this name already") }
         return place
     }
 
@@ -96,7 +99,7 @@ package final class Recordings: ExchangeInterceptor {
     package var list: [Entry] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         let running = running.withLock { $0 }
-        return names.filter { RecordingFolder("\(folder)/\($0)").exists }.sorted().map { name in
+        return names.filter { RecordingFolder("\(folder)/\($0)").hasManifest }.sorted().map { name in
             Entry(
                 name: name,
                 folder: "\(folder)/\(name)",
@@ -122,7 +125,7 @@ package final class Recordings: ExchangeInterceptor {
     package func files(of name: String) throws(RecordingError) -> [String] {
         let place = try place(of: name)
         let bodies = (try? FileManager.default.contentsOfDirectory(atPath: place.bodies)) ?? []
-        return [".gitattributes", RecordingFolder.manifestName, RecordingFolder.exchangesName]
+        return [RecordingFolder.attributesName, RecordingFolder.manifestName, RecordingFolder.exchangesName]
             + bodies.sorted().map { "\(RecordingFolder.bodiesName)/\($0)" }
     }
 
@@ -130,7 +133,9 @@ package final class Recordings: ExchangeInterceptor {
     package func file(_ path: String, of name: String) throws(RecordingError) -> [UInt8] {
         let place = try place(of: name)
         if path.hasPrefix(RecordingFolder.bodiesName) { return try place.body(path) }
-        guard [".gitattributes", RecordingFolder.manifestName, RecordingFolder.exchangesName].contains(path) else {
+        guard
+            [RecordingFolder.attributesName, RecordingFolder.manifestName, RecordingFolder.exchangesName].contains(path)
+        else {
             throw RecordingError(path, "this is no file of a recording")
         }
         return try place.read("\(place.path)/\(path)", limit: 1 << 30)
@@ -139,7 +144,7 @@ package final class Recordings: ExchangeInterceptor {
     func place(of name: String) throws(RecordingError) -> RecordingFolder {
         try Self.check(name)
         let place = RecordingFolder("\(folder)/\(name)")
-        guard place.exists else { throw RecordingError(name, "there is no such recording") }
+        guard place.hasManifest else { throw RecordingError(name, "there is no such recording") }
         return place
     }
 

@@ -204,14 +204,17 @@ struct AdminClientError: Error, Equatable, CustomStringConvertible {
         return "\(first), \(second), or join the group that may use \(socket)"
     }
 
-    /// Title and detail of a problem document (RFC 9457); nil if it has neither.
+    /// The text of a problem document (RFC 9457); nil if it has none.
     private static func words(_ document: [UInt8]) -> String? {
         struct Problem: Decodable {
+            var type: String?
             var title: String?
             var detail: String?
         }
-        let problem = try? JSONDecoder().decode(Problem.self, from: Data(document))
-        let words = [problem?.title, problem?.detail].compactMap(\.self)
+        guard let problem = try? JSONDecoder().decode(Problem.self, from: Data(document)) else { return nil }
+        // Without a type of its own, the title is only the phrase of the status.
+        let isPhrase = problem.detail != nil && problem.type ?? "about:blank" == "about:blank"
+        let words = [isPhrase ? nil : problem.title, problem.detail].compactMap(\.self)
         return words.isEmpty ? nil : words.joined(separator: ": ")
     }
 }

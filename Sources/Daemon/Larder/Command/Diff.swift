@@ -68,8 +68,8 @@ struct Diff: ParsableCommand {
             if let other { return try RecordingComparison(recording, try Recording(RecordingFolder(other))) }
             return try asked(recording, settings)
         }
-        show(comparison)
         if update { try orComplain { try comparison.update(recording, upstreams: upstreams) } }
+        show(comparison)
         if comparison.isBreaking || comparison.compared == 0 && !comparison.skipped.isEmpty { throw ExitCode.failed }
     }
 
@@ -127,7 +127,7 @@ struct Diff: ParsableCommand {
     }
 
     private func show(_ comparison: RecordingComparison) {
-        guard !json else { return Terminal.out(comparison.json.text) }
+        guard !json else { return Terminal.out(comparison.json(isUpdated: update).text) }
         for finding in comparison.findings {
             Terminal.out(finding.request)
             for drift in finding.drifts { Terminal.out("  \(drift.severity.rawValue): \(drift.text)") }
@@ -135,7 +135,12 @@ struct Diff: ParsableCommand {
         for skipped in comparison.skipped {
             Terminal.complain("larder: not compared: \(skipped.request): \(skipped.reason)")
         }
-        Terminal.complain("larder: \(comparison.compared) compared, \(comparison.findings.count) differ")
+        let count = comparison.findings.count
+        Terminal.complain("larder: \(comparison.compared) compared, \(count) \(count == 1 ? "differs" : "differ")")
+        if update {
+            let responses = HumanText.count(comparison.updates.count, "response")
+            Terminal.complain("larder: took over \(responses) into \(RecordingFolder(folder).path)")
+        }
     }
 }
 
@@ -145,9 +150,9 @@ private enum MethodNames {
 
 extension RecordingComparison {
     /// For programs.
-    fileprivate var json: JSONText {
+    fileprivate func json(isUpdated: Bool) -> JSONText {
         .object([
-            ("compared", .integer(compared)),
+            ("compared", .integer(compared)), ("taken_over", .integer(isUpdated ? updates.count : 0)),
             (
                 "differences",
                 .array(

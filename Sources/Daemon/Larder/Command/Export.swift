@@ -22,6 +22,9 @@ struct Export: ParsableCommand {
     @Argument(help: ArgumentHelp("The file to write.", valueName: "file"), completion: .file())
     var file: String
 
+    @Flag(help: "Replace the file if there is one.")
+    var force = false
+
     @Flag(help: "For programs: what was written and what was left out, as a JSON object.")
     var json = false
 
@@ -32,6 +35,9 @@ struct Export: ParsableCommand {
         let settings = try recording.settings(nil, ConfigOverrides(), environment: [:])
         let origins = Dictionary(settings.upstreams.map { ($0.name, $0.url.origin) }) { first, _ in first }
         let (bytes, losses) = try orComplain { try RecordingExport.write(recording, to: file, origins: origins) }
+        guard force || access(file, F_OK) != 0 else {
+            throw CommandFailure("\(file): there is a file already; --force replaces it")
+        }
         guard
             FileManager.default.createFile(
                 atPath: file,

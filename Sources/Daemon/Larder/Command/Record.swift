@@ -51,7 +51,9 @@ struct Record: ParsableCommand {
         if json {
             Terminal.out(summary.json(folder: target.path).text)
         } else {
-            for sentence in summary.sentences(folder: target.path) { Terminal.complain("larder: \(sentence)") }
+            let place = target.exists ? target.path : nil
+            for sentence in summary.sentences(folder: place) { Terminal.complain("larder: \(sentence)") }
+            if place == nil { Terminal.complain("larder: nothing was recorded, so there is no recording") }
         }
         if summary.failure != nil { throw ExitCode.failed }
     }

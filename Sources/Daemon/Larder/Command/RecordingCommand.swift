@@ -95,17 +95,23 @@ struct RecordingCommand: ParsableCommand {
 
         func run() throws {
             let target = RecordingFolder(folder)
-            let count = try options.copyRecording(name, to: target)
+            let copied = try options.copyRecording(name, to: target)
             if options.json {
-                Terminal.out(AdminJSON.encode(Copied(folder: target.path, files: count)))
+                Terminal.out(
+                    AdminJSON.encode(
+                        Copied(folder: target.path, files: copied.files.count, running: copied.exchanges != nil)
+                    )
+                )
             } else {
-                Terminal.out("copied \(name) to \(target.path)")
+                let state = copied.exchanges.map { "; it is still running, \(HumanText.count($0, "exchange")) so far" }
+                Terminal.out("copied \(name) to \(target.path)\(state ?? "")")
             }
         }
 
         private struct Copied: Encodable {
             var folder: String
             var files: Int
+            var running: Bool
         }
     }
 
@@ -127,13 +133,17 @@ struct RecordingCommand: ParsableCommand {
 }
 
 extension AdminOptions {
-    /// Copies a recording of the daemon into a new folder; returns the number of its files.
-    func copyRecording(_ name: String, to target: RecordingFolder) throws -> Int {
-        let response = try ask("GET", Target.make(["recordings", name]))
-        let files = try decode(RecordingFilesResponse.self, response).files
-        try orComplain {
-            try target.copy(files) { try ask("GET", Target.make(["recordings", name], [("file", $0)])) }
+    /// Copies a recording of the daemon into a new folder; returns what the daemon says of it.
+    func copyRecording(_ name: String, to target: RecordingFolder) throws -> RecordingFilesResponse {
+        func file(_ file: String) throws -> [UInt8] {
+            try ask("GET", Target.make(["recordings", name], [("file", file)]))
         }
-        return files.count
+        // The lines first: the bodies that they name have been written before, also while it is running.
+        let lines = try file(RecordingFolder.exchangesName)
+        let listed = try decode(RecordingFilesResponse.self, try ask("GET", Target.make(["recordings", name])))
+        try orComplain {
+            try target.copy(listed.files) { $0 == RecordingFolder.exchangesName ? lines : try file($0) }
+        }
+        return listed
     }
 }

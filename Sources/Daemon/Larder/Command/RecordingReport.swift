@@ -3,9 +3,11 @@ import Recording
 
 extension RecordingSummary {
     /// For programs.
-    func json(folder: String) -> JSONText {
+    ///
+    /// - Parameter folder: Where it is; nil if nothing was recorded.
+    func json(folder: String?) -> JSONText {
         var members: [(name: String, value: JSONText)] = [
-            ("folder", .string(folder)), ("exchanges", .integer(count)),
+            ("folder", folder.map { .string($0) } ?? .null), ("exchanges", .integer(count)),
             (
                 "not_recorded",
                 .object(
@@ -20,6 +22,7 @@ extension RecordingSummary {
             ),
         ]
         if let failure { members.append(("failure", .string(failure))) }
+        if let problem { members.append(("problem", .string(problem))) }
         return .object(members)
     }
 }
@@ -57,7 +60,10 @@ struct ReplayReport {
             for (title, count) in all.prefix(Self.limit) {
                 lines.append("  \(title)\(count > 1 ? " (\(count) times)" : "")")
                 guard let miss = missing.first(where: { $0.request == title }) else { continue }
-                if miss.recorded > 0 { lines.append("    recorded \(miss.recorded) times, and asked for more often") }
+                if miss.recorded > 0 {
+                    let times = miss.recorded == 1 ? "once" : "\(miss.recorded) times"
+                    lines.append("    recorded \(times), and asked for more often")
+                }
                 for near in miss.nearest {
                     lines.append("    nearest: \(near.request)")
                     lines += near.differences.map { "      \($0)" }

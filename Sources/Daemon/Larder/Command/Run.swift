@@ -61,6 +61,14 @@ struct Run: ParsableCommand {
         for variable in env where variable.firstIndex(of: "=").map({ $0 == variable.startIndex }) ?? true {
             throw ValidationError("--env: \"\(variable)\" is no variable; write NAME=@ or NAME=@/path")
         }
+        for variable in env {
+            let (name, value) = (variable.prefix { $0 != "=" }, variable.drop { $0 != "=" }.dropFirst())
+            guard value.dropFirst().contains("@") else { continue }
+            throw ValidationError(
+                "--env: \"@\" stands for the whole address, such as http://127.0.0.1:8787, and is only understood at the "
+                    + "beginning; for \"\(variable)\" write \(name)=@ or \(name)=@/path"
+            )
+        }
     }
 
     func run() throws {
@@ -90,8 +98,7 @@ struct Run: ParsableCommand {
                 }
             )
         }
-        show(summary, report)
-        try orComplain { try plan.finish(summary, hasSucceeded: child.status == 0) }
+        show(summary, report, try orComplain { try plan.finish(summary, hasSucceeded: child.status == 0) })
         let isUnclean = options.strict && report.map { !$0.lines.isEmpty } ?? false
         throw ExitCode(child.status == 0 && (isUnclean || summary?.failure != nil) ? 1 : child.status)
     }
@@ -103,6 +110,11 @@ struct Run: ParsableCommand {
         variables["LARDER_URL"] = url
         variables["LARDER_ADMIN"] = daemon.addresses.admin.first.map { "\($0)" }
         variables["LARDER_ADMIN_TOKEN"] = daemon.adminToken
+        // A proxy that is meant for other hosts must not get what is meant for Larder.
+        for (name, other) in [("no_proxy", "NO_PROXY"), ("NO_PROXY", "no_proxy")] {
+            let hosts = environment[name] ?? environment[other] ?? ""
+            variables[name] = hosts == "*" ? hosts : (hosts.isEmpty ? "" : "\(hosts),") + "127.0.0.1"
+        }
         for variable in env {
             let parts = variable.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             variables[String(parts[0])] = parts[1].hasPrefix("@") ? url + parts[1].dropFirst() : String(parts[1])
@@ -110,16 +122,17 @@ struct Run: ParsableCommand {
         return variables
     }
 
-    private func show(_ summary: RecordingSummary?, _ report: ReplayReport?) {
-        let path = RecordingFolder(folder).path
-        guard !json else {
+    private func show(_ summary: RecordingSummary?, _ report: ReplayReport?, _ outcome: RunPlan.Outcome) {
+        if json {
             var members: [(name: String, value: JSONText)] = []
-            if let summary { members.append(("recorded", summary.json(folder: path))) }
+            if let summary { members.append(("recorded", summary.json(folder: outcome.folder))) }
             if let report { members.append(("replayed", report.json)) }
-            return Terminal.complain(JSONText.object(members).text)
+            Terminal.complain(JSONText.object(members).text)
+        } else {
+            for line in report?.lines ?? [] { Terminal.complain("larder: \(line)") }
+            for line in summary?.sentences(folder: outcome.folder) ?? [] { Terminal.complain("larder: \(line)") }
         }
-        for line in report?.lines ?? [] { Terminal.complain("larder: \(line)") }
-        for line in summary?.sentences(folder: path) ?? [] { Terminal.complain("larder: \(line)") }
+        if let notice = outcome.notice { Terminal.complain("larder: \(notice)") }
     }
 }
 
@@ -127,11 +140,20 @@ struct Run: ParsableCommand {
 private struct RunPlan {
     let settings: Configuration
     var role: RecordingRole
-    /// The folder of a new recording, until it replaces the old one.
-    private var fresh: (folder: RecordingFolder, target: RecordingFolder)?
+    private let folder: RecordingFolder
+    /// A new recording, until it takes the place of the old one.
+    private var replacement: RecordingReplacement?
+
+    /// What became of what was recorded.
+    struct Outcome {
+        /// Where it is; nil if nothing was recorded anew.
+        var folder: String?
+        /// A sentence for people.
+        var notice: String?
+    }
 
     init(_ run: Run, environment: [String: String]) throws {
-        let folder = RecordingFolder(run.folder)
+        folder = RecordingFolder(run.folder)
         role = run.options.role
         let free = ConfigOverrides(
             listen: [.tcp(host: "127.0.0.1", port: 0)],
@@ -153,7 +175,7 @@ private struct RunPlan {
         case .all:
             let known: Configuration
             let config: String
-            if !isGiven, folder.exists {
+            if !isGiven, folder.hasManifest {
                 let manifest = try Recording(folder).manifest
                 config = manifest.config
                 known = try ConfigFile.parse(config, file: folder.manifest, environment: [:], overriding: free).usable()
@@ -163,30 +185,30 @@ private struct RunPlan {
                 config = try source.portable(known)
             }
             settings = known.asksAlways
-            let fresh = RecordingFolder("\(folder.path).\(getpid())")
-            role.target = (fresh, config)
-            self.fresh = (fresh, folder)
+            let replacement = try RecordingReplacement(folder)
+            role.target = (replacement.draft, config)
+            self.replacement = replacement
         }
     }
 
-    /// Replaces the old recording by the new one, unless that would lose data.
-    func finish(_ summary: RecordingSummary?, hasSucceeded: Bool) throws {
-        guard let fresh else { return }
+    /// Puts a new recording in the place of the old one, unless that would lose data.
+    func finish(_ summary: RecordingSummary?, hasSucceeded: Bool) throws -> Outcome {
+        guard let replacement else { return Outcome(folder: folder.path) }
+        let isThere = folder.exists
         guard let summary, summary.count > 0 else {
-            fresh.folder.remove()
-            let old = fresh.target.exists ? "\(fresh.target.path) stays as it was" : "there is no recording"
-            return Terminal.complain("larder: nothing was recorded, so \(old)")
+            let old = isThere ? "\(folder.path) stays as it was" : "there is no recording"
+            return Outcome(notice: "nothing was recorded, so \(old)")
         }
-        let kept = "so \(fresh.target.path) stays as it was; what was recorded is in \(fresh.folder.path)"
-        if fresh.target.exists, let failure = summary.failure {
-            throw RecordingError(fresh.folder.path, "\(failure), \(kept)")
-        }
-        if fresh.target.exists, !hasSucceeded { return Terminal.complain("larder: the command failed, \(kept)") }
-        try fresh.folder.replace(fresh.target)
-        if !hasSucceeded {
-            Terminal.complain(
-                "larder: the command failed, so \(fresh.target.path) may lack exchanges; --record all makes it anew"
+        if isThere, !hasSucceeded || summary.failure != nil {
+            replacement.keep()
+            let reason = hasSucceeded ? "the new recording is not complete" : "the command failed"
+            return Outcome(
+                folder: replacement.draft.path,
+                notice: "\(reason), so \(folder.path) stays as it was; the next --record all removes what was recorded"
             )
         }
+        try replacement.commit()
+        let advice = "the command failed, so \(folder.path) may lack exchanges; --record all makes it anew"
+        return Outcome(folder: folder.path, notice: hasSucceeded ? nil : advice)
     }
 }

@@ -120,7 +120,12 @@ final class LarderDaemon {
         }
         for loop in [loops.upstream, loops.admin] + loops.workers { loop.start() }
         introduce()
-        try listen(inherited)
+        do {
+            try listen(inherited)
+        } catch {
+            recordings.close()
+            throw error
+        }
     }
 
     /// The access log, which gets every request from now on; nil if it is off.

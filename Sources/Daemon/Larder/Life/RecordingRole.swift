@@ -80,11 +80,11 @@ final class RecordingParts: Sendable {
         }
     }
 
-    /// Ends recording; complete exchanges are written.
+    /// Ends recording: complete exchanges are written, and nothing is left of a recording without any.
     func close() {
         made?.stopAll()
         guard let recorder else { return }
-        let summary = recorder.close()
+        let summary = recorder.close(isRemovedIfEmpty: true)
         closed.withLock { $0 = summary }
     }
 

@@ -1,0 +1,93 @@
+import Foundation
+
+/// A recording that is made beside the one in a folder, and then takes its place; other files in the folder stay.
+///
+/// 1. The new recording is written into the folder `.larder-new`, with the folder around it locked. A crash leaves the old
+///    recording as it is; the next replacement removes what is in `.larder-new`.
+/// 2. `commit` renames that folder to `.larder-complete`. From here on the new recording counts.
+/// 3. Its files are moved over the old ones, one after the other. After a crash, whoever locks or reads the folder goes on.
+package final class RecordingReplacement {
+    /// The new recording, until `commit`.
+    package let draft: RecordingFolder
+    private let folder: RecordingFolder
+    private let lock: RecordingLock
+    private let hasMadeFolder: Bool
+    private var isKept = false
+
+    /// Begins a new recording for a folder, which is made unless it exists.
+    ///
+    /// Fails if another process records into it, or if it has files with a recording's names that are not of a recording.
+    package init(_ folder: RecordingFolder) throws(RecordingError) {
+        if folder.hasManifest {
+            _ = try RecordingManifest.read(folder)
+        } else if let name = Self.foreignName(in: folder) {
+            throw RecordingError(
+                folder.path,
+                "the folder contains \(name), but no recording; a new one would replace it: move it away, or name another folder"
+            )
+        }
+        self.folder = folder
+        draft = RecordingFolder("\(folder.path)/.larder-new")
+        hasMadeFolder = access(folder.path, F_OK) != 0
+        try RecordingFolder.makeFolder(folder.path)
+        lock = try RecordingLock(folder)
+        draft.remove()
+        try RecordingFolder.makeFolder(draft.path)
+        // What is not complete must not be committed with the rest of the folder.
+        try draft.write(Array("*\n".utf8), to: "\(draft.path)/.gitignore")
+    }
+
+    /// Removes the new recording if it was neither committed nor kept.
+    deinit {
+        guard !isKept else { return }
+        draft.remove()
+        if hasMadeFolder { rmdir(folder.path) }
+    }
+
+    /// Puts the new recording in the place of the old one, which is removed; no writer may use it any more.
+    package func commit() throws(RecordingError) {
+        // The new recording must survive a power loss before an old one goes. It may have very many files.
+        if folder.exists { sync() }
+        guard rename(draft.path, Self.complete(folder)) == 0 else {
+            isKept = true
+            throw RecordingError(draft.path, "the new recording stays here: \(RecordingFolder.reason(errno))")
+        }
+        try Self.finish(in: folder)
+    }
+
+    /// Leaves the new recording where it is, for a person to look at, until the next replacement.
+    package func keep() { isKept = true }
+
+    private static func complete(_ folder: RecordingFolder) -> String { "\(folder.path)/.larder-complete" }
+
+    /// Whether a new recording is complete and not in its place yet.
+    static func isPending(in folder: RecordingFolder) -> Bool { access(complete(folder), F_OK) == 0 }
+
+    /// Moves a complete new recording to its place, if there is one; the folder must be locked.
+    static func finish(in folder: RecordingFolder) throws(RecordingError) {
+        guard isPending(in: folder) else { return }
+        let new = RecordingFolder(complete(folder))
+        func move(_ file: String, to old: String) throws(RecordingError) {
+            guard access(file, F_OK) != 0 || rename(file, old) == 0 else {
+                throw RecordingError(
+                    file,
+                    "the new recording cannot be put in its place: \(RecordingFolder.reason(errno))"
+                )
+            }
+        }
+        if access(folder.attributes, F_OK) != 0 { try move(new.attributes, to: folder.attributes) }
+        try move(new.manifest, to: folder.manifest)
+        if access(new.bodies, F_OK) == 0 { try? FileManager.default.removeItem(atPath: folder.bodies) }
+        try move(new.bodies, to: folder.bodies)
+        try move(new.exchanges, to: folder.exchanges)
+        new.remove()
+    }
+
+    /// The name of a file that is not Larder's and would be replaced.
+    private static func foreignName(in folder: RecordingFolder) -> String? {
+        var status = stat()
+        if lstat(folder.exchanges, &status) == 0, status.st_size > 0 { return RecordingFolder.exchangesName }
+        let isEmpty = (try? FileManager.default.contentsOfDirectory(atPath: folder.bodies))?.isEmpty
+        return lstat(folder.bodies, &status) == 0 && isEmpty != true ? RecordingFolder.bodiesName : nil
+    }
+}

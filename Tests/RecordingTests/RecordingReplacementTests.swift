@@ -1,0 +1,56 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Recording
+
+/// A recording that takes the place of another, and crashes meanwhile.
+@Suite struct RecordingReplacementTests {
+    private static func write(_ target: String, into folder: String) throws {
+        let writer = try RecordingWriter(RecordingFolder(folder), config: "", recorded: 0)
+        let exchange = RecordedExchange(
+            upstream: "api",
+            request: .init(method: "GET", target: target, fields: []),
+            response: .init(status: 200, fields: [])
+        )
+        try writer.append(exchange, requestBody: [], responseBody: Array(target.utf8))
+    }
+
+    private static func targets(_ folder: TemporaryFolder) throws -> [String] {
+        let recording = try Recording(RecordingFolder(folder.path))
+        return try recording.exchanges.map {
+            String(decoding: try recording.folder.body($0.response.body), as: UTF8.self)
+        }
+    }
+
+    @Test func `a crash before the new recording is complete leaves the old one`() throws {
+        let folder = TemporaryFolder()
+        try Self.write("/old", into: folder.path)
+        try Self.write("/new", into: folder.file(".larder-new"))
+        #expect(try Self.targets(folder) == ["/old"])
+        let replacement = try RecordingReplacement(RecordingFolder(folder.path))
+        #expect(throws: RecordingError.self) { try RecordingReplacement(RecordingFolder(folder.path)) }
+        try Self.write("/newer", into: replacement.draft.path)
+        try replacement.commit()
+        #expect(try Self.targets(folder) == ["/newer"])
+        #expect(folder.names == [".gitattributes", "bodies", "exchanges.jsonl", "recording.yaml"])
+    }
+
+    @Test(arguments: 0...4)
+    func `a crash after that leaves the new one, however far its files were moved`(moved: Int) throws {
+        let folder = TemporaryFolder()
+        try Self.write("/old", into: folder.path)
+        try Self.write("/new", into: folder.file(".larder-complete"))
+        let files = FileManager.default
+        let steps: [() throws -> Void] = [
+            { rename(folder.file(".larder-complete/recording.yaml"), folder.file("recording.yaml")) },
+            { try files.removeItem(atPath: folder.file("bodies")) },
+            { rename(folder.file(".larder-complete/bodies"), folder.file("bodies")) },
+            { rename(folder.file(".larder-complete/exchanges.jsonl"), folder.file("exchanges.jsonl")) },
+        ]
+        for step in steps.prefix(moved) { try step() }
+        #expect(RecordingFolder(folder.path).exists)
+        #expect(try Self.targets(folder) == ["/new"])
+        #expect(folder.names == [".gitattributes", "bodies", "exchanges.jsonl", "recording.yaml"])
+    }
+}
