@@ -226,7 +226,7 @@
       this.banner(`Larder does not respond${this.last ? " since " + clock(this.last) : ""}. This page tries again until it does.`);
       for (let wait = 1; !this.isUp; wait = Math.min(wait * 1.6, 8)) {
         await pause(wait * 1000);
-        try { await fetch("/healthz", { cache: "no-store" }); this.found(); } catch {}
+        try { await (await fetch("/healthz", { cache: "no-store" })).text(); this.found(); } catch {}
       }
     },
     /// Resolves once it can be reached.
@@ -318,12 +318,13 @@
   };
 
   /// Reads a list whose pages may be short, as those of a search, until there are as many rows as wanted; says how far it
-  /// is, and can be stopped.
-  const readOn = async (place, limit, after, read) => {
+  /// is, shows what it has found, and can be stopped.
+  const readOn = async (place, limit, after, read, draw) => {
     const found = { rows: [], examined: 0, next: after };
     const words = el("span", { role: "status" });
     let isStopped = false;
     const note = card(el("div", { class: "pager padded" }, words, button("Stop", () => { isStopped = true; }, "quiet")));
+    const shown = el("div", {});
     for (;;) {
       const { rows, examined, next } = await read(found.next, limit - found.rows.length);
       found.rows.push(...rows);
@@ -331,7 +332,8 @@
       found.next = next;
       if (!next || isStopped || found.rows.length >= limit) return found;
       words.textContent = `Searching: ${found.examined ? grouped(found.examined) + " looked at, " : ""}${grouped(found.rows.length)} found so far…`;
-      if (!note.isConnected) place.replaceChildren(note);
+      if (!note.isConnected) place.replaceChildren(note, shown);
+      if (rows.length) shown.replaceChildren(draw(found.rows));
     }
   };
 
@@ -852,15 +854,7 @@
     const go = () => { location.hash = pageLink(base, { search: search.value.trim(), sort: order.value === "id" ? "" : order.value, view: view === "wire" ? "" : view }); };
     form.addEventListener("submit", event => { event.preventDefault(); go(); });
     main.append(heading(foreign(model), { crumbs: el("a", { href: "#/objects" }, "Objects") }), form, list);
-    await fill(list, "the objects", signal, async () => {
-      const answer = await readOn(list, 50, query.get("after"), async (after, limit) => {
-        const { objects, examined, next } = await ask(target(path(...base), { search: text, sort, view, limit, after, upstream: query.get("upstream"), principal: query.get("principal") }), { signal });
-        return { rows: objects, examined, next };
-      });
-      const rows = answer.rows;
-      const searched = text ? `${plural(rows.length, "object")} found, ${grouped(answer.examined)} looked at` + (answer.next ? "; “Next” goes on" : "") : plural(rows.length, "object") + " on this page";
-      if (!rows.length && !answer.next) return card(text ? empty("No object fits", "Search for another text, or a part of it.") : empty("No objects", "None of this model are stored."));
-      if (!rows.length) return [card(empty("None so far", `${grouped(answer.examined)} objects were looked at.`)), pager(base, query, answer.next, searched)];
+    const draw = rows => {
       const [members, many] = [columnsOf(rows), owners(rows)];
       const made = table(`Objects of ${model}`, [{ title: "Identity", main: true }, ...members.map(name => ({ title: name })),
         ...(many.upstream ? [{ title: "Upstream", width: "w-m" }] : []), ...(many.principal ? [{ title: "Principal", width: "w-m" }] : []),
@@ -870,7 +864,18 @@
         ...members.map(name => row.object?.[name] === undefined ? "" : foreign(short(row.object[name]), { title: plain(short(row.object[name])) })),
         ...(many.upstream ? [foreign(row.upstream)] : []), ...(many.principal ? [foreign(row.principal)] : []), ...(many.context ? [foreign(contextText(row.context))] : []),
         row.unknown ? pill("unknown", "warn") : when(row.observed));
-      return [made.node, pager(base, query, answer.next, searched)];
+      return made.node;
+    };
+    await fill(list, "the objects", signal, async () => {
+      const answer = await readOn(list, 50, query.get("after"), async (after, limit) => {
+        const { objects, examined, next } = await ask(target(path(...base), { search: text, sort, view, limit, after, upstream: query.get("upstream"), principal: query.get("principal") }), { signal });
+        return { rows: objects, examined, next };
+      }, draw);
+      const rows = answer.rows;
+      const searched = text ? `${plural(rows.length, "object")} found, ${grouped(answer.examined)} looked at` + (answer.next ? "; “Next” goes on" : "") : plural(rows.length, "object") + " on this page";
+      if (!rows.length && !answer.next) return card(text ? empty("No object fits", "Search for another text, or a part of it.") : empty("No objects", "None of this model are stored."));
+      if (!rows.length) return [card(empty("None so far", `${grouped(answer.examined)} objects were looked at.`)), pager(base, query, answer.next, searched)];
+      return [draw(rows), pager(base, query, answer.next, searched)];
     });
   };
 
@@ -956,19 +961,22 @@
     const form = el("form", { class: "tools", role: "search" }, searching, el("button", { type: "submit", class: "quiet" }, "Search"));
     form.addEventListener("submit", event => { event.preventDefault(); location.hash = pageLink(["documents"], { search: search.value.trim() }); });
     main.append(heading("Documents", { sub: "Stored responses, the latest first." }), form, list);
+    const draw = rows => {
+      const made = documentTable("Stored responses", false);
+      for (const row of rows) made.add(documentLink(row), statusPill(row.status), foreign(row.upstream), foreign(row.principal), grouped(row.objects), size(row.bytes), when(row.received));
+      return made.node;
+    };
     await fill(list, "the documents", signal, async () => {
       const answer = await readOn(list, 50, query.get("after"), async (after, limit) => {
         const { documents, next } = await ask(target("/documents", { search: text, sort: "-stored", limit, after }), { signal });
         return { rows: documents, next };
-      });
+      }, draw);
       const rows = answer.rows;
       const shown = plural(rows.length, "document") + (text && answer.next ? " found; “Next” goes on" : " on this page");
       if (!rows.length && !answer.next) return card(text ? empty("No document fits", "Search for another part of its path or query.")
         : empty("No documents yet", "Responses that may be stored show up here."));
       if (!rows.length) return [card(empty("None so far", "“Next” searches on.")), pager(["documents"], query, answer.next, shown)];
-      const made = documentTable("Stored responses", false);
-      for (const row of rows) made.add(documentLink(row), statusPill(row.status), foreign(row.upstream), foreign(row.principal), grouped(row.objects), size(row.bytes), when(row.received));
-      return [made.node, pager(["documents"], query, answer.next, shown)];
+      return [draw(rows), pager(["documents"], query, answer.next, shown)];
     });
   };
 
@@ -1235,16 +1243,24 @@
     main.append(heading("Clean", { sub: "Removes what fits every condition. It is counted first, and you are asked." }), form, report);
   };
 
+  // Read to the end: a body that nobody reads may keep one of the browser's few connections.
+  const isReady = async () => {
+    try {
+      const response = await fetch("/readyz", { cache: "no-store" });
+      await response.text();
+      return response.ok;
+    } catch { return false; }
+  };
   // On a slow link they overlap: the one asked last is shown, and the clock does not ask while one is under way.
   let [modeTurn, modeReads] = [0, 0];
   const readMode = async () => {
     const turn = ++modeTurn;
     modeReads++;
     try {
-      const [{ mode }, ready] = await Promise.all([ask("/mode"), fetch("/readyz", { cache: "no-store" }).catch(() => null)]);
+      const [{ mode }, ready] = await Promise.all([ask("/mode"), isReady()]);
       if (turn === modeTurn) {
-        byID("mode-text").textContent = ready?.ok ? mode : mode + ", not ready";
-        byID("dot").className = "dot " + (!ready?.ok ? "bad" : mode === "online" ? "good" : "warn");
+        byID("mode-text").textContent = ready ? mode : mode + ", not ready";
+        byID("dot").className = "dot " + (!ready ? "bad" : mode === "online" ? "good" : "warn");
       }
       return mode;
     } finally { modeReads--; }
