@@ -323,7 +323,7 @@
     const found = { rows: [], examined: 0, next: after };
     const words = el("span", { role: "status" });
     let isStopped = false;
-    const note = card(el("div", { class: "pager padded" }, words, button("Stop", () => { isStopped = true; }, "quiet")));
+    const note = el("div", { class: "pager" }, words, button("Stop", () => { isStopped = true; }, "quiet"));
     const shown = el("div", {});
     for (;;) {
       const { rows, examined, next } = await read(found.next, limit - found.rows.length);
