@@ -308,7 +308,10 @@ import Testing
         _ = try larder.get("/users")
         #expect(try larder.waitForDocuments(1))
         let place = ["--admin", "127.0.0.1:\(larder.adminPort)", "--store", larder.folder.file("larder.db")]
-        for arguments in [["objects", "User"], ["documents"], ["count"], ["warnings"], ["objects", "User", "1"]] {
+        for arguments in [
+            ["objects", "User"], ["documents"], ["count"], ["warnings"], ["changes"], ["explain", "/users"],
+            ["why", "User", "1"], ["objects", "User", "1"],
+        ] {
             let terminal = try PseudoTerminal(columns: 20)
             let process = try terminal.start([Larder.binary] + arguments + place)
             #expect(process.waitForEnd() == .exited(0), "\(process.errors)")
@@ -320,8 +323,30 @@ import Testing
                 }
             )
             // One object is shown as it is, to be read whole.
-            if arguments.count == 3 { continue }
-            #expect(text.split(separator: "\n").allSatisfy { $0.count <= 20 }, "\(text)")
+            if arguments == ["objects", "User", "1"] { continue }
+            #expect(Self.isFitted(text, to: 20), "\(text)")
+        }
+    }
+
+    /// Whether no line is too wide, but for single words, which are left to the terminal.
+    private static func isFitted(_ text: String, to width: Int) -> Bool {
+        text.split(separator: "\n").allSatisfy { $0.count <= width || !$0.drop { $0 == " " }.contains(" ") }
+    }
+
+    @Test func `help and errors fit 20 columns, and options are explained there, too`() throws {
+        for (arguments, words) in [
+            (["clean", "--help"], "--dry-run Show what would be removed, and remove nothing."),
+            (["clean"], "Usage: larder clean <options>"),
+        ] {
+            let terminal = try PseudoTerminal(columns: 20)
+            let process = try terminal.start([Larder.binary] + arguments, errors: true)
+            process.waitForEnd()
+            let isShown = eventually {
+                let read = terminal.text.split { $0.isWhitespace }.joined(separator: " ")
+                return read.contains(words) && terminal.text.hasSuffix("\n")
+            }
+            #expect(isShown, "\(terminal.text)")
+            #expect(Self.isFitted(terminal.text, to: 20), "\(terminal.text)")
         }
     }
 
@@ -390,6 +415,30 @@ import Testing
         process.signal(SIGTERM)
         #expect(process.waitForEnd() == .exited(0))
         #expect(access(socket, F_OK) != 0)
+    }
+
+    @Test func `who may not read the config is told who may`() throws {
+        let folder = TemporaryFolder()
+        try ChildProcess.run("mkdir", [folder.file("etc")])
+        let config = try folder.write("upstreams: { api: { url: \"http://127.0.0.1:1\" } }\n", to: "etc/larder.yaml")
+        // Root may read everything, so it takes the place of a user who may not.
+        let isRoot = geteuid() == 0
+        let user = isRoot ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : ["env"]
+        try ChildProcess.run("chmod", ["755", folder.path])
+        for (mode, path) in [("000", config), ("000", folder.file("etc"))] {
+            try ChildProcess.run("chmod", [mode, path])
+            for arguments in [["check", "--config", config], ["count", "--config", config]] {
+                let process = try ChildProcess(user[0], user.dropFirst() + [Larder.binary] + arguments)
+                #expect([.exited(78), .exited(1)].contains(process.waitForEnd()))
+                let remedy =
+                    isRoot ? "belongs to the user root: run this as root, for example with sudo" : "chmod u+"
+                #expect(
+                    process.errors.contains("Permission denied; ") && process.errors.contains(remedy),
+                    "\(process.errors)"
+                )
+            }
+            try ChildProcess.run("chmod", ["755", path])
+        }
     }
 
     @Test func `errors have one form, and a misspelled command gets a suggestion`() throws {

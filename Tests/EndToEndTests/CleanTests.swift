@@ -73,6 +73,25 @@ import Testing
         #expect(misspelled.end == .exited(64) && misspelled.errors.contains("--modle"))
     }
 
+    @Test func `documents too are listed by the URL that a client asks for`() throws {
+        let (_, larder) = try Self.filled()
+        let found = try larder.command("documents", "--url", "http://127.0.0.1:\(larder.port)/users/1")
+        #expect(found.output.contains("/users/1 ") && !found.output.contains("/posts/7"), "\(found)")
+        let elsewhere = try larder.command("documents", "--url", "http://elsewhere.example/users/1")
+        #expect(elsewhere.end == .exited(1) && elsewhere.errors.contains("neither Larder nor an upstream is at"))
+        let word = try larder.command("documents", "--url", "users")
+        #expect(word.end == .exited(1) && word.errors.contains("write a path such as"), "\(word)")
+    }
+
+    @Test(arguments: [#"{"url":"/users/1"}"#, #"{"model":"User","id":"2"}"#, #"{"all":true}"#])
+    func `small things have a size, too, and the one that was announced`(filter: String) throws {
+        let (_, larder) = try Self.filled()
+        let dry = try Self.clean(larder, filter.dropLast() + #","dry_run":true}"#)
+        let removed = try Self.clean(larder, filter)
+        let bytes = try #require(removed["bytes"] as? Int)
+        #expect(bytes > 50 && dry["bytes"] as? Int == bytes, "\(dry) \(removed)")
+    }
+
     @Test func `the command says what goes, and what else nothing shows any more`() throws {
         let (_, larder) = try Self.filled()
         let dry = try larder.command("clean", "--model", "User", "--id", "2", "--dry-run")

@@ -324,6 +324,40 @@ struct DashboardTests {
         #expect(try browser.complaints() == [])
     }
 
+    @Test func `on a slow link a page says that it waits, and shows what was asked last`() throws {
+        let larder = try Self.blog()
+        let browser = try Self.loggedIn(larder)
+        try browser.click("Explain")
+        #expect(try browser.isAt("Explain"))
+        try browser.slow(latency: 3000)
+        try browser.type("/users/7", into: "URL")
+        try browser.click(css: "main form button")
+        #expect(try browser.shows("Waiting for the explanation"), "\(browser.seen)")
+        try browser.slow(latency: 0)
+        try browser.type("/posts/7", into: "URL")
+        try browser.click(css: "main form button")
+        #expect(try browser.shows("posts/{id:#}"), "\(browser.seen)")
+        // Both responses are there.
+        let count =
+            "return performance.getEntriesByType('resource').filter(one => one.name.includes('/explain?')).length"
+        #expect(try eventually { try browser.script(count) as? Int == 2 })
+        #expect(try browser.text.contains("/posts/7") && !browser.text.contains("/users/7"), "\(browser.seen)")
+    }
+
+    @Test func `a search goes on through short pages by itself`() throws {
+        let larder = try Self.blog()
+        let browser = try Self.loggedIn(larder)
+        // As in a large store, where a page ends when its time is over.
+        try browser.script(
+            """
+            const send = window.fetch;
+            window.fetch = (url, options) => send(url.replace(/^(.objects.User.*limit=)\\d+/, "$17"), options);
+            location.hash = "#/objects/User?search=person";
+            """
+        )
+        #expect(try browser.shows("56 objects found"), "\(browser.seen)")
+    }
+
     @Test func `a large body is cut, and shown whole when asked`() throws {
         let body = "[" + (1...6000).map { #"{"number":\#($0),"text":"é…"}"# }.joined(separator: ",") + "]"
         let origin = try Origin { _ in .json(body, Fresh.hour) }

@@ -31,6 +31,10 @@ import Testing
         ("js", "", "needs Node; EventSourceTests do it in a browser"),
         ("caddyfile", "", "needs Caddy"),
         ("swift", "", "is a part of a test"),
+        ("sh", "larder dashboard", "opens a browser; DashboardTests do"),
+        ("sh", "curl -fsS -X POST", "belongs into a test that larder run has started"),
+        ("sql", "", "needs issues; SQLCommandTests have dates"),
+        ("text", "", "is what a program prints, not what is typed"),
     ]
 
     private static func reason(_ page: String, _ kinds: [String], _ line: String) -> String? {
@@ -82,6 +86,36 @@ import Testing
         }
     }
 
+    /// Lines indented by four spaces outside of fences, as Markdown's other code blocks.
+    private static func indented(_ page: String) throws -> [Substring] {
+        var (isFenced, lines): (Bool, [Substring]) = (false, [])
+        for line in try String(contentsOfFile: "\(Repository.root)/\(page)", encoding: .utf8).split(separator: "\n") {
+            if line.drop(while: { $0 == " " }).hasPrefix("```") { isFenced.toggle() }
+            if !isFenced, line.hasPrefix("    ") { lines.append(line.dropFirst(4)) }
+        }
+        return lines
+    }
+
+    @Test func `what is typed stands in fences, but for the lists of commands, and these commands exist`() throws {
+        let makefile = try String(contentsOfFile: "\(Repository.root)/Makefile", encoding: .utf8)
+        for page in Set(Self.all.map(\.page)) {
+            let lines = try Self.indented(page)
+            for line in lines {
+                let words = line.split(separator: " ").map(String.init)
+                switch words[0] {
+                case "make": #expect(makefile.contains("\n\(words[1]):"), "\(page): \(line)")
+                case "larder" where page == "CONTRIBUTING.md":
+                    let help = try Larder.run([words[1], "--help"])
+                    #expect(help.end == .exited(0), "\(page): \(line)")
+                default:
+                    let isPicture = page == "docs/architecture.md" || page == "docs/mapping.md"
+                    #expect(page == "CONTRIBUTING.md" || isPicture, "\(page): put this into a fence: \(line)")
+                }
+            }
+        }
+        #expect(try Self.indented("CONTRIBUTING.md").contains { $0.hasPrefix("larder") })
+    }
+
     // MARK: Sessions
 
     /// A command, what it prints where the page shows that, and whether it has to succeed.
@@ -101,6 +135,10 @@ import Testing
         printf '{"request":{"method":"GET","url":"/x"},"response":{"body":"x"}}' > wiremock/x.json
         """,
         "larder freeze": "curl -s $L/users/1 -o /dev/null",
+        #"curl -fsS -H "Authorization: Bearer $LARDER_ADMIN_TOKEN" "$LARDER_ADMIN/objects"#: """
+        curl -s $L/users/1 -o /dev/null
+        until [[ $(larder documents --json) == *users* ]]; do sleep 0.1; done
+        """,
     ]
 
     private static let recorded = "larder run fixtures --record once --upstream $A -- pytest"
@@ -155,6 +193,7 @@ import Testing
         if ["larder serve", "larder record ", "larder replay"].contains(where: command.hasPrefix) {
             return "briefly \(command)"
         }
+        if command.hasPrefix("larder tail") { return "timeout 2 \(command) || [[ $? == 124 ]]" }
         if command.contains("--follow") { return "timeout 2 \(command)\n[[ $? == 124 ]]" }
         return command
     }

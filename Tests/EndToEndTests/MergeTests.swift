@@ -101,6 +101,30 @@ import Testing
         #expect(try larder.sql("PRAGMA integrity_check") == ["ok"])
     }
 
+    @Test func `what a copy adds to a known object says so, and has no date`() throws {
+        let folder = TemporaryFolder()
+        let origin = try Origin { request in
+            request.path == "/users"
+                ? .json(#"[{"id":1,"login":"ada"}]"#, Fresh.hour)
+                : .json(#"{"id":1,"login":"ada","name":"Ada"}"#, Fresh.hour)
+        }
+        let there = try Larder(config: Configs.blog(origin))
+        _ = try there.get("/users/1")
+        #expect(try there.waitForDocuments(1))
+        #expect(try there.command("save", folder.file("copy.db")).end == .exited(0))
+        let larder = try Larder(config: Configs.blog(origin))
+        _ = try larder.get("/users")
+        #expect(try larder.waitForDocuments(1))
+        #expect(try merge(larder, folder.file("copy.db")).end == .exited(0))
+        let why = try larder.command("why", "User", "1").output
+        let name = try #require(why.split(separator: "\n").first { $0.hasPrefix("name") })
+        #expect(name.contains("GET /users/1, in a loaded copy") && !name.contains(" d"), "\(why)")
+        let login = try #require(why.split(separator: "\n").first { $0.hasPrefix("login") })
+        #expect(!login.contains("copy") && login.contains(" s"), "\(why)")
+        let json = try larder.command("why", "User", "1", "--json").output
+        #expect(json.contains(#""copied":true"#) && !json.contains("2017"), "\(json)")
+    }
+
     @Test func `replace and merge exclude each other, and a file that is no whole copy changes nothing`() throws {
         let (origin, folder) = (try Self.origin(), TemporaryFolder())
         let larder = try Larder(config: Configs.blog(origin))

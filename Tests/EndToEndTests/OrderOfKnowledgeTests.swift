@@ -55,6 +55,11 @@ import Testing
         }
         let command = try larder.command("warnings")
         #expect(command.output.contains("disagreement"))
+        // What ends it, as on the dashboard.
+        let cure = try #require(row["cure"] as? [String: String])
+        #expect(command.output.contains(try #require(cure["sentence"])), "\(command.output)")
+        let lines = try #require(cure["lines"]).split(separator: "\n")
+        #expect(command.output.contains(lines.map { "\n    \($0)" }.joined() + "\n"), "\(command.output)")
         #expect(
             command.output.contains(
                 "User 1 has two values of name in one response, at /items/0/name and at /items/2/name"

@@ -46,6 +46,23 @@ struct CommandTests {
         #expect(settings.workers == 3)
     }
 
+    @Test(arguments: [
+        (["clean"], "larder clean ", "larder clean --help"),
+        (["recording", "start", "x"], "larder recording start ", "larder recording start --help"),
+    ])
+    func `an error from a command names its own usage`(line: [String], usage: String, help: String) throws {
+        let command = try LarderCommand.parseAsRoot(line)
+        let complaint = LarderCommand.complaint(
+            about: ValidationError("say what"),
+            line,
+            running: type(of: command)
+        )
+        let lines = complaint.split(separator: "\n").map(String.init)
+        #expect(lines.count == 3 && lines[0] == "larder: say what", "\(complaint)")
+        #expect(lines[1].hasPrefix("Usage: \(usage)"), "\(complaint)")
+        #expect(lines[2] == "  See '\(help)' for more information.", "\(complaint)")
+    }
+
     @Test func `serve finds a place for the store by itself`() throws {
         let serve = try #require(parse(Serve.self, "serve", "--upstream", "http://a.example").0)
         #expect(try serve.settings(environment: ["STATE_DIRECTORY": "/s"]).store.path == "/s/larder.db")
@@ -175,6 +192,14 @@ struct TextTableTests {
         )
     }
 
+    @Test func `what does not fit side by side is continued, not cut`() {
+        let text = table.text(width: 14)
+        #expect(
+            text.hasPrefix("id: 1\ncount: 5\nwhat: a long\n  text that\n  says what\n  there is\n\nid: 22"),
+            "\(text)"
+        )
+    }
+
     @Test(arguments: [10, 17, 20, 24, 40, 79])
     func `no line is wider than the terminal`(width: Int) {
         for line in table.text(width: width).split(separator: "\n") {
@@ -187,7 +212,9 @@ struct TextTableTests {
             table.text(width: 16) == """
                 id: 1
                 count: 5
-                what: a long te…
+                what: a long
+                  text that says
+                  what there is
 
                 id: 22
                 count: 17
@@ -195,7 +222,8 @@ struct TextTableTests {
 
                 id: 3
                 count: 1
-                what: \\x1b[31mr…
+                what: \\x1b[31mre
+                  d\\u{202e}
                 """
         )
     }

@@ -123,6 +123,27 @@ import Testing
         #expect(try await bench.store.list(DocumentListing(upstream: "nobody")).rows.isEmpty)
     }
 
+    @Test func `documents are listed from the oldest on, and found by the beginning of their URL`() async throws {
+        let bench = try await bench()
+        let all = try await bench.store.list(DocumentListing(isDescending: false))
+        #expect(all.rows.map(\.url) == ["/users", "/users", "/labels/1"] && all.next == nil)
+        let first = try await bench.store.list(DocumentListing(isDescending: false, limit: 1))
+        let second = try await bench.store.list(DocumentListing(isDescending: false, limit: 5, after: first.next))
+        #expect(second.rows.map(\.id) == Array(all.rows.map(\.id).dropFirst()))
+        let labels = try await bench.store.list(DocumentListing(prefix: "/lab", isDescending: false))
+        #expect(labels.rows.map(\.url) == ["/labels/1"])
+        #expect(try await bench.store.list(DocumentListing(prefix: "abels", isDescending: false)).rows.isEmpty)
+        // Out of time, a page is short and says where to go on.
+        var (urls, after): ([String], Int64?) = ([], nil)
+        repeat {
+            let listing = DocumentListing(prefix: "/l", isDescending: false, after: after)
+            let page = try await bench.store.list(listing, patience: .zero)
+            urls += page.rows.map(\.url)
+            after = page.next
+        } while after != nil
+        #expect(urls == ["/labels/1"])
+    }
+
     @Test func `a document is inspected as a look-up would find it`() async throws {
         let bench = try await bench()
         let row = try #require(try await bench.store.list(DocumentListing(text: "/users")).rows.last)

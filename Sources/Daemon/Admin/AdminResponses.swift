@@ -47,7 +47,8 @@ package struct CountResponse: AdminBody {
 /// `POST /clean`: what was removed, or would be.
 package struct CleanResponse: AdminBody {
     package static let sentences = [
-        "bytes": "Bytes set free in the store's file.", "models": "The number of objects of each model.",
+        "bytes": "The size of what was removed, without the overhead of the file.",
+        "models": "The number of objects of each model.",
         "unshown": "Other objects that no document shows any more. They stay known until their room is needed.",
         "dryRun": "True if nothing was removed.",
         "erased":
@@ -73,7 +74,7 @@ package struct CleanResponse: AdminBody {
 /// `GET /objects/{model}` and `GET /objects/{model}/{id}`.
 package struct ObjectsResponse: AdminBody {
     package static let sentences = nextSentence.merging([
-        "examined": "With `search` or `sort`: how many objects were looked at for this page."
+        "examined": "In a list: how many objects were looked at for this page."
     ]) { $1 }
     package var objects: [Object]
     package var next: String?
@@ -181,7 +182,7 @@ package struct WarningsResponse: AdminBody {
         package var count: Int
         package var first: String
         package var last: String
-        var cure: WarningCure?
+        package var cure: WarningCure?
 
         /// - Parameter local: the members that a model declares to be local.
         init(_ warning: StoredWarning, local: (_ model: String) -> [String]) {
@@ -223,13 +224,13 @@ enum StoreTime {
 }
 
 /// The remedy for a warning: a sentence, and lines for the config if there are any.
-struct WarningCure: AdminBody, Equatable {
-    static let sentences = [
+package struct WarningCure: AdminBody, Equatable {
+    package static let sentences = [
         "sentence": "What to do.",
         "lines": "What to write into the config, as YAML; `…` stands for what only you know.",
     ]
-    var sentence: String
-    var lines: String?
+    package var sentence: String
+    package var lines: String?
 
     /// Nil if nothing needs to be done: the upstream sends values that do not fit, and they are stored as they came.
     ///

@@ -5,8 +5,8 @@ import Store
 
 /// The contents of the store: objects, documents, warnings.
 ///
-/// Sorted lists and searches are read by keys, and a search stops after half a second with the position to continue from. So a
-/// page of a table with ten million objects costs as much as one of ten.
+/// Lists and searches are read by keys, and stop after half a second with the position to continue from. So a page of a table
+/// with ten million objects costs as much as one of ten.
 extension AdminRoute {
     static let contents: [AdminRoute] = [
         .json("GET /count", "How many objects and documents the store has, and their size.") { _, daemon in
@@ -14,7 +14,7 @@ extension AdminRoute {
         },
         .json(
             "GET /objects/{model}",
-            "The objects of a model at their newest known values. With search or sort, a page may be short, or even empty, and have a next.",
+            "The objects of a model at their newest known values. A page may be short, or even empty, and have a next.",
             query: [
                 Parameter(
                     "search",
@@ -22,14 +22,12 @@ extension AdminRoute {
                 ),
                 Parameter(
                     "sort",
-                    "`id` or `stored`, the order in which they were first stored; `-id` and `-stored` for the reverse. By `id` they come principal by principal."
+                    "`id` or `stored`, the order in which they were first stored; `-id` and `-stored` for the reverse. By `id` they come principal by principal; this finds the few of one model among many others at once. By `id` with a search, else `stored`."
                 ),
             ] + ObjectView.parameters + Paging.parameters + Ownership.parameters
         ) { request, daemon in
             let view = try ObjectView(request, daemon)
-            let listed =
-                request.value("search") != nil || request.value("sort") != nil
-                ? try await sortedObjects(request, view, daemon) : try await objects(request, view, daemon)
+            let listed = try await list(request, view, daemon)
             if listed.objects.isEmpty { try await daemon.checkNames(of: request) }
             return listed
         },
@@ -60,9 +58,12 @@ extension AdminRoute {
         ) { request, daemon in try await ShowingDocumentsResponse(to: request, daemon) },
         .json(
             "GET /documents",
-            "The stored responses. With search or sort, a page may be short, or even empty, and have a next.",
+            "The stored responses. A page may be short, or even empty, and have a next.",
             query: [
-                Parameter("url", "Only those whose path and query, as sent upstream, begin with this."),
+                Parameter(
+                    "url",
+                    "Only those whose path and query, as sent upstream, begin with this; or with those of a URL of Larder or an upstream."
+                ),
                 Parameter(
                     "search",
                     "Only those whose path and query contain this, whatever the case of ASCII letters."
@@ -70,7 +71,7 @@ extension AdminRoute {
                 Parameter("sort", "`-stored`: the latest stored first; always so with `search`."),
             ] + Paging.parameters + Ownership.parameters
         ) { request, daemon in
-            let page = try await documents(request, daemon.store)
+            let page = try await documents(request, daemon)
             if page.rows.isEmpty { try await daemon.checkOwnership(of: request) }
             return DocumentsResponse(documents: page.rows.map { .init($0) }, next: page.cursor)
         },
@@ -119,7 +120,7 @@ extension AdminRoute {
         return ObjectsResponse(objects: page.rows.map { .init($0) }, next: page.cursor)
     }
 
-    private static func sortedObjects(
+    private static func list(
         _ request: AdminRequest,
         _ view: ObjectView,
         _ daemon: DaemonCore
@@ -131,7 +132,7 @@ extension AdminRoute {
         let listing = ObjectListing(
             model: request.capture("model"),
             text: request.value("search"),
-            order: order ?? .identity,
+            order: order ?? (request.value("search") == nil ? .stored : .identity),
             isDescending: request.value("sort")?.hasPrefix("-") == true,
             upstream: request.value("upstream"),
             principal: request.value("principal"),
@@ -146,7 +147,7 @@ extension AdminRoute {
         return ObjectsResponse(objects: page.rows.map { .init($0) }, next: page.next, examined: page.examined)
     }
 
-    private static func documents(_ request: AdminRequest, _ store: ObjectStore) async throws -> Page<DocumentRow> {
+    private static func documents(_ request: AdminRequest, _ daemon: DaemonCore) async throws -> Page<DocumentRow> {
         let (url, text, sort) = (request.value("url"), request.value("search"), request.value("sort"))
         let (upstream, principal) = (request.value("upstream"), request.value("principal"))
         guard sort == nil || sort == "-stored" else {
@@ -159,21 +160,13 @@ extension AdminRoute {
             )
         }
         let paging = try Paging(request)
-        guard isSorted else {
-            return try await store.documents(
-                DocumentQuery(
-                    upstream: upstream,
-                    principal: principal,
-                    urlPrefix: url,
-                    limit: paging.limit,
-                    after: paging.after
-                )
-            )
-        }
-        return try await store.list(
+        let begins = try url.map { try StoredURL($0, of: upstream, in: daemon) }
+        return try await daemon.store.list(
             DocumentListing(
                 text: text,
-                upstream: upstream,
+                prefix: begins?.url,
+                isDescending: isSorted,
+                upstream: begins?.upstream ?? upstream,
                 principal: principal,
                 limit: paging.limit,
                 after: paging.after

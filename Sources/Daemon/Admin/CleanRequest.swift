@@ -166,7 +166,8 @@ extension CleanRequest {
             olderThan: olderThan
         )
         if let url {
-            (filter.upstream, filter.url) = try Self.selection(of: url, upstream, in: daemon)
+            let stored = try StoredURL(url, of: upstream, in: daemon)
+            (filter.upstream, filter.url) = (stored.upstream, { $0 == stored.url })
         }
         guard let route else { return try await named([filter], in: daemon) }
         let filters = try daemon.routes(spelled: route, of: upstream).map { found -> CleanFilter in
@@ -174,20 +175,6 @@ extension CleanRequest {
             return filter
         }
         return try await named(filters, in: daemon)
-    }
-
-    /// The upstream and the documents that a URL means; a path may be stored for any upstream.
-    private static func selection(of url: String, _ upstream: String?, in daemon: DaemonCore) throws -> (
-        upstream: String?, isMeant: @Sendable (String) -> Bool
-    ) {
-        if url.hasPrefix("/") { return (upstream, { $0 == url }) }
-        do throws(ImaginedRequestError) {
-            let imagined = try ImaginedRequest("GET", url, of: daemon.upstreams, named: upstream, daemon.settings)
-            let stored = imagined.incoming.parts.url
-            return (imagined.incoming.upstream.name, { $0 == stored })
-        } catch {
-            throw ProblemDocument.badRequest(error.description)
-        }
     }
 
     /// Fails for names that neither config nor store know: "nothing was removed" would hide the mistake.

@@ -74,11 +74,13 @@ extension DaemonCore {
 /// Finds objects by identity, or by the value of one of their model's keys.
 extension DaemonCore {
     private static let pageSize = 1000
+    /// How long to read objects that are not in the index of keys.
+    private static let patience: Duration = .seconds(1)
 
     /// The objects whose identity is `query.identity`; if there are none, those with a key of that value.
     ///
     /// The store has an index of keys. It lacks objects that were stored before their model had the key. These are found by
-    /// reading every object of the model, page by page, which takes seconds in a store of a million objects.
+    /// reading the objects of the model, page by page. Fails if there are so many that this takes more than a second.
     func objects(named query: ObjectQuery) async throws -> Page<ObjectRow> {
         var page = try await store.objects(query)
         guard page.rows.isEmpty, let value = query.identity, let model = query.model,
@@ -88,24 +90,48 @@ extension DaemonCore {
         let limit = query.limit
         (query.identity, query.key) = (nil, value)
         page = try await store.objects(query)
-        guard page.rows.isEmpty else { return page }
+        guard page.rows.isEmpty, query.after == nil else { return page }
         (query.key, query.limit) = (nil, Self.pageSize)
-        var found: [ObjectRow] = []
-        while true {
-            page = try await store.objects(query)
-            for row in page.rows where keys(of: row).contains(value) {
-                found.append(row)
-                if found.count == limit {
-                    page.next = row.id.rawValue
-                    break
-                }
+        let end = ContinuousClock.now + Self.patience
+        var (found, examined, cursor): ([ObjectRow], Int, String?) = ([], 0, nil)
+        repeat {
+            let part = try await some(of: query, after: cursor)
+            found += part.rows.filter { keys(of: $0).contains(value) }
+            examined += part.rows.count
+            cursor = part.next
+            if found.count >= limit { break }
+            guard cursor == nil || .now < end || !found.isEmpty else {
+                throw ProblemDocument.notFound(
+                    "no \(model) has the identity \(value), nor a key of that value that is in the index; objects that were "
+                        + "stored before their model had the key are not in it, and none of the first \(examined) has it: "
+                        + "the search of the dashboard goes through all"
+                )
             }
-            query.after = page.next
-            if page.next == nil || found.count == limit {
-                page.rows = found
-                return page
-            }
+        } while cursor != nil && .now < end
+        (page.rows, page.next) = (Array(found.prefix(limit)), nil)
+        return page
+    }
+
+    /// Some of the objects that a query selects, deleted ones or others.
+    private func some(of query: ObjectQuery, after cursor: String?) async throws -> (rows: [ObjectRow], next: String?) {
+        if query.areDeleted {
+            var query = query
+            query.after = cursor.flatMap { Int64($0) }
+            let page = try await store.objects(query)
+            return (page.rows, page.cursor)
         }
+        let listing = ObjectListing(
+            model: query.model ?? "",
+            order: .identity,
+            upstream: query.upstream,
+            principal: query.principal,
+            limit: query.limit,
+            view: query.view,
+            after: cursor
+        )
+        guard let listing else { preconditionFailure("the cursor of a listing fits it") }
+        let page = try await store.list(listing)
+        return (page.rows, page.next)
     }
 
     /// The values of an object's keys, read from its newest known members.
@@ -152,7 +178,7 @@ extension DaemonCore {
         }
         var all = query
         (all.identity, all.limit) = (nil, Paging.maximum)
-        let names = try await store.objects(all).rows.flatMap { [$0.identity] + keys(of: $0) }
+        let names = try await some(of: all, after: nil).rows.flatMap { [$0.identity] + keys(of: $0) }
         return Suggestion.nearest(to: query.identity ?? "", among: names).map { ": did you mean \($0)?" } ?? ""
     }
 }

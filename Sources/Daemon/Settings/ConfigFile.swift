@@ -217,7 +217,12 @@ package enum ConfigBytes {
     }
 
     private static func failure(_ path: String, _ code: Int32) -> ConfigBytesError {
-        ConfigBytesError(path: path, reason: systemMessage(code), isAbsent: code == ENOENT || code == ENOTDIR)
+        let remedy = code == EACCES ? PermissionRemedy.text(for: path).map { "; \($0)" } ?? "" : ""
+        return ConfigBytesError(
+            path: path,
+            reason: systemMessage(code) + remedy,
+            isAbsent: code == ENOENT || code == ENOTDIR
+        )
     }
 }
 

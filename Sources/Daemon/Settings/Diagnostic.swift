@@ -189,7 +189,9 @@ package enum Suggestion {
             .filter { $0.distance <= limit }
             // Of two equally near ones, prefers the longer, as letters are more often left out than added: "models" rather than
             // "mode" for "model", "serve" rather than "save" for "srve".
-            .min { ($0.distance, -$0.candidate.count, $0.candidate) < ($1.distance, -$1.candidate.count, $1.candidate) }?
+            .min {
+                ($0.distance, -$0.candidate.count, $0.candidate) < ($1.distance, -$1.candidate.count, $1.candidate)
+            }?
             .candidate
     }
 

@@ -159,11 +159,11 @@ struct Cleaner {
     ) async throws(StoreError) {
         guard count > 0 else { return }
         let (gone, left) = try await core.write(.prompt) { [core, filter] session in
-            // The bytes that other jobs of this batch write must not count.
+            // What other jobs of this batch delete must not count.
             try session.flush()
-            let before = try FileBudget.used(in: session.database)
+            session.deletedBytes = 0
             session.journal.isErasing = true
-            defer { session.journal.isErasing = false }
+            defer { (session.journal.isErasing, session.deletedBytes) = (false, nil) }
             let selection = try CleanSelection(filter, in: session.database, now: time, of: core)
             let (documents, touched, unshown) = try work(session, selection)
             var gone = StoreCount(documents: documents)
@@ -174,13 +174,13 @@ struct Cleaner {
                 gone.models[model, default: 0] += 1
             }
             try session.flush()
-            gone.bytes = before - (try FileBudget.used(in: session.database))
+            gone.bytes = session.deletedBytes ?? 0
             return (gone, unshown)
         }
         unshown += left
         removed.documents += gone.documents
         removed.objects += gone.objects
-        removed.bytes = max(removed.bytes + gone.bytes, 0)
+        removed.bytes += gone.bytes
         removed.models.merge(gone.models, uniquingKeysWith: +)
     }
 
@@ -243,18 +243,11 @@ struct Cleaner {
 
     // MARK: Counting
 
-    /// Counts documents, and the bytes of their bodies without the overhead of the file.
+    /// Counts documents, and their bytes without the overhead of the file.
     private mutating func countDocuments(_ documents: [DocumentID]) async throws(StoreError) {
         let (bytes, places) = try await core.scan { database, _ in
             var (bytes, places) = (Int64(0), [ObjectID: Int64]())
-            let length = try Query(
-                database,
-                """
-                SELECT length(d.head) + length(d.policy) + length(b.pins) + ifnull(length(b.skeleton), 0)
-                    + ifnull(length(b.body), 0)
-                FROM _documents d JOIN _bodies b ON b.document = d.id WHERE d.id = ?
-                """
-            )
+            let length = try Query(database, "\(StoreCount.bytesOfDocument)")
             for id in documents {
                 bytes += try length.integer(.id(id)) ?? 0
                 for pin in try StoredBody.pins(of: id, in: database) { places[pin.object, default: 0] += 1 }
@@ -308,7 +301,21 @@ struct Cleaner {
         }
         count.objects += 1
         count.models[found.model, default: 0] += 1
-        let length = try Query(database, "SELECT length(CAST(payload AS BLOB)) FROM _versions WHERE id = ?")
+        let length = try Query(database, "\(StoreCount.bytesOfVersion)")
         for version in Set(found.entries.map(\.version)) { count.bytes += try length.integer(.integer(version)) ?? 0 }
     }
+}
+
+/// What a clean counts as the size of what it removes: the content, without the overhead of the file.
+///
+/// The file itself shrinks by whole pages, which small documents share.
+extension StoreCount {
+    /// The query for the size of a document, without the objects that it shows.
+    static let bytesOfDocument: StaticString = """
+        SELECT length(d.head) + length(d.policy) + length(b.pins) + ifnull(length(b.skeleton), 0)
+            + ifnull(length(b.body), 0)
+        FROM _documents d JOIN _bodies b ON b.document = d.id WHERE d.id = ?
+        """
+    /// The query for the size of a version of an object.
+    static let bytesOfVersion: StaticString = "SELECT length(CAST(payload AS BLOB)) FROM _versions WHERE id = ?"
 }

@@ -1,12 +1,16 @@
 import GRDB
 import Mapping
 
-/// A listing of documents, newest first.
+/// A listing of documents, in the order in which they were stored, or newest first.
 ///
 /// It suits stores of any size: see ``ObjectListing``.
 public struct DocumentListing: Sendable {
     /// Only documents whose path and query contain this text, ignoring the case of ASCII letters; nil: all.
     public var text: String?
+    /// Only documents whose path and query begin with this; nil: all.
+    public var prefix: String?
+    /// Whether the newest come first.
+    public var isDescending: Bool
     /// An upstream's name; nil: all.
     public var upstream: String?
     /// A principal's label; nil: all.
@@ -19,17 +23,20 @@ public struct DocumentListing: Sendable {
     /// Creates a listing.
     public init(
         text: String? = nil,
+        prefix: String? = nil,
+        isDescending: Bool = true,
         upstream: String? = nil,
         principal: String? = nil,
         limit: Int = 100,
         after: Int64? = nil
     ) {
-        (self.text, self.upstream, self.principal) = (text, upstream, principal)
+        (self.text, self.prefix, self.isDescending) = (text, prefix, isDescending)
+        (self.upstream, self.principal) = (upstream, principal)
         (self.limit, self.after) = (limit, after)
     }
 }
 
-/// Scans the documents in slices, newest first.
+/// Scans the documents in slices.
 private struct DocumentScan: Sendable {
     let listing: DocumentListing
     private(set) var position: DocumentID
@@ -39,7 +46,7 @@ private struct DocumentScan: Sendable {
 
     init(_ listing: DocumentListing) {
         self.listing = listing
-        position = listing.after.map { DocumentID(rawValue: $0) } ?? .max
+        position = listing.after.map { DocumentID(rawValue: $0) } ?? (listing.isDescending ? .max : .zero)
     }
 
     /// The next documents, at most `limit`; stops at the deadline.
@@ -61,10 +68,12 @@ private struct DocumentScan: Sendable {
             try Query(
                 database,
                 """
-                SELECT id, scope, ?1 IS NULL OR instr(lower(url), lower(?1)) FROM _documents
-                WHERE id < ?2 ORDER BY id DESC
+                SELECT id, scope, (?1 IS NULL OR instr(lower(url), lower(?1)))
+                    AND (?3 IS NULL OR substr(url, 1, length(?3)) = ?3)
+                FROM _documents WHERE id \(listing.isDescending ? "<" : ">") ?2
+                ORDER BY id \(listing.isDescending ? "DESC" : "")
                 """
-            ).eachWhile(SQLValue(listing.text), .id(position)) { row in
+            ).eachWhile(SQLValue(listing.text), .id(position), SQLValue(listing.prefix)) { row in
                 last = row.id(0)
                 if row.integer(2) != 0, wanted.contains(row.integer(1)) { found.append(last) }
                 looks += 1
@@ -92,7 +101,7 @@ public struct InspectedDocument: Sendable {
 }
 
 extension ObjectStore {
-    /// A page of documents, newest first; it may be short or even empty and still have a `next`.
+    /// A page of documents; it may be short or even empty and still have a `next`.
     public func list(_ listing: DocumentListing, patience: Duration = .milliseconds(500)) async throws(StoreError)
         -> Page<DocumentRow>
     {

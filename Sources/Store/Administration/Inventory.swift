@@ -39,14 +39,17 @@ struct Inventory {
     func objects(_ query: ObjectQuery, models: [String: UpstreamModels]) throws -> Page<ObjectRow> {
         let limit = max(query.limit, 1)
         // SQLite reads the first table of the query first: collections, then an identity in the index of each; or a key in its
-        // index; or else the objects in the order of their ids. The plus keeps SQLite from using that order for a look-up.
-        let order = query.identity == nil && query.key == nil ? "o.id" : "+o.id"
+        // index; or the deleted objects of each collection; or else all objects in the order of their ids. The plus keeps SQLite from using that order for a look-up.
+        let isIndexed = query.identity != nil || query.key != nil || query.areDeleted
+        let order = isIndexed ? "+o.id" : "o.id"
         let key = "LEFT JOIN _keys k ON k.object = o.id AND k.value = ?8"
         let source =
             if query.identity != nil {
                 "_collections c CROSS JOIN _objects o ON o.collection = c.id \(key)"
             } else if query.key != nil {
                 "_keys k CROSS JOIN _objects o ON o.id = k.object AND k.value = ?8 JOIN _collections c ON c.id = o.collection"
+            } else if query.areDeleted {
+                "_collections c CROSS JOIN _objects o INDEXED BY _objects_deleted ON o.collection = c.id \(key)"
             } else {
                 "_objects o \(key) JOIN _collections c ON c.id = o.collection"
             }

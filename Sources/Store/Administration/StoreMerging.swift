@@ -93,6 +93,12 @@ public enum CopiedTime {
     private static let distance: Int64 = 1_500_000_000_000_000
     private static let end: Int64 = 900_000_000_000_000
 
+    /// The time of what a copy adds to an object that is known here: before all else, other copies included.
+    static let unknown: Int64 = 1
+
+    /// Whether a time that this store keeps says only that the value came with a copy.
+    public static func isUnknown(_ time: Int64) -> Bool { time == unknown }
+
     /// A time of a copy, as this store keeps it; what came to the copy from another one has been moved already.
     static func moved(_ time: Int64) -> Int64 { time < distance ? time : time - distance }
 

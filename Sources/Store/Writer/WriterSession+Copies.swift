@@ -135,7 +135,7 @@ extension WriterSession {
         else { return }
         let known = try state(of: record)
         guard known.payload != payload else { return }
-        let observation = newObservation(start: 1, end: 1, kind: .list)
+        let observation = newObservation(start: CopiedTime.unknown, end: CopiedTime.unknown, kind: .list)
         let source = object.state.base.flatMap { object.sightings[$0.observation.sequence]?.source }
         try note(source: source, of: observation.sequence)
         let version = try version(

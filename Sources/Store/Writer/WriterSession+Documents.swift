@@ -111,6 +111,9 @@ extension WriterSession {
             .first(.id(id)) { (scope: $0.id(0, as: ScopeID.self), url: $0.string(1), observation: $0.integer(2)) }
         guard let found else { return nil }
         let scope = try names.scope(found.scope, in: database)
+        if let bytes = deletedBytes {
+            deletedBytes = bytes + (try query(StoreCount.bytesOfDocument).integer(.id(id)) ?? 0)
+        }
         try unpin(try StoredBody.pins(of: id, in: database))
         try use(found.observation, by: -1)
         if !isForgotten { try note(source: "GET \(found.url)", of: found.observation) }

@@ -96,6 +96,9 @@ extension WriterSession {
     func flushObjects() throws {
         for record in recordOrder where record.isModified {
             for entry in record.entries where entry.uses == 0 && entry.observation == 0 {
+                if let bytes = deletedBytes {
+                    deletedBytes = bytes + (try query(StoreCount.bytesOfVersion).integer(.integer(entry.version)) ?? 0)
+                }
                 try query("DELETE FROM _versions WHERE id = ?").run(.integer(entry.version))
             }
             record.entries.removeAll { $0.uses == 0 && $0.observation == 0 }

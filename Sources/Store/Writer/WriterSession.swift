@@ -84,6 +84,9 @@ final class WriterSession {
     /// The wall clock's lead as stored.
     private var wallLead: Int64?
 
+    /// Set while a clean counts: the bytes of the documents and versions deleted since then.
+    var deletedBytes: Int64?
+
     // The current batch.
     var outcome = Outcome()
     var records: [ObjectID: ObjectRecord] = [:]

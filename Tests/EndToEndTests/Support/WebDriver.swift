@@ -65,6 +65,21 @@ final class Browser {
 
     func back() throws { _ = try self("POST", "/back", [:]) }
 
+    /// Puts a slow link between the browser and everything else.
+    ///
+    /// - Parameter latency: in milliseconds, of requests from now on.
+    func slow(latency: Int) throws {
+        _ = try self("POST", "/goog/cdp/execute", ["cmd": "Network.enable", "params": [String: Any]()])
+        let conditions: [String: Any] = [
+            "offline": false, "latency": latency, "downloadThroughput": 20_000, "uploadThroughput": 20_000,
+        ]
+        _ = try self(
+            "POST",
+            "/goog/cdp/execute",
+            ["cmd": "Network.emulateNetworkConditions", "params": conditions]
+        )
+    }
+
     func reload() throws { _ = try self("POST", "/refresh", [:]) }
 
     /// Clicks the button, link or label that reads like this.

@@ -226,7 +226,7 @@
       this.banner(`Larder does not respond${this.last ? " since " + clock(this.last) : ""}. This page tries again until it does.`);
       for (let wait = 1; !this.isUp; wait = Math.min(wait * 1.6, 8)) {
         await pause(wait * 1000);
-        try { await fetch("/healthz", { cache: "no-store" }); this.found(); } catch {}
+        try { await (await fetch("/healthz", { cache: "no-store" })).text(); this.found(); } catch {}
       }
     },
     /// Resolves once it can be reached.
@@ -301,17 +301,40 @@
     }, 300);
     return () => clearInterval(timer);
   };
-  /// Fills a place with what is asked for, and says meanwhile what it waits for.
+  /// Fills a place with what is asked for, and says meanwhile what it waits for. What was asked for last is shown, whatever
+  /// comes last.
   const fill = async (place, what, signal, work) => {
+    const turn = place.turn = {};
+    const isOver = () => signal.aborted || place.turn !== turn;
     const done = waiting(place, what);
     try {
       const content = await work();
-      if (!signal.aborted) place.replaceChildren(...[content].flat(Infinity).filter(Boolean));
+      if (!isOver()) place.replaceChildren(...[content].flat(Infinity).filter(Boolean));
     } catch (error) {
-      if (signal.aborted || error instanceof Locked) return;
+      if (isOver() || error instanceof Locked) return;
       if (error instanceof Gone) page.hasFailed = true;
       place.replaceChildren(complaint(error, () => fill(place, what, signal, work)));
     } finally { done(); }
+  };
+
+  /// Reads a list whose pages may be short, as those of a search, until there are as many rows as wanted; says how far it
+  /// is, shows what it has found, and can be stopped.
+  const readOn = async (place, limit, after, read, draw) => {
+    const found = { rows: [], examined: 0, next: after };
+    const words = el("span", { role: "status" });
+    let isStopped = false;
+    const note = el("div", { class: "pager" }, words, button("Stop", () => { isStopped = true; }, "quiet"));
+    const shown = el("div", {});
+    for (;;) {
+      const { rows, examined, next } = await read(found.next, limit - found.rows.length);
+      found.rows.push(...rows);
+      found.examined += examined ?? 0;
+      found.next = next;
+      if (!next || isStopped || found.rows.length >= limit) return found;
+      words.textContent = `Searching: ${found.examined ? grouped(found.examined) + " looked at, " : ""}${grouped(found.rows.length)} found so far…`;
+      if (!note.isConnected) place.replaceChildren(note, shown);
+      if (rows.length) shown.replaceChildren(draw(found.rows));
+    }
   };
 
   /// Asks a question that only a clear yes answers with yes.
@@ -602,7 +625,7 @@
       const link = el("a", { href: pageLink(["explain"], { url: one.url, method: one.method, upstream: one.upstream ?? "", request: String(one.id) }), class: "foreign mono", title: plain(one.url) },
         foreign(one.method + " " + one.url));
       const node = made.row([el("time", { datetime: one.time, title: new Date(one.time).toLocaleString("en-GB") }, clock(new Date(one.time))), link, one.upstream ? foreign(one.upstream) : "",
-        statusPill(one.status), [outcome(one.outcome), one.detail ? [" ", el("span", { class: "note" }, foreign(one.detail))] : ""], size(one.bytes), seconds(number(one.seconds)),
+        statusPill(one.status), [outcome(one.outcome), one.detail && one.detail !== one.outcome ? [" ", el("span", { class: "note" }, foreign(one.detail))] : ""], size(one.bytes), seconds(number(one.seconds)),
         seconds(number(one.upstream_seconds))]);
       if (isNew) node.classList.add("fresh");
       return node;
@@ -831,12 +854,7 @@
     const go = () => { location.hash = pageLink(base, { search: search.value.trim(), sort: order.value === "id" ? "" : order.value, view: view === "wire" ? "" : view }); };
     form.addEventListener("submit", event => { event.preventDefault(); go(); });
     main.append(heading(foreign(model), { crumbs: el("a", { href: "#/objects" }, "Objects") }), form, list);
-    await fill(list, "the objects", signal, async () => {
-      const answer = await ask(target(path(...base), { search: text, sort, view, limit: 50, after: query.get("after"), upstream: query.get("upstream"), principal: query.get("principal") }), { signal });
-      const rows = answer.objects;
-      const searched = text ? `${plural(rows.length, "object")} found, ${grouped(answer.examined)} looked at` + (answer.next ? "; “Next” goes on" : "") : plural(rows.length, "object") + " on this page";
-      if (!rows.length && !answer.next) return card(text ? empty("No object fits", "Search for another text, or a part of it.") : empty("No objects", "None of this model are stored."));
-      if (!rows.length) return [card(empty("None so far", `${grouped(answer.examined)} objects were looked at.`)), pager(base, query, answer.next, searched)];
+    const draw = rows => {
       const [members, many] = [columnsOf(rows), owners(rows)];
       const made = table(`Objects of ${model}`, [{ title: "Identity", main: true }, ...members.map(name => ({ title: name })),
         ...(many.upstream ? [{ title: "Upstream", width: "w-m" }] : []), ...(many.principal ? [{ title: "Principal", width: "w-m" }] : []),
@@ -846,12 +864,23 @@
         ...members.map(name => row.object?.[name] === undefined ? "" : foreign(short(row.object[name]), { title: plain(short(row.object[name])) })),
         ...(many.upstream ? [foreign(row.upstream)] : []), ...(many.principal ? [foreign(row.principal)] : []), ...(many.context ? [foreign(contextText(row.context))] : []),
         row.unknown ? pill("unknown", "warn") : when(row.observed));
-      return [made.node, pager(base, query, answer.next, searched)];
+      return made.node;
+    };
+    await fill(list, "the objects", signal, async () => {
+      const answer = await readOn(list, 50, query.get("after"), async (after, limit) => {
+        const { objects, examined, next } = await ask(target(path(...base), { search: text, sort, view, limit, after, upstream: query.get("upstream"), principal: query.get("principal") }), { signal });
+        return { rows: objects, examined, next };
+      }, draw);
+      const rows = answer.rows;
+      const searched = text ? `${plural(rows.length, "object")} found, ${grouped(answer.examined)} looked at` + (answer.next ? "; “Next” goes on" : "") : plural(rows.length, "object") + " on this page";
+      if (!rows.length && !answer.next) return card(text ? empty("No object fits", "Search for another text, or a part of it.") : empty("No objects", "None of this model are stored."));
+      if (!rows.length) return [card(empty("None so far", `${grouped(answer.examined)} objects were looked at.`)), pager(base, query, answer.next, searched)];
+      return [draw(rows), pager(base, query, answer.next, searched)];
     });
   };
 
   const standings = { known: "good", gathered: "good", doubt: "warn", quarantined: "bad", outdated: "warn", local: "", undeclared: "" };
-  const sourceNode = from => !from ? "" : [from.url ? code([from.method, from.url].filter(Boolean).join(" ")) : "a response that is no longer known", " ", when(from.at)];
+  const sourceNode = from => !from ? "" : [from.url ? code([from.method, from.url].filter(Boolean).join(" ")) : from.copied ? "" : "a response that is no longer known", " ", from.copied ? el("span", { class: "note" }, "from a loaded copy") : when(from.at)];
   const memberTable = object => {
     const made = table("Members", [{ title: "Member", main: true, width: "w-l" }, { title: "Value", wraps: true, bare: true }, { title: "Standing", width: "w-m", bare: true }, { title: "Last shown by", wraps: true, width: "w-xl" }]);
     for (const one of object.members) {
@@ -932,16 +961,22 @@
     const form = el("form", { class: "tools", role: "search" }, searching, el("button", { type: "submit", class: "quiet" }, "Search"));
     form.addEventListener("submit", event => { event.preventDefault(); location.hash = pageLink(["documents"], { search: search.value.trim() }); });
     main.append(heading("Documents", { sub: "Stored responses, the latest first." }), form, list);
+    const draw = rows => {
+      const made = documentTable("Stored responses", false);
+      for (const row of rows) made.add(documentLink(row), statusPill(row.status), foreign(row.upstream), foreign(row.principal), grouped(row.objects), size(row.bytes), when(row.received));
+      return made.node;
+    };
     await fill(list, "the documents", signal, async () => {
-      const answer = await ask(target("/documents", { search: text, sort: "-stored", limit: 50, after: query.get("after") }), { signal });
-      const rows = answer.documents;
+      const answer = await readOn(list, 50, query.get("after"), async (after, limit) => {
+        const { documents, next } = await ask(target("/documents", { search: text, sort: "-stored", limit, after }), { signal });
+        return { rows: documents, next };
+      }, draw);
+      const rows = answer.rows;
       const shown = plural(rows.length, "document") + (text && answer.next ? " found; “Next” goes on" : " on this page");
       if (!rows.length && !answer.next) return card(text ? empty("No document fits", "Search for another part of its path or query.")
         : empty("No documents yet", "Responses that may be stored show up here."));
       if (!rows.length) return [card(empty("None so far", "“Next” searches on.")), pager(["documents"], query, answer.next, shown)];
-      const made = documentTable("Stored responses", false);
-      for (const row of rows) made.add(documentLink(row), statusPill(row.status), foreign(row.upstream), foreign(row.principal), grouped(row.objects), size(row.bytes), when(row.received));
-      return [made.node, pager(["documents"], query, answer.next, shown)];
+      return [draw(rows), pager(["documents"], query, answer.next, shown)];
     });
   };
 
@@ -1150,7 +1185,7 @@
   // ---------------------------------------------------------------- Clean and mode
 
   const removed = (count, isDry) => [
-    el("p", {}, `${isDry ? "This removes" : "Removed:"} ${plural(count.documents, "document")} and ${plural(count.objects, "object")}, ${size(Math.max(0, count.bytes))} in the file.`),
+    el("p", {}, `${isDry ? "This removes" : "Removed:"} ${plural(count.documents, "document")} and ${plural(count.objects, "object")}, ${size(count.bytes)}.`),
     Object.keys(count.models).length ? el("p", {}, Object.entries(count.models).map(([model, objects], index) => [index ? ", " : "", `${grouped(objects)} `, foreign(model)])) : null,
     count.unshown ? el("p", {}, `${plural(count.unshown, "other object is", "other objects are")} then shown by no document; they stay known until their room is needed.`) : null,
   ].filter(Boolean);
@@ -1208,12 +1243,27 @@
     main.append(heading("Clean", { sub: "Removes what fits every condition. It is counted first, and you are asked." }), form, report);
   };
 
+  // Read to the end: a body that nobody reads may keep one of the browser's few connections.
+  const isReady = async () => {
+    try {
+      const response = await fetch("/readyz", { cache: "no-store" });
+      await response.text();
+      return response.ok;
+    } catch { return false; }
+  };
+  // On a slow link they overlap: the one asked last is shown, and the clock does not ask while one is under way.
+  let [modeTurn, modeReads] = [0, 0];
   const readMode = async () => {
-    const { mode } = await ask("/mode");
-    const ready = await fetch("/readyz", { cache: "no-store" }).catch(() => null);
-    byID("mode-text").textContent = ready?.ok ? mode : mode + ", not ready";
-    byID("dot").className = "dot " + (!ready?.ok ? "bad" : mode === "online" ? "good" : "warn");
-    return mode;
+    const turn = ++modeTurn;
+    modeReads++;
+    try {
+      const [{ mode }, ready] = await Promise.all([ask("/mode"), isReady()]);
+      if (turn === modeTurn) {
+        byID("mode-text").textContent = ready ? mode : mode + ", not ready";
+        byID("dot").className = "dot " + (!ready ? "bad" : mode === "online" ? "good" : "warn");
+      }
+      return mode;
+    } finally { modeReads--; }
   };
   const changeMode = async () => {
     try {
@@ -1334,7 +1384,7 @@
   byID("skip").addEventListener("click", event => { event.preventDefault(); main.focus(); });
   byID("mode-button").addEventListener("click", changeMode);
   byID("logout").addEventListener("click", logOut);
-  setInterval(() => { if (session && connection.isUp && !document.hidden) readMode().catch(() => {}); }, 5000);
+  setInterval(() => { if (session && connection.isUp && !document.hidden && !modeReads) readMode().catch(() => {}); }, 5000);
 
   const start = async () => {
     const login = location.hash.match(/^#login=(.+)$/);
@@ -1342,9 +1392,11 @@
       // Not into the history, nor once more at a reload.
       history.replaceState(null, "", "#/");
       page.leave();
-      loginPage("");
-      const said = byID("said");
-      await logIn({ code: decoded(login[1]) }, said);
+      document.body.classList.add("locked");
+      byID("side").hidden = true;
+      main.replaceChildren(el("p", { class: "wait", role: "status" }, "Logging in…"));
+      const said = {};
+      if (!await logIn({ code: decoded(login[1]) }, said)) loginPage(said.textContent);
     } else if (session) {
       try { await begin(); } catch (error) {
         if (error instanceof Locked) return;

@@ -39,7 +39,9 @@ struct AdminOptions: ParsableArguments {
 
     /// Sends the daemon a request; returns the response's body.
     func ask(_ method: String, _ target: String, body: (any Encodable)? = nil) throws -> [UInt8] {
-        try client().send(method, target, body: body.map { AdminJSON.encode($0) })
+        let watch = ProgressWatch.waiting()
+        defer { watch?.end() }
+        return try client().send(method, target, body: body.map { AdminJSON.encode($0) })
     }
 
     /// Sends the daemon a request, and prints its response.
@@ -71,7 +73,7 @@ struct AdminOptions: ParsableArguments {
         if json {
             Terminal.out(json: String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .newlines))
         } else {
-            Terminal.out(show(try decode(type, bytes)))
+            Terminal.say(show(try decode(type, bytes)))
         }
     }
 }

@@ -83,7 +83,7 @@ struct Changes: ParsableCommand {
                 try options.present(ChangesResponse.self, bytes) { _ in "" }
             } else {
                 for reset in page.resets ?? [] { Terminal.complain("larder: \(reset.message)") }
-                for change in page.changes { Terminal.out(Self.line(change)) }
+                for change in page.changes { Terminal.say(Self.line(change)) }
             }
             guard page.more else { return }
             position = page.next
@@ -129,7 +129,7 @@ struct Changes: ParsableCommand {
         } else if options.json {
             Terminal.out(json: event.data)
         } else if let change = try? options.decode(ChangeResponse.self, Array(event.data.utf8)) {
-            Terminal.out(Self.line(change))
+            Terminal.say(Self.line(change))
         }
         // The reader of the output is gone (`| head`).
         if Terminal.isClosed { Glibc.exit(0) }

@@ -44,7 +44,7 @@ struct Check: ParsableCommand {
             Terminal.out(AdminJSON.encode(Report(file.diagnostics), isPretty: true))
         } else {
             for diagnostic in file.diagnostics { Terminal.complain(diagnostic.description) }
-            if !hasErrors { Terminal.out(Self.praise(file.settings)) }
+            if !hasErrors { Terminal.say(Self.praise(file.settings)) }
         }
         if hasErrors { throw ExitCode.badConfig }
     }

@@ -51,7 +51,9 @@ struct DaemonFinder {
         guard access(path, R_OK) == 0 else {
             // The user has not named it, and may reach the service without being able to read its config.
             guard named != nil else { return nil }
-            throw AdminClientError("the config \(path) cannot be read: \(systemMessage(errno))")
+            let reason = systemMessage(errno)
+            let remedy = PermissionRemedy.text(for: path).map { "; \($0)" } ?? ""
+            throw AdminClientError("the config \(path) cannot be read: \(reason)\(remedy)")
         }
         return ConfigFile.read(path, environment: environment).settings
     }

@@ -8,12 +8,18 @@ struct Documents: ParsableCommand {
         discussion: """
               larder documents
               larder documents --url /repos/octocat/hello-world
+              larder documents --url http://127.0.0.1:8787/users/7
               larder documents --upstream github --limit 20 --json
               larder documents --shows User/583231
             """
     )
 
-    @Option(help: ArgumentHelp("Only those whose path and query begin with this.", valueName: "start"))
+    @Option(
+        help: ArgumentHelp(
+            "Only those whose path and query begin with this, or with those of this URL.",
+            valueName: "start"
+        )
+    )
     var url: String?
 
     @Option(help: ArgumentHelp("Only those of this upstream.", valueName: "name"), completion: .upstreams)
@@ -37,23 +43,25 @@ struct Documents: ParsableCommand {
 
     func run() throws {
         if let object = shows.flatMap(Self.object) { return try list(showing: object) }
-        let query = [("url", url), ("upstream", upstream), ("principal", principal)] + page.query
-        try options.show(Target.make(["documents"], query), as: DocumentsResponse.self) { response in
-            page.list(response.documents, next: response.next) { rows in
-                TextTable(
-                    columns: [
-                        ("url", .left), ("upstream", .left), ("status", .right), ("objects", .right),
-                        ("size", .right), ("received", .left), ("principal", .left),
-                    ],
-                    rows: rows.map { row in
-                        [
-                            HumanText.line(row.url, width: 100), row.upstream, "\(row.status)", "\(row.objects)",
-                            HumanText.bytes(Int(row.bytes)), row.received, row.principal,
-                        ]
-                    }
-                ).text
-            }
+        let query = [("url", url), ("upstream", upstream), ("principal", principal)]
+        try page.show(DocumentsResponse.self, options, { Target.make(["documents"], query + $0) }, Self.table) {
+            ($0.documents, $0.next)
         }
+    }
+
+    private static func table(_ rows: [DocumentsResponse.Document]) -> String {
+        TextTable(
+            columns: [
+                ("url", .left), ("upstream", .left), ("status", .right), ("objects", .right),
+                ("size", .right), ("received", .left), ("principal", .left),
+            ],
+            rows: rows.map { row in
+                [
+                    HumanText.line(row.url, width: 100), row.upstream, "\(row.status)", "\(row.objects)",
+                    HumanText.bytes(Int(row.bytes)), row.received, row.principal,
+                ]
+            }
+        ).text
     }
 
     private static func object(_ text: String) -> (model: String, id: String)? {
@@ -62,28 +70,17 @@ struct Documents: ParsableCommand {
         return model.isEmpty || id.isEmpty ? nil : (model, id)
     }
 
-    /// The daemon's pages may be short, so this reads on until there are as many rows as wanted.
     private func list(showing object: (model: String, id: String)) throws {
-        var rows: [ShowingDocumentResponse] = []
-        var next = page.after
-        while true {
-            let query = [
-                ("upstream", upstream), ("principal", principal), ("limit", "\(page.limit - rows.count)"),
-                ("after", next),
-            ]
-            let response = try options.ask(
-                "GET",
-                Target.make(["objects", object.model, object.id, "documents"], query)
-            )
-            if options.json { return try options.present(ShowingDocumentsResponse.self, response) { _ in "" } }
-            let part = try options.decode(ShowingDocumentsResponse.self, response)
-            rows += part.documents
-            next = part.next
-            if next == nil || rows.count >= page.limit { break }
-        }
-        Terminal.out(
-            (rows.isEmpty ? "there are none" : ShowingDocumentResponse.table(rows))
-                + (next.map { "\n\nThere are more: continue with --after \($0)" } ?? "")
+        let (path, query) = (
+            ["objects", object.model, object.id, "documents"], [("upstream", upstream), ("principal", principal)]
         )
+        try page.show(
+            ShowingDocumentsResponse.self,
+            options,
+            { Target.make(path, query + $0) },
+            ShowingDocumentResponse.table
+        ) {
+            ($0.documents, $0.next)
+        }
     }
 }

@@ -72,7 +72,7 @@ struct Import: ParsableCommand {
         }
         var summary = RecordingSummary()
         (summary.count, summary.suspects) = (result.count, result.suspects)
-        for sentence in summary.sentences(folder: target.path) { Terminal.out(sentence) }
+        for sentence in summary.sentences(folder: target.path) { Terminal.say(sentence) }
         for loss in result.losses { Terminal.out("left out: \(loss.text) (\(loss.count))") }
     }
 }

@@ -37,7 +37,7 @@ struct KeyCommand: ParsableCommand {
         let facts = KeyFacts(
             try ImaginedRequest("GET", url, fields: fields.header, of: try settings.compiledUpstreams, settings)
         )
-        if json { Terminal.out(AdminJSON.encode(facts, isPretty: true)) } else { Terminal.out(facts.text) }
+        if json { Terminal.out(AdminJSON.encode(facts, isPretty: true)) } else { Terminal.say(facts.text) }
     }
 }
 

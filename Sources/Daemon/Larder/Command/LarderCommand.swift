@@ -56,19 +56,48 @@ extension LarderCommand {
             Terminal.complain(complaint)
             Glibc.exit(ExitCode.validationFailure.rawValue)
         }
+        var running: (any ParsableCommand.Type)?
         do {
             var command = try parseAsRoot(arguments)
+            running = type(of: command)
             try command.run()
         } catch {
+            // The parser breaks lines for the terminal, and fails at its column of explanations on a narrow one. There it makes
+            // long lines, which are folded here.
+            let isNarrow = [1, 2].contains { Terminal.width(of: $0).map { $0 < 50 } ?? false }
+            if isNarrow { setenv("COLUMNS", "10000", 1) }
             let code = exitCode(for: error)
             // Help, the version and completions are no failures; an exit code means that the reason was already printed.
-            guard code != .success, !(error is ExitCode) else { exit(withError: error) }
-            Terminal.complain(complaint(about: error, arguments))
+            guard code != .success, !(error is ExitCode) else {
+                if isNarrow, !(error is ExitCode) {
+                    Terminal.say(fullMessage(for: error))
+                    Glibc.exit(code.rawValue)
+                }
+                exit(withError: error)
+            }
+            Terminal.complain(complaint(about: error, arguments, running: running))
             Glibc.exit(code.rawValue)
         }
     }
 
-    static func complaint(about error: any Error, _ arguments: [String]) -> String {
+    /// - Parameter running: the command that has thrown the error; nil if it comes from the parser.
+    static func complaint(
+        about error: any Error,
+        _ arguments: [String],
+        running: (any ParsableCommand.Type)? = nil
+    ) -> String {
+        if let running, error is ValidationError {
+            // The parser's own message would name the root command, which is the only one it is asked by.
+            let usage = usageString(for: running)
+            let name = usage.split(separator: " ").prefix {
+                !$0.hasPrefix("[") && !$0.hasPrefix("<") && !$0.hasPrefix("-")
+            }
+            return """
+                larder: \(message(for: error))
+                Usage: \(usage)
+                  See '\(name.joined(separator: " ")) --help' for more information.
+                """
+        }
         if exitCode(for: error) == .validationFailure, let complaint = unknownCommand(in: arguments) {
             return complaint
         }

@@ -84,7 +84,7 @@ struct Load: ParsableCommand {
     ) throws {
         let isShown = !options.json && isatty(2) == 1
         let client = try options.client()
-        let watch = isShown && merge ? AdminWatch(client, Self.progress) : nil
+        let watch = isShown && merge ? ProgressWatch { Self.progress(client) } : nil
         defer {
             watch?.end()
             if isShown { Terminal.progress("") }

@@ -1,5 +1,6 @@
 import Admin
 import ArgumentParser
+import Glibc
 
 /// `larder objects`: the stored objects at their newest values.
 struct Objects: ParsableCommand {
@@ -42,17 +43,25 @@ struct Objects: ParsableCommand {
     }
 
     func run() throws {
-        let query =
-            [
-                ("upstream", upstream), ("principal", principal), ("view", mapped ? "mapped" : nil),
-                ("members", members),
-            ] + page.query
-        let target = Target.make(["objects", model] + (id.map { [$0] } ?? []), query)
-        try options.show(target, as: ObjectsResponse.self) { response in
-            page.list(response.objects, next: response.next) { rows in
-                id == nil ? Self.table(rows) : rows.map(Self.whole).joined(separator: "\n\n")
-            }
+        let query = [
+            ("upstream", upstream), ("principal", principal), ("view", mapped ? "mapped" : nil), ("members", members),
+        ]
+        if let id { return try show(id, query) }
+        // By identity the few objects of one model are found at once among many others.
+        let sorted = query + [("sort", "id")]
+        try page.show(ObjectsResponse.self, options, { Target.make(["objects", model], sorted + $0) }, Self.table) {
+            ($0.objects, $0.next)
         }
+    }
+
+    private func show(_ id: String, _ query: [(String, String?)]) throws {
+        let bytes = try options.ask("GET", Target.make(["objects", model, id], query + page.query))
+        if options.json { return try options.present(ObjectsResponse.self, bytes) { _ in "" } }
+        let response = try options.decode(ObjectsResponse.self, bytes)
+        // JSON is not folded, so that it can be copied.
+        Terminal.out(
+            page.list(response.objects, next: response.next) { $0.map(Self.whole).joined(separator: "\n\n") }
+        )
     }
 
     private static func table(_ rows: [ObjectsResponse.Object]) -> String {
@@ -94,6 +103,32 @@ struct PageOptions: ParsableArguments {
     }
 
     var query: [(String, String?)] { [("limit", "\(limit)"), ("after", after)] }
+
+    /// Prints a list whose pages may be short, or even empty: reads on until there are as many rows as wanted.
+    ///
+    /// Programs are given one page as it is.
+    func show<Response: Decodable, Row>(
+        _ type: Response.Type,
+        _ options: AdminOptions,
+        _ target: ([(String, String?)]) -> String,
+        _ text: ([Row]) -> String,
+        rows: (Response) -> ([Row], next: String?)
+    ) throws {
+        var (found, next, hasProgress) = ([Row](), after, false)
+        while true {
+            let query = [("limit", "\(limit - found.count)"), ("after", next)]
+            let bytes = try options.ask("GET", target(query))
+            if options.json { return try options.present(type, bytes) { _ in "" } }
+            let part = rows(try options.decode(type, bytes))
+            found += part.0
+            next = part.next
+            if next == nil || found.count >= limit { break }
+            hasProgress = isatty(2) == 1
+            if hasProgress { Terminal.progress("found \(found.count) so far") }
+        }
+        if hasProgress { Terminal.progress("") }
+        Terminal.say(list(found, next: next, text))
+    }
 
     /// The rows, and how to see more.
     func list<Row>(_ rows: [Row], next: String?, _ show: ([Row]) -> String) -> String {

@@ -57,7 +57,7 @@ struct RouteCommand: ParsableCommand {
         let settings = try source.settings()
         let imagined = try ImaginedRequest(method.uppercased(), url, of: try settings.compiledUpstreams, settings)
         let facts = RouteFacts(imagined, status: status, contentType: contentType.lowercased(), others: others)
-        if json { Terminal.out(AdminJSON.encode(facts, isPretty: true)) } else { Terminal.out(facts.text) }
+        if json { Terminal.out(AdminJSON.encode(facts, isPretty: true)) } else { Terminal.say(facts.text) }
     }
 }
 

@@ -81,10 +81,13 @@ struct SQLCommand: ParsableCommand {
 
     func run() throws {
         let (query, reader) = (try statement(), try opened())
+        let watch = ProgressWatch.waiting(atMost: limit.map { Units.text($0) })
+        defer { watch?.end() }
         do throws(QueryFailure) {
             if let query {
                 var result = QueryResult()
                 try reader.run(query, within: limit, columns: { result.columns = $0 }, row: { result.rows.append($0) })
+                watch?.end()
                 show(result)
             } else {
                 show(try reader.views(within: limit))

@@ -71,7 +71,7 @@ struct Save: ParsableCommand {
     private func receive(into descriptor: Int32, _ target: CopyFile) throws -> Int {
         let client = try options.client()
         let isShown = !options.json && isatty(2) == 1
-        let watch = isShown ? AdminWatch(client, Self.progress) : nil
+        let watch = isShown ? ProgressWatch { Self.progress(client) } : nil
         defer {
             watch?.end()
             if isShown { Terminal.progress("") }
@@ -85,34 +85,6 @@ struct Save: ParsableCommand {
         }
         guard code == 0 else { throw target.failure("it cannot be written: \(systemMessage(code))") }
         return size
-    }
-}
-
-/// Shows the daemon's progress, from a thread of its own, until it is ended.
-final class AdminWatch: @unchecked Sendable {  // `ended` is all that changes, under the lock
-    private let client: AdminClient
-    private let line: @Sendable (AdminClient) -> String?
-    private let lock = NSLock()
-    private var ended = false
-
-    /// - Parameter line: asks the daemon, and returns the line to show; nil shows nothing new.
-    init(_ client: AdminClient, _ line: @escaping @Sendable (AdminClient) -> String?) {
-        (self.client, self.line) = (client, line)
-        Thread.detachNewThread { self.run() }
-    }
-
-    func end() { lock.withLock { ended = true } }
-
-    private func run() {
-        while true {
-            usleep(300_000)
-            let text = line(client)
-            let isOver = lock.withLock {
-                if !ended, let text { Terminal.progress(text) }
-                return ended
-            }
-            if isOver { return }
-        }
     }
 }
 

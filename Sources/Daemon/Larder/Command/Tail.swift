@@ -69,6 +69,6 @@ struct Tail: ParsableCommand {
     private func show(_ request: RequestsResponse.Request, _ colours: Bool) {
         let line =
             options.json ? AccessLogLine.json(request) + "\n" : AccessLogLine.text(request, .short, colours: colours)
-        Terminal.out(String(line.dropLast()))
+        Terminal.say(String(line.dropLast()))
     }
 }

@@ -22,6 +22,9 @@ enum Terminal {
     /// Prints a line to standard output.
     static func out(_ text: String) { out(Array(text.utf8)) }
 
+    /// Prints text for people: on a terminal, lines wider than it are continued below, indented.
+    static func say(_ text: String) { out(HumanText.folded(text, width: width)) }
+
     /// Prints a line of bytes, which need not be Unicode.
     static func out(_ bytes: [UInt8]) { write(bytes + [UInt8(ascii: "\n")], to: 1) }
 
@@ -42,8 +45,10 @@ enum Terminal {
         out(bytes)
     }
 
-    /// Prints a message to standard error.
-    static func complain(_ text: String) { write(Array(text.utf8) + [UInt8(ascii: "\n")], to: 2) }
+    /// Prints a message to standard error, fitted to its terminal.
+    static func complain(_ text: String) {
+        write(Array(HumanText.folded(text, width: width(of: 2)).utf8) + [UInt8(ascii: "\n")], to: 2)
+    }
 
     /// Replaces the progress line; an empty text removes it.
     static func progress(_ text: String) { write(Array("\r\u{1B}[K\(text)".utf8), to: 2) }
@@ -52,10 +57,13 @@ enum Terminal {
     static var isInteractive: Bool { isatty(0) == 1 && isatty(2) == 1 }
 
     /// The columns of the terminal on standard output, if it is one.
-    static var width: Int? {
-        guard isatty(1) == 1 else { return nil }
+    static var width: Int? { width(of: 1) }
+
+    /// The columns of the terminal on a descriptor, if it is one.
+    static func width(of descriptor: Int32) -> Int? {
+        guard isatty(descriptor) == 1 else { return nil }
         var size = winsize()
-        if ioctl(1, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 { return Int(size.ws_col) }
+        if ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 { return Int(size.ws_col) }
         return getenv("COLUMNS").flatMap { Int(String(cString: $0)) }.flatMap { $0 > 0 ? $0 : nil }
     }
 
@@ -108,6 +116,48 @@ enum HumanText {
             text.contains { $0.isNewline || $0 == "\t" }
             ? String(text.map { $0.isNewline || $0 == "\t" ? " " : $0 }) : text
         return cut(spaced.printable, to: width)
+    }
+
+    /// The text with lines no wider than a terminal: they are broken at spaces, and continued with an indentation.
+    ///
+    /// - Parameter breaksWords: whether a wider word is broken, too. Otherwise the terminal does that, and a URL or a command
+    ///   can still be copied.
+    static func folded(_ text: String, width: Int?, breaksWords: Bool = false) -> String {
+        guard let width, width >= 10, text.displayWidth > width else { return text }
+        return text.split(separator: "\n", omittingEmptySubsequences: false)
+            .flatMap { folded(line: $0, width: width, breaksWords: breaksWords) }
+            .joined(separator: "\n")
+    }
+
+    private static func folded(line: Substring, width: Int, breaksWords: Bool) -> [String] {
+        guard String(line).displayWidth > width else { return [String(line)] }
+        let depth = line.prefix { $0 == " " }.count
+        // A deep indentation, as of a column, would leave no room.
+        let start = String(repeating: " ", count: depth < width / 2 ? depth : 2)
+        let indentation = start + (start.count + 2 < width / 2 ? "  " : "")
+        var (lines, current, gap) = ([String](), start, "")
+        for word in line.dropFirst(depth).split(separator: " ", omittingEmptySubsequences: false) {
+            let isBegun = current.contains { $0 != " " }
+            let isBroken = breaksWords && String(word).displayWidth > width - indentation.count
+            if isBegun, !word.isEmpty, !isBroken, (current + gap + word).displayWidth > width {
+                lines.append(current)
+                (current, gap) = (indentation, "")
+            }
+            guard !word.isEmpty else {
+                gap += " "
+                continue
+            }
+            current += gap
+            for character in word {
+                if breaksWords, (current + String(character)).displayWidth > width {
+                    lines.append(current)
+                    current = indentation
+                }
+                current.append(character)
+            }
+            gap = " "
+        }
+        return lines + [current]
     }
 
     /// The beginning of a text that fits into a number of columns.

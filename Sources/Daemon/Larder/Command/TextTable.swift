@@ -3,7 +3,7 @@ import HTTPSemantics
 /// Rows under a heading, with aligned columns, for people.
 ///
 /// On a terminal it is no wider than that: long cells are cut, and if the columns do not fit side by side, each row becomes a
-/// block of lines.
+/// block of lines, in which long cells are continued.
 struct TextTable {
     enum Alignment { case left, right }
 
@@ -56,11 +56,11 @@ struct TextTable {
         return lines.map { String($0.reversed().drop { $0 == " " }.reversed()) }.joined(separator: "\n")
     }
 
-    /// A line for each cell, with the title of its column.
+    /// A line for each cell, with the title of its column, and more where the cell is long.
     private func blocks(_ cells: [[String]], _ width: Int) -> String {
         cells.map { row in
             zip(columns, row).filter { !$1.isEmpty }
-                .map { HumanText.cut($0.title.isEmpty ? $1 : "\($0.title): \($1)", to: width) }
+                .map { HumanText.folded($0.title.isEmpty ? $1 : "\($0.title): \($1)", width: width, breaksWords: true) }
                 .joined(separator: "\n")
         }
         .joined(separator: columns.contains { !$0.title.isEmpty } ? "\n\n" : "\n")

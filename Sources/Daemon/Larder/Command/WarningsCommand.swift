@@ -1,5 +1,6 @@
 import Admin
 import ArgumentParser
+import HTTPSemantics
 
 /// `larder warnings`: responses that did not fit their models.
 struct WarningsCommand: ParsableCommand {
@@ -7,7 +8,8 @@ struct WarningsCommand: ParsableCommand {
         commandName: "warnings",
         abstract: "List what in the upstreams' responses did not fit the models and routes.",
         discussion: """
-            Warnings never delay, change or refuse a response. Each kind and place is listed once, with a count:
+            Warnings never delay, change or refuse a response. Each kind and place is listed once, with a count. Below the table \
+            stands what ends them, with the lines for the config:
 
               larder warnings
               larder warnings --json
@@ -28,9 +30,20 @@ struct WarningsCommand: ParsableCommand {
                     rows: rows.map { row in
                         [HumanText.line(Self.text(row), width: 160), row.kind, "\(row.count)", row.first, row.last]
                     }
-                ).text
+                ).text + Self.cures(of: rows)
             }
         }
+    }
+
+    /// What ends the warnings: for each a sentence, and the lines for the config.
+    private static func cures(of rows: [WarningsResponse.Warning]) -> String {
+        rows.compactMap { row in
+            row.cure.map { cure in
+                let subject = row.subject.isEmpty ? "" : " of \(HumanText.line(row.subject, width: 100))"
+                let lines = cure.lines.map { $0.split(separator: "\n").map { "\n    " + String($0).printable } } ?? []
+                return "\n\nTo end \(row.kind)\(subject): \(cure.sentence.printable)" + lines.joined()
+            }
+        }.joined()
     }
 
     /// What and where, in one line.

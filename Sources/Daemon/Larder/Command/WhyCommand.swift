@@ -125,10 +125,17 @@ extension WhyResponse.Member {
     private static func row(_ value: RawJSON?, _ from: WhyResponse.Source?, _ note: String) -> [String] {
         [
             "", HumanText.line(value?.text ?? "", width: 40),
-            from.map { "\($0.method ?? "") \(HumanText.line($0.url ?? "a response no longer known", width: 60))" }
-                ?? "",
-            from.map { HumanText.age(Int($0.age)) } ?? "", note,
+            from?.words ?? "", from?.age.map { HumanText.age(Int($0)) } ?? "", note,
         ]
+    }
+}
+
+extension WhyResponse.Source {
+    /// Its request, and whether it came with a copy: when it was seen is unknown then.
+    fileprivate var words: String {
+        let isCopied = copied == true
+        guard let url else { return isCopied ? "a loaded copy" : "a response no longer known" }
+        return "\(method ?? "") \(HumanText.line(url, width: 60))" + (isCopied ? ", in a loaded copy" : "")
     }
 }
 
