@@ -67,7 +67,7 @@ import Testing
         let gate = Gate()
         let origin = try Origin { request in
             switch (request.path, request["X-Who"]) {
-            case ("/users", "first"): Answer.json("[]", ["Cache-Control": "no-store"]).after(gate)
+            case ("/users", "first"): OriginResponse.json("[]", ["Cache-Control": "no-store"]).after(gate)
             case ("/users", "second"): .json(#"[{"id":1,"title":"new"}]"#, ["Cache-Control": "max-age=0"])
             case ("/users", "third"): .json(#"[{"id":2,"title":"old"}]"#, Fresh.hour)
             default: .json("[]", Fresh.hour)

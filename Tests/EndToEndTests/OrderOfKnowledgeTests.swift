@@ -25,7 +25,8 @@ import Testing
         #expect(
             try eventually {
                 let list = try larder.get("/users")
-                return list.text == #"[{"id":1,"name":"new"}]"# && list.isHit && list.cacheStatus.contains("detail=doubt")
+                return list.text == #"[{"id":1,"name":"new"}]"# && list.isHit
+                    && list.cacheStatus.contains("detail=doubt")
             }
         )
         // Asking for the object does.
