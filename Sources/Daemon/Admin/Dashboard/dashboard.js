@@ -1,8 +1,8 @@
-// The dashboard of Larder. It runs as it is: no build step, nothing from elsewhere.
+// The dashboard of Larder. It runs as it stands here: there is no build step, and nothing is loaded from elsewhere.
 //
-// All that upstreams and clients have written is text here: it gets into the page by text nodes alone (the policy that comes
-// with the page forbids everything else), in isolation from the direction of the text around it, with whatever is invisible
-// in it made visible. The address of a page is in the hash, so that the back button and links work.
+// Whatever comes from upstreams and clients is foreign text. It enters the page as text nodes only (the page's content security
+// policy forbids everything else), isolated from the text direction around it, with invisible characters made visible. The
+// address of a page is in the hash, so that the back button and links work.
 "use strict";
 
 (() => {
@@ -28,12 +28,12 @@
   const svg = (name, properties, ...children) =>
     element(document.createElementNS("http://www.w3.org/2000/svg", name), properties, children);
 
-  // Control characters, marks that turn the direction, what has no width, halves of characters.
+  // Control characters, marks that change the text direction, characters without width, unpaired surrogates.
   const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
   const runs = /([\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}])/u;
   const controlName = character => {
     const code = character.codePointAt(0);
-    // As terminals show them; fonts have pictures of them only now and then.
+    // As terminals show them; few fonts have glyphs for them.
     if (code < 0x20 || code === 0x7f) return "^" + String.fromCodePoint(code ^ 0x40);
     return "U+" + code.toString(16).toUpperCase().padStart(4, "0");
   };
@@ -44,11 +44,11 @@
       return el("span", { class: "ctl", title: "U+" + part.codePointAt(0).toString(16).toUpperCase().padStart(4, "0") }, controlName(part));
     });
   };
-  /// Text of others on one line.
+  /// Foreign text on one line.
   const foreign = (text, properties) => el("bdi", properties, visible(String(text), false));
   const code = text => el("code", { class: "foreign" }, foreign(text));
 
-  /// The same where only a text can be, such as a title.
+  /// The same for places that take plain text only, such as a title.
   const plain = text => append(el("span"), visible(String(text), false)).textContent;
 
   // ---------------------------------------------------------------- Words and numbers
@@ -93,7 +93,7 @@
     }
   }, 5000);
 
-  /// A number whose spelling a machine number would lose.
+  /// A number that JavaScript's numbers cannot hold exactly.
   class Exact { constructor(text) { this.text = text; } }
   const parse = text => JSON.parse(text, (_, value, context) =>
     typeof value === "number" && context && context.source !== undefined && context.source !== String(value) ? new Exact(context.source) : value);
@@ -233,7 +233,7 @@
     up() { return this.isUp ? Promise.resolve() : new Promise(resolve => this.waiting.push(resolve)); },
   };
 
-  /// Does something again and again for as long as the page is shown and visible; the work may say when it wants to be done next.
+  /// Repeats something while the page is shown and visible; the work may say when it is due next.
   const repeat = async (milliseconds, signal, work) => {
     while (!signal.aborted) {
       try {
@@ -293,7 +293,7 @@
     const words = el("p", { class: "wait", role: "status" });
     const begun = Date.now();
     place.replaceChildren(words);
-    // What comes at once needs no words.
+    // A quick response needs no message.
     const timer = setInterval(() => {
       const passed = Math.round((Date.now() - begun) / 1000);
       words.textContent = `Waiting for ${what}…` + (passed > 3 ? ` (${passed} s)` : "");
@@ -301,8 +301,7 @@
     }, 300);
     return () => clearInterval(timer);
   };
-  /// Fills a place with what is asked for, and says meanwhile what it waits for. What was asked for last is shown, whatever
-  /// comes last.
+  /// Loads something into a place, with a message while it waits. The latest request wins, whichever response comes last.
   const fill = async (place, what, signal, work) => {
     const turn = place.turn = {};
     const isOver = () => signal.aborted || place.turn !== turn;
@@ -337,7 +336,7 @@
     }
   };
 
-  /// Asks a question that only a clear yes answers with yes.
+  /// Asks for confirmation; anything but a clear yes counts as no.
   const confirm = (title, content, yes, isDangerous) => new Promise(resolve => {
     const dialog = byID("dialog");
     byID("dialog-title").textContent = title;
@@ -352,7 +351,7 @@
     byID("dialog-no").focus();
   });
 
-  // JSON in colours, by its tokens; the text stays what it is.
+  // Colours JSON by its tokens; the text stays the same.
   const tokens = /("(?:[^"\\]|\\.)*")(\s*:)?|(-?\d[\d.eE+-]*)|\b(true|false|null)\b/g;
   const coloured = text => {
     if (text.length > 300_000) return visible(text, true);
@@ -396,7 +395,7 @@
 
   // ---------------------------------------------------------------- Charts
 
-  /// Minutes of the last hour, of the daemon's intervals; the last one is under way.
+  /// The minutes of the last hour, from the daemon's intervals; the last one is not over.
   const minutes = traffic => {
     const step = Math.max(1, Math.round(60 / traffic.interval));
     const sums = Array.from({ length: 60 }, () => ({ requests: 0, hits: 0, errors: 0 }));
@@ -560,7 +559,7 @@
       if (error instanceof Problem && error.status === 404) return card(empty(`No ${what}`, `This version of Larder does not report its ${what}.`));
       throw error;
     };
-    // What is not new stays as it is: somebody may be reading it, or have the focus there.
+    // Old rows stay as they are: somebody may be reading one, or have the focus there.
     const redraw = (place, answer, make) => {
       const state = JSON.stringify(answer);
       if (place.shown !== state) place.replaceChildren(...make());
@@ -578,7 +577,7 @@
       repeat(10000, signal, async () => {
         const begun = performance.now();
         const count = await ask("/count", { signal });
-        // It counts rows: in a large store it takes a while, and is asked for the more seldom.
+        // Counting takes a while in a large store, so it is done less often there.
         const wait = Math.max(10000, 50 * (performance.now() - begun));
         const models = Object.keys(count.models).length;
         objects.set(grouped(count.objects), models ? el("a", { href: "#/objects" }, `of ${plural(models, "model")}`) : "no models have any");
@@ -713,7 +712,7 @@
       explain(null);
     });
     const fact = el("div", {});
-    // Who comes from a request or a document wants to read, not to ask.
+    // Someone who comes from a request or a document wants to read, not to fill in the form.
     const asking = url.value ? el("details", { class: "section" }, el("summary", {}, "Ask about another request"), form) : form;
     main.append(heading("Explain", { sub: "What is stored for a URL, how fresh it is and why, and what a request would get now. Nothing is fetched." }), asking, fact, result);
     const explain = async request => fill(result, "the explanation", signal, async () => {
@@ -806,7 +805,7 @@
     });
   };
 
-  /// Cursors of the pages that were seen, so that there is a way back; by the listing and the page's number.
+  /// The cursors of the pages seen so far, for the way back; by listing and page number.
   const cursors = new Map();
   const pager = (base, query, next, shown) => {
     const at = Number(query.get("page") ?? 1);
@@ -822,7 +821,7 @@
   };
 
   const isScalar = value => value === null || typeof value !== "object" || value instanceof Exact;
-  /// The members that say most about objects of these: plain values that most of them have.
+  /// The most telling members of these objects: plain values that most of them have.
   const columnsOf = objects => {
     const counts = new Map();
     for (const one of objects) for (const [name, value] of Object.entries(one.object ?? {})) {
@@ -1076,12 +1075,12 @@
       };
       offer([]);
       ask("/count", { signal }).then(count => offer(Object.keys(count.models)), () => {});
-      // Where the numbers stand now, and some of what was before.
+      // The current number, and some of the changes before it.
       const now = number((await ask(target("/changes", { limit: 1 }), { signal })).next);
       let last = String(Math.max(0, now - 200));
       if (now > 0) {
         let before = await ask(target("/changes", { since: last, limit: 300, model: wanted }), { signal });
-        // A number from before the store's first change is none of its own: then there are few, and all can be had.
+        // The number lies before the store's first change: then there are few changes, and all are loaded.
         if (before.resets?.some(one => one.reason === "unknown")) before = await ask(target("/changes", { since: 0, limit: 300, model: wanted }), { signal });
         for (const one of before.changes) add(one, false);
         last = String(number(before.next));
@@ -1243,7 +1242,7 @@
     main.append(heading("Clean", { sub: "Removes what fits every condition. It is counted first, and you are asked." }), form, report);
   };
 
-  // Read to the end: a body that nobody reads may keep one of the browser's few connections.
+  // Read to the end, because an unread body may occupy one of the browser's few connections.
   const isReady = async () => {
     try {
       const response = await fetch("/readyz", { cache: "no-store" });
@@ -1251,7 +1250,7 @@
       return response.ok;
     } catch { return false; }
   };
-  // On a slow link they overlap: the one asked last is shown, and the clock does not ask while one is under way.
+  // On a slow link requests overlap: the latest is shown, and the timer sends none while one is under way.
   let [modeTurn, modeReads] = [0, 0];
   const readMode = async () => {
     const turn = ++modeTurn;
@@ -1357,7 +1356,7 @@
       if (!found) main.append(heading("No such page"), card(empty("There is nothing here", el("a", { href: "#/" }, "Back to the overview"))));
       else {
         const running = found[1]({ signal: controller.signal, query: new URLSearchParams(query) }, ...parts.filter((_, index) => found[0][index] === null));
-        // After a link the reader hears where it leads.
+        // After a link, a screen reader says where it leads.
         if (isFirst !== true) main.querySelector("h1")?.focus({ preventScroll: true });
         await running;
       }
@@ -1389,7 +1388,7 @@
   const start = async () => {
     const login = location.hash.match(/^#login=(.+)$/);
     if (login) {
-      // Not into the history, nor once more at a reload.
+      // Neither added to the history nor repeated by a reload.
       history.replaceState(null, "", "#/");
       page.leave();
       document.body.classList.add("locked");
