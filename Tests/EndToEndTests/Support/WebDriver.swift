@@ -21,14 +21,7 @@ final class Browser {
 
     /// Starts one with a profile of its own.
     init(width: Int = 1280, height: Int = 900) throws {
-        driver = try ChildProcess("/usr/bin/chromedriver", ["--port=0"])
-        let said = "started successfully on port "
-        let driver = driver
-        guard eventually({ driver.output.contains(said) || driver.end != nil }),
-            let range = driver.output.range(of: said),
-            let port = UInt16(driver.output[range.upperBound...].prefix { $0.isNumber })
-        else { throw Failure(description: "chromedriver did not start:\n\(driver.output)\(driver.errors)") }
-        self.port = port
+        (driver, port) = try Self.started()
         let arguments = [
             "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
             "--disable-background-networking", "--user-data-dir=\(folder.file("profile"))",
@@ -51,6 +44,24 @@ final class Browser {
         // Windows have a smallest width; phones do not.
         let metrics: [String: Any] = ["width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500]
         _ = try self("POST", "/goog/cdp/execute", ["cmd": "Emulation.setDeviceMetricsOverride", "params": metrics])
+    }
+
+    /// A driver, and the port that it listens on.
+    private static func started() throws -> (ChildProcess, UInt16) {
+        let words = "started successfully on port "
+        while true {
+            let driver = try ChildProcess("/usr/bin/chromedriver", ["--port=0"])
+            _ = eventually { driver.output.contains(words) || driver.end != nil }
+            if let range = driver.output.range(of: words),
+                let port = UInt16(driver.output[range.upperBound...].prefix { $0.isNumber })
+            {
+                return (driver, port)
+            }
+            // It takes a free port of IPv6, where another process may have the one of IPv4.
+            guard driver.output.contains("port not available") else {
+                throw Failure(description: "chromedriver did not start:\n\(driver.output)\(driver.errors)")
+            }
+        }
     }
 
     deinit {
