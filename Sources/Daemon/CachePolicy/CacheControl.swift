@@ -276,7 +276,7 @@ package enum TargetedDirectives {
 
 /// Reads the directives of one `Cache-Control` field line in place, without allocating (RFC 9111 §5.2).
 ///
-/// A member that is not a directive is skipped. After a misplaced or unclosed quote, directives can no longer be told from
+/// A member that is not a directive is skipped. After a misplaced or unclosed quote, directives can no longer be distinguished from
 /// quoted text. All later directives are still returned, so that restrictions are heeded, but with a malformed argument, so
 /// that none of them grants anything.
 struct DirectiveReader {
