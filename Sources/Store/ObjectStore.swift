@@ -231,17 +231,6 @@ extension ObjectStore {
         return page
     }
 
-    /// A page of documents, in the order of their ids.
-    public func documents(_ query: DocumentQuery) async throws(StoreError) -> Page<DocumentRow> {
-        var query = query
-        query.upstream = core.upstream(labelled: query.upstream)
-        var page = try await core.read { [hasher, query] in
-            try Inventory(database: $0, hasher: hasher).documents(query)
-        }
-        for index in page.rows.indices { page.rows[index].upstream = core.label(ofUpstream: page.rows[index].upstream) }
-        return page
-    }
-
     /// A page of warnings, latest first.
     public func warnings(limit: Int = 100, after: Int64? = nil) async throws(StoreError) -> Page<StoredWarning> {
         await core.examiner.settled()

@@ -417,7 +417,7 @@ import Testing
         #expect(access(socket, F_OK) != 0)
     }
 
-    @Test func `who may not read the config is told who may`() throws {
+    @Test func `a config that may not be read names who may read it`() throws {
         let folder = TemporaryFolder()
         try ChildProcess.run("mkdir", [folder.file("etc")])
         let config = try folder.write("upstreams: { api: { url: \"http://127.0.0.1:1\" } }\n", to: "etc/larder.yaml")

@@ -143,7 +143,7 @@ struct ConfigMistakesTests {
     @Test func `a path that only a shell would expand is refused`() {
         #expect(
             complaints("upstreams: { a: { url: http://a.example } }\nstore: { path: ~/x.db }") == [
-                #"2:16: store.path: only a shell knows what "~" is; write "${HOME}/x.db""#
+                #"2:16: store.path: "~" is not expanded here; write "${HOME}/x.db""#
             ]
         )
     }

@@ -88,7 +88,7 @@ struct CleanTests {
         #expect(result.isStopped)
         #expect(result.removed.documents > 0 && result.removed.documents < 302)
         #expect(try await bench.store.count().documents == 302 - result.removed.documents)
-        for document in try await bench.store.documents(DocumentQuery(limit: 1000)).rows {
+        for document in try await bench.store.list(DocumentListing(limit: 1000), patience: .seconds(60)).rows {
             #expect(try await bench.store.received(document.id) != nil)
         }
         // A second one does the rest; two at a time do no harm.

@@ -37,7 +37,7 @@ struct ForgettingTests {
         let again = try Bench(folder: folder)
         #expect(try await again.store.principal(digest(99)) > forgotten)
         // What is there of one who is not can be seen and cleaned.
-        #expect(try await again.store.documents(DocumentQuery()).rows.map(\.url) == ["/late"])
+        #expect(try await again.store.list(DocumentListing()).rows.map(\.url) == ["/late"])
         #expect(try await again.store.clean(CleanFilter()).removed.documents == 1)
         #expect(sqlite(folder.file(), "SELECT count(*) FROM _bodies") == "0")
         await again.store.close()

@@ -201,7 +201,7 @@ struct ObjectTests {
         #expect(json.contains(#""title":"new""#))
         #expect(json.contains(#""user":7"#))
         #expect(try await bench.store.objects(ObjectQuery(model: "Issue", principal: "p-00000000")).rows.isEmpty)
-        let documents = try await bench.store.documents(DocumentQuery(urlPrefix: "/issues/")).rows
+        let documents = try await bench.store.list(DocumentListing(prefix: "/issues/")).rows
         #expect(documents.map(\.url) == ["/issues/1"])
         #expect(documents[0].objects == 1)
         await bench.store.close()

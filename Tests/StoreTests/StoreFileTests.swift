@@ -72,7 +72,7 @@ struct StoreFileTests {
             }
             reader.end()
             let survivor = try Bench(folder: copy)
-            for document in try await survivor.store.documents(DocumentQuery()).rows {
+            for document in try await survivor.store.list(DocumentListing(), patience: .seconds(60)).rows {
                 #expect(try await survivor.store.received(document.id) != nil)
             }
             #expect(sqlite(copy.file(), "PRAGMA integrity_check") == "ok")

@@ -29,16 +29,10 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
         }
 
         fileprivate init?(_ node: JSONOutline.Node) {
-            guard let method = node["method"]?.text, let target = node["target"]?.text else { return nil }
-            self.init(method: method, target: target, fields: nil)
-            if let value = node["fields"] {
-                guard let texts = value.texts else { return nil }
-                fields = texts
-            }
-            if let value = node["body"] {
-                guard let text = value.text else { return nil }
-                body = text
-            }
+            guard let method = node["method"]?.text, let target = node["target"]?.text,
+                let fields = node.optional("fields", \.texts), let body = node.optional("body", \.text)
+            else { return nil }
+            self.init(method: method, target: target, fields: fields, body: body)
         }
     }
 
@@ -53,12 +47,10 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
         }
 
         fileprivate init?(_ node: JSONOutline.Node) {
-            guard let status = node["status"]?.integer, let fields = node["fields"]?.texts else { return nil }
-            self.init(status: status, fields: fields)
-            if let value = node["body"] {
-                guard let text = value.text else { return nil }
-                body = text
-            }
+            guard let status = node["status"]?.integer, let fields = node["fields"]?.texts,
+                let body = node.optional("body", \.text)
+            else { return nil }
+            self.init(status: status, fields: fields, body: body)
         }
     }
 
@@ -75,17 +67,10 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
     /// The decoder took half of the time until a large recording was ready.
     package init?(line: [UInt8]) {
         guard let root = JSONOutline(line)?.root, let upstream = root["upstream"]?.text,
-            let request = root["request"].flatMap(Request.init), let response = root["response"].flatMap(Response.init)
+            let request = root["request"].flatMap(Request.init), let response = root["response"].flatMap(Response.init),
+            let credential = root.optional("credential", \.integer), let time = root.optional("time", \.text)
         else { return nil }
-        self.init(upstream: upstream, request: request, response: response)
-        if let value = root["credential"] {
-            guard let number = value.integer else { return nil }
-            credential = number
-        }
-        if let value = root["time"] {
-            guard let text = value.text else { return nil }
-            time = text
-        }
+        self.init(upstream: upstream, credential: credential, time: time, request: request, response: response)
     }
 
     /// A short form of the request for people: `GET /users/1`.
@@ -104,6 +89,12 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
 }
 
 extension JSONOutline.Node {
+    /// A member that may be absent; nil if it is there in another form.
+    fileprivate func optional<Value>(_ name: StaticString, _ form: (Self) -> Value?) -> Value?? {
+        guard let value = self[name] else { return .some(nil) }
+        return form(value).map { .some($0) }
+    }
+
     /// The elements of a list of strings; nil for any other value.
     fileprivate var texts: [String]? {
         guard let elements else { return nil }

@@ -4,6 +4,7 @@ import Foundation
 import HTTPSemantics
 package import HTTPServer
 package import Logging
+import Mapping
 package import Proxy
 import Synchronization
 
@@ -301,14 +302,9 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
 
     /// The reason that a problem document of Larder's own contains; nil for other responses.
     private static func ownProblem(_ response: ExchangeWatch.Response) -> String? {
-        struct Problem: Decodable {
-            var title: String
-            var detail: String?
-        }
         guard response.fields.text("content-type") == ProblemDocument.mediaType,
-            response.body.starts(with: #"{"type":"urn:larder:"#.utf8),
-            let problem = try? JSONDecoder().decode(Problem.self, from: Data(response.body))
+            response.body.starts(with: #"{"type":"urn:larder:"#.utf8), let problem = JSONOutline(response.body)?.root
         else { return nil }
-        return problem.detail ?? problem.title
+        return (problem["detail"] ?? problem["title"])?.text
     }
 }

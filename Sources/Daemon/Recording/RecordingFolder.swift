@@ -9,6 +9,8 @@ package struct RecordingFolder: Sendable {
     package static let manifestName = "recording.yaml"
     package static let exchangesName = "exchanges.jsonl"
     package static let bodiesName = "bodies"
+    /// The files that each recording has, besides its bodies.
+    static let fixedNames = [attributesName, manifestName, exchangesName]
     package static let attributesName = ".gitattributes"
     /// The largest body that is recorded or replayed, in bytes.
     package static let bodyLimit = 256 << 20
@@ -32,7 +34,7 @@ package struct RecordingFolder: Sendable {
         return hasManifest && (lstat(exchanges, &status) != 0 || status.st_size > 0)
     }
 
-    /// Whether the folder contains a recording, even one without exchanges; true if only reading it can tell.
+    /// Whether the folder contains a recording, even one without exchanges; true where only reading it can show that.
     package var hasManifest: Bool {
         access(manifest, F_OK) == 0 || ![ENOENT, ENOTDIR].contains(errno) || RecordingReplacement.isPending(in: self)
     }

@@ -125,17 +125,14 @@ package final class Recordings: ExchangeInterceptor {
     package func files(of name: String) throws(RecordingError) -> [String] {
         let place = try place(of: name)
         let bodies = (try? FileManager.default.contentsOfDirectory(atPath: place.bodies)) ?? []
-        return [RecordingFolder.attributesName, RecordingFolder.manifestName, RecordingFolder.exchangesName]
-            + bodies.sorted().map { "\(RecordingFolder.bodiesName)/\($0)" }
+        return RecordingFolder.fixedNames + bodies.sorted().map { "\(RecordingFolder.bodiesName)/\($0)" }
     }
 
     /// Reads one of a recording's files.
     package func file(_ path: String, of name: String) throws(RecordingError) -> [UInt8] {
         let place = try place(of: name)
         if path.hasPrefix(RecordingFolder.bodiesName) { return try place.body(path) }
-        guard
-            [RecordingFolder.attributesName, RecordingFolder.manifestName, RecordingFolder.exchangesName].contains(path)
-        else {
+        guard RecordingFolder.fixedNames.contains(path) else {
             throw RecordingError(path, "this is no file of a recording")
         }
         return try place.read("\(place.path)/\(path)", limit: 1 << 30)
@@ -244,11 +241,11 @@ extension Recordings {
         var found: [DocumentRow] = []
         var places: [String: Int] = [:]
         var principals: [String: Int] = [:]
-        var query = DocumentQuery(principal: selection.principal, limit: 1000)
+        var listing = DocumentListing(isDescending: false, principal: selection.principal, limit: 1000)
         repeat {
             let page: Page<DocumentRow>
             do throws(StoreError) {
-                page = try await store.documents(query)
+                page = try await store.list(listing)
             } catch {
                 throw RecordingError("the store", error.description)
             }
@@ -262,8 +259,8 @@ extension Recordings {
                     found.append(row)
                 }
             }
-            query.after = page.next
-        } while query.after != nil
+            listing.after = page.next
+        } while listing.after != nil
         guard principals.count <= 1 else {
             let list = principals.sorted { $0.key < $1.key }.map { "\($0.key) (\($0.value))" }.joined(separator: ", ")
             throw RecordingError("the store", "it has responses of several principals; name one (--principal): \(list)")

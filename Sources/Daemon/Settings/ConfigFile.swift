@@ -217,10 +217,9 @@ package enum ConfigBytes {
     }
 
     private static func failure(_ path: String, _ code: Int32) -> ConfigBytesError {
-        let remedy = code == EACCES ? PermissionRemedy.text(for: path).map { "; \($0)" } ?? "" : ""
-        return ConfigBytesError(
+        ConfigBytesError(
             path: path,
-            reason: systemMessage(code) + remedy,
+            reason: PermissionRemedy.reason(code, for: path),
             isAbsent: code == ENOENT || code == ENOTDIR
         )
     }

@@ -101,7 +101,7 @@ extension ConfigKey where Section: ConfigSection {
             if value.hasPrefix("~") {
                 reader.errorHere(
                     node.place,
-                    "only a shell knows what \"~\" is; write \"${HOME}\(value.hasPrefix("~/") ? value.dropFirst() : "/…")\""
+                    "\"~\" is not expanded here; write \"${HOME}\(value.hasPrefix("~/") ? value.dropFirst() : "/…")\""
                 )
             }
             section[keyPath: path] = value

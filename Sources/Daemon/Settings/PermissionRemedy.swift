@@ -2,8 +2,14 @@ import Glibc
 
 /// What a user can do who may not read a file.
 package enum PermissionRemedy {
+    /// Why a file could not be read; if its permissions are the reason, with the remedy.
+    package static func reason(_ code: Int32, for path: String) -> String {
+        let remedy = code == EACCES ? text(for: path) : nil
+        return [systemMessage(code), remedy].compactMap(\.self).joined(separator: "; ")
+    }
+
     /// Names the user and the group that may read the file; nil if the reason is not in its mode, or that of a folder above.
-    package static func text(for path: String) -> String? {
+    private static func text(for path: String) -> String? {
         guard let (barrier, bits) = barrier(to: path) else { return nil }
         var status = stat()
         guard stat(barrier, &status) == 0 else { return nil }

@@ -45,6 +45,16 @@ public struct BodyRule: Sendable, Equatable {
         self.also = also
     }
 
+    /// Adapts the rule to the response of a write: a write to a list often responds with the one object that it made.
+    public mutating func expectWritten(_ body: [UInt8]) {
+        guard shape == .many, root == nil else { return }
+        let isObject = body.withUnsafeBufferPointer { text in
+            let scanner = JSONScanner(text, allowsReferences: false)
+            return scanner.byte(scanner.skipSpace(0)) == UInt8(ascii: "{")
+        }
+        if isObject { (shape, envelope) = (.one, nil) }
+    }
+
     /// The verdict on a `root`.
     public enum RootFitness: Sendable {
         /// It leads to objects.

@@ -151,39 +151,6 @@ public struct ObjectRow: Sendable {
     public var mapped: MappedBody?
 }
 
-/// A query for documents.
-public struct DocumentQuery: Sendable {
-    /// An upstream's name; nil: all.
-    public var upstream: String?
-    /// A principal's label; nil: all.
-    public var principal: String?
-    /// The beginning of path and query; nil: all.
-    public var urlPrefix: String?
-    /// The exact path and query; nil: all.
-    public var url: String?
-    /// The page size.
-    public var limit: Int
-    /// The `next` of the previous page.
-    public var after: Int64?
-
-    /// Creates a query.
-    public init(
-        upstream: String? = nil,
-        principal: String? = nil,
-        urlPrefix: String? = nil,
-        url: String? = nil,
-        limit: Int = 100,
-        after: Int64? = nil
-    ) {
-        self.upstream = upstream
-        self.principal = principal
-        self.urlPrefix = urlPrefix
-        self.url = url
-        self.limit = limit
-        self.after = after
-    }
-}
-
 /// A document in a listing.
 public struct DocumentRow: Sendable {
     /// Its id.

@@ -39,7 +39,8 @@ struct Inventory {
     func objects(_ query: ObjectQuery, models: [String: UpstreamModels]) throws -> Page<ObjectRow> {
         let limit = max(query.limit, 1)
         // SQLite reads the first table of the query first: collections, then an identity in the index of each; or a key in its
-        // index; or the deleted objects of each collection; or else all objects in the order of their ids. The plus keeps SQLite from using that order for a look-up.
+        // index; or the deleted objects of each collection; or else all objects in the order of their ids. The plus keeps SQLite
+        // from using that order for a look-up.
         let isIndexed = query.identity != nil || query.key != nil || query.areDeleted
         let order = isIndexed ? "+o.id" : "o.id"
         let key = "LEFT JOIN _keys k ON k.object = o.id AND k.value = ?8"
@@ -134,28 +135,6 @@ struct Inventory {
         if let model = query.model, !models.isObject(row.json, of: model) { return false }
         guard let key = query.key, !row.isBound else { return true }
         return models.keys(in: row.json, of: row.model).contains { $0.value.utf8.elementsEqual(key.utf8) }
-    }
-
-    func documents(_ query: DocumentQuery) throws -> Page<DocumentRow> {
-        let limit = max(query.limit, 1)
-        let rows = try Query(
-            database,
-            """
-            SELECT \(DocumentRow.columns) FROM \(DocumentRow.tables)
-            WHERE (?1 IS NULL OR u.text = ?1) AND (?2 IS NULL OR p.label = ?2)
-            AND d.id > ?5 AND (?3 IS NULL OR substr(d.url, 1, length(?3)) = ?3) AND (?4 IS NULL OR d.url = ?4)
-            ORDER BY d.id LIMIT ?6
-            """
-        ).all(
-            SQLValue(query.upstream),
-            SQLValue(query.principal),
-            SQLValue(query.urlPrefix),
-            SQLValue(query.url),
-            .integer(query.after ?? 0),
-            .integer(Int64(limit) + 1)
-        ) { DocumentRow($0, pins: try DocumentRow.pins($0)) }
-        let next = rows.count > limit ? rows[limit - 1].id.rawValue : nil
-        return Page(rows: Array(rows.prefix(limit)), next: next)
     }
 
     /// A page of warnings, latest first.

@@ -17,24 +17,19 @@ struct DaemonFinder {
 
     /// A client of the daemon; fails if the config or the token cannot be read.
     func client() throws(AdminClientError) -> AdminClient {
-        let (given, token) = (try givenAddress(), store == nil ? try givenToken() : nil)
+        let given = try givenAddress()
+        var token = store == nil ? try givenToken() : nil
         // Then the config need not be read, which takes a tenth of a second for a large one.
         if let given, config == nil, given.isUnix || token != nil { return AdminClient(address: given, token: token) }
         let settings = try settings()
         let addresses = settings?.admin ?? Configuration().admin
         let address = given ?? addresses.first(where: Self.isOpen) ?? addresses.first { !$0.isUnix } ?? addresses[0]
         // A Unix socket needs no token.
-        let needsToken = token == nil && !address.isUnix
-        var stored: String?
-        if needsToken {
-            stored = try storedToken(settings)
-            if stored == nil { stored = try givenToken() }
+        if !address.isUnix {
+            if token == nil { token = try storedToken(settings) }
+            if token == nil { token = try givenToken() }
         }
-        return AdminClient(
-            address: address,
-            token: stored ?? token,
-            socket: Self.closedSocket(settings)
-        )
+        return AdminClient(address: address, token: token, socket: Self.closedSocket(settings))
     }
 
     /// The files that may be the daemon's store, the likeliest first; only the named one if there is one.
@@ -51,9 +46,7 @@ struct DaemonFinder {
         guard access(path, R_OK) == 0 else {
             // The user has not named it, and may reach the service without being able to read its config.
             guard named != nil else { return nil }
-            let reason = systemMessage(errno)
-            let remedy = PermissionRemedy.text(for: path).map { "; \($0)" } ?? ""
-            throw AdminClientError("the config \(path) cannot be read: \(reason)\(remedy)")
+            throw AdminClientError("the config \(path) cannot be read: \(PermissionRemedy.reason(errno, for: path))")
         }
         return ConfigFile.read(path, environment: environment).settings
     }

@@ -7,7 +7,7 @@ extension RecordingSummary {
     /// - Parameter folder: Where it is; nil if nothing was recorded.
     func json(folder: String?) -> JSONText {
         var members: [(name: String, value: JSONText)] = [
-            ("folder", folder.map { .string($0) } ?? .null), ("exchanges", .integer(count)),
+            ("exchanges", .integer(count)),
             (
                 "not_recorded",
                 .object(
@@ -21,6 +21,7 @@ extension RecordingSummary {
                 .object(suspects.sorted { $0.key < $1.key }.map { (name: $0.key, value: .integer($0.value)) })
             ),
         ]
+        if let folder { members.insert(("folder", .string(folder)), at: 0) }
         if let failure { members.append(("failure", .string(failure))) }
         if let problem { members.append(("problem", .string(problem))) }
         return .object(members)

@@ -43,6 +43,7 @@ extension ResponseCache {
         }
         let rule = ready.isJSON && size > 0 ? match?.rule : nil
         let containsObjects = rule != nil
+        removeWiderVariant(of: ready)
         guard !isSecret else {
             memory.removeVariant(of: ready, at: ready.residence.digest)
             if !containsObjects { memory.insert(ready, at: ready.residence.digest) }
@@ -53,7 +54,6 @@ extension ResponseCache {
         let isHidden =
             containsObjects || writtenAt != nil || unsettled.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
         let selection = ready.response.selection
-        removeWiderVariant(of: ready)
         commits.begin(ready, sent: sent, containsObjects: containsObjects, isHidden: isHidden)
         if isHidden {
             memory.removeVariant(of: ready, at: ready.residence.digest)

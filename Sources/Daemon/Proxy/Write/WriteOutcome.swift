@@ -89,15 +89,10 @@ struct WriteOutcome: Sendable {
         }
     }
 
-    /// The routes' rule for the body; a write to a list often responds with the one object that it made.
     private func match(for request: ProxyRequest, _ head: UpstreamHead, _ body: [UInt8]) -> CompiledUpstream.BodyMatch?
     {
         var match = request.upstream.bodyMatch(request, status: head.status, fields: head.fields)
-        if let rule = match?.rule, rule.shape == .many, rule.root == nil,
-            body.first(where: { !FieldSyntax.isWhitespace($0) && $0 != 0x0A && $0 != 0x0D }) == 0x7B
-        {
-            match?.rule = BodyRule(model: rule.model, shape: .one, also: rule.also)
-        }
+        match?.rule.expectWritten(body)
         return match
     }
 
