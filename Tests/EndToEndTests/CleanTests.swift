@@ -92,6 +92,20 @@ import Testing
         #expect(bytes > 50 && dry["bytes"] as? Int == bytes, "\(dry) \(removed)")
     }
 
+    @Test func `of an object that stays no version is counted`() throws {
+        let origin = try Origin { request in
+            let user = #"{"id":1,"login":"ada","name":"\#(request.path) \#(String(repeating: "x", count: 500))"}"#
+            return .json(request.path == "/users" ? "[\(user)]" : user, Fresh.hour)
+        }
+        let larder = try Larder(config: Configs.blog(origin))
+        for path in ["/users", "/users/1"] { _ = try larder.get(path) }
+        #expect(try larder.waitForDocuments(2))
+        let dry = try Self.clean(larder, #"{"url":"/users/1","dry_run":true}"#)
+        let removed = try Self.clean(larder, #"{"url":"/users/1"}"#)
+        #expect(removed["objects"] as? Int == 0)
+        #expect(removed["bytes"] as? Int == dry["bytes"] as? Int, "\(dry) \(removed)")
+    }
+
     @Test func `the command says what goes, and what else nothing shows any more`() throws {
         let (_, larder) = try Self.filled()
         let dry = try larder.command("clean", "--model", "User", "--id", "2", "--dry-run")

@@ -96,7 +96,8 @@ extension WriterSession {
     func flushObjects() throws {
         for record in recordOrder where record.isModified {
             for entry in record.entries where entry.uses == 0 && entry.observation == 0 {
-                if let bytes = deletedBytes {
+                // An object that stays is not removed, however many of its versions go.
+                if let bytes = deletedBytes, record.isEmpty {
                     deletedBytes = bytes + (try query(StoreCount.bytesOfVersion).integer(.integer(entry.version)) ?? 0)
                 }
                 try query("DELETE FROM _versions WHERE id = ?").run(.integer(entry.version))
