@@ -98,8 +98,8 @@ package struct Fields: Sendable, Equatable {
 }
 
 /// The byte, with `A`–`Z` converted to `a`–`z`.
-@inline(__always)
-package func asciiLowercased(_ byte: UInt8) -> UInt8 {
+@inlinable
+public func asciiLowercased(_ byte: UInt8) -> UInt8 {
     byte &- 0x41 < 26 ? byte | 0x20 : byte
 }
 

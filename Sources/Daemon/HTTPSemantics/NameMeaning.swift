@@ -60,13 +60,18 @@ package enum NameMeaning: Sendable, Equatable {
     ///
     /// `X-OAuth-Scopes` and `X-Auth-Email` are none, and a signature only serves to be verified.
     package static func isSecretItself(_ name: some Collection<UInt8>) -> Bool {
-        if Names.credentials[String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)] != nil { return true }
-        return [Words.separated(Array(name)), Words.divided(Array(name))].contains { words in
-            guard let last = words.last, !Names.signatures.contains(last),
-                case .credential = meaning(of: last, after: words.dropLast().last, before: nil)
-            else { return false }
-            return true
+        let found = remembered([0x3D] + name) {
+            let whole = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
+            if let word = Names.credentials[whole] { return .credential(word: word) }
+            for words in [Words.separated(Array(name)), Words.divided(Array(name))] {
+                guard let last = words.last, !Names.signatures.contains(last),
+                    case .credential(let word) = meaning(of: last, after: words.dropLast().last, before: nil)
+                else { continue }
+                return .credential(word: word)
+            }
+            return .unknown
         }
+        return if case .credential = found { true } else { false }
     }
 
     /// Finds the meaning by the words of a name, both as separated and as divided by capitals.

@@ -350,15 +350,16 @@ extension Outcome {
 extension CacheStatus {
     /// Larder's own member, the last of the list, because each cache appends its own.
     static func ownMember(of fields: Fields) -> String? {
-        guard let list = fields.combined("cache-status"),
-            let own = list.utf8.ranges(of: "larder;".utf8).last
+        guard let list = fields.lines.last(where: { $0.isNamed("cache-status") })?.value,
+            let own = FieldSyntax.last("larder;", in: list)
         else { return nil }
-        return String(list[own.lowerBound...])
+        return String(decoding: list[own.lowerBound...], as: UTF8.self)
     }
 
     /// The `detail` of Larder's own member.
     static func detail(of member: String) -> String? {
-        guard let name = member.utf8.ranges(of: "; detail=".utf8).last else { return nil }
-        return member[name.upperBound...].filter { $0 != "\"" }
+        let bytes = Array(member.utf8)
+        guard let name = FieldSyntax.last("; detail=", in: bytes) else { return nil }
+        return String(decoding: bytes[name.upperBound...].filter { $0 != 0x22 }, as: UTF8.self)
     }
 }
