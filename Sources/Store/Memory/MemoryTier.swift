@@ -433,8 +433,10 @@ public final class ResponsesByObject: Sendable {
                 return objects
             }
             for object in objects {
-                lists[object]?.remove(residence)
-                if lists[object]?.isEmpty == true { lists[object] = nil }
+                // By its index: the writer does this for each object of each response that it displaces.
+                guard let index = lists.index(forKey: object) else { continue }
+                lists.values[index].remove(residence)
+                if lists.values[index].isEmpty { lists.remove(at: index) }
             }
             registrations.subtract(objects.count, ordering: .relaxed)
         }
