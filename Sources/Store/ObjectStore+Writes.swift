@@ -13,45 +13,45 @@ extension ObjectStore {
     /// - Parameter committed: called on the writer's thread after the commit, before any queued response is stored. Responses
     ///   that are still queued then may show outdated values.
     @discardableResult
-    public func settle(
-        _ write: SettledWrite,
+    public func complete(
+        _ write: CompletedWrite,
         committed: @escaping @Sendable () -> Void = {}
-    ) async throws(StoreError) -> WriteSettlement {
+    ) async throws(StoreError) -> WriteCompletion {
         try await remove(matching: write.patterns)
         let prepared = await prepare(write)
         do {
-            return try await settle(write, prepared, isObservationSkipped: false, committed)
+            return try await complete(write, prepared, isObservationSkipped: false, committed)
         } catch {
             guard write.observation != nil else { throw error }
-            return try await settle(write, prepared, isObservationSkipped: true, committed)
+            return try await complete(write, prepared, isObservationSkipped: true, committed)
         }
     }
 
-    private func settle(
-        _ write: SettledWrite,
+    private func complete(
+        _ write: CompletedWrite,
         _ prepared: PreparedBody?,
         isObservationSkipped: Bool,
         _ committed: @escaping @Sendable () -> Void
-    ) async throws(StoreError) -> WriteSettlement {
+    ) async throws(StoreError) -> WriteCompletion {
         let queued = core.queuedResponses
         let bytes = isObservationSkipped ? 0 : write.observation?.body.count ?? 0
         return try await enqueueAhead(bytes: bytes, committed) { session, isAhead in
             if isAhead, try !session.mayGoAhead(write, prepared, of: queued) { return nil }
-            let settlement = try session.settle(write, prepared, isObservationSkipped: isObservationSkipped)
+            let completion = try session.complete(write, prepared, isObservationSkipped: isObservationSkipped)
             if let observation = write.observation {
                 try session.warn(
-                    settlement.warnings,
+                    completion.warnings,
                     about: observation.rule,
                     url: observation.url,
                     at: session.clock.now()
                 )
             }
-            return settlement
+            return completion
         }
     }
 
     /// Decomposes a write's response.
-    private func prepare(_ write: SettledWrite) async -> PreparedBody? {
+    private func prepare(_ write: CompletedWrite) async -> PreparedBody? {
         guard let observation = write.observation else { return nil }
         return await withCheckedContinuation { continuation in
             writeResponses.async { [core] in
@@ -112,7 +112,7 @@ extension ObjectStore {
 
     /// Records that a retrieval did not find an object.
     ///
-    /// Returns after the commit. Like `settle`, it overtakes queued responses and calls `committed`.
+    /// Returns after the commit. Like `complete`, it overtakes queued responses and calls `committed`.
     public func note(
         _ absence: ObservedAbsence,
         committed: @escaping @Sendable () -> Void = {}
@@ -155,7 +155,7 @@ public struct InvalidationPattern: Sendable, Equatable {
 }
 
 /// A write whose response has arrived, or never will.
-public struct SettledWrite: Sendable {
+public struct CompletedWrite: Sendable {
     /// The effect on the written object.
     public enum Effect: Sendable, Equatable {
         /// The write may have changed everything that its response does not show.
@@ -215,8 +215,8 @@ public struct SettledWrite: Sendable {
     }
 }
 
-/// The result of settling a write.
-public struct WriteSettlement: Sendable, Equatable {
+/// What completing a write in the store has changed.
+public struct WriteCompletion: Sendable, Equatable {
     /// Further paths whose documents were removed: those of collections and of a created object.
     public var removed: [String] = []
     /// The mapping's warnings about the response.

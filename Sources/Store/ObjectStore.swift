@@ -63,29 +63,29 @@ public final class ObjectStore: Sendable {
         do {
             let views = Views(models: configuration.models)
             let versions = ModelVersions(path: configuration.path, models: configuration.models)
-            let (settled, migrated, models) = try core.reserve.used {
+            let (dropped, migrated, models) = try core.reserve.used {
                 try core.pool.writeWithoutTransaction { database in
                     let session = WriterSession(database, of: core, numbers: numbers, journal: journal)
-                    let ((settled, migrated), _) = try session.transaction(durable: true) {
+                    let ((dropped, migrated), _) = try session.transaction(durable: true) {
                         try session.clock.stored.write(in: database)
                         try session.beginJournal()
                         try session.restorePrincipals()
                         try views.install(in: database, hasher: core.hasher)
-                        try session.forgetSettledFlipFlops()
+                        try session.forgetFollowedFlipFlops()
                         // An empty file has nothing to erase.
                         if numbers.observation == 0 { try SecretErasure.record(core.models, in: database) }
-                        return (try session.settleAllSuspects(), try versions.record(in: database))
+                        return (try session.completeSuspectWrites(), try versions.record(in: database))
                     }
                     numbers = session.numbers
                     journal = session.journal
-                    return (settled, migrated, session.models)
+                    return (dropped, migrated, session.models)
                 }
             }
             core.models = models
             notices += migrated
             let erased = try core.pool.read { try SecretErasure.pending(core.models, in: $0) }
             notices += erased.map { .secretsErased(upstream: $0) }
-            if settled > 0 { notices.append(.suspectsSettled(documents: settled)) }
+            if dropped > 0 { notices.append(.suspectsDropped(documents: dropped)) }
         } catch {
             throw StoreError(error)
         }
@@ -233,7 +233,7 @@ extension ObjectStore {
 
     /// A page of warnings, latest first.
     public func warnings(limit: Int = 100, after: Int64? = nil) async throws(StoreError) -> Page<StoredWarning> {
-        await core.examiner.settled()
+        await core.examiner.finished()
         // The examiner's warnings are queued by now. When this job is committed, so are they.
         _ = try? await core.write(.batched) { _ in true }
         return try await core.read { [hasher] in
@@ -326,16 +326,16 @@ extension ObjectStore {
         }
     }
 
-    /// Removes the documents of these URLs for every principal, and settles a suspect in the same commit.
+    /// Removes the documents of these URLs for every principal, and clears a suspect in the same commit.
     ///
     /// A later `receive` for one of these URLs stores nothing if its request was sent before.
     public func invalidate(
         _ targets: [InvalidationTarget],
-        settle suspect: SuspectID? = nil
+        clearing suspect: SuspectID? = nil
     ) async throws(StoreError) {
         try await core.write(suspect == nil ? .prompt : .durable) { session in
             for target in targets { try session.invalidate(target) }
-            if let suspect { try session.settle(suspect) }
+            if let suspect { try session.clear(suspect) }
         }
     }
 

@@ -78,7 +78,7 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
     /// An earlier Larder wrote the file in another format; it is kept at `path`, and a new one was started.
     case earlierFileSetAside(path: String)
     /// Writes were under way when the daemon last ended; the documents that they may have changed were dropped.
-    case suspectsSettled(documents: Int)
+    case suspectsDropped(documents: Int)
     /// A model has a newer version than its objects in the file; its migrations are applied to them.
     case modelMigrated(upstream: String, model: String, from: Int, to: Int)
 
@@ -117,7 +117,7 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
             "the store is damaged (\(reason)); the damaged part counts as not stored, and is fetched again"
         case .damagedFileEmptied(let reason):
             "the store is damaged (\(reason)), and could not be written; it was emptied, and fills again"
-        case .suspectsSettled(let documents):
+        case .suspectsDropped(let documents):
             "writes were under way when Larder last stopped; \(documents) responses that they may have changed were dropped"
         case .modelMigrated(let upstream, let model, let from, let to):
             "objects of model \(model) of upstream \(upstream) were stored at version \(from); "

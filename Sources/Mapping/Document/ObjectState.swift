@@ -73,7 +73,7 @@ public struct ObjectState: Sendable, Equatable {
         guard let seen = Sighting(new, model: index, models: models, lag: lag) else { return Merge() }
         var known = known(model: index, models: models, lag: lag)
         known.take(seen, lag: lag, asksFrom: asksFrom)
-        settle(known, seen: (new, seen), model: index, models: models, lag: lag)
+        keep(known, seen: (new, seen), model: index, models: models, lag: lag)
         let wasDeleted = deletedSince != nil
         noteDeletion(by: new[0], model: model, models: models, lag: lag)
         let effect = known.effect
@@ -114,7 +114,7 @@ public struct ObjectState: Sendable, Equatable {
     }
 
     /// Stores the merged knowledge in this state.
-    private mutating func settle(
+    private mutating func keep(
         _ known: KnownMembers,
         seen: (contributions: [Contribution], sighting: Sighting)? = nil,
         model: Int,
@@ -148,7 +148,7 @@ public struct ObjectState: Sendable, Equatable {
         let count = known.members.count
         known.drop(until: mark.time)
         guard !known.members.isEmpty, known.members.count < count else { return }
-        settle(known, model: index, models: models, lag: lag)
+        keep(known, model: index, models: models, lag: lag)
     }
 
     // MARK: Members with a policy of their own

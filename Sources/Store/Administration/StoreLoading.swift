@@ -64,7 +64,7 @@ extension ObjectStore {
     private func replace(by path: String, principalKey: [UInt8]) async throws(StoreError) -> LoadResult {
         let core = core
         let copiedKey = try await blocking { try StoreLoading.check(path, for: core) }
-        let dropped = try await StoreLoading.settle(path, for: core, withoutPrivate: copiedKey != principalKey)
+        let dropped = try await StoreLoading.prepare(path, for: core, withoutPrivate: copiedKey != principalKey)
         let owners = try await blocking { try StoreLoading.principals(in: path) }
         // These ids are now taken, so that no other principal gets one of them meanwhile.
         let (ids, last) = try await core.write(.durable) { session in
@@ -167,10 +167,11 @@ enum StoreLoading {
         }
     }
 
-    /// Opens the copy as a store of its own, which settles writes that were under way, and removes private data if requested.
+    /// Opens the copy as a store of its own, which completes writes that were under way, and removes private data if requested.
     ///
     /// Returns what was removed.
-    static func settle(_ path: String, for core: StoreCore, withoutPrivate: Bool) async throws(StoreError) -> StoreCount
+    static func prepare(_ path: String, for core: StoreCore, withoutPrivate: Bool) async throws(StoreError)
+        -> StoreCount
     {
         var status = stat()
         let size = stat(path, &status) == 0 ? Int64(status.st_size) : 0

@@ -22,7 +22,7 @@ extension ObjectStore {
     ) async throws(StoreError) -> LoadResult {
         try await loading(path) { core throws(StoreError) in
             let copiedKey = try await blocking { try StoreLoading.check(path, for: core, isMerged: true) }
-            let dropped = try await StoreLoading.settle(path, for: core, withoutPrivate: copiedKey != principalKey)
+            let dropped = try await StoreLoading.prepare(path, for: core, withoutPrivate: copiedKey != principalKey)
             defer { core.merging.withLock { $0 = nil } }
             var added = StoreCount()
             do throws(StoreError) {

@@ -167,7 +167,7 @@ public struct StoredDocument: Sendable {
         case outdated(reason: String)
     }
 
-    /// For each member in doubt that it shows, when to settle the doubt by a fetch; microseconds of the store's clock.
+    /// For each member in doubt that it shows, when to resolve the doubt by a fetch; microseconds of the store's clock.
     public var doubts: [Int64] = []
     /// Its id.
     public var id: DocumentID

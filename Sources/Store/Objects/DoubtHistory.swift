@@ -3,7 +3,7 @@ import Mapping
 
 /// The members recently in doubt and the values recently replaced.
 ///
-/// It determines when to fetch because of a new doubt. It is in memory, and bounded: a doubt without history is settled at
+/// It determines when to fetch because of a new doubt. It is in memory, and bounded: a doubt without history is resolved at
 /// once.
 struct DoubtHistory {
     /// How often a doubt must return before the upstream counts as contradicting itself.
@@ -19,8 +19,8 @@ struct DoubtHistory {
     private struct Record {
         /// Digest of the last replaced value, and when it was replaced.
         var replaced: (value: UInt64, time: Int64)?
-        /// When the last doubt was settled.
-        var settled: Int64?
+        /// When the last doubt was resolved.
+        var resolved: Int64?
         var returns = 0
     }
 
@@ -31,9 +31,9 @@ struct DoubtHistory {
         change(member) { $0.replaced = (value, time) }
     }
 
-    /// Records that a doubt is settled.
-    mutating func settled(_ member: Member, at time: Int64) {
-        change(member) { $0.settled = time }
+    /// Records that a doubt is resolved.
+    mutating func resolved(_ member: Member, at time: Int64) {
+        change(member) { $0.resolved = time }
     }
 
     /// When to fetch documents that show a member which has just come into doubt, and how often this doubt has returned.
@@ -50,7 +50,7 @@ struct DoubtHistory {
         var asksFrom = time
         var returns = 0
         change(member) { record in
-            if let settled = record.settled, time - settled < lag {
+            if let resolved = record.resolved, time - resolved < lag {
                 record.returns += 1
                 asksFrom = time + lag << min(record.returns - 1, 10)
             } else {
@@ -106,18 +106,18 @@ extension WriterSession {
     }
 
     /// Removes the warnings whose advice the configuration now follows.
-    func forgetSettledFlipFlops() throws {
+    func forgetFollowedFlipFlops() throws {
         let kind = SQLValue.string(MappingWarning.Kind.flipFlop.rawValue)
         let subjects = try query("SELECT subject FROM _warnings WHERE kind = ?").all(kind) { $0.string(0) }
-        let settled = Set(
+        let followed = Set(
             models.values.flatMap(\.models.declarations).flatMap { model in model.local.map { "\(model.name).\($0)" } }
         )
-        for subject in subjects where settled.contains(subject) {
+        for subject in subjects where followed.contains(subject) {
             try query("DELETE FROM _warnings WHERE kind = ? AND subject = ?").run(kind, .string(subject))
         }
     }
 
-    /// Records the values that a merge replaced, and the doubts that it settled.
+    /// Records the values that a merge replaced, and the doubts that it resolved.
     func note(_ merge: ObjectState.Merge, of record: ObjectRecord, doubtsBefore: [String]) {
         for change in merge.changes {
             let member = DoubtHistory.Member(object: record.id, member: change.member)
@@ -126,7 +126,7 @@ extension WriterSession {
         guard merge.hasDoubtChanged else { return }
         let open = record.knowledge.doubts.map(\.member)
         for member in doubtsBefore where !open.contains(member) {
-            doubts.settled(DoubtHistory.Member(object: record.id, member: member), at: clock.now())
+            doubts.resolved(DoubtHistory.Member(object: record.id, member: member), at: clock.now())
         }
     }
 }

@@ -14,7 +14,7 @@ struct Bans {
 
     /// A write to a path, and the objects that it was known to concern.
     struct Write {
-        let write: SettledWrite
+        let write: CompletedWrite
         let named: Set<BoundObject>
         /// Whether it deleted one of these objects.
         let hasDeleted: Bool

@@ -8,7 +8,7 @@ struct NameTable {
         var context: String
 
         /// The scope of a write.
-        init(of write: SettledWrite) {
+        init(of write: CompletedWrite) {
             self.init(upstream: write.upstream, principal: write.principal, context: write.context)
         }
 

@@ -98,7 +98,7 @@ final class BodyExaminer: Sendable {
     }
 
     /// Returns when all bodies passed in earlier have been examined.
-    func settled() async {
+    func finished() async {
         await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
     }
 }

@@ -185,7 +185,7 @@ extension WriterSession {
     }
 
     /// Removes such documents of a write's upstream, for all principals, and blocks responses to earlier requests.
-    func invalidateUndivided(by write: SettledWrite) throws {
+    func invalidateUndivided(by write: CompletedWrite) throws {
         lastWrites[write.upstream] = max(lastWrites[write.upstream] ?? .min, write.time)
         let found = try query("SELECT document FROM _undivided WHERE upstream = ?")
             .all(.string(write.upstream)) { $0.id(0, as: DocumentID.self) }

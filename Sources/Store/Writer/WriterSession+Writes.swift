@@ -1,7 +1,7 @@
 import GRDB
 import Mapping
 
-/// Settles writes whose responses have arrived, or never will (law 10).
+/// Completes writes whose responses have arrived, or never will (law 10).
 extension WriterSession {
     /// Stores the objects in a write's response, marks other objects that it may have changed, and removes the documents that
     /// it invalidates.
@@ -11,19 +11,19 @@ extension WriterSession {
     /// - Parameters:
     ///   - prepared: the body of its response. Nil if it has no observation.
     ///   - isObservationSkipped: whether there is no room for the observation. Its objects are then only marked.
-    func settle(
-        _ write: SettledWrite,
+    func complete(
+        _ write: CompletedWrite,
         _ prepared: PreparedBody?,
         isObservationSkipped: Bool = false
-    ) throws -> WriteSettlement {
+    ) throws -> WriteCompletion {
         _ = nextSequence()
         let owner = try existingScope(NameTable.Scope(of: write))
         let subjects = try subjects(of: write, by: owner, prepared, isObservationSkipped: isObservationSkipped)
-        var settlement = WriteSettlement()
+        var completion = WriteCompletion()
         // Nothing is stored for a forgotten principal, and nothing in the file belongs to it.
         let isKnown = try principalLabel(write.principal) != nil
         let observation = isObservationSkipped || !isKnown ? nil : write.observation
-        if let observation, let prepared { settlement.warnings = try observe(observation, of: write, prepared) }
+        if let observation, let prepared { completion.warnings = try observe(observation, of: write, prepared) }
         // The observation may be the first of its scope, and a deletion is kept for responses under way.
         var known = owner
         if isKnown, owner == nil, observation != nil || subjects.contains(where: { $0.own?.isTombstone == true }) {
@@ -46,9 +46,9 @@ extension WriterSession {
         for target in write.targets + further { try invalidate(target) }
         if write.effect != .absent { try invalidateUndivided(by: write) }
         note(write, to: subjects)
-        if let suspect = write.suspect { try settle(suspect) }
-        settlement.removed = further.map(\.path)
-        return settlement
+        if let suspect = write.suspect { try clear(suspect) }
+        completion.removed = further.map(\.path)
+        return completion
     }
 
     /// Stores the objects of a write's response, which is not a document.
@@ -56,7 +56,7 @@ extension WriterSession {
     /// - Returns: warnings.
     private func observe(
         _ shown: ReceivedObservation,
-        of write: SettledWrite,
+        of write: CompletedWrite,
         _ prepared: PreparedBody
     ) throws -> [MappingWarning] {
         let observation = newObservation(start: shown.start, end: write.time, kind: .write)
@@ -80,7 +80,7 @@ extension WriterSession {
     }
 
     /// The likely path of an object that was created in a collection; a 404 may be stored for it.
-    private func path(ofCreated subjects: [Subject], by write: SettledWrite) -> String? {
+    private func path(ofCreated subjects: [Subject], by write: CompletedWrite) -> String? {
         guard write.isCreation, subjects.count == 1, subjects[0].isShown,
             let identity = subjects[0].object.identity,
             identity.utf8.allSatisfy({ ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || "-._~".utf8.contains($0) })
@@ -89,7 +89,7 @@ extension WriterSession {
     }
 
     /// Whether a write only deleted objects whose models declare how documents show a deletion without a fetch.
-    private func isDeletionShown(by subjects: [Subject], _ write: SettledWrite) -> Bool {
+    private func isDeletionShown(by subjects: [Subject], _ write: CompletedWrite) -> Bool {
         guard write.effect == .deleted, let models = models[write.upstream]?.models else { return false }
         let deleted = subjects.filter { $0.own?.isTombstone == true }
         return !deleted.isEmpty && deleted.allSatisfy { models.onDelete(of: $0.object.model) != .stale }
@@ -114,7 +114,7 @@ extension WriterSession {
     ///   - owner: the scope of the writing principal. Nil if nothing of it is stored.
     ///   - isObservationSkipped: whether the response's observation is not stored.
     func subjects(
-        of write: SettledWrite,
+        of write: CompletedWrite,
         by owner: ScopeID?,
         _ prepared: PreparedBody?,
         isObservationSkipped: Bool
@@ -180,7 +180,7 @@ extension WriterSession {
     /// The outermost objects in a write's response.
     private func shown(
         by prepared: PreparedBody?,
-        of write: SettledWrite,
+        of write: CompletedWrite,
         isObservationSkipped: Bool,
         _ models: Models
     ) -> [Subject] {
@@ -215,7 +215,7 @@ extension WriterSession {
 /// so the order does not matter. There is one exception: a queued response may show which object a path or a key identifies.
 extension WriterSession {
     /// Whether a write may overtake: no queued response could show which object it concerns.
-    func mayGoAhead(_ write: SettledWrite, _ prepared: PreparedBody?, of queued: QueuedResponses) throws -> Bool {
+    func mayGoAhead(_ write: CompletedWrite, _ prepared: PreparedBody?, of queued: QueuedResponses) throws -> Bool {
         guard let models = models[write.upstream]?.models, !models.declarations.isEmpty else { return true }
         if write.bound?.identity != nil { return true }
         if prepared?.decomposed.map({ !Reference.names(in: $0.skeleton).isEmpty }) ?? false { return true }
@@ -253,7 +253,7 @@ extension WriterSession {
     // MARK: Responses that arrive after a write to their path
 
     /// Records a write for responses to its path that are under way.
-    func note(_ write: SettledWrite, to subjects: [Subject]) {
+    func note(_ write: CompletedWrite, to subjects: [Subject]) {
         guard !write.path.isEmpty, models[write.upstream]?.models.declarations.isEmpty == false else { return }
         var rest = write
         (rest.observation, rest.targets, rest.collections, rest.patterns) = (nil, [], [], [])
