@@ -24,13 +24,9 @@ public final class ObjectStore: Sendable {
     /// Digests keys under this store's secret.
     public var hasher: KeyHasher { core.hasher }
 
-    private init(core: StoreCore) {
-        shared = core
-    }
+    private init(core: StoreCore) { shared = core }
 
-    deinit {
-        shared.mailbox.finish()
-    }
+    deinit { shared.mailbox.finish() }
 
     /// Opens or creates a store for exclusive use.
     ///
@@ -98,23 +94,17 @@ public final class ObjectStore: Sendable {
     }
 
     /// Sets the listener for commits; there is at most one.
-    public func setListener(_ listener: any ChangeListener) {
-        core.listener = listener
-    }
+    public func setListener(_ listener: any ChangeListener) { core.listener = listener }
 
     /// Records this process's admin address, for the error of another process that finds the store locked.
-    public func announce(admin: String) {
-        core.lock.announce(admin: admin)
-    }
+    public func announce(admin: String) { core.lock.announce(admin: admin) }
 
     // MARK: Memory
 
     /// Whether documents may exist under a key.
     ///
     /// Memory only, any thread. Never wrongly false.
-    public func mayHave(_ digest: Digest128) -> Bool {
-        core.presence.mayContain(digest.low)
-    }
+    public func mayHave(_ digest: Digest128) -> Bool { core.presence.mayContain(digest.low) }
 
     /// Whether any of these objects may have changed after a commit sequence.
     ///
@@ -133,9 +123,7 @@ public final class ObjectStore: Sendable {
     public func flush() async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             // Capturing the store keeps it alive until its jobs have reached the writer.
-            ingest.async { [self] in
-                core.post(.prompt, { _ in }, done: { _ in continuation.resume() })
-            }
+            ingest.async { [self] in core.post(.prompt, { _ in }, done: { _ in continuation.resume() }) }
         }
     }
 
@@ -165,9 +153,7 @@ public final class ObjectStore: Sendable {
     }
 
     /// Returns when the queue is empty and nothing waits for room in it.
-    private func flushAll() async {
-        repeat { await flush() } while core.queuedResponses.count > 0 && !core.isGivenUp
-    }
+    private func flushAll() async { repeat { await flush() } while core.queuedResponses.count > 0 && !core.isGivenUp }
 
     private func flush(within limit: Duration) async {
         let end = Signal()
@@ -301,9 +287,7 @@ extension ObjectStore {
     /// The body of a document as received; nil if the document is gone.
     public func received(_ id: DocumentID) async throws(StoreError) -> [UInt8]? {
         try await core.read { database in
-            guard try Query(database, "SELECT 1 FROM _documents WHERE id = ?").integer(.id(id)) != nil else {
-                return nil
-            }
+            guard try Query(database, "SELECT 1 FROM _documents WHERE id = ?").integer(id) != nil else { return nil }
             let stored = try StoredBody(document: id, in: database)
             return try stored.received(payloads: stored.payloads(in: database))
         }
@@ -329,10 +313,8 @@ extension ObjectStore {
     /// Removes the documents of these URLs for every principal, and clears a suspect in the same commit.
     ///
     /// A later `receive` for one of these URLs stores nothing if its request was sent before.
-    public func invalidate(
-        _ targets: [InvalidationTarget],
-        clearing suspect: SuspectID? = nil
-    ) async throws(StoreError) {
+    public func invalidate(_ targets: [InvalidationTarget], clearing suspect: SuspectID? = nil) async throws(StoreError)
+    {
         try await core.write(suspect == nil ? .prompt : .durable) { session in
             for target in targets { try session.invalidate(target) }
             if let suspect { try session.clear(suspect) }
@@ -342,16 +324,12 @@ extension ObjectStore {
     /// Removes one document soon, if it still exists.
     ///
     /// The listener is not notified, because it would also drop responses received under the same key since.
-    public func remove(_ id: DocumentID) {
-        core.post(.batched, { _ = try $0.delete(id) }, done: { _ in })
-    }
+    public func remove(_ id: DocumentID) { core.post(.batched, { _ = try $0.delete(id) }, done: { _ in }) }
 
     /// Removes all variants under a key soon.
     ///
     /// Responses queued earlier are stored first, and so are removed as well.
-    public func remove(at key: DocumentKey) {
-        enqueue(.batched, { try $0.remove(at: key) }, done: { _ in })
-    }
+    public func remove(at key: DocumentKey) { enqueue(.batched, { try $0.remove(at: key) }, done: { _ in }) }
 
     /// Records the use of documents, for eviction; batched, and lost if it cannot be written.
     public func touchUsed(_ documents: [DocumentID]) {
@@ -411,12 +389,7 @@ extension ObjectStore {
             }
             guard !core.isGivenUp else { return finish(.failure(.closed), nil) }
             let subject = document.rule.map {
-                MappedSubject(
-                    body: document.body,
-                    rule: $0,
-                    surroundings: document.surroundings,
-                    url: document.key.url
-                )
+                MappedSubject(body: document.body, rule: $0, surroundings: document.surroundings, url: document.key.url)
             }
             let prepared = subject.map { core.prepare($0, upstream: document.key.upstream) } ?? PreparedBody()
             let weight = prepared.weight

@@ -27,24 +27,18 @@ extension ObjectStore {
 
 /// Reads and writes the rows of suspects.
 extension WriterSession {
-    func markSuspect(
-        upstream: String,
-        urls: [String],
-        object: BoundObject?,
-        patterns: [InvalidationPattern]
-    ) throws -> SuspectID {
+    func markSuspect(upstream: String, urls: [String], object: BoundObject?, patterns: [InvalidationPattern]) throws
+        -> SuspectID
+    {
         let suspect = numbers.suspect.increment()
-        for url in urls {
-            try query("INSERT OR IGNORE INTO _suspects VALUES (?, ?, ?)")
-                .run(.id(suspect), .string(upstream), .string(url))
-        }
+        for url in urls { try query("INSERT OR IGNORE INTO _suspects VALUES (?, ?, ?)").run(suspect, upstream, url) }
         if let object { try note(object, of: upstream, suspect: suspect) }
         for pattern in patterns {
             try query("INSERT INTO _suspect_patterns VALUES (?, ?, ?, ?)").run(
-                .id(suspect),
-                .string(pattern.upstream),
-                .string(pattern.base),
-                .string(pattern.pattern.text)
+                suspect,
+                pattern.upstream,
+                pattern.base,
+                pattern.pattern.text
             )
         }
         return suspect
@@ -55,19 +49,19 @@ extension WriterSession {
             object.identity.map { [($0, nil)] } ?? object.keys.map { (nil, $0) }
         for name in names {
             try query("INSERT INTO _suspect_objects VALUES (?, ?, ?, ?, ?)").run(
-                .id(suspect),
-                .string(upstream),
-                .string(object.model),
-                SQLValue(name.identity),
-                SQLValue(name.key)
+                suspect,
+                upstream,
+                object.model,
+                name.identity,
+                name.key
             )
         }
     }
 
     func clear(_ suspect: SuspectID) throws {
-        try query("DELETE FROM _suspects WHERE suspect = ?").run(.id(suspect))
-        try query("DELETE FROM _suspect_objects WHERE suspect = ?").run(.id(suspect))
-        try query("DELETE FROM _suspect_patterns WHERE suspect = ?").run(.id(suspect))
+        try query("DELETE FROM _suspects WHERE suspect = ?").run(suspect)
+        try query("DELETE FROM _suspect_objects WHERE suspect = ?").run(suspect)
+        try query("DELETE FROM _suspect_patterns WHERE suspect = ?").run(suspect)
     }
 
     /// Removes the documents of every suspect, and marks its objects: a write without a response counts as one that happened.

@@ -52,7 +52,8 @@ extension ResponseCache {
         }
         // A response requested before a write may be older than the stored one, so its commit decides.
         let isHidden =
-            containsObjects || writtenAt != nil || uncommitted.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
+            containsObjects || writtenAt != nil
+            || uncommittedWrites.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
         let selection = ready.response.selection
         commits.begin(ready, sent: sent, containsObjects: containsObjects, isHidden: isHidden)
         if isHidden {
@@ -133,7 +134,9 @@ extension ResponseCache {
             case .hidden where ready.isClean:
                 memory.insert(ready, at: digest)
                 // This check comes after the insertion: a write that cannot be stored empties memory once it is noted.
-                if uncommitted.mayBeNewer(than: start, of: ready.upstream.storeKey) { memory.remove(ready, at: digest) }
+                if uncommittedWrites.mayBeNewer(than: start, of: ready.upstream.storeKey) {
+                    memory.remove(ready, at: digest)
+                }
             case .hidden, .superseded, .refuted: memory.discard(ready)
             }
         case .failure(.closed):

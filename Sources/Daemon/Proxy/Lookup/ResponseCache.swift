@@ -32,7 +32,7 @@ package final class ResponseCache: Sendable {
     /// Responses whose commit is pending; the disk has older ones in their place.
     let commits = PendingCommits()
     /// Writes that could not be stored; the disk may have older responses of their upstreams.
-    let uncommitted = UncommittedWrites()
+    let uncommittedWrites = UncommittedWrites()
     /// Documents that show a member in doubt.
     let doubts = OpenDoubts()
     /// Bytes of bodies that are only in memory, because their commit is pending.
@@ -82,7 +82,7 @@ package final class ResponseCache: Sendable {
                 (response.fields, response.policy) = (StoredHead.decode(fresh.head), fresh.policy)
             }
             response.policy = response.policy.aged(at: now, knownSince: store.clock.agesKnownSince / 1_000_000)
-            if uncommitted.mayBeNewer(than: document.start, of: request.upstream.storeKey) {
+            if uncommittedWrites.mayBeNewer(than: document.start, of: request.upstream.storeKey) {
                 // A composed response is neither the received bytes nor the current state.
                 guard response.form != .composed else { continue }
                 response.form = .outdated

@@ -15,7 +15,7 @@ extension ProxyCore {
             return refuse(problem, reply)
         }
         // Each write that could not be stored keeps its response in memory until it is.
-        guard !cache.uncommitted.isFull else { return refuse(.storeFailed(.queueFull), reply) }
+        guard !cache.uncommittedWrites.isFull else { return refuse(.storeFailed(.queueFull), reply) }
         let suspect: SuspectID
         do {
             let further = request.upstream.invalidated(by: request, status: nil)
@@ -122,9 +122,9 @@ extension ProxyCore {
             "what a write changed could not be stored: until it is, everything older is asked of its upstream again",
             metadata: ["error": "\(error)", "upstream": "\(upstream.name)", "path": "\(write.path)"]
         )
-        uncommittedCount += 1
-        let number = uncommittedCount
-        cache.uncommitted.begin(number, upstream: upstream.storeKey, time: write.time)
+        uncommittedWriteCount += 1
+        let number = uncommittedWriteCount
+        cache.uncommittedWrites.begin(number, upstream: upstream.storeKey, time: write.time)
         cache.doubtUnread(of: upstream.storeKey, sentUntil: write.time)
         cache.memory.removeAll { $0.key.upstream == upstream.storeKey }
         fetches.invalidations.noteAll(of: upstream)
@@ -151,7 +151,7 @@ extension ProxyCore {
                 log.debug("what a write changed still cannot be stored", metadata: ["error": "\(error)"])
             }
         }
-        cache.uncommitted.end(number)
+        cache.uncommittedWrites.end(number)
         fetches.release(write.observation?.body.count ?? 0)
         liveDocuments.invalidationsCommitted()
         log.notice(
