@@ -13,54 +13,45 @@ extension ObjectStore {
     /// - Parameter committed: called on the writer's thread after the commit, before any queued response is stored. Responses
     ///   that are still queued then may show outdated values.
     @discardableResult
-    public func settle(
-        _ write: SettledWrite,
+    public func complete(
+        _ write: CompletedWrite,
         committed: @escaping @Sendable () -> Void = {}
-    ) async throws(StoreError) -> WriteSettlement {
+    ) async throws(StoreError) -> WriteCompletion {
         try await remove(matching: write.patterns)
         let prepared = await prepare(write)
         do {
-            return try await settle(write, prepared, isObservationSkipped: false, committed)
+            return try await complete(write, prepared, committed)
         } catch {
             guard write.observation != nil else { throw error }
-            return try await settle(write, prepared, isObservationSkipped: true, committed)
+            var unobserved = write
+            unobserved.observation = nil
+            return try await complete(unobserved, prepared, committed)
         }
     }
 
-    private func settle(
-        _ write: SettledWrite,
+    private func complete(
+        _ write: CompletedWrite,
         _ prepared: PreparedBody?,
-        isObservationSkipped: Bool,
         _ committed: @escaping @Sendable () -> Void
-    ) async throws(StoreError) -> WriteSettlement {
+    ) async throws(StoreError) -> WriteCompletion {
         let queued = core.queuedResponses
-        let bytes = isObservationSkipped ? 0 : write.observation?.body.count ?? 0
-        return try await enqueueAhead(bytes: bytes, committed) { session, isAhead in
+        return try await enqueueAhead(bytes: write.observation?.body.count ?? 0, committed) { session, isAhead in
             if isAhead, try !session.mayGoAhead(write, prepared, of: queued) { return nil }
-            let settlement = try session.settle(write, prepared, isObservationSkipped: isObservationSkipped)
-            if let observation = write.observation {
-                try session.warn(
-                    settlement.warnings,
-                    about: observation.rule,
-                    url: observation.url,
-                    at: session.clock.now()
-                )
+            let completion = try session.complete(write, prepared)
+            if let shown = write.observation {
+                try session.warn(completion.warnings, about: shown.rule, url: shown.url, at: session.clock.now())
             }
-            return settlement
+            return completion
         }
     }
 
     /// Decomposes a write's response.
-    private func prepare(_ write: SettledWrite) async -> PreparedBody? {
+    private func prepare(_ write: CompletedWrite) async -> PreparedBody? {
         guard let observation = write.observation else { return nil }
         return await withCheckedContinuation { continuation in
             writeResponses.async { [core] in
-                let subject = MappedSubject(
-                    body: observation.body,
-                    rule: observation.rule,
-                    surroundings: observation.surroundings,
-                    url: observation.url
-                )
+                let (body, rule, url) = (observation.body, observation.rule, observation.url)
+                let subject = MappedSubject(body: body, rule: rule, surroundings: observation.surroundings, url: url)
                 continuation.resume(returning: core.prepare(subject, upstream: write.upstream))
             }
         }
@@ -94,16 +85,12 @@ extension ObjectStore {
     private func remove(matching patterns: [InvalidationPattern]) async throws(StoreError) {
         guard !patterns.isEmpty else { return }
         let last = try await core.write(.express) { $0.ban(patterns) }
-        let found = try await core.read {
-            try InvalidationPattern.documents(matching: patterns, until: last, in: $0)
-        }
+        let found = try await core.read { try InvalidationPattern.documents(matching: patterns, until: last, in: $0) }
         var rest = found[...]
         while !rest.isEmpty {
             let slice = Array(rest.prefix(Self.slice))
             rest = rest.dropFirst(slice.count)
-            try await core.write(.express) { session in
-                for id in slice { try session.remove(id) }
-            }
+            try await core.write(.express) { session in for id in slice { try session.remove(id) } }
         }
     }
 
@@ -112,7 +99,7 @@ extension ObjectStore {
 
     /// Records that a retrieval did not find an object.
     ///
-    /// Returns after the commit. Like `settle`, it overtakes queued responses and calls `committed`.
+    /// Returns after the commit. Like `complete`, it overtakes queued responses and calls `committed`.
     public func note(
         _ absence: ObservedAbsence,
         committed: @escaping @Sendable () -> Void = {}
@@ -139,9 +126,7 @@ public struct InvalidationPattern: Sendable, Equatable {
 
     /// Creates a pattern for paths below a base path.
     public init(upstream: String, base: String, pattern: RoutePattern) {
-        self.upstream = upstream
-        self.base = base
-        self.pattern = pattern
+        (self.upstream, self.base, self.pattern) = (upstream, base, pattern)
         start = base + pattern.plainStart
     }
 
@@ -155,7 +140,7 @@ public struct InvalidationPattern: Sendable, Equatable {
 }
 
 /// A write whose response has arrived, or never will.
-public struct SettledWrite: Sendable {
+public struct CompletedWrite: Sendable {
     /// The effect on the written object.
     public enum Effect: Sendable, Equatable {
         /// The write may have changed everything that its response does not show.
@@ -205,18 +190,13 @@ public struct SettledWrite: Sendable {
         effect: Effect = .changed,
         bound: BoundObject? = nil
     ) {
-        self.upstream = upstream
-        self.principal = principal
-        self.context = context
-        self.path = path
-        self.time = time
-        self.effect = effect
-        self.bound = bound
+        (self.upstream, self.principal, self.context, self.path) = (upstream, principal, context, path)
+        (self.time, self.effect, self.bound) = (time, effect, bound)
     }
 }
 
-/// The result of settling a write.
-public struct WriteSettlement: Sendable, Equatable {
+/// What completing a write in the store has changed.
+public struct WriteCompletion: Sendable, Equatable {
     /// Further paths whose documents were removed: those of collections and of a created object.
     public var removed: [String] = []
     /// The mapping's warnings about the response.
@@ -239,8 +219,6 @@ public struct ObservedAbsence: Sendable {
 
     /// Describes a response.
     public init(key: DocumentKey, bound: BoundObject?, start: Int64) {
-        self.key = key
-        self.bound = bound
-        self.start = start
+        (self.key, self.bound, self.start) = (key, bound, start)
     }
 }

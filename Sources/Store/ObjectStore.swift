@@ -24,13 +24,9 @@ public final class ObjectStore: Sendable {
     /// Digests keys under this store's secret.
     public var hasher: KeyHasher { core.hasher }
 
-    private init(core: StoreCore) {
-        shared = core
-    }
+    private init(core: StoreCore) { shared = core }
 
-    deinit {
-        shared.mailbox.finish()
-    }
+    deinit { shared.mailbox.finish() }
 
     /// Opens or creates a store for exclusive use.
     ///
@@ -63,29 +59,29 @@ public final class ObjectStore: Sendable {
         do {
             let views = Views(models: configuration.models)
             let versions = ModelVersions(path: configuration.path, models: configuration.models)
-            let (settled, migrated, models) = try core.reserve.used {
+            let (dropped, migrated, models) = try core.reserve.used {
                 try core.pool.writeWithoutTransaction { database in
                     let session = WriterSession(database, of: core, numbers: numbers, journal: journal)
-                    let ((settled, migrated), _) = try session.transaction(durable: true) {
+                    let ((dropped, migrated), _) = try session.transaction(durable: true) {
                         try session.clock.stored.write(in: database)
                         try session.beginJournal()
                         try session.restorePrincipals()
                         try views.install(in: database, hasher: core.hasher)
-                        try session.forgetSettledFlipFlops()
+                        try session.forgetFollowedFlipFlops()
                         // An empty file has nothing to erase.
                         if numbers.observation == 0 { try SecretErasure.record(core.models, in: database) }
-                        return (try session.settleAllSuspects(), try versions.record(in: database))
+                        return (try session.completeSuspectWrites(), try versions.record(in: database))
                     }
                     numbers = session.numbers
                     journal = session.journal
-                    return (settled, migrated, session.models)
+                    return (dropped, migrated, session.models)
                 }
             }
             core.models = models
             notices += migrated
             let erased = try core.pool.read { try SecretErasure.pending(core.models, in: $0) }
             notices += erased.map { .secretsErased(upstream: $0) }
-            if settled > 0 { notices.append(.suspectsSettled(documents: settled)) }
+            if dropped > 0 { notices.append(.suspectsDropped(documents: dropped)) }
         } catch {
             throw StoreError(error)
         }
@@ -98,23 +94,17 @@ public final class ObjectStore: Sendable {
     }
 
     /// Sets the listener for commits; there is at most one.
-    public func setListener(_ listener: any ChangeListener) {
-        core.listener = listener
-    }
+    public func setListener(_ listener: any ChangeListener) { core.listener = listener }
 
     /// Records this process's admin address, for the error of another process that finds the store locked.
-    public func announce(admin: String) {
-        core.lock.announce(admin: admin)
-    }
+    public func announce(admin: String) { core.lock.announce(admin: admin) }
 
     // MARK: Memory
 
     /// Whether documents may exist under a key.
     ///
     /// Memory only, any thread. Never wrongly false.
-    public func mayHave(_ digest: Digest128) -> Bool {
-        core.presence.mayContain(digest.low)
-    }
+    public func mayHave(_ digest: Digest128) -> Bool { core.presence.mayContain(digest.low) }
 
     /// Whether any of these objects may have changed after a commit sequence.
     ///
@@ -133,9 +123,7 @@ public final class ObjectStore: Sendable {
     public func flush() async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             // Capturing the store keeps it alive until its jobs have reached the writer.
-            ingest.async { [self] in
-                core.post(.prompt, { _ in }, done: { _ in continuation.resume() })
-            }
+            ingest.async { [self] in core.post(.prompt, { _ in }, done: { _ in continuation.resume() }) }
         }
     }
 
@@ -165,9 +153,7 @@ public final class ObjectStore: Sendable {
     }
 
     /// Returns when the queue is empty and nothing waits for room in it.
-    private func flushAll() async {
-        repeat { await flush() } while core.queuedResponses.count > 0 && !core.isGivenUp
-    }
+    private func flushAll() async { repeat { await flush() } while core.queuedResponses.count > 0 && !core.isGivenUp }
 
     private func flush(within limit: Duration) async {
         let end = Signal()
@@ -233,7 +219,7 @@ extension ObjectStore {
 
     /// A page of warnings, latest first.
     public func warnings(limit: Int = 100, after: Int64? = nil) async throws(StoreError) -> Page<StoredWarning> {
-        await core.examiner.settled()
+        await core.examiner.finished()
         // The examiner's warnings are queued by now. When this job is committed, so are they.
         _ = try? await core.write(.batched) { _ in true }
         return try await core.read { [hasher] in
@@ -301,9 +287,7 @@ extension ObjectStore {
     /// The body of a document as received; nil if the document is gone.
     public func received(_ id: DocumentID) async throws(StoreError) -> [UInt8]? {
         try await core.read { database in
-            guard try Query(database, "SELECT 1 FROM _documents WHERE id = ?").integer(.id(id)) != nil else {
-                return nil
-            }
+            guard try Query(database, "SELECT 1 FROM _documents WHERE id = ?").integer(id) != nil else { return nil }
             let stored = try StoredBody(document: id, in: database)
             return try stored.received(payloads: stored.payloads(in: database))
         }
@@ -326,32 +310,26 @@ extension ObjectStore {
         }
     }
 
-    /// Removes the documents of these URLs for every principal, and settles a suspect in the same commit.
+    /// Removes the documents of these URLs for every principal, and clears a suspect in the same commit.
     ///
     /// A later `receive` for one of these URLs stores nothing if its request was sent before.
-    public func invalidate(
-        _ targets: [InvalidationTarget],
-        settle suspect: SuspectID? = nil
-    ) async throws(StoreError) {
+    public func invalidate(_ targets: [InvalidationTarget], clearing suspect: SuspectID? = nil) async throws(StoreError)
+    {
         try await core.write(suspect == nil ? .prompt : .durable) { session in
             for target in targets { try session.invalidate(target) }
-            if let suspect { try session.settle(suspect) }
+            if let suspect { try session.clear(suspect) }
         }
     }
 
     /// Removes one document soon, if it still exists.
     ///
     /// The listener is not notified, because it would also drop responses received under the same key since.
-    public func remove(_ id: DocumentID) {
-        core.post(.batched, { _ = try $0.delete(id) }, done: { _ in })
-    }
+    public func remove(_ id: DocumentID) { core.post(.batched, { _ = try $0.delete(id) }, done: { _ in }) }
 
     /// Removes all variants under a key soon.
     ///
     /// Responses queued earlier are stored first, and so are removed as well.
-    public func remove(at key: DocumentKey) {
-        enqueue(.batched, { try $0.remove(at: key) }, done: { _ in })
-    }
+    public func remove(at key: DocumentKey) { enqueue(.batched, { try $0.remove(at: key) }, done: { _ in }) }
 
     /// Records the use of documents, for eviction; batched, and lost if it cannot be written.
     public func touchUsed(_ documents: [DocumentID]) {
@@ -411,12 +389,7 @@ extension ObjectStore {
             }
             guard !core.isGivenUp else { return finish(.failure(.closed), nil) }
             let subject = document.rule.map {
-                MappedSubject(
-                    body: document.body,
-                    rule: $0,
-                    surroundings: document.surroundings,
-                    url: document.key.url
-                )
+                MappedSubject(body: document.body, rule: $0, surroundings: document.surroundings, url: document.key.url)
             }
             let prepared = subject.map { core.prepare($0, upstream: document.key.upstream) } ?? PreparedBody()
             let weight = prepared.weight

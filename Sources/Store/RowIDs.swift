@@ -79,11 +79,7 @@ public struct SuspectID: RowID {
 }
 
 /// The id of a scope: an upstream, a principal and a context.
-struct ScopeID: RowID {
-    let rawValue: Int64
-}
+struct ScopeID: RowID { let rawValue: Int64 }
 
 /// The id of a collection: the objects of one model in one scope.
-struct CollectionID: RowID {
-    let rawValue: Int64
-}
+struct CollectionID: RowID { let rawValue: Int64 }

@@ -13,14 +13,8 @@ public struct TimeSource: Sendable {
     public let boot: Int64
 
     /// Creates a source from its readings.
-    public init(
-        wall: @escaping @Sendable () -> Int64,
-        elapsed: @escaping @Sendable () -> Int64,
-        boot: Int64 = 0
-    ) {
-        self.wall = wall
-        self.elapsed = elapsed
-        self.boot = boot
+    public init(wall: @escaping @Sendable () -> Int64, elapsed: @escaping @Sendable () -> Int64, boot: Int64 = 0) {
+        (self.wall, self.elapsed, self.boot) = (wall, elapsed, boot)
     }
 
     /// The machine's clocks.
@@ -101,11 +95,7 @@ public final class StoreClock: Sendable {
         var known = last.load(ordering: .relaxed)
         while true {
             let next = max(time, known + 1)
-            let (isExchanged, original) = last.weakCompareExchange(
-                expected: known,
-                desired: next,
-                ordering: .relaxed
-            )
+            let (isExchanged, original) = last.weakCompareExchange(expected: known, desired: next, ordering: .relaxed)
             if isExchanged { return next }
             known = original
         }
@@ -114,9 +104,7 @@ public final class StoreClock: Sendable {
     /// The time in seconds since 1970.
     ///
     /// Any thread; consumes no time of `now`, and never goes back on one thread.
-    public var seconds: Int64 {
-        max(offset &+ source.elapsed(), last.load(ordering: .relaxed)) / 1_000_000
-    }
+    public var seconds: Int64 { max(offset &+ source.elapsed(), last.load(ordering: .relaxed)) / 1_000_000 }
 
     /// Continues after the times of a store whose contents are loaded; their ages are unknown.
     func takeOver(after time: Int64) {

@@ -47,12 +47,10 @@ extension StoreError: CustomStringConvertible {
             "the store \(path) holds objects of model \(model) of upstream \(upstream) at version \(found), and the "
                 + "configuration declares version \(declared); use the configuration that the store was filled with, "
                 + "raise the model's version again, or give this one another file with --store"
-        case .cannotOpen(let path, let reason):
-            "the store \(path) cannot be opened: \(reason)"
+        case .cannotOpen(let path, let reason): "the store \(path) cannot be opened: \(reason)"
         case .group(let path, let name, let reason):
             "the store \(path) cannot be given to the group \"\(name)\" (store.group): \(reason)"
-        case .full(let reason):
-            "the store has no room: \(reason)"
+        case .full(let reason): "the store has no room: \(reason)"
         case .unwritable(let reason):
             "nothing can be written to the store: \(reason); make room on its disk, or see what is wrong with it"
         case .corrupt(let reason):
@@ -78,7 +76,7 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
     /// An earlier Larder wrote the file in another format; it is kept at `path`, and a new one was started.
     case earlierFileSetAside(path: String)
     /// Writes were under way when the daemon last ended; the documents that they may have changed were dropped.
-    case suspectsSettled(documents: Int)
+    case suspectsDropped(documents: Int)
     /// A model has a newer version than its objects in the file; its migrations are applied to them.
     case modelMigrated(upstream: String, model: String, from: Int, to: Int)
 
@@ -117,7 +115,7 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
             "the store is damaged (\(reason)); the damaged part counts as not stored, and is fetched again"
         case .damagedFileEmptied(let reason):
             "the store is damaged (\(reason)), and could not be written; it was emptied, and fills again"
-        case .suspectsSettled(let documents):
+        case .suspectsDropped(let documents):
             "writes were under way when Larder last stopped; \(documents) responses that they may have changed were dropped"
         case .modelMigrated(let upstream, let model, let from, let to):
             "objects of model \(model) of upstream \(upstream) were stored at version \(from); "
@@ -129,8 +127,7 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
         case .writesFail(let reason):
             "the disk has no room for the store, or fails (\(reason)): the store does not grow; stored responses are served, "
                 + "and a new response without room is passed on and not stored"
-        case .writesWork:
-            "the disk has room for the store again"
+        case .writesWork: "the disk has room for the store again"
         case .fileMoved(let path):
             "the file of the store \(path) was moved, removed or replaced while it is in use: what is stored now is lost "
                 + "when Larder stops; restart it"

@@ -12,15 +12,15 @@ import Testing
         var isBegun = false
         var isDone = false
         var end: Fetch.End?
-        var timesSettled = 0
-        var isSettled = false
+        var timesCommitted = 0
+        var isCommitted = false
     }
 
     private enum Step: Hashable {
         case head(isJSON: Bool)
         case piece(fits: Bool)
         case end(Fetch.End)
-        case settled
+        case committed
         case leave
     }
 
@@ -30,7 +30,7 @@ import Testing
     }
 
     private func steps(_ world: World) -> [Step] {
-        guard world.end == nil else { return world.isSettled ? [.leave] : [.settled, .leave] }
+        guard world.end == nil else { return world.isCommitted ? [.leave] : [.committed, .leave] }
         var steps: [Step] = [.leave, .end(.failed)]
         if !world.hasHead { return steps + [.head(isJSON: false), .head(isJSON: true)] }
         steps += [.end(.whole), .end(.cut)]
@@ -46,12 +46,12 @@ import Testing
             world.pieces += 1
             event = .body([UInt8(world.pieces)], fits: fits)
         case .end(let end): (event, world.end) = (.ended(end), end)
-        case .settled: (event, world.isSettled) = (.settled, true)
+        case .committed: (event, world.isCommitted) = (.committed, true)
         case .leave: event = .clientLeft
         }
         for action in world.write.handle(event) {
             switch action {
-            case .settle: world.timesSettled += 1
+            case .commit: world.timesCommitted += 1
             case .resume: break
             case .begin:
                 try #require(!world.isBegun && world.hasHead)
@@ -63,22 +63,22 @@ import Testing
                     try #require(Int(byte) == world.given, "the pieces come in another order")
                 }
             case .finish, .abort, .serveMapped, .fail:
-                try #require(world.isSettled && !world.isDone, "the client has the end before the write is settled")
+                try #require(world.isCommitted && !world.isDone, "the client has the end before the write is committed")
                 world.isDone = true
                 if action == .finish { try #require(world.given == world.pieces && world.end == .whole) }
                 if action == .serveMapped { try #require(!world.isBegun && world.end == .whole) }
                 if action == .fail { try #require(!world.isBegun) }
             }
-            // The last piece is withheld until the write is settled.
-            if !world.isSettled, world.pieces > 0 { try #require(world.given < world.pieces) }
+            // The last piece is withheld until the write is committed.
+            if !world.isCommitted, world.pieces > 0 { try #require(world.given < world.pieces) }
         }
-        if world.end != nil { try #require(world.timesSettled == 1) }
-        if world.isSettled { try #require(world.isDone) }
+        if world.end != nil { try #require(world.timesCommitted == 1) }
+        if world.isCommitted { try #require(world.isDone) }
         return world
     }
 
     @Test(arguments: [false, true], [1, 10])
-    func `in every order of events the client gets one end, once the write is settled, and the store gets it once`(
+    func `in every order of events the client gets one end, once the write is committed, and the store gets it once`(
         wantsMapped: Bool,
         limit: Int
     ) throws {

@@ -39,11 +39,11 @@ import Testing
 
     /// A write to a path, with a response a moment from now.
     private func write(_ bench: Bench, _ path: String, bound: BoundObject? = nil, telling body: String? = nil)
-        -> SettledWrite
+        -> CompletedWrite
     {
         bench.time.advance(1_000_000)
         let end = bench.store.clock.now()
-        var write = SettledWrite(
+        var write = CompletedWrite(
             upstream: "github",
             principal: .anonymous,
             context: "",
@@ -72,7 +72,7 @@ import Testing
         let flood = await flood(bench)
         let suspect = try await bench.store.markSuspect(upstream: "github", urls: ["/issues"])
         // What was queued before an invalidation is not stored after it, in whichever order they were done.
-        try await bench.store.invalidate([InvalidationTarget(upstream: "github", path: "/issues")], settle: suspect)
+        try await bench.store.invalidate([InvalidationTarget(upstream: "github", path: "/issues")], clearing: suspect)
         #expect(flood.value < Self.pages)
         await bench.store.flush()
         #expect(try await bench.document("/issues?page=0") == nil)
@@ -87,7 +87,7 @@ import Testing
         let flood = await flood(bench)
         let atCommit = Counter()
         let change = write(bench, "/issues/7", telling: #"{"id":7,"title":"new","user":{"id":7,"login":"bela"}}"#)
-        try await bench.store.settle(change) { for _ in 0..<flood.value { atCommit.add() } }
+        try await bench.store.complete(change) { for _ in 0..<flood.value { atCommit.add() } }
         #expect(flood.value < Self.pages)
         #expect(atCommit.value <= flood.value)
         let after = try await bench.store.objects(ObjectQuery(model: "Issue", identity: "7")).rows
@@ -108,7 +108,7 @@ import Testing
         let bench = try bench()
         let flood = await flood(bench)
         let change = write(bench, "/issues/7", bound: BoundObject(model: "Issue", identity: "7"))
-        try await bench.store.settle(change)
+        try await bench.store.complete(change)
         #expect(flood.value < Self.pages)
         await bench.store.flush()
         #expect(try await isOutdated(bench, "/issues?page=0"))
@@ -123,7 +123,7 @@ import Testing
         try await bench.receive("/other", #"[{"id":1000,"title":"a","user":{"id":9}}]"#, issues)
         let flood = await flood(bench)
         bench.store.receive(bench.response("/users/9", #"{"id":9,"login":"bela"}"#, user)) { _ in flood.add() }
-        try await bench.store.settle(write(bench, "/users/bela", bound: BoundObject(model: "User", keys: ["bela"])))
+        try await bench.store.complete(write(bench, "/users/bela", bound: BoundObject(model: "User", keys: ["bela"])))
         #expect(flood.value == Self.pages + 1)
         #expect(try await isOutdated(bench, "/other"))
         #expect(try await !isOutdated(bench, "/early"))
@@ -138,12 +138,12 @@ import Testing
         try await bench.receive("/others", #"[{"id":2,"title":"b","user":{"id":8}}]"#, issues)
         bench.store.receive(bench.response("/me", #"{"id":7,"login":"ada"}"#, user)) { _ in }
         // It waits for that one.
-        try await bench.store.settle(write(bench, "/me"))
+        try await bench.store.complete(write(bench, "/me"))
         #expect(try await isOutdated(bench, "/early"))
         #expect(try await bench.document("/me") == nil)
         // One that is still on its way cannot be waited for.
         let slow = bench.response("/you", #"{"id":8,"login":"bela"}"#, user)
-        try await bench.store.settle(write(bench, "/you"))
+        try await bench.store.complete(write(bench, "/you"))
         #expect(try await bench.document("/others")?.form == .asReceived)
         #expect(try await bench.store.receive(slow).document == nil)
         #expect(try await isOutdated(bench, "/others"))
@@ -156,7 +156,7 @@ import Testing
         // Longer ago than a list may lag.
         bench.time.advance(60_000_000)
         let flood = await flood(bench)
-        try await bench.store.settle(write(bench, "/issues", telling: #"{"id":1000,"title":"new"}"#))
+        try await bench.store.complete(write(bench, "/issues", telling: #"{"id":1000,"title":"new"}"#))
         #expect(flood.value < Self.pages)
         await bench.store.flush()
         #expect(try await bench.document("/issues?page=3") == nil)
@@ -185,7 +185,7 @@ import Testing
         let bench = try bench()
         let body =
             #"{"id":7,"title":"new","user":{"id":1,"login":"ada"},"labels":[{"id":2,"name":"x"},{"id":2,"name":"y"}]}"#
-        try await bench.store.settle(write(bench, "/issues/7", telling: body))
+        try await bench.store.complete(write(bench, "/issues/7", telling: body))
         let warnings = try await bench.store.warnings(limit: 10).rows
         #expect(warnings.map(\.kind) == ["disagreement"])
         #expect(warnings.first?.subject == "Label.name")

@@ -55,7 +55,7 @@ struct ForgettingTests {
         // Its writes still have an effect for others.
         bench.time.advance(1_000_000)
         let now = bench.store.clock.now()
-        var write = SettledWrite(
+        var write = CompletedWrite(
             upstream: "github",
             principal: forgotten,
             context: "",
@@ -68,7 +68,7 @@ struct ForgettingTests {
             start: now - 1000,
             rule: issue
         )
-        try await bench.store.settle(write)
+        try await bench.store.complete(write)
         try await bench.store.note(
             ObservedAbsence(key: bench.key("/issues/3", principal: forgotten), bound: nil, start: now)
         )

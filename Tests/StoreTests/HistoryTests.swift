@@ -137,7 +137,7 @@ struct HistoryTests {
         case .write:
             history.change(at: start + (end - start) / 2)
             let state = history.last
-            var write = SettledWrite(
+            var write = CompletedWrite(
                 upstream: "github",
                 principal: .anonymous,
                 context: "",
@@ -151,7 +151,7 @@ struct HistoryTests {
                 rule: user
             )
             write.targets = [InvalidationTarget(upstream: "github", path: urls[1])]
-            try await bench.store.settle(write)
+            try await bench.store.complete(write)
             history.seen = max(history.seen, state)
         case .absence:
             history.truth.append((start, nil))

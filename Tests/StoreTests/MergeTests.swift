@@ -45,7 +45,7 @@ struct MergeTests: WriteMarkFixtures {
         try await bench.receive("/issues/7", #"{"id":7,"title":"seven","user":{"id":1,"login":"ada"}}"#, issue)
         try await bench.receive("/plain", "no objects")
         // Shown by no document: what a write has shown.
-        try await bench.settle(
+        try await bench.complete(
             ReceivedObservation(
                 body: Array(#"{"id":9,"login":"nine"}"#.utf8),
                 start: bench.store.clock.now(),
@@ -54,7 +54,7 @@ struct MergeTests: WriteMarkFixtures {
         )
         var deletion = try write(bench, "/issues/1", effect: .deleted, bound: first)
         deletion.collections = []
-        try await bench.store.settle(deletion)
+        try await bench.store.complete(deletion)
         let (before, list) = (try await contents(bench), try await bench.body("/issues"))
         #expect(list == #"[{"id":2,"title":"b"}]"#)
         let copy = try await save(bench)
@@ -127,12 +127,12 @@ struct MergeTests: WriteMarkFixtures {
         let bench = try bench(.remove)
         try await bench.receive("/issues", Self.list, issues)
         let copy = try await save(bench)
-        try await bench.store.settle(write(bench, "/issues/1", effect: .deleted, bound: first))
+        try await bench.store.complete(write(bench, "/issues/1", effect: .deleted, bound: first))
         try await merge(copy, into: bench)
         #expect(try await bench.body("/issues") == #"[{"id":2,"title":"b"}]"#)
         // Nor where it was not known here when it was deleted.
         try await clean(bench)
-        try await bench.store.settle(write(bench, "/issues/2", effect: .deleted, bound: second))
+        try await bench.store.complete(write(bench, "/issues/2", effect: .deleted, bound: second))
         try await merge(copy, into: bench)
         #expect(try await bench.body("/issues")?.contains(#""id":2"#) == false)
         await bench.store.close()
@@ -202,7 +202,7 @@ struct MergeTests: WriteMarkFixtures {
         }
         for (login, shown) in [("eve", "/users"), ("boss", "/users/boss")] {
             second.time.advance(1_000_000)
-            let change = SettledWrite(
+            let change = CompletedWrite(
                 upstream: "github",
                 principal: .anonymous,
                 context: "",
@@ -211,7 +211,7 @@ struct MergeTests: WriteMarkFixtures {
                 effect: .changed,
                 bound: BoundObject(model: "User", keys: [login])
             )
-            try await second.store.settle(change)
+            try await second.store.complete(change)
             // Marked, or gone where only a path has given the name: never as it was.
             let form = try await second.document(shown)?.form
             #expect(form != .asReceived && form != .composed, "\(login): \(form.map { "\($0)" } ?? "gone")")

@@ -75,7 +75,7 @@ struct ObjectTests {
         try await bench.receive("/issues", list, issues)
         bench.time.advance(1000)
         let now = bench.store.clock.now()
-        try await bench.settle(
+        try await bench.complete(
             ReceivedObservation(
                 body: Array(#"{"id":1,"title":"written"}"#.utf8),
                 start: now,
@@ -128,12 +128,12 @@ struct ObjectTests {
         let bench = try Bench()
         try await bench.receive("/issues/1", #"{"id":1}"#, issue)
         try await bench.receive("/issues/2", #"{"id":2}"#, issue)
-        let settled = try await bench.store.markSuspect(upstream: "github", urls: ["/issues/2"])
-        try await bench.store.settle(settled)
+        let suspect = try await bench.store.markSuspect(upstream: "github", urls: ["/issues/2"])
+        try await bench.store.clear(suspect)
         _ = try await bench.store.markSuspect(upstream: "github", urls: ["/issues/1", "/issues/9"])
         await bench.store.close()
         let again = try Bench(folder: bench.folder, time: bench.time)
-        #expect(again.notices == [.suspectsSettled(documents: 1)])
+        #expect(again.notices == [.suspectsDropped(documents: 1)])
         #expect(try await again.body("/issues/1") == nil)
         #expect(try await again.body("/issues/2") != nil)
         await again.store.close()

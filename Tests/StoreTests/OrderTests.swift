@@ -9,7 +9,7 @@ import Testing
         bench.time.advance(1000)
         let start = bench.store.clock.now()
         bench.time.advance(1000)
-        try await bench.settle(
+        try await bench.complete(
             ReceivedObservation(
                 body: Array(body.utf8),
                 start: start,

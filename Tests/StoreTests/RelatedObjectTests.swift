@@ -46,7 +46,7 @@ struct RelatedObjectTests: WriteMarkFixtures {
     @Test func `after a write without a body it is unknown until it is observed again`() async throws {
         let bench = try bench()
         try await bench.receive("/issues/1", #"{"id":1,"title":"a","number":5}"#, issue)
-        try await bench.store.settle(write(bench, "/issues/1", bound: first))
+        try await bench.store.complete(write(bench, "/issues/1", bound: first))
         #expect(try await known(bench) == nil)
         try await bench.receive("/issues", #"[{"id":1,"title":"b"}]"#, issues)
         #expect(try await known(bench) == #"{"id":1,"title":"b"}"#)
@@ -56,7 +56,7 @@ struct RelatedObjectTests: WriteMarkFixtures {
     @Test func `a deleted object is not known`() async throws {
         let bench = try bench(.keep)
         try await bench.receive("/issues/1", #"{"id":1,"title":"a"}"#, issue)
-        try await bench.store.settle(write(bench, "/issues/1", effect: .deleted, bound: first))
+        try await bench.store.complete(write(bench, "/issues/1", effect: .deleted, bound: first))
         #expect(try await known(bench) == nil)
         await bench.store.close()
     }

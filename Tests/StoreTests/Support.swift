@@ -136,8 +136,8 @@ struct Bench {
     }
 
     /// Stores what a write's response shows.
-    func settle(_ observation: ReceivedObservation, method: String = "POST") async throws {
-        var write = SettledWrite(
+    func complete(_ observation: ReceivedObservation, method: String = "POST") async throws {
+        var write = CompletedWrite(
             upstream: "github",
             principal: .anonymous,
             context: "",
@@ -145,7 +145,7 @@ struct Bench {
             time: store.clock.now()
         )
         (write.method, write.observation) = (method, observation)
-        try await store.settle(write)
+        try await store.complete(write)
     }
 
     /// The one document at a URL.

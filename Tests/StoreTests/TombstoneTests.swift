@@ -11,7 +11,7 @@ struct TombstoneTests: WriteMarkFixtures {
             try await bench.receive("/issues", Self.list, issues)
             var deletion = try write(bench, "/issues/1", effect: .deleted, bound: first)
             deletion.collections = [InvalidationTarget(upstream: "github", path: "/issues")]
-            #expect(try await bench.store.settle(deletion).removed == [])
+            #expect(try await bench.store.complete(deletion).removed == [])
             #expect(try await bench.body("/issues") == expected)
             #expect(try await bench.store.count().models["Issue"] == 1)
             #expect(try await bench.store.objects(ObjectQuery(model: "Issue", identity: "1")).rows.isEmpty)
@@ -20,7 +20,7 @@ struct TombstoneTests: WriteMarkFixtures {
             #expect(try await bench.store.objects(query).rows.count == 1)
             #expect(sqlite(bench.folder.file(), "SELECT id FROM Issue") == "2")
             // Twice is the same.
-            try await bench.store.settle(write(bench, "/issues/1", effect: .absent, bound: first))
+            try await bench.store.complete(write(bench, "/issues/1", effect: .absent, bound: first))
             #expect(try await bench.body("/issues") == expected)
             await bench.store.close()
             let again = try self.bench(policy, folder: bench.folder, time: bench.time)
@@ -32,7 +32,7 @@ struct TombstoneTests: WriteMarkFixtures {
         try await bench.receive("/search", Self.list, issues)
         var deletion = try write(bench, "/issues/1", effect: .deleted, bound: first)
         deletion.collections = [InvalidationTarget(upstream: "github", path: "/issues")]
-        #expect(try await bench.store.settle(deletion).removed == ["/issues"])
+        #expect(try await bench.store.complete(deletion).removed == ["/issues"])
         #expect(try await bench.body("/issues") == nil)
         #expect(try await isOutdated(bench, "/search"))
         await bench.store.close()
@@ -42,7 +42,7 @@ struct TombstoneTests: WriteMarkFixtures {
         let bench = try Bench(onDelete: .remove) { $0.lag = Lag(lists: 30_000_000) }
         var slow = bench.response("/issues", Self.list, issues)
         let deletion = try write(bench, "/issues/1", effect: .deleted, bound: first)
-        try await bench.store.settle(deletion)
+        try await bench.store.complete(deletion)
         // As it is stored after a write that came later.
         slow.end = deletion.time
         #expect(try await bench.store.receive(slow).isDirty)
@@ -59,8 +59,8 @@ struct TombstoneTests: WriteMarkFixtures {
     @Test func `a reused id is a new object`() async throws {
         let bench = try bench(.keep)
         try await bench.receive("/issues", #"[{"id":1,"title":"a","number":5}]"#, issues)
-        try await bench.store.settle(write(bench, "/issues/1", effect: .deleted, bound: first))
-        try await bench.store.settle(write(bench, "/issues", response: #"{"id":1,"title":"other"}"#))
+        try await bench.store.complete(write(bench, "/issues/1", effect: .deleted, bound: first))
+        try await bench.store.complete(write(bench, "/issues", response: #"{"id":1,"title":"other"}"#))
         // Nothing of the new one moves into what showed the old one, nor the other way round.
         #expect(try await isOutdated(bench, "/issues"))
         #expect(try await bench.body("/issues") == #"[{"id":1,"title":"a","number":5}]"#)
@@ -78,7 +78,7 @@ struct TombstoneTests: WriteMarkFixtures {
         try await bench.store.note(
             ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: bench.store.clock.now())
         )
-        try await bench.store.settle(write(bench, "/issues", response: #"{"id":1,"title":"new"}"#))
+        try await bench.store.complete(write(bench, "/issues", response: #"{"id":1,"title":"new"}"#))
         #expect(try await bench.store.receive(slow).isDirty)
         #expect(try await isOutdated(bench, "/search"))
         await bench.store.close()
@@ -89,7 +89,7 @@ struct TombstoneTests: WriteMarkFixtures {
         try await bench.receive("/issues/1", "not found")
         var creation = try write(bench, "/issues", response: #"{"id":1,"title":"new"}"#)
         creation.isCreation = true
-        #expect(try await bench.store.settle(creation).removed == ["/issues/1"])
+        #expect(try await bench.store.complete(creation).removed == ["/issues/1"])
         #expect(try await bench.body("/issues/1") == nil)
         await bench.store.close()
     }
@@ -183,7 +183,7 @@ struct TombstoneTests: WriteMarkFixtures {
         try await bench.store.note(
             ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: bench.store.clock.now())
         )
-        try await bench.store.settle(write(bench, "/issues", response: #"{"id":1,"title":"new"}"#))
+        try await bench.store.complete(write(bench, "/issues", response: #"{"id":1,"title":"new"}"#))
         _ = try await bench.store.clean(CleanFilter(model: "Issue", identity: "1"))
         bench.time.advance(1_000_000)
         // Not long enough after the deletion for a list to count against it.

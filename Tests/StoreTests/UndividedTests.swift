@@ -11,8 +11,8 @@ import Testing
 
     private func bench() throws -> Bench { try Bench { $0.objectLimit = 10 } }
 
-    private func write(to path: String, at time: Int64) -> SettledWrite {
-        SettledWrite(upstream: "github", principal: .anonymous, context: "", path: path, time: time)
+    private func write(to path: String, at time: Int64) -> CompletedWrite {
+        CompletedWrite(upstream: "github", principal: .anonymous, context: "", path: path, time: time)
     }
 
     @Test func `up to the limit objects are taken out, above it the response is stored as it came`() async throws {
@@ -32,7 +32,7 @@ import Testing
         try await bench.receive("/issues?more", Self.list(11), issues)
         try await bench.receive("/issues?few", Self.list(3), issues)
         bench.time.advance(1_000_000)
-        try await bench.store.settle(write(to: "/elsewhere", at: bench.store.clock.now()))
+        try await bench.store.complete(write(to: "/elsewhere", at: bench.store.clock.now()))
         #expect(try await bench.body("/issues?more") == nil)
         #expect(try await bench.body("/issues?few") == Self.list(3))
         #expect(try await bench.store.receive(late).document == nil)

@@ -74,7 +74,7 @@ struct WhyTests {
         try await bench.receive("/users/1", #"{"id":1,"login":"ada"}"#, user)
         bench.time.advance(1_000_000)
         let now = bench.store.clock.now()
-        try await bench.settle(
+        try await bench.complete(
             ReceivedObservation(
                 body: Array(#"{"id":1,"login":"bela"}"#.utf8),
                 start: now,

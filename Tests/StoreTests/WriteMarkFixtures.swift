@@ -20,16 +20,16 @@ extension WriteMarkFixtures {
     func write(
         _ bench: Bench,
         _ path: String,
-        effect: SettledWrite.Effect = .changed,
+        effect: CompletedWrite.Effect = .changed,
         bound: BoundObject? = nil,
         response: String? = nil,
         principal: PrincipalID = .anonymous,
         context: String = "",
         patterns: [String] = []
-    ) throws -> SettledWrite {
+    ) throws -> CompletedWrite {
         bench.time.advance(1_000_000)
         let now = bench.store.clock.now()
-        var write = SettledWrite(
+        var write = CompletedWrite(
             upstream: "github",
             principal: principal,
             context: context,

@@ -8,7 +8,7 @@ struct WriteMarkTests: WriteMarkFixtures {
     @Test func `documents from before a write without a body are stale, later ones are not`() async throws {
         let bench = try bench()
         try await bench.receive("/issues", Self.list, issues)
-        try await bench.store.settle(write(bench, "/issues/1", bound: first))
+        try await bench.store.complete(write(bench, "/issues/1", bound: first))
         #expect(try await isOutdated(bench, "/issues"))
         #expect(try await bench.body("/issues") == Self.list)
         let changed = Self.list.replacing(#""a""#, with: #""new""#)
@@ -28,7 +28,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         let bench = try bench()
         let slow = bench.response("/search", Self.list, issues)
         let id = try #require(try await bench.receive("/issues", Self.list, issues).document)
-        try await bench.store.settle(write(bench, "/issues/1", bound: first))
+        try await bench.store.complete(write(bench, "/issues/1", bound: first))
         #expect(try await bench.store.receive(slow).isDirty)
         #expect(try await isOutdated(bench, "/search"))
         let now = bench.store.clock.now()
@@ -44,7 +44,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         let other = try await bench.store.principal([UInt8](repeating: 1, count: 32))
         let mine = bench.response("/issues", Self.list, issues)
         let theirs = bench.response("/issues", Self.list, issues, principal: other)
-        try await bench.store.settle(write(bench, "/issues/1", bound: first))
+        try await bench.store.complete(write(bench, "/issues/1", bound: first))
         #expect(try await bench.store.receive(mine).isDirty)
         #expect(try await bench.store.receive(theirs).isDirty)
         await bench.store.close()
@@ -55,9 +55,9 @@ struct WriteMarkTests: WriteMarkFixtures {
     {
         let bench = try bench()
         let slow = bench.response("/issues", Self.list, issues)
-        try await bench.store.settle(write(bench, "/issues/1", bound: first))
+        try await bench.store.complete(write(bench, "/issues/1", bound: first))
         // Shown only to the principal who wrote.
-        try await bench.store.settle(write(bench, "/issues/1", bound: first, response: #"{"id":1,"title":"a"}"#))
+        try await bench.store.complete(write(bench, "/issues/1", bound: first, response: #"{"id":1,"title":"a"}"#))
         #expect(try await bench.store.receive(slow).isDirty)
         #expect(try await isOutdated(bench, "/issues"))
         await bench.store.close()
@@ -73,7 +73,7 @@ struct WriteMarkTests: WriteMarkFixtures {
             (response.start, response.end) = (before, before + 1)
             return try await bench.store.receive(response).isDirty
         }
-        try await bench.store.settle(write(bench, "/issues/1", bound: first, response: "{}", principal: other))
+        try await bench.store.complete(write(bench, "/issues/1", bound: first, response: "{}", principal: other))
         #expect(try await isStale())
         for filter in [
             CleanFilter(model: "User"), CleanFilter(model: "Issue", identity: "2"), CleanFilter(upstream: "gitlab"),
@@ -90,9 +90,9 @@ struct WriteMarkTests: WriteMarkFixtures {
     @Test func `after a write without a body, lag protects no value that was observed before`() async throws {
         let bench = try bench()
         try await bench.receive("/issues", Self.list, issues)
-        try await bench.store.settle(write(bench, "/issues/1", bound: first, response: #"{"id":1,"title":"first"}"#))
+        try await bench.store.complete(write(bench, "/issues/1", bound: first, response: #"{"id":1,"title":"first"}"#))
         #expect(try await bench.body("/issues") == Self.list.replacing(#""a""#, with: #""first""#))
-        try await bench.store.settle(write(bench, "/issues/1", bound: first))
+        try await bench.store.complete(write(bench, "/issues/1", bound: first))
         let second = Self.list.replacing(#""a""#, with: #""second""#)
         #expect(try await !bench.receive("/issues", second, issues).isDirty)
         #expect(try await bench.body("/issues") == second)
@@ -102,7 +102,7 @@ struct WriteMarkTests: WriteMarkFixtures {
     @Test func `a response that shows only the identity counts as a write without a body`() async throws {
         let bench = try bench()
         try await bench.receive("/issues", Self.list, issues)
-        try await bench.store.settle(write(bench, "/issues/1", bound: first, response: #"{"id":1}"#))
+        try await bench.store.complete(write(bench, "/issues/1", bound: first, response: #"{"id":1}"#))
         #expect(try await isOutdated(bench, "/issues"))
         await bench.store.close()
     }
@@ -113,7 +113,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         try await bench.receive("/issues", Self.list, issues)
         try await bench.receive("/issues", Self.list, issues, context: "de")
         try await bench.receive("/issues", Self.list, issues, principal: other)
-        try await bench.store.settle(write(bench, "/issues/1", bound: first, response: #"{"id":1,"title":"new"}"#))
+        try await bench.store.complete(write(bench, "/issues/1", bound: first, response: #"{"id":1,"title":"new"}"#))
         #expect(try await form(bench, "/issues") == .composed)
         #expect(try await isOutdated(bench, "/issues", context: "de"))
         #expect(try await isOutdated(bench, "/issues", principal: other))
@@ -125,10 +125,10 @@ struct WriteMarkTests: WriteMarkFixtures {
         try await bench.receive("/users/ada", #"{"id":7,"login":"ada"}"#, user)
         try await bench.receive("/issues", #"[{"id":1,"user":{"id":7,"login":"ada"}}]"#, issues)
         try await bench.receive("/other", #"[{"id":2,"user":{"id":8,"login":"bela"}}]"#, issues)
-        try await bench.store.settle(write(bench, "/users/ada"))
+        try await bench.store.complete(write(bench, "/users/ada"))
         #expect(try await isOutdated(bench, "/issues"))
         #expect(try await form(bench, "/other") == .asReceived)
-        try await bench.store.settle(write(bench, "/x", bound: BoundObject(model: "User", keys: ["bela"])))
+        try await bench.store.complete(write(bench, "/x", bound: BoundObject(model: "User", keys: ["bela"])))
         #expect(try await isOutdated(bench, "/other"))
         await bench.store.close()
     }
@@ -143,7 +143,7 @@ struct WriteMarkTests: WriteMarkFixtures {
             response: #"{"id":7,"login":"bela"}"#
         )
         change.observation?.rule = user
-        try await bench.store.settle(change)
+        try await bench.store.complete(change)
         #expect(try await bench.body("/users/ada") == #"{"id":7,"login":"bela"}"#)
         await bench.store.close()
     }
@@ -153,7 +153,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         try await bench.receive("/issues", Self.list, issues)
         let huge = #"{"id":2,"title":"\#(String(repeating: "x", count: 6 << 20))"}"#
         // Only that response shows which object it is.
-        try await bench.store.settle(write(bench, "/issues/find", response: huge))
+        try await bench.store.complete(write(bench, "/issues/find", response: huge))
         #expect(try await isOutdated(bench, "/issues"))
         #expect(try await bench.body("/issues") == Self.list)
         await bench.store.close()
@@ -170,7 +170,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         try await bench.receive("/v1/repos/b/issues/1", "{}")
         try await bench.receive("/repos/a/issues/1", "{}")
         let slow = bench.response("/v1/repos/a/issues/2", "{}")
-        try await bench.store.settle(write(bench, "/v1/repos/a/issues", patterns: ["repos/a/issues/*"]))
+        try await bench.store.complete(write(bench, "/v1/repos/a/issues", patterns: ["repos/a/issues/*"]))
         #expect(try await bench.store.count().documents == 2)
         #expect(try await bench.store.receive(slow).document == nil)
         try await bench.receive("/v1/repos/a/issues/2", "{}")
@@ -190,13 +190,13 @@ struct WriteMarkTests: WriteMarkFixtures {
             object: first,
             patterns: [pattern]
         )
-        let settled = try await bench.store.markSuspect(
+        let suspect = try await bench.store.markSuspect(
             upstream: "github",
             urls: ["/search"],
             object: BoundObject(model: "Issue", identity: "2"),
             patterns: [pattern]
         )
-        try await bench.store.settle(settled)
+        try await bench.store.clear(suspect)
         await bench.store.close()
         bench.time.advance(1_000_000)
         let again = try self.bench(folder: bench.folder, time: bench.time)

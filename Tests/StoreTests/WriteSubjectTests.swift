@@ -11,9 +11,9 @@ struct WriteSubjectTests {
     private func write(
         _ bench: Bench,
         user login: String,
-        effect: SettledWrite.Effect = .changed,
+        effect: CompletedWrite.Effect = .changed,
         response: String? = nil
-    ) -> SettledWrite {
+    ) -> CompletedWrite {
         var write = write(
             bench,
             "/users/\(login)",
@@ -30,12 +30,12 @@ struct WriteSubjectTests {
         _ bench: Bench,
         _ path: String,
         _ bound: BoundObject,
-        effect: SettledWrite.Effect = .changed,
+        effect: CompletedWrite.Effect = .changed,
         response: String? = nil
-    ) -> SettledWrite {
+    ) -> CompletedWrite {
         bench.time.advance(1_000_000)
         let now = bench.store.clock.now()
-        var write = SettledWrite(
+        var write = CompletedWrite(
             upstream: "github",
             principal: .anonymous,
             context: "",
@@ -66,7 +66,7 @@ struct WriteSubjectTests {
     {
         let bench = try bench()
         try await bench.receive("/team", #"[{"id":41,"login":"jan"}]"#, users)
-        try await bench.store.settle(write(bench, user: "jan", response: #"{"id":41,"login":"kim"}"#))
+        try await bench.store.complete(write(bench, user: "jan", response: #"{"id":41,"login":"kim"}"#))
         bench.time.advance(1_000_000)
         try await bench.store.note(
             ObservedAbsence(
@@ -76,7 +76,7 @@ struct WriteSubjectTests {
             )
         )
         #expect(try await bench.body("/team") == #"[{"id":41,"login":"kim"}]"#)
-        try await bench.store.settle(write(bench, user: "jan", effect: .deleted))
+        try await bench.store.complete(write(bench, user: "jan", effect: .deleted))
         #expect(try await bench.body("/team") == #"[{"id":41,"login":"kim"}]"#)
         #expect(try await bench.document("/team")?.form == .composed)
         await bench.store.close()
@@ -90,8 +90,8 @@ struct WriteSubjectTests {
         detail.surroundings = MappingContext(bound: ["login": "jan"])
         _ = try await bench.store.receive(detail)
         try await bench.receive("/team", #"[{"id":41,"admin":true}]"#, users)
-        try await bench.store.settle(write(bench, user: "jan", response: #"{"id":41,"login":"kim","admin":true}"#))
-        try await bench.store.settle(write(bench, user: "jan", effect: .absent))
+        try await bench.store.complete(write(bench, user: "jan", response: #"{"id":41,"login":"kim","admin":true}"#))
+        try await bench.store.complete(write(bench, user: "jan", effect: .absent))
         #expect(try await bench.body("/team") == #"[{"id":41,"admin":true}]"#)
         await bench.store.close()
     }
@@ -99,8 +99,8 @@ struct WriteSubjectTests {
     @Test func `a key from a write's path is the object's if the response shows none`() async throws {
         let bench = try bench()
         try await bench.receive("/team", #"[{"id":41,"admin":true}]"#, users)
-        try await bench.store.settle(write(bench, user: "jan", response: #"{"id":41,"admin":false}"#))
-        try await bench.store.settle(write(bench, user: "jan", effect: .deleted))
+        try await bench.store.complete(write(bench, user: "jan", response: #"{"id":41,"admin":false}"#))
+        try await bench.store.complete(write(bench, user: "jan", effect: .deleted))
         #expect(try await bench.body("/team") == "[]")
         await bench.store.close()
     }
@@ -111,7 +111,7 @@ struct WriteSubjectTests {
         for id in 1...16 {
             try await bench.receive("/team", #"[{"id":\#(id),"login":"u\#(id)"}]"#, users)
             try await bench.receive("/users/u\(id)", #"{"id":\#(id),"login":"u\#(id)"}"#, user)
-            try await bench.store.settle(write(bench, user: "u\(id)", effect: .deleted))
+            try await bench.store.complete(write(bench, user: "u\(id)", effect: .deleted))
             #expect(try await bench.body("/team") == "[]")
             // Nor does a list that lags behind bring it back, whatever else is known of it.
             try await bench.receive("/lagging", #"[{"id":\#(id),"login":"v\#(id)"}]"#, users)
@@ -127,7 +127,7 @@ struct WriteSubjectTests {
         try await bench.receive("/users/jan", #"{"id":41,"login":"jan"}"#, user)
         try await bench.receive("/team", #"[{"id":41,"login":"kim"}]"#, users, kind: .detail)
         try await bench.receive("/others", #"[{"id":42,"login":"jan"}]"#, users)
-        try await bench.store.settle(write(bench, user: "jan", effect: .deleted))
+        try await bench.store.complete(write(bench, user: "jan", effect: .deleted))
         #expect(try await bench.body("/others") == "[]")
         // Not gone, but to be asked for.
         #expect(try await isOutdated(bench, "/team"))
@@ -147,7 +147,7 @@ struct WriteSubjectTests {
         let bench = try bench()
         let slow = bench.response("/slow", #"[{"id":1,"title":"old"}]"#, issues)
         try await bench.receive("/issues", #"[{"id":1,"title":"old"}]"#, issues)
-        try await bench.store.settle(
+        try await bench.store.complete(
             write(bench, "/issues/1", BoundObject(model: "Issue", identity: "1"), response: response)
         )
         #expect(try await isOutdated(bench, "/issues"))
@@ -177,7 +177,7 @@ struct WriteSubjectTests {
         let bench = try Bench { $0.models = ["github": models] }
         // As the response shows it in one of the places, so that nothing else distinguishes them.
         try await bench.receive("/issues", #"[{"id":1,"title":"other"}]"#, issues)
-        try await bench.store.settle(
+        try await bench.store.complete(
             write(
                 bench,
                 "/issues/1",
@@ -202,7 +202,7 @@ struct WriteSubjectTests {
             response: #"{"id":1,"title":"a","title":"b"}"#
         )
         (creation.bound, creation.isCreation) = (nil, true)
-        #expect(try await bench.store.settle(creation).removed == ["/issues/1"])
+        #expect(try await bench.store.complete(creation).removed == ["/issues/1"])
         await bench.store.close()
     }
 }

@@ -38,7 +38,7 @@ package actor ProxyCore {
     /// Look-ups on disk under way (`Lookup/LookUp.swift`).
     var lookUps: [LookUp: [CheckedContinuation<DiskFinding, Never>]] = [:]
     /// The number of writes that could not be stored so far.
-    var unsettledCount = 0
+    var uncommittedWriteCount = 0
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
 

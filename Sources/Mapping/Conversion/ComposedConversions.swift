@@ -42,11 +42,8 @@ struct DictionaryConversion: Conversion {
 private struct ConvertedParts {
     private var output: [UInt8]
     private var faults: [ConversionFault] = []
-    private var isFirst = true
 
-    init(opening: Character) {
-        output = [opening.asciiValue ?? 0]
-    }
+    init(opening: Character) { output = [opening.asciiValue ?? 0] }
 
     /// Adds one part; writes `dropped` in place of a dropped part, or nothing if it is nil.
     mutating func append(
@@ -66,8 +63,7 @@ private struct ConvertedParts {
         }
         faults += result.faults.map { ConversionFault(pointer: pointer + $0.pointer, reason: $0.reason) }
         guard let json else { return }
-        if !isFirst { output.append(UInt8(ascii: ",")) }
-        isFirst = false
+        output.separate()
         output += before
         output += json
     }
@@ -87,13 +83,9 @@ struct ChainConversion: Conversion {
         self.links = links
     }
 
-    func forward(_ value: JSONSlice) -> ConversionResult {
-        run(value, links) { $0.forward($1) }
-    }
+    func forward(_ value: JSONSlice) -> ConversionResult { run(value, links) { $0.forward($1) } }
 
-    func reverse(_ value: JSONSlice) -> ConversionResult {
-        run(value, links.reversed()) { $0.reverse($1) }
-    }
+    func reverse(_ value: JSONSlice) -> ConversionResult { run(value, links.reversed()) { $0.reverse($1) } }
 
     private func run(
         _ value: JSONSlice,

@@ -12,9 +12,7 @@ extension ConversionDeclaration {
         case pattern(String, zone: String)
 
         /// The forms that a config names with one word.
-        public static let named: KeyValuePairs<String, DateForm> = [
-            "unix": .unixSeconds, "unix_ms": .unixMilliseconds,
-        ]
+        public static let named: KeyValuePairs<String, DateForm> = ["unix": .unixSeconds, "unix_ms": .unixMilliseconds]
 
         func conversion() throws(MappingError) -> any Conversion {
             switch self {
@@ -200,9 +198,7 @@ final class DatePatternConversion: Conversion {
         let date = value.string.flatMap { text in formatter.withLock { $0.date(from: text)?.timeIntervalSince1970 } }
         guard let date, let timestamp = Self.timestamp(date), Self.writable.contains(timestamp.seconds),
             let text = timestamp.text
-        else {
-            return .failed(reason: "a date in the form \(pattern) is expected")
-        }
+        else { return .failed(reason: "a date in the form \(pattern) is expected") }
         return .string(text)
     }
 

@@ -1,3 +1,5 @@
+import Foundation
+
 /// Everything declared for the value of one property: coercion, checks and conversion, applied in this order.
 ///
 /// The way back applies only the conversion.
@@ -80,8 +82,7 @@ struct Coercion: Sendable {
     func coerced(_ value: JSONSlice) -> [UInt8]? {
         guard !value.isNull else { return nil }
         switch target {
-        case .boolean:
-            return value.string.flatMap(Self.boolean).map { Array(($0 ? "true" : "false").utf8) }
+        case .boolean: return value.string.flatMap(Self.boolean).map { Array(($0 ? "true" : "false").utf8) }
         case .number:
             guard let text = value.string, Reference.isNumber(text) else { return nil }
             return Array(text.utf8)
@@ -101,5 +102,170 @@ struct Coercion: Sendable {
         case "false", "f", "no", "n", "off", "0": false
         default: nil
         }
+    }
+}
+
+/// The compiled checks of one property.
+public struct ValueChecker: Sendable {
+    private let checks: [Compiled]
+
+    private enum Compiled: Sendable {
+        case type([ValueCheck.JSONType])
+        case range(minimum: JSONNumber?, maximum: JSONNumber?)
+        case length(ClosedRange<Int>)
+        case pattern(PatternSearch)
+        case oneOf([JSONSlice])
+        case notNull
+    }
+
+    /// Compiles checks; throws `.invalidCheck` with the reason if a check is wrong.
+    public init(_ checks: [ValueCheck]) throws(MappingError) {
+        self.checks = try checks.map { (check) throws(MappingError) in try Self.compile(check) }
+    }
+
+    private static func compile(_ check: ValueCheck) throws(MappingError) -> Compiled {
+        switch check {
+        case .type(let types):
+            guard !types.isEmpty else { throw .invalidCheck("no type is allowed; name at least one") }
+            return .type(types)
+        case .range(let minimum, let maximum):
+            let (low, high) = (try minimum.map(number), try maximum.map(number))
+            if let low, let high, high < low { throw .invalidCheck("the range ends before it begins") }
+            return .range(minimum: low, maximum: high)
+        case .length(let minimum, let maximum):
+            let (low, high) = (minimum ?? 0, maximum ?? .max)
+            guard low >= 0, low <= high else { throw .invalidCheck("the lengths allowed end before they begin") }
+            return .length(low...high)
+        case .pattern(let pattern): return .pattern(try PatternSearch(pattern))
+        case .oneOf(let values):
+            guard !values.isEmpty else { throw .invalidCheck("no value is allowed; name at least one") }
+            return .oneOf(
+                try values.map { (json) throws(MappingError) in
+                    guard !JSONBody.isMalformed(json), let slice = JSONSlice(json) else {
+                        throw .invalidCheck("\"\(String(decoding: json, as: UTF8.self))\" is not JSON")
+                    }
+                    return slice
+                }
+            )
+        case .notNull: return .notNull
+        }
+    }
+
+    private static func number(_ json: [UInt8]) throws(MappingError) -> JSONNumber {
+        guard Reference.isNumber(String(decoding: json, as: UTF8.self)) else {
+            throw .invalidCheck("\"\(String(decoding: json, as: UTF8.self))\" is not a number")
+        }
+        return json.withUnsafeBufferPointer { JSONNumber($0) }
+    }
+
+    /// Why a JSON value of the upstream fails the checks, for a person; nil if it passes.
+    ///
+    /// The reason says what was expected and never quotes the value.
+    public func fault(in value: [UInt8]) -> String? {
+        guard let slice = JSONSlice(value) else { return "JSON is expected" }
+        return fault(in: slice)
+    }
+
+    /// Like `fault(in:)` for bytes, for a value within a JSON text.
+    func fault(in value: JSONSlice) -> String? {
+        for check in checks {
+            if value.isNull {
+                // Null is the absence of a value: only the null check can reject it.
+                if case .notNull = check { return "null is not allowed" }
+            } else if let fault = Self.fault(in: value, check) {
+                return fault
+            }
+        }
+        return nil
+    }
+
+    private static func fault(in value: JSONSlice, _ check: Compiled) -> String? {
+        switch check {
+        case .type(let types):
+            let fits = types.contains { isOf(value, $0) }
+            return fits ? nil : "of type \(types.map(\.rawValue).joined(separator: " or ")) is expected"
+        case .range(let minimum, let maximum):
+            guard let number = value.number else { return "a number is expected" }
+            if let minimum, number < minimum { return "at least \(minimum.canonicalText) is expected" }
+            if let maximum, maximum < number { return "at most \(maximum.canonicalText) is expected" }
+            return nil
+        case .length(let allowed):
+            guard let length = length(of: value) else { return "a string or a list is expected" }
+            if length < allowed.lowerBound { return "a length of at least \(allowed.lowerBound) is expected" }
+            return length > allowed.upperBound ? "a length of at most \(allowed.upperBound) is expected" : nil
+        case .pattern(let search):
+            guard let text = value.string else { return "a string is expected" }
+            return search.fault(in: text)
+        case .oneOf(let values):
+            guard !values.contains(where: { $0.isEqual(to: value) }) else { return nil }
+            let shown = values.prefix(8).map { String(decoding: $0.bytes, as: UTF8.self) }.joined(separator: ", ")
+            return "one of \(shown)\(values.count > 8 ? ", …" : "") is expected"
+        case .notNull: return nil
+        }
+    }
+
+    private static func isOf(_ value: JSONSlice, _ type: ValueCheck.JSONType) -> Bool {
+        switch type {
+        case .string: value.kind == .string
+        case .number: value.kind == .number
+        case .integer: value.number?.isWhole ?? false
+        case .boolean: value.kind == .word && !value.isNull
+        case .object: value.kind == .object
+        case .array: value.kind == .array
+        case .null: value.isNull
+        }
+    }
+
+    /// The number of code points in a string or of elements in a list; nil for other values.
+    private static func length(of value: JSONSlice) -> Int? {
+        switch value.kind {
+        case .string: value.withBytes { JSONString.codePoints($0).count }
+        case .array: value.elements.count
+        case .object, .number, .word: nil
+        }
+    }
+}
+
+/// A regular expression that must match a whole string, with a bound on the effort.
+///
+/// The engine, ICU's, backtracks: the cost of a pattern such as `(a+)+b` can double with every character. A search that
+/// takes too many steps is stopped and counts as a mismatch. The limit is a step count, so the result never depends on
+/// the machine.
+struct PatternSearch: Sendable {
+    private let pattern: String
+    private let expression: NSRegularExpression
+    /// The longest string that is searched, in bytes.
+    private static let longest = 10_000
+    /// How many progress reports of the engine a search may take; one report comes every ten thousand steps.
+    private static let patience = 20
+
+    init(_ pattern: String) throws(MappingError) {
+        // The bare pattern is compiled first: the added parentheses would hide an unmatched one in it.
+        guard (try? NSRegularExpression(pattern: pattern)) != nil,
+            let expression = try? NSRegularExpression(pattern: "\\A(?:\(pattern))\\z")
+        else { throw .invalidCheck("\"\(pattern)\" is not a regular expression") }
+        (self.pattern, self.expression) = (pattern, expression)
+    }
+
+    /// Why a string does not match, for a person; nil if it matches.
+    func fault(in text: String) -> String? {
+        guard text.utf8.count <= Self.longest else { return "a string of at most \(Self.longest) bytes is expected" }
+        var (isFound, isGivenUp) = (false, false)
+        var reports = 0
+        let range = NSRange(location: 0, length: text.utf16.count)
+        expression.enumerateMatches(in: text, options: .reportProgress, range: range) { match, _, stop in
+            if match != nil {
+                isFound = true
+                stop.pointee = true
+            } else {
+                reports += 1
+                isGivenUp = reports > Self.patience
+                if isGivenUp { stop.pointee = true }
+            }
+        }
+        if isFound { return nil }
+        return isGivenUp
+            ? "a string of the pattern \(pattern), and found to be one without a long search, is expected"
+            : "a string of the pattern \(pattern) is expected"
     }
 }

@@ -28,21 +28,14 @@ public struct BodyRule: Sendable, Equatable {
     public var isList: Bool { shape != .one }
 
     /// Describes a body.
-    public init(
-        model: String,
-        shape: Shape,
-        root: String? = nil,
-        envelope: String? = nil,
-        also: [BodyRule] = []
-    ) {
+    public init(model: String, shape: Shape, root: String? = nil, envelope: String? = nil, also: [BodyRule] = []) {
         self.model = model
         if shape != .keyed, let root, let list = KeyPathSyntax.list(ofElements: root) {
             (self.shape, self.root) = (.many, list)
         } else {
             (self.shape, self.root) = (shape, root)
         }
-        self.envelope = envelope
-        self.also = also
+        (self.envelope, self.also) = (envelope, also)
     }
 
     /// Adapts the rule to the response of a write: a write to a list often responds with the one object that it made.

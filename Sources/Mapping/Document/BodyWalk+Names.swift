@@ -64,8 +64,7 @@ extension BodyWalk {
             case .context(.parent, _), .context(.root, _):
                 parts.append(nil)
                 continue
-            case .context(let value, let path):
-                reading = self.reading(of: value, path, slot)
+            case .context(let value, let path): reading = self.reading(of: value, path, slot)
             }
             guard let text = text(of: reading, model, slot, isExpected: isExpected) else { return nil }
             parts.append(text)
@@ -79,12 +78,9 @@ extension BodyWalk {
     }
 
     /// A part of the identity read from the object itself; if the member is repeated, notes a warning and returns nil.
-    private mutating func ownReading(
-        _ offset: Int,
-        of model: CompiledModel,
-        _ slot: Int,
-        _ firstCapture: Int
-    ) -> Identity.Reading? {
+    private mutating func ownReading(_ offset: Int, of model: CompiledModel, _ slot: Int, _ firstCapture: Int)
+        -> Identity.Reading?
+    {
         guard case .member(_, let index) = model.reading.identity[offset] else { return Identity.Reading.none }
         let capture = captures[firstCapture + index]
         guard !capture.isRepeated else {
@@ -97,12 +93,9 @@ extension BodyWalk {
     }
 
     /// The text of a reading; without text, notes the reason and returns nil.
-    private mutating func text(
-        of reading: Identity.Reading,
-        _ model: CompiledModel,
-        _ slot: Int,
-        isExpected: Bool
-    ) -> String? {
+    private mutating func text(of reading: Identity.Reading, _ model: CompiledModel, _ slot: Int, isExpected: Bool)
+        -> String?
+    {
         switch reading {
         case .text(let text):
             return text
@@ -188,9 +181,7 @@ extension BodyWalk {
         // Without a budget, hundreds of nested objects would each be read again for every level.
         guard budget >= range.count else { return .none }
         budget -= range.count
-        let reading = JSONSlice(body, range).value(at: path[...]).map { value in
-            value.withBytes { Identity.read($0) }
-        }
+        let reading = JSONSlice(body, range).value(at: path[...]).map { value in value.withBytes { Identity.read($0) } }
         lookedUp[key] = reading ?? Identity.Reading.none
         return reading ?? .none
     }

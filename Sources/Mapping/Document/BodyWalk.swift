@@ -76,12 +76,8 @@ struct BodyWalk {
         context: MappingContext,
         objectLimit: Int
     ) {
-        self.objectLimit = objectLimit
-        self.body = body
-        self.text = text
-        self.models = models
-        self.tree = tree
-        self.context = context
+        (self.objectLimit, self.body, self.text) = (objectLimit, body, text)
+        (self.models, self.tree, self.context) = (models, tree, context)
         hasEnvelope = plan.hasEnvelope && plan.targets.allSatisfy { !$0.path.isEmpty }
         budget = text.count * 8
         scanner = JSONScanner(text, allowsReferences: false)
@@ -330,8 +326,7 @@ extension BodyWalk {
     ) -> Int {
         if let here = active.first(where: { $0.path.isEmpty }) { return content(position, here.target, depth: depth) }
         switch scanner.byte(position) {
-        case UInt8(ascii: "{"):
-            return envelopeMembers(position, active, depth: depth)
+        case UInt8(ascii: "{"): return envelopeMembers(position, active, depth: depth)
         case UInt8(ascii: "[") where active.contains { $0.path.first == .elements }:
             let inner = active.filter { $0.path.first == .elements }.map { ($0.target, $0.path.dropFirst()) }
             return elements(position, depth: depth) { walk, element, _ in

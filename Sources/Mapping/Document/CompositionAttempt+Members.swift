@@ -43,8 +43,7 @@ extension CompositionAttempt {
         if resolved[path]?.isShared == true, let asksFrom = name.flatMap({ known[$0]?.doubts[path] }) {
             doubts.insert(asksFrom)
         }
-        guard let newest = resolved[path], mayShow(newest, at: path, of: resolved, isStrict: isStrict)
-        else {
+        guard let newest = resolved[path], mayShow(newest, at: path, of: resolved, isStrict: isStrict) else {
             if isStrict { return fail("\(path.text) is not known of \(describe(name))") }
             return copy(shape.text, shape.value.range)
         }
@@ -85,12 +84,9 @@ extension CompositionAttempt {
     }
 
     /// Shared members move; an identity is shown wherever its object is.
-    private func mayShow(
-        _ newest: ObservedMember,
-        at path: MemberPath,
-        of resolved: ResolvedObject,
-        isStrict: Bool
-    ) -> Bool {
+    private func mayShow(_ newest: ObservedMember, at path: MemberPath, of resolved: ResolvedObject, isStrict: Bool)
+        -> Bool
+    {
         newest.isShared || newest.isContainer
             || isStrict && models.compiled[resolved.model].identityMembers.contains(path)
     }
@@ -148,8 +144,7 @@ indirect enum ValueShape: Hashable {
     /// A value without members fits anywhere. Each element of a list must fit some element of the other.
     func fits(_ other: ValueShape) -> Bool {
         switch (self, other) {
-        case (.plain, _):
-            true
+        case (.plain, _): true
         case (.object(let mine), .object(let theirs)):
             mine.count == theirs.count
                 && mine.allSatisfy { name, shape in theirs[name].map { shape.fits($0) } ?? false }

@@ -249,11 +249,9 @@ extension CompositionAttempt {
     ///   - shown: the first separator within the container itself.
     ///   - opening: the white space after its opening bracket.
     ///   - count: how many elements it will contain.
-    mutating func separator(
-        _ shown: ArraySlice<UInt8>?,
-        afterOpening opening: ArraySlice<UInt8>,
-        between count: Int
-    ) -> [UInt8]? {
+    mutating func separator(_ shown: ArraySlice<UInt8>?, afterOpening opening: ArraySlice<UInt8>, between count: Int)
+        -> [UInt8]?
+    {
         if let shown { return Array(shown) }
         guard count > 1 else { return [] }
         let style = separatorStyle ?? tree.separatorStyle

@@ -66,9 +66,7 @@ struct CompositionAttempt {
         copy(PinTree.skeleton, 0..<tree.skeleton.count)
     }
 
-    mutating func fail(_ reason: String) {
-        if self.reason == nil { self.reason = reason }
-    }
+    mutating func fail(_ reason: String) { if self.reason == nil { self.reason = reason } }
 
     /// Charges for bytes to be read or written.
     ///
@@ -302,9 +300,7 @@ extension CompositionAttempt {
         }
         switch style {
         case .bare(let pinned):
-            guard let target else {
-                return fail("a list of bare identities now holds an object without one")
-            }
+            guard let target else { return fail("a list of bare identities now holds an object without one") }
             guard spend(element.range.count) else { return }
             appendBare(element, target.identity, link, like: pinned)
         case .object(let shape):
@@ -312,8 +308,7 @@ extension CompositionAttempt {
             guard spend(element.range.count) else { return }
             let shown = ResolvedObject(element, model: link.model, models: models)
             write(shape, showing: shown, name: nil, isStrict: true)
-        case .unknown:
-            fail("a list has a new element, and its siblings do not share one shape")
+        case .unknown: fail("a list has a new element, and its siblings do not share one shape")
         }
     }
 
@@ -356,8 +351,7 @@ private struct PinnedElements {
     private var isTaken: [Bool]
 
     init(_ elements: [JSONSlice], isStrict: Bool) {
-        self.elements = elements
-        self.isStrict = isStrict
+        (self.elements, self.isStrict) = (elements, isStrict)
         isTaken = Array(repeating: false, count: elements.count)
         for (index, element) in elements.enumerated().reversed() {
             if let target = element.target(isStrict: isStrict) {
@@ -438,8 +432,7 @@ extension CompositionAttempt {
 
     /// The object that a value of a relation refers to; a bare identity is one of the declared model.
     func name(of target: JSONSlice.Target, _ link: ObservedMember.Link) -> ObjectName {
-        target.name
-            ?? ObjectName(model: models.compiled[link.model].objectName, identity: target.identity)
+        target.name ?? ObjectName(model: models.compiled[link.model].objectName, identity: target.identity)
     }
 
     /// Writes a bare identity: as the upstream spells it, or else with the type of the pinned one.

@@ -16,8 +16,7 @@ public struct GatheredValues: Sendable, Equatable {
         /// time by its bytes, so that the order of arrival never matters.
         func precedes(_ other: Item) -> Bool {
             (time, origin) == (other.time, other.origin)
-                ? value.bytes.lexicographicallyPrecedes(other.value.bytes)
-                : (time, origin) < (other.time, other.origin)
+                ? value.bytes.lexicographicallyPrecedes(other.value.bytes) : (time, origin) < (other.time, other.origin)
         }
     }
 
@@ -67,8 +66,7 @@ public struct GatheredValues: Sendable, Equatable {
                 let isEarlier = item.precedes(known[same])
                 // A reference says more than a bare identity. Of two spellings, the earlier stays, whichever arrived
                 // first.
-                let isBetter =
-                    element.isReference == known[same].value.isReference ? isEarlier : element.isReference
+                let isBetter = element.isReference == known[same].value.isReference ? isEarlier : element.isReference
                 if isBetter { known[same].value = element }
                 if isEarlier { (known[same].time, known[same].origin) = (time, item.origin) }
             } else if known.count < Self.limit {
@@ -137,8 +135,8 @@ public struct GatheredValues: Sendable, Equatable {
 
     private static func list(_ items: [Item]) -> [UInt8] {
         var output = [UInt8(ascii: "[")]
-        for (index, item) in items.enumerated() {
-            if index > 0 { output.append(UInt8(ascii: ",")) }
+        for item in items {
+            output.separate()
             output.append(contentsOf: item.value.bytes)
         }
         output.append(UInt8(ascii: "]"))
@@ -193,9 +191,7 @@ public struct GatheredValues: Sendable, Equatable {
         return output
     }
 
-    private static func integer(_ value: JSONSlice) -> Int64? {
-        Int64(String(decoding: value.bytes, as: UTF8.self))
-    }
+    private static func integer(_ value: JSONSlice) -> Int64? { Int64(String(decoding: value.bytes, as: UTF8.self)) }
 }
 
 extension MemberPath {

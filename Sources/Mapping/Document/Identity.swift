@@ -23,13 +23,11 @@ enum Identity {
             guard literal.count > 2 else { return .none }
             guard let text = JSONString.text(literal), text.utf8.count <= maximumLength else { return .unusable }
             return .text(isStrict ? quoted(text) : text)
-        case UInt8(ascii: "n"):
-            return .none
+        case UInt8(ascii: "n"): return .none
         case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
             guard literal.count <= maximumLength else { return .unusable }
             return .text(numberText(literal))
-        default:
-            return .unusable
+        default: return .unusable
         }
     }
 
@@ -83,10 +81,7 @@ public struct ObjectName: Sendable {
     public var identity: String
 
     /// Names an object; `identity` must already be canonical.
-    public init(model: String, identity: String) {
-        self.model = model
-        self.identity = identity
-    }
+    public init(model: String, identity: String) { (self.model, self.identity) = (model, identity) }
 }
 
 extension ObjectName: Hashable {

@@ -48,9 +48,7 @@ struct KnownMembers {
                 for member in group.members ?? [] { byMember[MemberPath(pointer: member)] = index }
             }
             let rest = groups.firstIndex { $0.members == nil } ?? 0
-            for (path, value) in observed {
-                members[path] = Member(value, groups[byMember[path] ?? rest])
-            }
+            for (path, value) in observed { members[path] = Member(value, groups[byMember[path] ?? rest]) }
         }
     }
 
@@ -78,16 +76,14 @@ struct KnownMembers {
                 member.source = seen.sequence
                 let isShort = old.value.range.count <= Knowledge.Former.limit && !old.isContainer
                 member.former = isShort ? Knowledge.Former(value: Array(old.value.bytes), rule: rule) : nil
-            case .confirmed:
-                if observed.hi >= hi { member.source = seen.sequence }
+            case .confirmed: if observed.hi >= hi { member.source = seen.sequence }
             case .doubted:
                 let known = wasInDoubt ? member.challenger?.asksFrom : nil
                 // A member that does not move keeps its literal, so there is nothing to fetch.
                 let isAsked = old.isShared || observed.value.isShared
                 let time = known ?? (isAsked ? asksFrom(path.text, Array(observed.value.value.bytes)) : .max)
                 member.challenger = (seen.sequence, time)
-            case .unordered(let time):
-                effect.unordered = max(effect.unordered ?? .min, time)
+            case .unordered(let time): effect.unordered = max(effect.unordered ?? .min, time)
             case .ignored: break
             }
             if wasInDoubt != (member.settled.doubt != nil), old.isShared { effect.hasDoubtChanged = true }
@@ -128,9 +124,7 @@ struct KnownMembers {
     }
 
     /// Forgets the members that a write or deletion at this time has outdated.
-    mutating func drop(until time: Int64) {
-        members = members.filter { $0.value.settled.clock.lo > time }
-    }
+    mutating func drop(until time: Int64) { members = members.filter { $0.value.settled.clock.lo > time } }
 
     /// Whether a version alone shows every known member at its settled value, and nothing else.
     func isWhole(_ version: [MemberPath: ObservedMember]) -> Bool {
@@ -268,4 +262,74 @@ public struct MemberChange: Sendable, Equatable {
     public var new: [UInt8]
     /// The observation that changed it.
     public var observation: Observation
+}
+
+/// Writes an object with the newest value of every declared member, in the shape of one contribution.
+///
+/// Members that the shape lacks are appended.
+struct MergedWriter {
+    private let resolved: ResolvedObject
+    /// Members of the shape that fail their checks; they are left out if no better value is known.
+    private let quarantined: Set<MemberPath>
+    /// All members, by the object that directly contains them.
+    private let byParent: [MemberPath: [(path: MemberPath, member: ObservedMember)]]
+    private(set) var output: [UInt8] = []
+
+    init(_ resolved: ResolvedObject, leavingOut quarantined: Set<MemberPath> = []) {
+        self.resolved = resolved
+        self.quarantined = quarantined.filter { resolved[$0] == nil }
+        var byParent: [MemberPath: [(path: MemberPath, member: ObservedMember)]] = [:]
+        for (path, member) in resolved.members { byParent[path.parent, default: []].append((path, member)) }
+        self.byParent = byParent.mapValues { $0.sorted { $0.path.text < $1.path.text } }
+    }
+
+    /// Writes `value`, which is at `path`, with its newest members.
+    mutating func write(_ value: JSONSlice, at path: MemberPath) {
+        guard value.kind == .object else { return output.append(contentsOf: value.bytes) }
+        var position = value.range.lowerBound
+        var shown: Set<MemberPath> = []
+        // The position of the comma before the next member, or just inside the bracket.
+        var separator = position + 1
+        for member in value.members {
+            let inner = path.appending(member.name)
+            defer { separator = member.value.range.upperBound }
+            // Of a repeated member, only the first place is written: a repetition would be no observation.
+            if quarantined.contains(inner) || shown.contains(inner) && resolved[inner] != nil {
+                // The comma before the member goes with it. If it has none, the comma after it is dropped below.
+                output.append(contentsOf: value.text[position..<max(position, separator)])
+                position = member.value.range.upperBound
+                continue
+            }
+            if shown.isEmpty, position > value.range.lowerBound {
+                // All members before this one were left out.
+                position = member.nameRange.lowerBound
+            }
+            shown.insert(inner)
+            guard let newest = resolved[inner] else { continue }
+            output.append(contentsOf: value.text[position..<member.value.range.lowerBound])
+            writeMember(newest, shownAs: member.value, at: inner)
+            position = member.value.range.upperBound
+        }
+        let close = value.range.upperBound - 1
+        output.append(contentsOf: value.text[position..<close])
+        for (inner, member) in byParent[path] ?? [] where !shown.contains(inner) {
+            guard let name = inner.lastName else { continue }
+            if !shown.isEmpty { output.append(UInt8(ascii: ",")) }
+            shown.insert(inner)
+            JSONString.append(name, to: &output)
+            output.append(UInt8(ascii: ":"))
+            write(member.value, at: inner)
+        }
+        output.append(UInt8(ascii: "}"))
+    }
+
+    private mutating func writeMember(_ newest: ObservedMember, shownAs value: JSONSlice, at path: MemberPath) {
+        if newest.isContainer {
+            write(value.kind == .object ? value : newest.value, at: path)
+        } else if newest.agrees(with: ObservedMember(value: value, isShared: true, link: newest.link)) {
+            output.append(contentsOf: value.bytes)
+        } else {
+            output.append(contentsOf: newest.value.bytes)
+        }
+    }
 }

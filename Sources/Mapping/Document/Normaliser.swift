@@ -9,10 +9,7 @@ public struct Normaliser: Sendable {
     ///
     /// - Parameter objectLimit: a body with more objects is not decomposed, because each takes about a kilobyte of
     ///   memory until it is stored, however few bytes it has.
-    public init(models: Models, objectLimit: Int = .max) {
-        self.models = models
-        self.objectLimit = objectLimit
-    }
+    public init(models: Models, objectLimit: Int = .max) { (self.models, self.objectLimit) = (models, objectLimit) }
 
     /// Decomposes one body.
     ///
@@ -99,16 +96,13 @@ public struct Normaliser: Sendable {
     }
 
     private static func warning(of error: MappingError, _ rule: BodyRule) -> MappingWarning {
-        if case .unknownModel(let model, _, _) = error {
-            return .unknownModel(model)
-        }
+        if case .unknownModel(let model, _, _) = error { return .unknownModel(model) }
         return MappingWarning(.envelopeMissing, "The envelope's key path is not one.", model: rule.model)
     }
 
     private func failure(_ failure: Int, in text: UnsafeBufferPointer<UInt8>) -> MappingWarning? {
         switch failure {
-        case JSONScanner.Failure.tooDeep:
-            return MappingWarning(.tooDeep)
+        case JSONScanner.Failure.tooDeep: return MappingWarning(.tooDeep)
         case JSONScanner.Failure.reserved:
             return MappingWarning(.reservedText, "A string of the body begins with \\u0001, which is reserved.")
         case JSONScanner.Failure.tooManyObjects:
@@ -136,8 +130,7 @@ extension DecomposedBody {
             occurrences.append(Occurrence(name: name, payload: payload, keys: object.keys))
         }
         skeleton = cutter.cut(0..<text.count, from: 0, to: found.count)
-        self.occurrences = occurrences
-        self.warnings = warnings
+        (self.occurrences, self.warnings) = (occurrences, warnings)
         // A container within another object belongs to that object.
         self.keyed = keyed.filter { start in
             !found.contains { $0.name != nil && $0.start < start && start < $0.end }
@@ -290,4 +283,60 @@ public func recompose(skeleton: [UInt8], payloads: [[UInt8]]) -> [UInt8]? {
         }
     }
     return next == payloads.count ? output : nil
+}
+
+/// Removes secret members, which must not reach the disk, from a body.
+struct SecretStripper {
+    /// The offsets of their values, in order.
+    private let secrets: [Int]
+    private var output: [UInt8] = []
+
+    init(secrets: [Int]) { self.secrets = secrets.sorted() }
+
+    /// The body without its secrets; `body` must be valid JSON.
+    mutating func strip(_ body: [UInt8]) -> [UInt8] {
+        output = []
+        output.reserveCapacity(body.count)
+        if let value = JSONSlice(body) { write(value) }
+        return output
+    }
+
+    private mutating func write(_ value: JSONSlice) {
+        guard firstSecret(from: value.range.lowerBound) < value.range.upperBound else {
+            return output.append(contentsOf: value.bytes)
+        }
+        switch value.kind {
+        case .object:
+            output.append(UInt8(ascii: "{"))
+            for member in value.members where !isSecret(member.value) {
+                output.separate()
+                output.append(contentsOf: value.text[member.nameRange])
+                output.append(UInt8(ascii: ":"))
+                write(member.value)
+            }
+            output.append(UInt8(ascii: "}"))
+        case .array:
+            output.append(UInt8(ascii: "["))
+            for element in value.elements where !isSecret(element) {
+                output.separate()
+                write(element)
+            }
+            output.append(UInt8(ascii: "]"))
+        default: output.append(contentsOf: value.bytes)
+        }
+    }
+
+    private func isSecret(_ value: JSONSlice) -> Bool {
+        firstSecret(from: value.range.lowerBound) == value.range.lowerBound
+    }
+
+    /// The first secret at or after an offset; beyond all offsets if there is none.
+    private func firstSecret(from offset: Int) -> Int {
+        var (low, high) = (0, secrets.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if secrets[middle] < offset { low = middle + 1 } else { high = middle }
+        }
+        return low < secrets.count ? secrets[low] : .max
+    }
 }

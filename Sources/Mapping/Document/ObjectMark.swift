@@ -16,9 +16,7 @@ public enum ObjectMark: Sendable, Equatable {
     }
 
     /// Whether this is a tombstone.
-    public var isTombstone: Bool {
-        if case .tombstone = self { true } else { false }
-    }
+    public var isTombstone: Bool { if case .tombstone = self { true } else { false } }
 }
 
 /// What happens to documents that show a deleted object (`on_delete`).
@@ -131,9 +129,7 @@ public struct BoundObject: Sendable, Hashable {
 
     /// Names an object.
     public init(model: String, identity: String? = nil, keys: [String] = []) {
-        self.model = model
-        self.identity = identity
-        self.keys = keys
+        (self.model, self.identity, self.keys) = (model, identity, keys)
     }
 }
 
@@ -143,11 +139,7 @@ extension Models {
     /// - Parameters:
     ///   - bound: the values that the route binds, by name of the identity, key or property.
     ///   - captures: all captures of the path.
-    public func object(
-        boundBy bound: [String: String],
-        captures: [String: String],
-        of model: String
-    ) -> BoundObject? {
+    public func object(boundBy bound: [String: String], captures: [String: String], of model: String) -> BoundObject? {
         guard let index = index(of: model), compiled[index].hasIdentity else { return nil }
         let objectName = compiled[index].objectName
         if let name = name(boundBy: bound, captures: captures, of: model) {

@@ -16,11 +16,7 @@ public struct ObjectState: Sendable, Equatable {
     public var mark: ObjectMark?
 
     /// Creates a state from stored parts.
-    public init(
-        base: Contribution? = nil,
-        knowledge: Knowledge = .whole(isEmbedded: false),
-        mark: ObjectMark? = nil
-    ) {
+    public init(base: Contribution? = nil, knowledge: Knowledge = .whole(isEmbedded: false), mark: ObjectMark? = nil) {
         (self.base, self.knowledge, self.mark) = (base, knowledge, mark)
     }
 
@@ -73,7 +69,7 @@ public struct ObjectState: Sendable, Equatable {
         guard let seen = Sighting(new, model: index, models: models, lag: lag) else { return Merge() }
         var known = known(model: index, models: models, lag: lag)
         known.take(seen, lag: lag, asksFrom: asksFrom)
-        settle(known, seen: (new, seen), model: index, models: models, lag: lag)
+        keep(known, seen: (new, seen), model: index, models: models, lag: lag)
         let wasDeleted = deletedSince != nil
         noteDeletion(by: new[0], model: model, models: models, lag: lag)
         let effect = known.effect
@@ -114,7 +110,7 @@ public struct ObjectState: Sendable, Equatable {
     }
 
     /// Stores the merged knowledge in this state.
-    private mutating func settle(
+    private mutating func keep(
         _ known: KnownMembers,
         seen: (contributions: [Contribution], sighting: Sighting)? = nil,
         model: Int,
@@ -148,7 +144,7 @@ public struct ObjectState: Sendable, Equatable {
         let count = known.members.count
         known.drop(until: mark.time)
         guard !known.members.isEmpty, known.members.count < count else { return }
-        settle(known, model: index, models: models, lag: lag)
+        keep(known, model: index, models: models, lag: lag)
     }
 
     // MARK: Members with a policy of their own
@@ -195,8 +191,7 @@ public struct ObjectState: Sendable, Equatable {
     /// Nil if nothing is known. Members with a policy of their own have their merged values. Values that fail their
     /// checks are left out unless a sound value is known.
     public func newestPayload(model: String, models: Models) -> [UInt8]? {
-        guard let index = models.index(of: model), !models.plain[index], let payload,
-            let value = JSONSlice(payload)
+        guard let index = models.index(of: model), !models.plain[index], let payload, let value = JSONSlice(payload)
         else { return payload }
         let observed = ObservedMembers(value, model: index, models: models)
         var resolved = ResolvedObject(observed.sound, model: index)
@@ -247,8 +242,7 @@ public struct ObjectState: Sendable, Equatable {
         var found: [MemberPath: (one: Int, other: Int)] = [:]
         for (position, payload) in payloads.enumerated() {
             guard let value = JSONSlice(payload) else { continue }
-            for (path, member) in ObservedMembers(value, model: index, models: models).sound
-            where found[path] == nil {
+            for (path, member) in ObservedMembers(value, model: index, models: models).sound where found[path] == nil {
                 guard let first = known[path] else {
                     known[path] = (position, member)
                     continue
@@ -336,9 +330,7 @@ extension ObjectState {
             let value = Self.plain(settled.value.value)
             member.value = value
             member.shown = Provenance.Sighting(value: value, source: known.source, time: settled.clock.hi)
-            member.replaced = known.former.map {
-                Knowledge.Former(value: Reference.plain($0.value), rule: $0.rule)
-            }
+            member.replaced = known.former.map { Knowledge.Former(value: Reference.plain($0.value), rule: $0.rule) }
             if let doubt = settled.doubt {
                 member.standing = .doubt
                 member.challenger = Provenance.Sighting(
@@ -415,12 +407,7 @@ extension ObjectState {
     /// since a write or deletion, a member is in doubt, or the object shows itself to be deleted.
     ///
     /// - Parameter identity: the JSON by which the upstream identifies a referenced object.
-    public func sharedJSON(
-        model: String,
-        models: Models,
-        lag: Lag,
-        identity: (ObjectName) -> [UInt8]?
-    ) -> [UInt8]? {
+    public func sharedJSON(model: String, models: Models, lag: Lag, identity: (ObjectName) -> [UInt8]?) -> [UInt8]? {
         guard let index = models.index(of: model), base != nil, !isOutdated(lag: lag),
             !isDeleted(model: model, models: models)
         else { return nil }
@@ -432,10 +419,9 @@ extension ObjectState {
         var output: [UInt8] = []
         func write(_ parent: MemberPath) {
             output.append(UInt8(ascii: "{"))
-            let start = output.count
             for (path, member) in (members[parent] ?? []).sorted(by: { $0.path.text < $1.path.text }) {
                 guard let name = path.lastName else { continue }
-                if output.count > start { output.append(UInt8(ascii: ",")) }
+                output.separate()
                 JSONString.append(name, to: &output)
                 output.append(UInt8(ascii: ":"))
                 if member.isContainer { write(path) } else { output.append(contentsOf: member.value.bytes) }

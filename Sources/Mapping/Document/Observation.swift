@@ -21,10 +21,7 @@ public struct Observation: Sendable, Equatable {
 
     /// Describes an observation.
     public init(sequence: Int64, start: Int64, end: Int64, kind: Kind) {
-        self.sequence = sequence
-        self.start = start
-        self.end = end
-        self.kind = kind
+        (self.sequence, self.start, self.end, self.kind) = (sequence, start, end, kind)
     }
 
     /// The start of the interval in which the observed values were true at some time.
@@ -51,10 +48,7 @@ public struct Lag: Sendable, Equatable {
     public var details: Int64
 
     /// Creates the lag that the config declares.
-    public init(lists: Int64, details: Int64 = 0) {
-        self.lists = lists
-        self.details = details
-    }
+    public init(lists: Int64, details: Int64 = 0) { (self.lists, self.details) = (lists, details) }
 }
 
 /// One version of an object as shown by one response.
@@ -71,18 +65,10 @@ public struct Contribution: Sendable, Equatable {
     public var isEmbedded: Bool
 
     /// Pairs a version with its observation.
-    public init(
-        observation: Observation,
-        version: Int64,
-        payload: [UInt8],
-        origin: Int64 = 0,
-        isEmbedded: Bool = false
-    ) {
-        self.origin = origin
-        self.observation = observation
-        self.version = version
-        self.payload = payload
-        self.isEmbedded = isEmbedded
+    public init(observation: Observation, version: Int64, payload: [UInt8], origin: Int64 = 0, isEmbedded: Bool = false)
+    {
+        (self.origin, self.observation, self.version) = (origin, observation, version)
+        (self.payload, self.isEmbedded) = (payload, isEmbedded)
     }
 
     /// The start of the interval in which the version was true at some time.

@@ -132,11 +132,7 @@ struct ObservedMembers {
 
     private func link(of node: PathTree.Node) -> ObservedMember.Link {
         let model = Int(node.relation)
-        return ObservedMember.Link(
-            model: model,
-            arity: node.arity,
-            isStrict: models.compiled[model].distinguishesTypes
-        )
+        return ObservedMember.Link(model: model, arity: node.arity, isStrict: models.compiled[model].distinguishesTypes)
     }
 
     private mutating func add(_ member: ObservedMember, at path: MemberPath) {
@@ -180,10 +176,7 @@ struct ResolvedObject {
     }
 
     /// Takes these members.
-    init(_ members: [MemberPath: ObservedMember], model: Int) {
-        self.model = model
-        self.members = members
-    }
+    init(_ members: [MemberPath: ObservedMember], model: Int) { (self.model, self.members) = (model, members) }
 
     subscript(path: MemberPath) -> ObservedMember? { members[path] }
 
@@ -221,13 +214,7 @@ struct Sighting {
                     // A place of its own has more weight than an embedded one.
                     guard known.lo < lo else { continue }
                 }
-                members[path] = .init(
-                    value: value,
-                    lo: lo,
-                    hi: observation.end,
-                    stamp: stamp,
-                    kind: contribution.kind
-                )
+                members[path] = .init(value: value, lo: lo, hi: observation.end, stamp: stamp, kind: contribution.kind)
             }
         }
         for path in contradicted {

@@ -9,8 +9,7 @@ struct Timestamp: Equatable {
     static let writable = -62_167_219_200..<253_402_300_800
 
     init(seconds: Int, fraction: [UInt8] = []) {
-        self.seconds = seconds
-        self.fraction = fraction
+        (self.seconds, self.fraction) = (seconds, fraction)
         while self.fraction.last == UInt8(ascii: "0") { self.fraction.removeLast() }
     }
 
@@ -158,15 +157,13 @@ package struct ModificationTime: Sendable {
     /// Reads a JSON value; nil for values without an order of their own.
     init?(_ slice: JSONSlice) {
         switch slice.kind {
-        case .number:
-            value = .number(slice.withBytes(JSONNumber.init))
+        case .number: value = .number(slice.withBytes(JSONNumber.init))
         case .string:
             guard let text = slice.withBytes(JSONString.text), let date = Timestamp(Array(text.utf8)) else {
                 return nil
             }
             value = .date(date)
-        default:
-            return nil
+        default: return nil
         }
         literal = Array(slice.bytes)
     }

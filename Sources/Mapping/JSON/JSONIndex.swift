@@ -86,9 +86,7 @@ struct JSONIndex: Sendable {
     func lastMember(_ name: [UInt8], of object: Int) -> (value: Int, isRepeated: Bool)? {
         guard kind(object) == .object else { return nil }
         var found: (value: Int, isRepeated: Bool)?
-        forEachMember(of: object) { nameNode, value in
-            if isName(nameNode, name) { found = (value, found != nil) }
-        }
+        forEachMember(of: object) { nameNode, value in if isName(nameNode, name) { found = (value, found != nil) } }
         return found
     }
 

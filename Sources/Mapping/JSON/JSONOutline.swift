@@ -9,9 +9,7 @@ public struct JSONOutline: Sendable {
     }
 
     /// The type of a value.
-    public enum Kind: String, Sendable, CaseIterable {
-        case object, array, string, number, boolean, null
-    }
+    public enum Kind: String, Sendable, CaseIterable { case object, array, string, number, boolean, null }
 
     /// One member of an object, at any depth.
     public struct Member: Sendable {
@@ -130,12 +128,10 @@ public struct JSONOutline: Sendable {
         case .object: writeObject(node, pointer: pointer, left, into: &output)
         case .array:
             output.append(UInt8(ascii: "["))
-            var isFirst = true
             index.forEachElement(of: node) { position, value in
                 let pointer = left.isEmpty ? "" : "\(pointer)/\(position)"
                 if !left.isEmpty, left.contains(pointer) { return }
-                if !isFirst { output.append(UInt8(ascii: ",")) }
-                isFirst = false
+                output.separate()
                 write(value, pointer: pointer, left, into: &output)
             }
             output.append(UInt8(ascii: "]"))
@@ -158,12 +154,10 @@ public struct JSONOutline: Sendable {
             $0.element.name == $1.element.name ? $0.offset < $1.offset : $0.element.name < $1.element.name
         }
         output.append(UInt8(ascii: "{"))
-        var isFirst = true
         for (_, member) in sorted {
             let pointer = left.isEmpty ? "" : "\(pointer)/\(JSONPointer.escaped(member.name))"
             if !left.isEmpty, left.contains(pointer) { continue }
-            if !isFirst { output.append(UInt8(ascii: ",")) }
-            isFirst = false
+            output.separate()
             JSONString.append(member.name, to: &output)
             output.append(UInt8(ascii: ":"))
             write(member.node, pointer: pointer, left, into: &output)

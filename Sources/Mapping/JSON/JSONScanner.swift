@@ -76,9 +76,7 @@ struct JSONScanner {
             guard position >= 0 else { return position }
             position = skipSpace(position)
             let byte = byte(position)
-            guard byte == UInt8(ascii: ",") else {
-                return byte == UInt8(ascii: "}") ? position + 1 : Failure.malformed
-            }
+            guard byte == UInt8(ascii: ",") else { return byte == UInt8(ascii: "}") ? position + 1 : Failure.malformed }
             position = skipSpace(position + 1)
         }
     }
@@ -92,9 +90,7 @@ struct JSONScanner {
             guard position >= 0 else { return position }
             position = skipSpace(position)
             let byte = byte(position)
-            guard byte == UInt8(ascii: ",") else {
-                return byte == UInt8(ascii: "]") ? position + 1 : Failure.malformed
-            }
+            guard byte == UInt8(ascii: ",") else { return byte == UInt8(ascii: "]") ? position + 1 : Failure.malformed }
             position = skipSpace(position + 1)
         }
     }
@@ -204,8 +200,7 @@ extension JSONScanner {
             let quotes = word ^ (ones &* UInt64(UInt8(ascii: "\"")))
             let backslashes = word ^ (ones &* UInt64(UInt8(ascii: "\\")))
             let hits =
-                (((quotes &- ones) & ~quotes)
-                    | ((backslashes &- ones) & ~backslashes)
+                (((quotes &- ones) & ~quotes) | ((backslashes &- ones) & ~backslashes)
                     | ((word &- (ones &* 0x20)) & ~word)) & highs
             if hits != 0 { return position + hits.trailingZeroBitCount >> 3 }
             position += 8
@@ -224,14 +219,12 @@ extension JSONScanner {
         var position = start
         while position < end {
             switch base[position] {
-            case UInt8(ascii: "\""):
-                return position + 1
+            case UInt8(ascii: "\""): return position + 1
             case UInt8(ascii: "\\"):
                 position = scanEscape(position)
                 guard position >= 0 else { return position }
                 position = firstSpecial(position)
-            default:
-                return Failure.malformed
+            default: return Failure.malformed
             }
         }
         return Failure.malformed
@@ -253,8 +246,7 @@ extension JSONScanner {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
             UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
             return backslash + 2
-        default:
-            return Failure.malformed
+        default: return Failure.malformed
         }
     }
 }

@@ -3,10 +3,7 @@ struct JSONSlice: Sendable {
     let text: [UInt8]
     let range: Range<Int>
 
-    init(_ text: [UInt8], _ range: Range<Int>) {
-        self.text = text
-        self.range = range
-    }
+    init(_ text: [UInt8], _ range: Range<Int>) { (self.text, self.range) = (text, range) }
 
     /// The value of a whole text; nil if it is not JSON.
     init?(_ text: [UInt8]) {
@@ -99,4 +96,106 @@ struct JSONSlice: Sendable {
         }
         return elements
     }
+}
+
+extension JSONSlice {
+    /// Whether two values are equal as JSON (law 7): numbers as exact decimals, strings by unescaped code points,
+    /// members in any order.
+    ///
+    /// If an object repeats a member, the repeated values are compared in order.
+    func isEqual(to other: JSONSlice) -> Bool {
+        if bytes.elementsEqual(other.bytes) { return true }
+        guard kind == other.kind else { return false }
+        switch kind {
+        case .word:
+            return false
+        case .number:
+            return withBytes { mine in other.withBytes { JSONNumber(mine) == JSONNumber($0) } }
+        case .string:
+            return isEqualString(to: other)
+        case .array:
+            let (mine, theirs) = (elements, other.elements)
+            return mine.count == theirs.count && zip(mine, theirs).allSatisfy { $0.isEqual(to: $1) }
+        case .object: return isEqualObject(to: other)
+        }
+    }
+
+    private func isEqualString(to other: JSONSlice) -> Bool {
+        withBytes { mine in
+            other.withBytes { theirs in
+                let isEscaped = mine.contains(UInt8(ascii: "\\")) || theirs.contains(UInt8(ascii: "\\"))
+                return isEscaped && JSONString.codePoints(mine) == JSONString.codePoints(theirs)
+            }
+        }
+    }
+
+    private func isEqualObject(to other: JSONSlice) -> Bool {
+        let (mine, theirs) = (members, other.members)
+        guard mine.count == theirs.count else { return false }
+        // The order is nearly always the same.
+        if zip(mine, theirs).allSatisfy({ $0.name == $1.name }) {
+            return zip(mine, theirs).allSatisfy { $0.value.isEqual(to: $1.value) }
+        }
+        let values = Dictionary(grouping: theirs, by: \.name)
+        return Dictionary(grouping: mine, by: \.name).allSatisfy { name, members in
+            guard let others = values[name], others.count == members.count else { return false }
+            return zip(members, others).allSatisfy { $0.value.isEqual(to: $1.value) }
+        }
+    }
+}
+
+extension JSONSlice {
+    /// Whether two values of a relation are equal; a reference to an object equals the object's bare identity.
+    func isEqual(to other: JSONSlice, as link: ObservedMember.Link) -> Bool {
+        if bytes.elementsEqual(other.bytes) { return true }
+        let one = ObservedMember.Link(model: link.model, arity: .one, isStrict: link.isStrict)
+        if link.arity == .many, kind == .array, other.kind == .array {
+            let (mine, theirs) = (elements, other.elements)
+            return mine.count == theirs.count && zip(mine, theirs).allSatisfy { $0.isEqual(to: $1, as: one) }
+        }
+        if link.arity == .keyed, kind == .object, other.kind == .object {
+            let (mine, theirs) = (members, other.members)
+            guard mine.count == theirs.count else { return false }
+            let values = Dictionary(theirs.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+            return mine.allSatisfy { member in
+                values[member.name].map { member.value.isEqual(to: $0, as: one) } ?? false
+            }
+        }
+        if let mine = target(isStrict: link.isStrict), let theirs = other.target(isStrict: link.isStrict) {
+            return mine.isSame(as: theirs)
+        }
+        return isEqual(to: other)
+    }
+
+    /// The object that a value of a relation refers to.
+    struct Target {
+        /// The canonical text; compared byte by byte.
+        var identity: String
+        /// The object's name from a reference literal; nil for a bare identity, which does not show the model.
+        var name: ObjectName?
+
+        var isBare: Bool { name == nil }
+
+        func isSame(as other: Target) -> Bool {
+            identity.utf8.elementsEqual(other.identity.utf8) && (name == nil || other.name == nil || name == other.name)
+        }
+    }
+
+    /// The object that a value of a relation refers to, by a reference literal or a bare identity.
+    func target(isStrict: Bool = false) -> Target? {
+        withBytes { bytes in
+            if Reference.isReference(bytes, at: 0) {
+                return Reference.name(at: 0..<bytes.count, in: bytes).map { Target(identity: $0.identity, name: $0) }
+            }
+            guard kind == .string || kind == .number, case .text(let text) = Identity.read(bytes, isStrict: isStrict)
+            else { return nil }
+            return Target(identity: text)
+        }
+    }
+
+    /// Whether the value is a reference literal.
+    var isReference: Bool { withBytes { Reference.isReference($0, at: 0) } }
+
+    /// Whether the value contains a reference literal.
+    var containsReference: Bool { withBytes { Reference.next(in: $0, from: 0) != nil } }
 }

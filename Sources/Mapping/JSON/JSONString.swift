@@ -1,3 +1,8 @@
+extension [UInt8] {
+    /// Appends a comma, unless the text ends with the bracket of a list or an object that has just begun.
+    mutating func separate() { if last != UInt8(ascii: "{"), last != UInt8(ascii: "[") { append(UInt8(ascii: ",")) } }
+}
+
 /// Reads and writes the escapes of JSON strings.
 enum JSONString {
     /// The code points of a string, lone surrogates included.
@@ -52,8 +57,7 @@ enum JSONString {
                 output.append(contentsOf: [UInt8(ascii: "\\"), UInt8(ascii: "u"), 0x30, 0x30])
                 output.append(digits[Int(byte >> 4)])
                 output.append(digits[Int(byte & 15)])
-            default:
-                output.append(byte)
+            default: output.append(byte)
             }
         }
     }
@@ -82,11 +86,7 @@ enum JSONString {
     }
 
     /// The code point encoded here in shortest-form UTF-8, or else the byte itself, raised above the range of Unicode.
-    private static func rawCodePoint(
-        _ text: UnsafeBufferPointer<UInt8>,
-        _ position: Int,
-        _ end: Int
-    ) -> (UInt32, Int) {
+    private static func rawCodePoint(_ text: UnsafeBufferPointer<UInt8>, _ position: Int, _ end: Int) -> (UInt32, Int) {
         let first = text[position]
         guard first >= 0x80 else { return (UInt32(first), 1) }
         let length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2

@@ -17,14 +17,10 @@ struct MemberPath: Hashable, Sendable {
     }
 
     /// A path from its text.
-    init(pointer: String) {
-        self.init(text: pointer)
-    }
+    init(pointer: String) { self.init(text: pointer) }
 
     /// A path from unescaped names.
-    init(_ components: [String]) {
-        self.init(text: components.map(JSONPointer.escaped).joined(separator: "/"))
-    }
+    init(_ components: [String]) { self.init(text: components.map(JSONPointer.escaped).joined(separator: "/")) }
 
     /// The path of a single name, given as a valid literal.
     init(literal: UnsafeBufferPointer<UInt8>) {
@@ -37,9 +33,7 @@ struct MemberPath: Hashable, Sendable {
     }
 
     /// The path of a member of the value at this path.
-    func appending(_ name: MemberPath) -> MemberPath {
-        text.isEmpty ? name : MemberPath(text: text + "/" + name.text)
-    }
+    func appending(_ name: MemberPath) -> MemberPath { text.isEmpty ? name : MemberPath(text: text + "/" + name.text) }
 
     /// Whether this path is somewhere within `other`.
     func isWithin(_ other: MemberPath) -> Bool {

@@ -172,8 +172,7 @@ extension MapRun {
         case (.keyed, .object):
             keyedElements(value, as: content.plan, mask: mask)
             return true
-        case (.many, .array):
-            return elements(value, as: content.plan, mask: mask)
+        case (.many, .array): return elements(value, as: content.plan, mask: mask)
         case (.one, .array), (.keyed, .array):
             warn(.arrayForObject, at: value, model: model)
             return false

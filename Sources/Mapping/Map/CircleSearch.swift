@@ -12,9 +12,7 @@ struct CircleSearch {
     private let indexes: [String: Int]
 
     init(declarations: [ModelDeclaration], members: [[PlanCompiler.Member]], isKeyless: [Bool]) {
-        self.declarations = declarations
-        self.members = members
-        self.isKeyless = isKeyless
+        (self.declarations, self.members, self.isKeyless) = (declarations, members, isKeyless)
         indexes = Dictionary(declarations.enumerated().map { ($1.name, $0) }) { first, _ in first }
     }
 

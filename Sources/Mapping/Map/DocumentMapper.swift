@@ -72,9 +72,7 @@ public struct DocumentMapper: Sendable {
         } catch {
             return MappedBody(unmapped: payload, [Self.warning(error, payload)].compactMap(\.self))
         }
-        guard let model = plan.index(of: model) else {
-            return MappedBody(unmapped: payload, [.unknownModel(model)])
-        }
+        guard let model = plan.index(of: model) else { return MappedBody(unmapped: payload, [.unknownModel(model)]) }
         guard index.kind(0) == .object else {
             let warning = MappingWarning(.notAnObject, pointer: "", model: plan.models[model].name)
             return MappedBody(unmapped: payload, [warning])
@@ -95,8 +93,7 @@ public struct DocumentMapper: Sendable {
 
     private static func warning(_ failure: JSONIndex.Failure, _ body: [UInt8]) -> MappingWarning? {
         switch failure {
-        case .tooDeep:
-            return MappingWarning(.tooDeep)
+        case .tooDeep: return MappingWarning(.tooDeep)
         case .malformed:
             // An empty body is normal: 204, HEAD.
             guard body.contains(where: { $0 > 0x20 }) else { return nil }
@@ -187,12 +184,9 @@ extension DocumentMapper {
     ///   - members: the properties of the content's objects to write. Nil writes all.
     ///   - synthetic: the pointers returned by `map`. If nil, every value equal to its default counts as synthetic,
     ///     with a warning.
-    public func unmap(
-        _ body: [UInt8],
-        as rule: BodyRule,
-        members: [String]? = nil,
-        synthetic: [String]? = nil
-    ) throws(UnmapError) -> UnmappedBody {
+    public func unmap(_ body: [UInt8], as rule: BodyRule, members: [String]? = nil, synthetic: [String]? = nil)
+        throws(UnmapError) -> UnmappedBody
+    {
         let shape: BodyShape
         do throws(MappingWarning) {
             shape = try BodyShape(rule, plan)
@@ -252,9 +246,7 @@ extension UnmapRun {
     mutating func body(_ shape: BodyShape, mask: MemberMask) throws(UnmapError) {
         let body = Value(document: 0, node: 0)
         isEnveloped = shape.envelope != nil && !shape.main.path.steps.isEmpty
-        guard !shape.isBare, kind(body) == .object else {
-            return try content(body, shape.main, mask: mask)
-        }
+        guard !shape.isBare, kind(body) == .object else { return try content(body, shape.main, mask: mask) }
         let names = shape.others.map(\.name)
         if shape.main.path.steps.isEmpty {
             guard shape.main.shape == .one else { return try content(body, shape.main, mask: mask) }
@@ -311,5 +303,52 @@ extension UnmapRun {
         default:
             set(node, value, plan.models[content.plan].name)
         }
+    }
+}
+
+/// The requested properties of an object, such as `user.login` for one of a related object.
+struct MemberMask: Sendable {
+    private var children: [String: MemberMask] = [:]
+
+    /// Requests everything.
+    static let all = MemberMask()
+
+    private init() {}
+
+    /// Creates a mask from property paths; nil requests everything.
+    init(_ members: [String]?) {
+        guard let members else { return }
+        isEverything = false
+        for member in members { insert(member.split(separator: ".").map(String.init)[...]) }
+    }
+
+    private var isEverything = true
+    /// The exceptions when everything else is requested.
+    var excluded: [String] = []
+
+    /// Requests everything but members with these names.
+    static func excluding(_ names: [String]) -> MemberMask {
+        var mask = MemberMask.all
+        mask.excluded = names
+        return mask
+    }
+
+    private mutating func insert(_ path: ArraySlice<String>) {
+        guard let name = path.first else { return }
+        if path.count == 1 {
+            children[name] = .all
+        } else if children[name]?.isEverything != true {
+            var child = children[name] ?? MemberMask([])
+            child.insert(path.dropFirst())
+            children[name] = child
+        }
+    }
+
+    /// Whether a property is requested by name, not with everything else.
+    func names(_ name: String) -> Bool { !isEverything && children[name] != nil }
+
+    /// The mask for a property's value; nil if the property is not requested.
+    func member(_ name: String) -> MemberMask? {
+        isEverything ? (excluded.contains(name) ? nil : .all) : children[name]
     }
 }

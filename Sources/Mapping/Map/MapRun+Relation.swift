@@ -178,8 +178,7 @@ extension MapRun {
         case .array where position == nil && key == nil:
             warn(.arrayForObject, at: value, model: plan.models[index].name)
             return literal(value)
-        case .array:
-            return quarantine(value, as: index)
+        case .array: return quarantine(value, as: index)
         case .string where resolve != nil && withBytes(value, { Reference.isReference($0, at: 0) }):
             expand(value, as: index, position: position, key: key, mask: mask)
             return true

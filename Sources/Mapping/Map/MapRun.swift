@@ -88,10 +88,7 @@ struct MapRun {
         strictModels: Set<String> = []
     ) {
         (self.expandsRelations, self.strictModels) = (expandsRelations, strictModels)
-        self.plan = plan
-        self.context = context
-        self.known = known
-        self.resolve = resolve
+        (self.plan, self.context, self.known, self.resolve) = (plan, context, known, resolve)
         documents = [Document(index: body)]
         output.reserveCapacity(body.text.count)
     }
@@ -166,9 +163,7 @@ struct MapRun {
         at value: Value?,
         within rest: String = "",
         of property: PropertyPlan
-    ) {
-        warn(kind, message, at: value, within: rest, model: property.model, property: property.name)
-    }
+    ) { warn(kind, message, at: value, within: rest, model: property.model, property: property.name) }
 
     /// The JSON pointer of a value in the body; nil for values from elsewhere.
     private func pointer(to value: Value) -> String? {
@@ -187,9 +182,7 @@ struct MapRun {
     }
 }
 
-extension JSONIndex {
-    func slice(_ value: MapRun.Value) -> JSONSlice { slice(value.node) }
-}
+extension JSONIndex { func slice(_ value: MapRun.Value) -> JSONSlice { slice(value.node) } }
 
 extension MapRun {
     /// Writes one object.
@@ -362,9 +355,7 @@ extension PropertyPlan {
 }
 
 extension MemberPath {
-    init(literal name: Int, in index: JSONIndex) {
-        self = index.slice(name).withBytes { MemberPath(literal: $0) }
-    }
+    init(literal name: Int, in index: JSONIndex) { self = index.slice(name).withBytes { MemberPath(literal: $0) } }
 }
 
 extension MapRun {
@@ -374,9 +365,7 @@ extension MapRun {
     mutating func value(_ found: Value, of property: PropertyPlan) -> Bool {
         let conversion = property.conversion
         // A value map may have an entry for null.
-        if isNull(found), conversion.refusesNull || conversion.converter == nil {
-            return null(found, of: property)
-        }
+        if isNull(found), conversion.refusesNull || conversion.converter == nil { return null(found, of: property) }
         var value = found
         if let json = conversion.coercion?.coerced(slice(found)), let coerced = make(json, of: found) {
             noteCoercion(of: found, property)
@@ -420,8 +409,7 @@ extension MapRun {
     /// A value that it does not accept stays as the upstream sent it, with a warning.
     private mutating func write(_ result: ConversionResult, of value: Value, _ property: PropertyPlan) -> Bool {
         switch result {
-        case .value(let json):
-            output.append(contentsOf: json)
+        case .value(let json): output.append(contentsOf: json)
         case .partial(let json, let faults):
             for fault in faults {
                 let message = "Property \(property.name): \(fault.reason)."
@@ -431,8 +419,7 @@ extension MapRun {
         case .failed(let reason):
             warn(.conversionFailed, "Property \(property.name): \(reason).", at: value, of: property)
             appendLiteral(value)
-        case .dropped:
-            return false
+        case .dropped: return false
         }
         return true
     }

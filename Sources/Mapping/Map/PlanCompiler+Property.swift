@@ -87,10 +87,7 @@ extension PlanCompiler {
     }
 
     /// Why a property would reject its own default; nil if it accepts it.
-    private func fault(
-        inDefault json: [UInt8],
-        of declaration: PropertyDeclaration
-    ) throws(MappingError) -> String? {
+    private func fault(inDefault json: [UInt8], of declaration: PropertyDeclaration) throws(MappingError) -> String? {
         guard let value = JSONSlice(json) else { return nil }
         if value.isNull { return declaration.checks.contains(.notNull) ? "null is not allowed" : nil }
         switch declaration.relation {
@@ -146,11 +143,9 @@ extension PlanCompiler {
     }
 
     /// The key paths of a property, of which the first present one counts; empty for other sources.
-    private func paths(
-        of declaration: PropertyDeclaration,
-        _ model: String,
-        _ naming: MemberNaming
-    ) throws(MappingError) -> [ValuePath] {
+    private func paths(of declaration: PropertyDeclaration, _ model: String, _ naming: MemberNaming)
+        throws(MappingError) -> [ValuePath]
+    {
         guard declaration.parts.isEmpty, !ContextValue.isSpelled(declaration.from) else { return [] }
         if declaration.isNamedByModel { return naming.members(for: declaration.name).map(ValuePath.init(member:)) }
         return [try path(declaration.from, declaration.name, model)]
@@ -169,32 +164,22 @@ extension PlanCompiler {
         _ model: String
     ) throws(MappingError) -> PropertyPlan.ContextSource? {
         guard ContextValue.isSpelled(text) else { return nil }
-        switch ContextValue(text) {
-        case .url: return .url
-        case .capture(let name): return .capture(name)
-        case .header(let name): return .header(name)
-        case .parent(let path): return .parent(try contextPath(path, property, model))
-        case .root(let path): return .root(try contextPath(path, property, model))
-        case .index: return .index
-        case .key: return .key
+        guard let value = ContextValue(text) else { throw .unknownContext(text, property: property, model: model) }
+        switch value {
+        case .parent(let text), .root(let text):
+            let path = try path(text, property, model)
+            guard path.tail.isEmpty else { throw .invalidKeyPath(text, usedBy: "property \(property)", model: model) }
+            return PropertyPlan.ContextSource(value: value, path: path)
         case .itself: throw .contradiction("\"@self\" is used without anything else", property: property, model: model)
-        case nil: throw .unknownContext(text, property: property, model: model)
+        case .url, .capture, .header, .index, .key: return PropertyPlan.ContextSource(value: value)
         }
-    }
-
-    private func contextPath(_ text: String, _ property: String, _ model: String) throws(MappingError) -> ValuePath {
-        let path = try path(text, property, model)
-        guard path.tail.isEmpty else { throw .invalidKeyPath(text, usedBy: "property \(property)", model: model) }
-        return path
     }
 
     // MARK: The way back
 
-    private func output(
-        of declaration: PropertyDeclaration,
-        _ model: String,
-        _ naming: MemberNaming
-    ) throws(MappingError) -> PropertyPlan.Output {
+    private func output(of declaration: PropertyDeclaration, _ model: String, _ naming: MemberNaming)
+        throws(MappingError) -> PropertyPlan.Output
+    {
         switch declaration.output {
         case .none: return .none
         case .path(let text):
@@ -218,19 +203,18 @@ extension PlanCompiler {
     }
 
     /// The output that writes back to a source.
-    private func output(
-        to source: String,
-        _ property: String,
-        _ model: String
-    ) throws(MappingError) -> PropertyPlan.Output {
-        switch try context(source, property, model) {
-        case nil: .place(PropertyPlan.Place(origin: .object, path: try path(source, property, model)))
-        case .parent(let path)?: .place(PropertyPlan.Place(origin: .parent, path: path))
-        case .root(let path)?: .place(PropertyPlan.Place(origin: .root, path: path))
-        case .index?: .given(.index)
-        case .key?: .given(.key)
+    private func output(to source: String, _ property: String, _ model: String) throws(MappingError)
+        -> PropertyPlan.Output
+    {
+        guard let context = try context(source, property, model) else {
+            return .place(PropertyPlan.Place(origin: .object, path: try path(source, property, model)))
+        }
+        switch context.value {
+        case .parent: return .place(PropertyPlan.Place(origin: .parent, path: context.path))
+        case .root: return .place(PropertyPlan.Place(origin: .root, path: context.path))
+        case .index, .key: return .given(context)
         // The URL and the header fields are not part of a body.
-        case .url?, .capture?, .header?: .none
+        case .url, .capture, .header, .itself: return .none
         }
     }
 }

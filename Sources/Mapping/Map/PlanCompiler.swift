@@ -133,8 +133,7 @@ struct PlanCompiler {
                 ($0.declaration.name == entry || $0.declaration.from == entry) && $0.declaration.parts.isEmpty
             }
             guard !isShown, !hidden.contains(where: { $0.declaration.from == entry }), let last = chain.last,
-                let name = Self.name(forIdentity: entry),
-                !members.contains(where: { $0.declaration.name == name })
+                let name = Self.name(forIdentity: entry), !members.contains(where: { $0.declaration.name == name })
             else { continue }
             hidden.append(Member(model: last, index: nil, declaration: PropertyDeclaration(name: name, from: entry)))
         }
@@ -352,11 +351,7 @@ extension PlanCompiler {
     }
 
     /// Whether a path of property names leads through relations to one object each.
-    private mutating func leads(
-        _ path: ArraySlice<String>,
-        from members: [String: Member],
-        depth: Int = 0
-    ) -> Bool {
+    private mutating func leads(_ path: ArraySlice<String>, from members: [String: Member], depth: Int = 0) -> Bool {
         guard let name = path.first, let member = members[name] else { return false }
         guard path.count > 1 else { return true }
         guard case .one(let model) = member.declaration.relation, let index = index(of: model) else { return false }

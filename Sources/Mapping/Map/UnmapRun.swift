@@ -46,9 +46,7 @@ struct UnmapRun {
             .map { Value(document: object.document, node: $0) }
     }
 
-    func pointer(_ value: Value) -> String? {
-        value.document == 0 ? documents[0].pointer(to: value.node) : nil
-    }
+    func pointer(_ value: Value) -> String? { value.document == 0 ? documents[0].pointer(to: value.node) : nil }
 
     mutating func warn(_ kind: MappingWarning.Kind, _ message: String? = nil, at value: Value, model: String?) {
         warn(kind, message, at: pointer(value), model: model)
@@ -143,9 +141,7 @@ struct UnmapRun {
         if !builder.set(node, bytes(value)) { warnOfNoPlace(value, model) }
     }
 
-    mutating func warnOfNoPlace(_ value: Value, _ model: String?) {
-        warn(.notWritten, at: value, model: model)
-    }
+    mutating func warnOfNoPlace(_ value: Value, _ model: String?) { warn(.notWritten, at: value, model: model) }
 }
 
 extension UnmapRun {
@@ -156,9 +152,7 @@ extension UnmapRun {
         // As deep as in mapping.
         for _ in 0..<8 {
             guard let choice = plan.models[chosen].choices.first(where: { fits($0, object) }), choice.plan != chosen
-            else {
-                break
-            }
+            else { break }
             chosen = choice.plan
         }
         return chosen
@@ -242,8 +236,7 @@ extension UnmapRun {
                 let part = isNull(reversed) ? reversed : member(String(decoding: name, as: UTF8.self), of: reversed)
                 if let part { try put(part, output, target, into: node) }
             }
-        case .none, .place, .itself, .given:
-            try put(reversed, property.output, target, into: node)
+        case .none, .place, .itself, .given: try put(reversed, property.output, target, into: node)
         }
     }
 
@@ -260,12 +253,9 @@ extension UnmapRun {
     }
 
     /// Writes a value, or a part of it, to its output.
-    private mutating func put(
-        _ value: Value,
-        _ output: PropertyPlan.Output,
-        _ target: Target,
-        into node: Int
-    ) throws(UnmapError) {
+    private mutating func put(_ value: Value, _ output: PropertyPlan.Output, _ target: Target, into node: Int)
+        throws(UnmapError)
+    {
         switch output {
         case .none, .parts:
             break
@@ -312,16 +302,13 @@ extension UnmapRun {
     }
 
     /// The upstream's form of a mapped value; nil if it is not written.
-    private mutating func reverse(
-        _ value: Value,
-        of property: PropertyPlan,
-        _ model: String
-    ) throws(UnmapError) -> Value? {
+    private mutating func reverse(_ value: Value, of property: PropertyPlan, _ model: String) throws(UnmapError)
+        -> Value?
+    {
         guard let converter = property.conversion.converter else { return value }
         let json: [UInt8]
         switch converter.reverse(bytes(value)) {
-        case .value(let result):
-            json = result
+        case .value(let result): json = result
         case .partial(let result, let faults):
             json = result
             for fault in faults {
@@ -338,13 +325,7 @@ extension UnmapRun {
     }
 
     private func error(_ reason: String, of property: PropertyPlan, _ model: String, _ value: Value) -> UnmapError {
-        UnmapError(
-            reason: reason,
-            pointer: pointer(value),
-            property: property.name,
-            model: model,
-            value: bytes(value)
-        )
+        UnmapError(reason: reason, pointer: pointer(value), property: property.name, model: model, value: bytes(value))
     }
 
     /// Writes a value at a path.
@@ -439,13 +420,13 @@ extension UnmapRun {
     mutating func compare(_ json: [UInt8], with source: PropertyPlan.ContextSource, _ target: Target) {
         guard let standing = frames.last?.standing else { return }
         let given: JSONSlice? =
-            switch source {
+            switch source.value {
             case .index: standing.position.flatMap { JSONSlice(Array(String($0).utf8)) }
             case .key: standing.key.map { documents[$0.document].slice($0.node) }
-            case .url, .capture, .header, .parent, .root: nil
+            case .url, .capture, .header, .parent, .root, .itself: nil
             }
         if let given, let said = JSONSlice(json), said.isEqual(to: given) { return }
-        let what = if case .index = source { "position" } else { "name" }
+        let what = source.value == .index ? "position" : "name"
         let message = "The object has another \(what) than this; it is not written back."
         warn(.notWritten, message, at: target.shown, model: target.model)
     }
@@ -473,8 +454,7 @@ extension UnmapRun {
             // If the upstream had nothing but completions of this child, the child has no place of its own.
             let isCompleted = completed.contains { $0.first.map { member($0, of: value) != nil } ?? false }
             if isCompleted, builder.isEmptyObject(node) { builder.reopen(node) }
-        default:
-            set(node, value, target.model)
+        default: set(node, value, target.model)
         }
     }
 
@@ -505,13 +485,9 @@ extension UnmapRun {
         }
     }
 
-    private mutating func element(
-        _ value: Value,
-        as index: Int,
-        into node: Int,
-        mask: MemberMask,
-        standing: Standing
-    ) throws(UnmapError) {
+    private mutating func element(_ value: Value, as index: Int, into node: Int, mask: MemberMask, standing: Standing)
+        throws(UnmapError)
+    {
         if isNamed(value) {
             try bare(value, as: index, into: node)
         } else if kind(value) == .object {

@@ -180,8 +180,7 @@ struct WireBuilder {
             }
             nodes[source] = .merged(into: target)
             return hasPlace
-        default:
-            return false
+        default: return false
         }
     }
 
@@ -235,8 +234,7 @@ struct WireBuilder {
             nodes[node] = .array(Array(nodes.count..<nodes.count + children.count))
             for child in children { nodes.append(.literal(Array(index.bytes(child)))) }
             return true
-        case .string, .number, .word:
-            return false
+        case .string, .number, .word: return false
         }
     }
 
@@ -273,9 +271,8 @@ struct WireBuilder {
             output.append(contentsOf: json)
         case .object(let members, _):
             output.append(UInt8(ascii: "{"))
-            let start = output.count
             for member in members where !isVacant(member.node) {
-                if output.count > start { output.append(UInt8(ascii: ",")) }
+                output.separate()
                 JSONString.append(String(decoding: member.name, as: UTF8.self), to: &output)
                 output.append(UInt8(ascii: ":"))
                 append(member.node, to: &output)
@@ -283,8 +280,8 @@ struct WireBuilder {
             output.append(UInt8(ascii: "}"))
         case .array(let elements):
             output.append(UInt8(ascii: "["))
-            for (index, element) in elements.enumerated() {
-                if index > 0 { output.append(UInt8(ascii: ",")) }
+            for element in elements {
+                output.separate()
                 append(element, to: &output)
             }
             output.append(UInt8(ascii: "]"))

@@ -27,11 +27,9 @@ struct Clusters {
     /// The clusters of no models.
     init() { (declarations, lineages, derived, effectives) = ([], [], [], []) }
 
-    private static func lineage(
-        of index: Int,
-        _ declarations: [ModelDeclaration],
-        _ indexes: [String: Int]
-    ) throws(MappingError) -> [Int] {
+    private static func lineage(of index: Int, _ declarations: [ModelDeclaration], _ indexes: [String: Int])
+        throws(MappingError) -> [Int]
+    {
         var lineage = [index]
         var seen: Set = [index]
         var last = index
@@ -148,9 +146,7 @@ private struct Properties {
     private var names: Set<String> = []
     private var sources: Set<[PathStep]> = []
 
-    init(_ properties: [PropertyDeclaration]) {
-        for property in properties { add(property) }
-    }
+    init(_ properties: [PropertyDeclaration]) { for property in properties { add(property) } }
 
     /// The properties that are not overridden; from now on they override others themselves.
     mutating func new(in properties: [PropertyDeclaration]) -> [PropertyDeclaration] {

@@ -17,9 +17,7 @@ struct CompiledMigration: Sendable {
         }
         var removed: [[String]] = []
         for member in migration.removed { removed.append(try Self.path(member, model)) }
-        self.renamed = renamed
-        self.converted = converted
-        self.removed = removed
+        (self.renamed, self.converted, self.removed) = (renamed, converted, removed)
     }
 
     private static func path(_ text: String, _ model: String) throws(MappingError) -> [String] {

@@ -41,10 +41,7 @@ public struct ModelChoice: Sendable, Equatable {
     public var condition: Condition?
 
     /// Declares a choice.
-    public init(model: String, condition: Condition?) {
-        self.model = model
-        self.condition = condition
-    }
+    public init(model: String, condition: Condition?) { (self.model, self.condition) = (model, condition) }
 }
 
 /// A condition with split key paths and parsed values.
@@ -58,8 +55,7 @@ indirect enum CompiledCondition: Sendable {
     /// Compiles a condition; `path` checks and splits each key path, and throws if it cannot be used.
     init(_ condition: Condition, path: (String) throws(MappingError) -> [String]) throws(MappingError) {
         switch condition {
-        case .has(let member):
-            self = .has(try path(member))
+        case .has(let member): self = .has(try path(member))
         case .member(let member, let values):
             var slices: [JSONSlice] = []
             for value in values {
@@ -90,8 +86,7 @@ indirect enum CompiledCondition: Sendable {
     /// Whether an object fulfils the condition; a repeated member counts as absent (law 6).
     func holds(for object: JSONSlice) -> Bool {
         switch self {
-        case .has(let path):
-            object.value(at: path[...]) != nil
+        case .has(let path): object.value(at: path[...]) != nil
         case .member(let path, let values):
             object.value(at: path[...]).map { value in values.contains { value.isEqual(to: $0) } } ?? false
         case .all(let conditions):

@@ -77,19 +77,16 @@ extension MappingError: CustomStringConvertible {
             "model \(model), \(use): \"\(path)\" lies within \(property), whose bytes belong to model \(other); declare it there"
         case .identityIsList(let path, let model):
             "model \(model): identity \"\(path)\" is a list of objects; an identity is one string or number"
-        case .namedTwice(let path, let use, let model):
-            "model \(model), \(use): \"\(path)\" is named twice"
+        case .namedTwice(let path, let use, let model): "model \(model), \(use): \"\(path)\" is named twice"
         case .circularCluster(let models) where models.count == 1:
             "model \(models[0]) is its own base or its own choice; name another, or none"
         case .circularCluster(let models):
             "models \(models.joined(separator: ", ")) are each other's base; one of them must have none"
-        case .invalidMerge(let reason, let property, let model):
-            "model \(model), property \(property): \(reason)"
+        case .invalidMerge(let reason, let property, let model): "model \(model), property \(property): \(reason)"
         case .invalidMigration(let to, let model, let version):
             "model \(model): a migration to version \(to) does not belong between versions 0 and \(version); "
                 + "migrations rise, and the model's version is that of the last"
-        case .invalidPattern(let pattern, let reason):
-            "path \"\(pattern)\": \(reason)"
+        case .invalidPattern(let pattern, let reason): "path \"\(pattern)\": \(reason)"
         case .unknownContext(let text, let property, let model):
             "model \(model), property \(property): there is no \"\(text)\"; write @url, @url.NAME, @header.NAME, @parent.PATH, @root.PATH, @index, @key or @self"
         case .notJSON(let use, let property, let model):
@@ -104,20 +101,15 @@ extension MappingError: CustomStringConvertible {
             "model \(model): \"\(path)\" is secret and belongs to its \(use), by which objects are stored; take it out of one of them"
         case .versionWithinCluster(let model, let base):
             "model \(model): its objects are \(base)'s and have \(base)'s version; declare \"version\" and \"migrations\" there"
-        case .contradiction(let reason, let property, let model):
-            "model \(model), property \(property): \(reason)"
+        case .contradiction(let reason, let property, let model): "model \(model), property \(property): \(reason)"
         case .circle(let models, let use):
             "models \(models.joined(separator: ", ")) refer to each other in a circle by \(use)"
-        case .invalidConversion(let reason), .invalidCheck(let reason):
-            reason
+        case .invalidConversion(let reason), .invalidCheck(let reason): reason
         case .duplicateRoute(let path, let first, let second):
             "routes \(first + 1) and \(second + 1) both match \"\(path)\" with the same method and status"
-        case .unreachableRoute(let path, let reason):
-            "no request falls under \"\(path)\": \(reason)"
+        case .unreachableRoute(let path, let reason): "no request falls under \"\(path)\": \(reason)"
         }
     }
 
-    private static func shortened(_ path: String) -> String {
-        path.utf8.count > 200 ? path.prefix(100) + "…" : path
-    }
+    private static func shortened(_ path: String) -> String { path.utf8.count > 200 ? path.prefix(100) + "…" : path }
 }

@@ -91,12 +91,8 @@ public struct MappingWarning: Sendable, Equatable {
         property: String? = nil,
         count: Int = 1
     ) {
-        self.kind = kind
-        self.message = message
-        self.pointer = pointer
-        self.model = model
-        self.property = property
-        self.count = count
+        (self.kind, self.message, self.pointer) = (kind, message, pointer)
+        (self.model, self.property, self.count) = (model, property, count)
     }
 }
 

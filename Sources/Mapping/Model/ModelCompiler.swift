@@ -33,11 +33,8 @@ struct ModelCompiler {
         fallback: Int,
         isOpen: Bool = false
     ) {
-        self.isOpen = isOpen
-        self.declaration = declaration
-        self.indexes = indexes
-        self.objectName = objectName
-        self.fallback = fallback
+        (self.isOpen, self.declaration, self.indexes) = (isOpen, declaration, indexes)
+        (self.objectName, self.fallback) = (objectName, fallback)
         sources = PropertySources(declaration.properties)
         properties = Dictionary(declaration.properties.map { ($0.name, $0) }) { first, _ in first }
         listPaths = Set(
@@ -225,11 +222,9 @@ struct ModelCompiler {
         return nil
     }
 
-    private mutating func addRelation(
-        _ relation: Relation,
-        of property: PropertyDeclaration,
-        at path: [PathStep]
-    ) throws(MappingError) {
+    private mutating func addRelation(_ relation: Relation, of property: PropertyDeclaration, at path: [PathStep])
+        throws(MappingError)
+    {
         guard let index = indexes[relation.model] else {
             throw .unknownModel(relation.model, property: property.name, model: declaration.name)
         }
@@ -317,11 +312,7 @@ extension PropertyDeclaration {
 
 /// Resolves entries of a declaration to members.
 extension ModelCompiler {
-    func parts(
-        _ entries: [String],
-        as use: String,
-        from first: Int
-    ) throws(MappingError) -> [CompiledModel.Part] {
+    func parts(_ entries: [String], as use: String, from first: Int) throws(MappingError) -> [CompiledModel.Part] {
         var parts: [CompiledModel.Part] = []
         var capture = first
         var seen: Set<[PathStep]> = []
@@ -353,15 +344,13 @@ extension ModelCompiler {
                 throw .invalidKeyPath(source, usedBy: use, model: declaration.name)
             }
             return .context(value, path: path)
-        default:
-            return .context(value, path: [])
+        default: return .context(value, path: [])
         }
     }
 
     mutating func compile(_ condition: Condition, as use: String) throws(MappingError) -> CompiledCondition {
         var asked: [[String]] = []
-        let compiled = try CompiledCondition(condition.spelled(by: sources)) {
-            (path) throws(MappingError) in
+        let compiled = try CompiledCondition(condition.spelled(by: sources)) { (path) throws(MappingError) in
             let path = try names(at: path, entry: path, as: use)
             asked.append(path)
             return path
@@ -388,9 +377,7 @@ extension ModelCompiler {
     /// The member names of an entry in each spelling, the preferred one first; no array may be on the path.
     func spellings(of entry: String, as use: String) throws(MappingError) -> [[String]] {
         var spellings: [[String]] = []
-        for source in sources[entry] {
-            spellings.append(try names(at: source, entry: entry, as: use))
-        }
+        for source in sources[entry] { spellings.append(try names(at: source, entry: entry, as: use)) }
         return spellings
     }
 

@@ -50,18 +50,9 @@ public struct ModelDeclaration: Sendable, Equatable {
         version: Int = 0,
         migrations: [Migration] = []
     ) {
-        self.name = name
-        self.identity = identity
-        self.keys = keys
-        self.properties = properties
-        self.sharesAll = sharesAll
-        self.local = local
-        self.modified = modified
-        self.base = base
-        self.choices = choices
-        self.secret = secret
-        self.version = version
-        self.migrations = migrations
+        (self.name, self.identity, self.keys, self.properties) = (name, identity, keys, properties)
+        (self.sharesAll, self.local, self.modified, self.base) = (sharesAll, local, modified, base)
+        (self.choices, self.secret, self.version, self.migrations) = (choices, secret, version, migrations)
     }
 }
 
@@ -112,10 +103,7 @@ public struct Migration: Sendable, Equatable {
         public var to: String
 
         /// Pairs the two.
-        public init(from: String, to: String) {
-            self.from = from
-            self.to = to
-        }
+        public init(from: String, to: String) { (self.from, self.to) = (from, to) }
     }
 
     /// A member whose values have a new form.
@@ -127,16 +115,12 @@ public struct Migration: Sendable, Equatable {
 
         /// Pairs a member with its conversion.
         public init(member: String, conversion: ConversionDeclaration) {
-            self.member = member
-            self.conversion = conversion
+            (self.member, self.conversion) = (member, conversion)
         }
     }
 
     /// Declares the changes.
     public init(to: Int, renamed: [Rename] = [], converted: [Conversion] = [], removed: [String] = []) {
-        self.to = to
-        self.renamed = renamed
-        self.converted = converted
-        self.removed = removed
+        (self.to, self.renamed, self.converted, self.removed) = (to, renamed, converted, removed)
     }
 }

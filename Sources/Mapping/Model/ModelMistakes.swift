@@ -241,8 +241,6 @@ public struct ModelMistake: Sendable, Hashable {
 
     /// Describes a mistake.
     public init(model: Int, property: Int? = nil, error: MappingError) {
-        self.model = model
-        self.property = property
-        self.error = error
+        (self.model, self.property, self.error) = (model, property, error)
     }
 }

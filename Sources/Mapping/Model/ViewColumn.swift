@@ -112,9 +112,7 @@ extension Models {
                     ViewColumn(name: property.name, role: .property, source: .object(parts)),
                     at: [.name("@" + property.name)]
                 )
-            } else if let path = steps(of: property.from),
-                let source = source(of: sources[property.name], in: index)
-            {
+            } else if let path = steps(of: property.from), let source = source(of: sources[property.name], in: index) {
                 var column = ViewColumn(name: property.name, role: .property, source: source)
                 column.take(property)
                 columns.add(column, at: path)

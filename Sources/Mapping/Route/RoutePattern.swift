@@ -59,8 +59,7 @@ public struct RoutePattern: Sendable, Equatable {
             }
             components.append(component)
         }
-        self.components = components
-        self.names = names
+        (self.components, self.names) = (components, names)
     }
 
     private init(components: [Component]) {
@@ -117,9 +116,7 @@ public struct RoutePattern: Sendable, Equatable {
     public func matches(path: String) -> Bool { RouteTable.components(of: path).map { matches($0) } ?? false }
 
     /// Whether a byte needs no escape in a path (RFC 3986 §2.3).
-    private static func isPlain(_ byte: UInt8) -> Bool {
-        isLetter(byte) || isDigit(byte) || "-._~".utf8.contains(byte)
-    }
+    private static func isPlain(_ byte: UInt8) -> Bool { isLetter(byte) || isDigit(byte) || "-._~".utf8.contains(byte) }
 
     /// The pattern in its simplest spelling, with captures as wildcards.
     ///
@@ -142,19 +139,14 @@ public struct RoutePattern: Sendable, Equatable {
             && left.names.elementsEqual(right.names) { $0.position == $1.position && $0.name == $1.name }
     }
 
-    private static func component(
-        _ part: String,
-        of text: String
-    ) throws(MappingError) -> (Component, name: String?) {
+    private static func component(_ part: String, of text: String) throws(MappingError) -> (Component, name: String?) {
         switch part {
         case "#": return (.digits, nil)
         case "*": return (.any, nil)
         case "**": return (.rest, nil)
         default: break
         }
-        if part.hasPrefix("{"), part.hasSuffix("}") {
-            return try capture(part.dropFirst().dropLast(), of: text)
-        }
+        if part.hasPrefix("{"), part.hasSuffix("}") { return try capture(part.dropFirst().dropLast(), of: text) }
         if part.hasPrefix("*") || part.hasPrefix("{*") {
             throw invalid(text, "\"\(part)\" is not a wildcard; what follows as a whole is \"**\", which has no name")
         }

@@ -1,6 +1,40 @@
 import GRDB
 import Mapping
 
+/// Selects a part of the store; all conditions must hold.
+public struct CleanFilter: Sendable {
+    /// Objects of this model, and documents that show them.
+    public var model: String?
+    /// The object's identity; has an effect only with `model`.
+    public var identity: String?
+    /// An upstream's name.
+    public var upstream: String?
+    /// A principal's label.
+    public var principal: String?
+    /// Documents whose path and query begin with this.
+    public var urlPrefix: String?
+    /// Documents whose path and query this accepts, such as a route's.
+    public var url: (@Sendable (String) -> Bool)?
+    /// Only what was last observed more than this many microseconds ago.
+    public var olderThan: Int64?
+    /// Only what belongs to a principal.
+    var isPrivate = false
+
+    /// Creates a filter; without a condition it selects everything.
+    public init(
+        model: String? = nil,
+        identity: String? = nil,
+        upstream: String? = nil,
+        principal: String? = nil,
+        urlPrefix: String? = nil,
+        url: (@Sendable (String) -> Bool)? = nil,
+        olderThan: Int64? = nil
+    ) {
+        (self.model, self.identity, self.upstream, self.principal) = (model, identity, upstream, principal)
+        (self.urlPrefix, self.url, self.olderThan) = (urlPrefix, url, olderThan)
+    }
+}
+
 /// The documents and objects that a filter selects, in the order of their ids, one slice at a time.
 struct CleanSelection {
     let database: Database
@@ -10,7 +44,7 @@ struct CleanSelection {
     let collections: [CollectionID]
     let identity: Identity?
     /// Only principals with greater ids are selected.
-    private let owners: SQLValue
+    private let owners: PrincipalID
     private let concrete: ConcreteModel?
     /// The base of the filter's model, if that is a concrete model of a cluster.
     var base: String? { concrete?.base }
@@ -36,12 +70,11 @@ struct CleanSelection {
     /// - Parameter now: when the clean was requested.
     init(_ filter: CleanFilter, in database: Database, now: Int64, of core: StoreCore) throws {
         let models = core.models
-        self.database = database
-        self.filter = filter
+        (self.database, self.filter) = (database, filter)
         concrete = filter.model.flatMap { ConcreteModel(of: $0, models) }
         before = filter.olderThan.map { now - $0 }
         identity = filter.identity.map { Identity($0) }
-        owners = .id(filter.isPrivate ? PrincipalID.anonymous : .zero)
+        owners = filter.isPrivate ? .anonymous : .zero
         collections = try Query(
             database,
             """
@@ -51,13 +84,7 @@ struct CleanSelection {
             JOIN _names u ON u.id = s.upstream AND (?2 IS NULL OR u.text = ?2)
             JOIN _principals p ON p.id = s.principal AND (?3 IS NULL OR p.label = ?3) AND p.id > ?5
             """
-        ).all(
-            SQLValue(filter.model),
-            SQLValue(filter.upstream),
-            SQLValue(filter.principal),
-            SQLValue(concrete?.base),
-            owners
-        ) { $0.id(0) }
+        ).all(filter.model, filter.upstream, filter.principal, concrete?.base, owners) { $0.id(0) }
     }
 
     // MARK: Documents
@@ -86,15 +113,7 @@ struct CleanSelection {
             JOIN _principals p ON p.id = s.principal
             WHERE d.id > ?5 AND d.id <= ?6 ORDER BY d.id
             """
-        ).eachWhile(
-            SQLValue(filter.upstream),
-            SQLValue(filter.principal),
-            SQLValue(filter.urlPrefix),
-            before.map(SQLValue.integer) ?? .null,
-            .id(after),
-            .id(last),
-            owners
-        ) { row in
+        ).eachWhile(filter.upstream, filter.principal, filter.urlPrefix, before, after, last, owners) { row in
             slice.position = row.id(0)
             if row.integer(4) != 0, filter.url?(row.string(1)) ?? true,
                 try isAnyModel || shows(row.bytes(2), &isSelected)
@@ -116,7 +135,7 @@ struct CleanSelection {
         return try Query(
             database,
             "SELECT o.finish FROM _documents d JOIN _observations o ON o.id = d.observation WHERE d.id = ?"
-        ).first(.id(document)) { $0.integer(0) < before } ?? false
+        ).first(document) { $0.integer(0) < before } ?? false
     }
 
     private func shows(_ pins: [UInt8], _ isSelected: inout [ObjectID: Bool]) throws -> Bool {
@@ -132,7 +151,7 @@ struct CleanSelection {
     func selects(_ object: ObjectID) throws -> Bool {
         guard filter.model != nil else { return true }
         let isOfCollection = try Query(database, "SELECT collection, identity FROM _objects WHERE id = ?")
-            .first(.id(object)) { row in
+            .first(object) { row in
                 collections.contains(row.id(0)) && (identity == nil || Identity(row, column: 1) == identity)
             }
         return try isOfCollection == true && isOfModel(object)
@@ -155,7 +174,7 @@ struct CleanSelection {
         guard !isOfURLs, !collections.isEmpty else { return slice }
         let wanted = Set(collections)
         var looks = 0
-        try Query(database, "\(Self.orphans) WHERE r.object > ? ORDER BY r.object").eachWhile(.id(after)) { row in
+        try Query(database, "\(Self.orphans) WHERE r.object > ? ORDER BY r.object").eachWhile(after) { row in
             slice.position = row.id(0)
             if try isSelected(row, in: wanted) { slice.found.append(row.id(0)) }
             looks += 1
@@ -168,7 +187,7 @@ struct CleanSelection {
 
     /// Whether an object found a moment ago is still selected, and was not observed after `time`.
     func isOrphan(_ object: ObjectID, knownBefore time: Int64) throws -> Bool {
-        try Query(database, "\(Self.orphans) WHERE r.object = ?").first(.id(object)) { row in
+        try Query(database, "\(Self.orphans) WHERE r.object = ?").first(object) { row in
             let isKnown = try lastSeen(row.bytes(3)) <= time
             return try isKnown && isSelected(row, in: Set(collections))
         } ?? false
@@ -182,14 +201,12 @@ struct CleanSelection {
     }
 
     /// Whether an object of the base belongs to the filter's concrete model.
-    private func isOfModel(_ object: ObjectID) throws -> Bool {
-        try concrete?.includes(object, in: database) ?? true
-    }
+    private func isOfModel(_ object: ObjectID) throws -> Bool { try concrete?.includes(object, in: database) ?? true }
 
     private func lastSeen(_ state: [UInt8]) throws -> Int64 {
         let query = try Query(database, "SELECT finish FROM _observations WHERE id = ?")
         return try ObjectRecord.decode(state).filter { $0.observation != 0 }
-            .map { try query.integer(.integer($0.observation)) ?? .min }.max() ?? .min
+            .map { try query.integer($0.observation) ?? .min }.max() ?? .min
     }
 }
 

@@ -7,11 +7,9 @@ extension ObjectStore {
     /// A dry run only counts it. Later responses are not stored if their requests were sent before the clean. Everything else
     /// is served and stored meanwhile. If `progress` returns false, the clean stops after a slice: what was removed stays
     /// removed, and the rest is consistent.
-    public func clean(
-        _ filter: CleanFilter,
-        dryRun: Bool = false,
-        progress: @escaping CleanProgress = { _ in true }
-    ) async throws(StoreError) -> CleanResult {
+    public func clean(_ filter: CleanFilter, dryRun: Bool = false, progress: @escaping CleanProgress = { _ in true })
+        async throws(StoreError) -> CleanResult
+    {
         var filter = filter
         filter.upstream = core.upstream(labelled: filter.upstream)
         var cleaner = Cleaner(core: core, filter: filter, isDryRun: dryRun, progress: progress)
@@ -44,42 +42,34 @@ struct Cleaner {
         filter: CleanFilter,
         isDryRun: Bool = false,
         progress: @escaping CleanProgress = { _ in true }
-    ) {
-        self.core = core
-        self.filter = filter
-        self.isDryRun = isDryRun
-        self.progress = progress
-    }
+    ) { (self.core, self.filter, self.isDryRun, self.progress) = (core, filter, isDryRun, progress) }
 
     mutating func run() async throws(StoreError) -> CleanResult {
         let (time, last) = isDryRun ? (core.clock.now(), .max) : try await begin()
         let bytes = Int64(core.budget.batch)
-        var (position, isAtEnd) = (DocumentID.zero, false)
-        while !isAtEnd, shouldContinue() {
-            let start = position
-            let slice = try await search(at: time) { selection, deadline in
-                let bounds = CleanSelection.Bounds(bytes: bytes, deadline: deadline)
-                return try selection.documents(after: start, upTo: last, bounds)
+        var documents = CleanSelection.Slice(position: DocumentID.zero, isAtEnd: false)
+        while !documents.isAtEnd, shouldContinue() {
+            let start = documents.position
+            documents = try await search(at: time) { selection, deadline in
+                try selection.documents(after: start, upTo: last, .init(bytes: bytes, deadline: deadline))
             }
             if isDryRun {
-                try await countDocuments(slice.found)
+                try await countDocuments(documents.found)
             } else {
-                try await removeDocuments(slice.found, askedAt: time)
+                try await removeDocuments(documents.found, askedAt: time)
             }
-            (position, isAtEnd) = (slice.position, slice.isAtEnd)
         }
-        var (object, isAtLast) = (ObjectID.zero, false)
-        while !isAtLast, shouldContinue() {
-            let start = object
-            let slice = try await search(at: time) { selection, deadline in
-                try selection.orphans(after: start, CleanSelection.Bounds(deadline: deadline))
+        var orphans = CleanSelection.Slice(position: ObjectID.zero, isAtEnd: false)
+        while !orphans.isAtEnd, shouldContinue() {
+            let start = orphans.position
+            orphans = try await search(at: time) { selection, deadline in
+                try selection.orphans(after: start, .init(deadline: deadline))
             }
             if isDryRun {
-                for id in slice.found { unpinned[id] = 0 }
+                for id in orphans.found { unpinned[id] = 0 }
             } else {
-                try await removeOrphans(slice.found, askedAt: time)
+                try await removeOrphans(orphans.found, askedAt: time)
             }
-            (object, isAtLast) = (slice.position, slice.isAtEnd)
         }
         var erasure = CleanResult.Erasure.notAsked
         if isDryRun {
@@ -178,10 +168,7 @@ struct Cleaner {
             return (gone, unshown)
         }
         unshown += left
-        removed.documents += gone.documents
-        removed.objects += gone.objects
-        removed.bytes += gone.bytes
-        removed.models.merge(gone.models, uniquingKeysWith: +)
+        removed += gone
     }
 
     /// Removes a document, and the parts of its selected objects that only its response contained.
@@ -193,7 +180,7 @@ struct Cleaner {
         in session: WriterSession
     ) throws -> (selected: Set<ObjectID>, unshown: Set<ObjectID>)? {
         let observation = try Query(session.database, "SELECT observation FROM _documents WHERE id = ?")
-            .integer(.id(document))
+            .integer(document)
         guard let observation else { return nil }
         let objects = Set(try StoredBody.pins(of: document, in: session.database).map(\.object))
         let selected = try objects.filter(selection.selects)
@@ -249,7 +236,7 @@ struct Cleaner {
             var (bytes, places) = (Int64(0), [ObjectID: Int64]())
             let length = try Query(database, "\(StoreCount.bytesOfDocument)")
             for id in documents {
-                bytes += try length.integer(.id(id)) ?? 0
+                bytes += try length.integer(id) ?? 0
                 for pin in try StoredBody.pins(of: id, in: database) { places[pin.object, default: 0] += 1 }
             }
             return (bytes, places)
@@ -272,9 +259,7 @@ struct Cleaner {
                 return (gone, left)
             }
             unshown += left
-            removed.objects += gone.objects
-            removed.bytes += gone.bytes
-            removed.models.merge(gone.models, uniquingKeysWith: +)
+            removed += gone
         }
     }
 
@@ -293,7 +278,7 @@ struct Cleaner {
             SELECT o.state, m.text FROM _objects o JOIN _collections c ON c.id = o.collection
             JOIN _names m ON m.id = c.model WHERE o.id = ?
             """
-        ).first(.id(object)) { (entries: try ObjectRecord.decode($0.bytes(0)), model: $0.string(1)) }
+        ).first(object) { (entries: try ObjectRecord.decode($0.bytes(0)), model: $0.string(1)) }
         guard let found, found.entries.reduce(0, { $0 + $1.uses }) <= unpinned else { return }
         guard try selection.selects(object) else {
             unshown += 1
@@ -302,7 +287,7 @@ struct Cleaner {
         count.objects += 1
         count.models[found.model, default: 0] += 1
         let length = try Query(database, "\(StoreCount.bytesOfVersion)")
-        for version in Set(found.entries.map(\.version)) { count.bytes += try length.integer(.integer(version)) ?? 0 }
+        for version in Set(found.entries.map(\.version)) { count.bytes += try length.integer(version) ?? 0 }
     }
 }
 
@@ -319,3 +304,46 @@ extension StoreCount {
     /// The query for the size of a version of an object.
     static let bytesOfVersion: StaticString = "SELECT length(CAST(payload AS BLOB)) FROM _versions WHERE id = ?"
 }
+
+/// How much the store contains, or a clean removed.
+public struct StoreCount: Sendable, Equatable {
+    /// Number of objects.
+    public var objects = 0
+    /// Number of documents.
+    public var documents = 0
+    /// Bytes in use in the file, or freed in it.
+    public var bytes: Int64 = 0
+    /// Number of objects of each model.
+    public var models: [String: Int] = [:]
+
+    static func += (left: inout StoreCount, right: StoreCount) {
+        (left.objects, left.documents) = (left.objects + right.objects, left.documents + right.documents)
+        left.bytes += right.bytes
+        left.models.merge(right.models, uniquingKeysWith: +)
+    }
+}
+
+/// What a clean did.
+public struct CleanResult: Sendable, Equatable {
+    /// Whether the bytes are erased.
+    public enum Erasure: String, Sendable {
+        /// They are neither in the file nor in its WAL.
+        case erased
+        /// Another process still reads the WAL; they are erased when it ends its transaction.
+        case pending
+        /// Nothing was removed: a dry run.
+        case notAsked
+    }
+
+    /// What was removed, or would be.
+    public var removed: StoreCount
+    /// Whether the bytes are erased.
+    public var erasure: Erasure
+    /// How many other objects no document shows any more; they are kept until their room is needed.
+    public var unshown = 0
+    /// Whether it was stopped before its end.
+    public var isStopped = false
+}
+
+/// Receives the progress of a clean after each slice; returns whether to continue.
+public typealias CleanProgress = @Sendable (StoreCount) -> Bool

@@ -36,6 +36,32 @@ public struct DocumentListing: Sendable {
     }
 }
 
+/// A document in a listing.
+public struct DocumentRow: Sendable {
+    /// Its id.
+    public var id: DocumentID
+    /// The upstream's name.
+    public var upstream: String
+    /// The principal's label.
+    public var principal: String
+    /// The requested representation.
+    public var context: String
+    /// Path and query.
+    public var url: String
+    /// The status code.
+    public var status: Int
+    /// How many objects it shows.
+    public var objects: Int
+    /// The length of the body received, in bytes.
+    public var bytes: Int64
+    /// When its request was sent, minus `Age`.
+    public var start: Int64
+    /// When its last byte arrived, minus `Age`.
+    public var end: Int64
+    /// When it was last used, microseconds of the store's clock (to the second).
+    public var used: Int64
+}
+
 /// Scans the documents in slices.
 private struct DocumentScan: Sendable {
     let listing: DocumentListing
@@ -60,7 +86,7 @@ private struct DocumentScan: Sendable {
             JOIN _names u ON u.id = s.upstream AND (?1 IS NULL OR u.text = ?1)
             JOIN _principals p ON p.id = s.principal AND (?2 IS NULL OR p.label = ?2)
             """
-        ).all(SQLValue(listing.upstream), SQLValue(listing.principal)) { $0.integer(0) }
+        ).all(listing.upstream, listing.principal) { $0.integer(0) }
         var (found, looks, isStopped): ([DocumentID], Int, Bool) = ([], 0, scopes.isEmpty)
         let wanted = Set(scopes)
         var last = position
@@ -73,7 +99,7 @@ private struct DocumentScan: Sendable {
                 FROM _documents WHERE id \(listing.isDescending ? "<" : ">") ?2
                 ORDER BY id \(listing.isDescending ? "DESC" : "")
                 """
-            ).eachWhile(SQLValue(listing.text), .id(position), SQLValue(listing.prefix)) { row in
+            ).eachWhile(listing.text, position, listing.prefix) { row in
                 last = row.id(0)
                 if row.integer(2) != 0, wanted.contains(row.integer(1)) { found.append(last) }
                 looks += 1
@@ -115,7 +141,7 @@ extension ObjectStore {
             let (next, rows) = try await core.scan { database, deadline in
                 var scan = begun
                 let found = try scan.next(wanted, until: deadline, in: database)
-                return (scan, try found.compactMap { try DocumentRow($0, in: database) })
+                return (scan, try found.compactMap { try DocumentRow.read($0, in: database) })
             }
             scan = next
             page.rows += rows
@@ -137,20 +163,9 @@ extension ObjectStore {
     }
 }
 
-extension DocumentRow {
-    /// Reads one document's row; nil if it is gone.
-    fileprivate init?(_ id: DocumentID, in database: Database) throws {
-        let row = try Query(database, "SELECT \(Self.columns) FROM \(Self.tables) WHERE d.id = ?").first(.id(id)) {
-            DocumentRow($0, pins: try DocumentRow.pins($0))
-        }
-        guard let row else { return nil }
-        self = row
-    }
-}
-
 extension InspectedDocument {
     fileprivate init?(_ id: DocumentID, in database: Database, models: [String: UpstreamModels]) throws {
-        guard let row = try DocumentRow(id, in: database),
+        guard let row = try DocumentRow.read(id, in: database),
             let stored = try DocumentReader(database, models: models).document(id)
         else { return nil }
         (self.row, self.stored) = (row, stored)
@@ -164,11 +179,53 @@ extension InspectedDocument {
         var (objects, seen): ([(model: String, identity: String)], Set<ObjectID>) = ([], [])
         for pin in try StoredBody.pins(of: id, in: database) where objects.count < Self.objectLimit {
             guard seen.insert(pin.object).inserted else { continue }
-            let found = try name.first(.id(pin.object)) {
-                (model: $0.string(0), identity: Identity($0, column: 1).text)
-            }
+            let found = try name.first(pin.object) { (model: $0.string(0), identity: Identity($0, column: 1).text) }
             if let found { objects.append(found) }
         }
         self.objects = objects
     }
+}
+
+/// Reads rows of documents for listings.
+extension DocumentRow {
+    /// The columns that `init` reads; a query selects them first.
+    static let columns =
+        "d.id, u.text, p.label, x.text, d.url, d.status, d.length, o.start, o.finish, o.kind, t.at, b.pins"
+
+    /// The tables of the columns.
+    static let tables = """
+        _documents d
+        JOIN _scopes s ON s.id = d.scope
+        JOIN _names u ON u.id = s.upstream
+        JOIN _principals p ON p.id = s.principal
+        JOIN _names x ON x.id = s.context
+        JOIN _observations o ON o.id = d.observation
+        JOIN _bodies b ON b.document = d.id
+        LEFT JOIN _used t ON t.document = d.id
+        """
+
+    /// Reads one document's row; nil if it is gone.
+    static func read(_ id: DocumentID, in database: Database) throws -> DocumentRow? {
+        try Query(database, "SELECT \(columns) FROM \(tables) WHERE d.id = ?").first(id) { try DocumentRow($0) }
+    }
+
+    /// Reads a row that begins with `columns`.
+    init(_ row: QueryRow) throws {
+        self.init(
+            id: row.id(0),
+            upstream: row.string(1),
+            principal: row.string(2),
+            context: row.string(3),
+            url: row.string(4),
+            status: Int(row.integer(5)),
+            objects: Set(try Self.pins(row).map(\.object)).count,
+            bytes: row.integer(6),
+            start: row.integer(7),
+            end: row.integer(8),
+            used: row.integer(10) * 1_000_000
+        )
+    }
+
+    /// The pins in a row that begins with `columns`.
+    static func pins(_ row: QueryRow) throws -> [Pin] { try Pins.decode(row.bytes(11)) }
 }

@@ -1,5 +1,5 @@
 import GRDB
-import Mapping
+public import Mapping
 
 /// Counts and lists the contents of the store, in one read snapshot.
 struct Inventory {
@@ -51,9 +51,7 @@ struct Inventory {
                 "_keys k CROSS JOIN _objects o ON o.id = k.object AND k.value = ?8 JOIN _collections c ON c.id = o.collection"
             } else if query.areDeleted {
                 "_collections c CROSS JOIN _objects o INDEXED BY _objects_deleted ON o.collection = c.id \(key)"
-            } else {
-                "_objects o \(key) JOIN _collections c ON c.id = o.collection"
-            }
+            } else { "_objects o \(key) JOIN _collections c ON c.id = o.collection" }
         // The objects of a cluster are stored under the name of its base.
         let base = query.model.flatMap { Self.base(of: $0, models) }
         let found = try Query(
@@ -70,14 +68,14 @@ struct Inventory {
             ORDER BY \(order) LIMIT ?6
             """
         ).all(
-            SQLValue(query.model),
-            query.identity.map { Identity($0).sql } ?? .null,
-            SQLValue(query.upstream),
-            SQLValue(query.principal),
-            .integer(query.after ?? 0),
-            .integer(Int64(limit) + 1),
-            SQLValue(base),
-            query.key.map { .integer(hasher.lookUp($0)) } ?? .null
+            query.model,
+            query.identity.map { Identity($0) },
+            query.upstream,
+            query.principal,
+            query.after ?? 0,
+            Int64(limit) + 1,
+            base,
+            query.key.map { hasher.lookUp($0) }
         ) { row in
             var object = try FoundObject(row)
             object.row.isBound = row.integer(FoundObject.columnCount) == 1
@@ -105,9 +103,7 @@ struct Inventory {
             var row = entry.row
             let known = models[row.upstream]
             let state = try entry.state.state(of: row.model, known?.models, in: database)
-            if !areDeleted, state.isOutdated(lag: known?.lag ?? Lag(lists: 0)) {
-                row.unknownSince = state.mark?.time
-            }
+            if !areDeleted, state.isOutdated(lag: known?.lag ?? Lag(lists: 0)) { row.unknownSince = state.mark?.time }
             row.observed = state.lastSeen ?? 0
             row.json = state.plainJSON(model: row.model, models: known?.models ?? .none) ?? []
             if case .mapped(let members) = view, let models = known?.models {
@@ -149,7 +145,7 @@ struct Inventory {
             SELECT kind, subject, message, count, first, last, url, pointer FROM _warnings
             ORDER BY last DESC, kind, subject LIMIT ? OFFSET ?
             """
-        ).all(.integer(Int64(limit) + 1), .integer(offset)) { row in
+        ).all(Int64(limit) + 1, offset) { row in
             StoredWarning(
                 kind: row.string(0),
                 subject: row.string(1),
@@ -194,45 +190,6 @@ struct FoundObject {
     }
 }
 
-/// Reads rows of documents for listings.
-extension DocumentRow {
-    /// The columns that `init` reads; a query selects them first.
-    static let columns =
-        "d.id, u.text, p.label, x.text, d.url, d.status, d.length, o.start, o.finish, o.kind, t.at, b.pins"
-
-    /// The tables of the columns.
-    static let tables = """
-        _documents d
-        JOIN _scopes s ON s.id = d.scope
-        JOIN _names u ON u.id = s.upstream
-        JOIN _principals p ON p.id = s.principal
-        JOIN _names x ON x.id = s.context
-        JOIN _observations o ON o.id = d.observation
-        JOIN _bodies b ON b.document = d.id
-        LEFT JOIN _used t ON t.document = d.id
-        """
-
-    /// Reads a row that begins with `columns`.
-    init(_ row: QueryRow, pins: [Pin]) {
-        self.init(
-            id: row.id(0),
-            upstream: row.string(1),
-            principal: row.string(2),
-            context: row.string(3),
-            url: row.string(4),
-            status: Int(row.integer(5)),
-            objects: Set(pins.map(\.object)).count,
-            bytes: row.integer(6),
-            start: row.integer(7),
-            end: row.integer(8),
-            used: row.integer(10) * 1_000_000
-        )
-    }
-
-    /// The pins in a row that begins with `columns`.
-    static func pins(_ row: QueryRow) throws -> [Pin] { try Pins.decode(row.bytes(11)) }
-}
-
 /// The names of the upstreams and principals that have data in the store.
 public struct OwnerNames: Sendable, Equatable {
     /// The names of the upstreams, sorted.
@@ -267,8 +224,84 @@ extension ObjectStore {
 
     /// Whether a principal has this label.
     public func hasPrincipal(_ label: String) async throws(StoreError) -> Bool {
-        try await core.read {
-            try Query($0, "SELECT 1 FROM _principals WHERE label = ?").integer(.string(label)) != nil
-        }
+        try await core.read { try Query($0, "SELECT 1 FROM _principals WHERE label = ?").integer(label) != nil }
     }
+}
+
+/// A query for objects.
+public struct ObjectQuery: Sendable {
+    /// A model's name; nil: all.
+    public var model: String?
+    /// One identity; nil: all.
+    public var identity: String?
+    /// The value of one of the object's keys; nil: all.
+    public var key: String?
+    /// An upstream's name; nil: all.
+    public var upstream: String?
+    /// A principal's label; nil: all.
+    public var principal: String?
+    /// Whether to include the mapped view.
+    public var view: View = .wire
+    /// The page size.
+    public var limit: Int
+    /// The `next` of the previous page.
+    public var after: Int64?
+    /// Whether to list deleted objects instead of existing ones.
+    public var areDeleted = false
+
+    /// How objects are shown.
+    public enum View: Sendable {
+        /// The upstream's members.
+        case wire
+        /// The models' form as well: all properties, or only these.
+        case mapped(members: [String]?)
+    }
+
+    /// Creates a query.
+    public init(
+        model: String? = nil,
+        identity: String? = nil,
+        key: String? = nil,
+        upstream: String? = nil,
+        principal: String? = nil,
+        limit: Int = 100,
+        after: Int64? = nil
+    ) {
+        (self.model, self.identity, self.key, self.upstream) = (model, identity, key, upstream)
+        (self.principal, self.limit, self.after) = (principal, limit, after)
+    }
+}
+
+/// An object in a listing.
+public struct ObjectRow: Sendable {
+    /// Its id in the store.
+    public var id: ObjectID
+    /// The upstream's name.
+    public var upstream: String
+    /// The principal's label.
+    public var principal: String
+    /// The requested representation.
+    public var context: String
+    /// The model's name.
+    public var model: String
+    /// Its identity.
+    public var identity: String
+    /// Its newest known members as JSON; nested objects are `"Model:identity"`.
+    public var json: [UInt8] = []
+    /// The time of its newest observation, in microseconds of the store's clock.
+    public var observed: Int64 = 0
+    /// Since when its state is unknown, because no observation followed a write; microseconds of the store's clock.
+    public var unknownSince: Int64?
+    /// Whether it was found by a key from a route's path, which its members need not contain.
+    public var isBound = false
+    /// The mapped view, if requested: related objects by their identities, and the values of key paths through them.
+    public var mapped: MappedBody?
+}
+
+/// One page of a listing.
+public struct Page<Row: Sendable>: Sendable {
+    /// The rows.
+    public var rows: [Row] = []
+    /// The cursor of the next page; nil at the end.
+    public var next: Int64?
 }

@@ -143,10 +143,10 @@ struct ObjectScan: Sendable {
             ORDER BY c.id
             """
         ).all(
-            .string(listing.model),
-            SQLValue(Inventory.base(of: listing.model, models)),
-            SQLValue(listing.upstream),
-            SQLValue(listing.principal)
+            listing.model,
+            Inventory.base(of: listing.model, models),
+            listing.upstream,
+            listing.principal
         ) { $0.integer(0) }
     }
 
@@ -172,11 +172,7 @@ struct ObjectScan: Sendable {
                 SELECT o.id, \(Self.isWanted), o.identity FROM _objects o
                 WHERE o.collection = ?2 \(bound) ORDER BY o.identity \(isDescending ? "DESC" : "")
                 """
-            ).eachWhile(
-                SQLValue(listing.text),
-                .integer(collection),
-                first?.sql ?? .null
-            ) { row in
+            ).eachWhile(listing.text, collection, first) { row in
                 last = Identity(row, column: 2)
                 if row.integer(1) != 0 { found.append(row.id(0)) }
                 isStopped = isFull(found, limit, deadline)
@@ -208,7 +204,7 @@ struct ObjectScan: Sendable {
                 SELECT o.id, CASE WHEN o.collection IN (SELECT value FROM json_each(?3)) THEN \(Self.isWanted) END
                 FROM _objects o WHERE o.id \(isDescending ? "<" : ">") ?2 ORDER BY o.id \(isDescending ? "DESC" : "")
                 """
-            ).eachWhile(SQLValue(listing.text), .integer(last), .string("\(collections)")) { row in
+            ).eachWhile(listing.text, last, "\(collections)") { row in
                 last = row.integer(0)
                 if row.integer(1) != 0 { found.append(row.id(0)) }
                 isStopped = isFull(found, limit, deadline)
@@ -238,11 +234,7 @@ extension Inventory {
             JOIN _principals p ON p.id = s.principal JOIN _names x ON x.id = s.context WHERE o.id = ?
             """
         )
-        return try rows(
-            of: ids.compactMap { try query.first(.id($0)) { try FoundObject($0) } },
-            view: view,
-            models: models
-        )
+        return try rows(of: ids.compactMap { try query.first($0) { try FoundObject($0) } }, view: view, models: models)
     }
 
     /// The objects whose identity or key equals the text of a listing, found by index.

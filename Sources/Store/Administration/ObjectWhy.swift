@@ -1,3 +1,4 @@
+import GRDB
 public import Mapping
 
 /// A document that shows an object.
@@ -119,18 +120,242 @@ extension ObjectStore {
     /// - Parameters:
     ///   - limit: the maximum number of documents that show it.
     ///   - patience: how long to search for them.
-    public func why(
-        _ object: ObjectID,
-        documents limit: Int = 10,
-        patience: Duration = .seconds(1)
-    ) async throws(StoreError) -> ObjectWhy? {
+    public func why(_ object: ObjectID, documents limit: Int = 10, patience: Duration = .seconds(1))
+        async throws(StoreError) -> ObjectWhy?
+    {
         let page = limit > 0 ? try await documents(showing: object, limit: limit, patience: patience) : Page()
         let models = core.models
         let found = try await core.read { database in
             try ShowingReader(database: database, models: models).provenance(of: object, showing: page.rows)
         }
-        return found.map {
-            ObjectWhy(notice: $0.notice, members: $0.members, sources: $0.sources, documents: page)
+        return found.map { ObjectWhy(notice: $0.notice, members: $0.members, sources: $0.sources, documents: page) }
+    }
+}
+
+/// Reads the documents that show an object, and the sources of its members, in one read snapshot.
+struct ShowingReader {
+    let database: Database
+    let models: [String: UpstreamModels]
+
+    // MARK: Documents
+
+    /// A document that shows an object, composed if newer values are known; nil if it is gone.
+    func document(_ id: DocumentID, showing object: ObjectID) throws -> ShowingDocument? {
+        let reader = try DocumentReader(database, models: models)
+        return try Query(
+            database,
+            """
+            SELECT \(DocumentRow.columns), d.observation, d.scope, d.verified, s.principal
+            FROM \(DocumentRow.tables) WHERE d.id = ?
+            """
+        ).first(id) { row in
+            let listed = try DocumentRow(row)
+            let observation = row.observation(row.integer(12), from: 7)
+            var document = StoredDocument(
+                id: id,
+                key: .init(upstream: listed.upstream, principal: row.id(15), context: listed.context, url: listed.url),
+                start: listed.start
+            )
+            _ = try reader.fill(&document, observation, scope: row.id(13), verified: row.integer(14))
+            let versions = Set(try DocumentRow.pins(row).filter { $0.object == object }.map(\.version)).sorted()
+            return ShowingDocument(row: listed, form: document.form, versions: versions, observation: observation)
         }
+    }
+
+    // MARK: Members
+
+    /// The sources of an object's members; nil if the object is gone.
+    ///
+    /// - Parameter showing: documents that show it, which may contain older values.
+    func provenance(of object: ObjectID, showing documents: [ShowingDocument]) throws
+        -> (notice: ObjectNotice?, members: [Provenance.Member], sources: [Int64: ObservationSource])?
+    {
+        guard let found = try StoredState.named(object, in: database) else { return nil }
+        let declared = models[found.upstream]
+        let state = try found.state.state(of: found.model, declared?.models, in: database)
+        let provenance = state.provenance(
+            model: found.model,
+            models: declared?.models ?? .none,
+            lag: declared?.lag ?? Lag(lists: 0),
+            others: try others(than: state, in: documents, of: found.model, upstream: found.upstream)
+        )
+        var sources: [Int64: ObservationSource] = [:]
+        for document in documents {
+            let source = ObservationSource(method: "GET", url: document.row.url, isStored: true)
+            sources[document.observation.sequence] = source
+        }
+        for member in provenance.members {
+            let sightings = [member.shown, member.challenger].compactMap { $0 } + member.quarantined
+            for sequence in sightings.map(\.source) where sources[sequence] == nil {
+                sources[sequence] = try source(of: sequence)
+            }
+        }
+        let notice = try notice(of: state, object: object, model: found.model, models[found.upstream])
+        return (notice, provenance.members, sources)
+    }
+
+    /// Whether the object is deleted or in an unknown state; its own members take precedence over a write's mark.
+    private func notice(of state: ObjectState, object: ObjectID, model: String, _ models: UpstreamModels?) throws
+        -> ObjectNotice?
+    {
+        let isOutdated = state.isOutdated(lag: models?.lag ?? Lag(lists: 0))
+        if !isOutdated, let time = state.deletedSince, let base = state.base {
+            return ObjectNotice(
+                kind: .deleted,
+                time: time,
+                cause: .itself(try source(of: base.observation.sequence)),
+                isSuperseded: false
+            )
+        }
+        guard let mark = state.mark else { return nil }
+        let source = try Query(database, "SELECT source FROM _marks WHERE object = ?")
+            .first(object) { MarkSource(text: $0.string(0)) }
+        return ObjectNotice(
+            kind: mark.isTombstone ? .deleted : .unknown,
+            time: mark.time,
+            cause: source.map { .request($0) } ?? .forgotten,
+            isSuperseded: !isOutdated
+        )
+    }
+
+    /// The outdated versions in documents, each with its latest observation.
+    private func others(than state: ObjectState, in documents: [ShowingDocument], of model: String, upstream: String)
+        throws -> [Contribution]
+    {
+        var latest: [Int64: Observation] = [:]
+        for document in documents {
+            for version in document.versions where state.base?.version != version {
+                guard document.observation.start >= latest[version]?.start ?? .min else { continue }
+                latest[version] = document.observation
+            }
+        }
+        return try latest.sorted { ($0.value.start, $0.key) > ($1.value.start, $1.key) }.compactMap {
+            version,
+            observation in
+            try Query(database, "SELECT payload, declared FROM _versions WHERE id = ?").first(version) { row in
+                let payload = row.bytes(0)
+                let models = models[upstream]?.models
+                return Contribution(
+                    observation: observation,
+                    version: version,
+                    payload: models?.migrate(payload, of: model, from: Int(row.integer(1))) ?? payload
+                )
+            }
+        }
+    }
+
+    /// The response of an observation; nil if it is not known.
+    private func source(of observation: Int64) throws -> ObservationSource? {
+        let noted = try Query(database, "SELECT source FROM _observations WHERE id = ? AND source IS NOT NULL")
+            .first(observation) { $0.string(0) }
+        if let noted {
+            let parts = noted.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
+            return ObservationSource(method: String(parts[0]), url: String(parts.last ?? ""), isStored: false)
+        }
+        return try url(observedAs: observation).map { ObservationSource(method: "GET", url: $0, isStored: true) }
+    }
+
+    /// The URL of the document with an observation.
+    ///
+    /// One writer assigns both numbers, and a document keeps its observation for life. So both have the same order, and a
+    /// binary search takes some twenty look-ups among a million documents.
+    func url(observedAs observation: Int64) throws -> String? {
+        var low: Int64 = 0
+        var high = (try Query(database, "SELECT max(id) FROM _documents").integer() ?? 0) + 1
+        let query = try Query(database, "SELECT id, observation, url FROM _documents WHERE id >= ? ORDER BY id LIMIT 1")
+        while low < high {
+            let middle = low + (high - low) / 2
+            let found = try query.first(middle) { (id: $0.integer(0), observation: $0.integer(1), url: $0.string(2)) }
+            guard let found else {
+                high = middle
+                continue
+            }
+            if found.observation == observation { return found.url }
+            if found.observation < observation { low = found.id + 1 } else { high = middle }
+        }
+        return nil
+    }
+}
+
+/// Finds the documents that show an object, newest first.
+///
+/// There is no index from objects to documents: every response would pay for a rare question. Instead, the scan reads the pins
+/// of all documents, in slices of some milliseconds. Each slice has its own snapshot, so that neither the WAL nor other readers
+/// wait for it. An object's row counts the places that show it, so the scan ends when all of them are found.
+struct ShowingScan: Sendable {
+    let object: ObjectID
+    /// The scan has read all documents from this one on.
+    private(set) var position: DocumentID
+    private(set) var isAtEnd = false
+    /// How many places remain to be found; nil if the scan continues an earlier one.
+    private var missing: Int64?
+    private var isBegun: Bool
+
+    /// How many documents are read between two readings of the clock.
+    private static let stride = 64
+
+    /// Creates a scan.
+    ///
+    /// - Parameter last: where an earlier scan stopped.
+    init(object: ObjectID, after last: DocumentID? = nil) {
+        self.object = object
+        position = last ?? .max
+        isBegun = last != nil
+    }
+
+    /// The next documents, at most `limit`; stops at the deadline.
+    mutating func next(_ limit: Int, until deadline: ContinuousClock.Instant, in database: Database) throws
+        -> [DocumentID]
+    {
+        if !isBegun {
+            isBegun = true
+            let entries = try Query(database, "SELECT state FROM _objects WHERE id = ?")
+                .first(object) { try ObjectRecord.decode($0.bytes(0)) }
+            missing = entries?.reduce(0) { $0 + $1.uses } ?? 0
+        }
+        var found: [DocumentID] = []
+        var looks = 0
+        var isStopped = missing == 0
+        var (position, missing) = (position, missing)
+        if !isStopped {
+            try Query(database, "SELECT document, pins FROM _bodies WHERE document < ? ORDER BY document DESC")
+                .eachWhile(position) { row in
+                    position = row.id(0)
+                    let places = row.withBytes(1) { Pins.places(of: object, in: $0) }
+                    if places > 0 {
+                        found.append(position)
+                        missing = missing.map { $0 - Int64(places) }
+                    }
+                    looks += 1
+                    isStopped = found.count == limit || missing == 0
+                    if looks % Self.stride == 0, ContinuousClock.now >= deadline { isStopped = true }
+                    return !isStopped
+                }
+        }
+        (self.position, self.missing) = (position, missing)
+        isAtEnd = !isStopped || missing.map { $0 <= 0 } ?? false
+        return found
+    }
+}
+
+extension Pins {
+    /// How often an object is pinned; skips all other pins.
+    static func places(of object: ObjectID, in bytes: UnsafeRawBufferPointer) -> Int {
+        var count = 0
+        var (last, value): (Int64, UInt64) = (0, 0)
+        var shift: UInt64 = 0
+        var isObject = true
+        for byte in bytes {
+            if shift < 64 { value |= UInt64(byte & 0x7f) << shift }
+            shift += 7
+            guard byte < 0x80 else { continue }
+            if isObject {
+                last = last &+ (Int64(bitPattern: value >> 1) ^ -Int64(bitPattern: value & 1))
+                if last == object.rawValue { count += 1 }
+            }
+            isObject.toggle()
+            (value, shift) = (0, 0)
+        }
+        return count
     }
 }

@@ -14,11 +14,9 @@ extension ObjectStore {
     /// - Parameters:
     ///   - principalKey: a digest of the key from which principals are derived. `load` compares it.
     ///   - use: uses the complete file before another copy may be made.
-    public func save<Value: Sendable>(
-        to path: String,
-        principalKey: [UInt8],
-        use: @Sendable () -> Value = {}
-    ) async throws(StoreError) -> Value {
+    public func save<Value: Sendable>(to path: String, principalKey: [UInt8], use: @Sendable () -> Value = {})
+        async throws(StoreError) -> Value
+    {
         let core = core
         let isFirst = core.copying.withLock { progress in
             defer { progress = progress ?? CopyProgress() }
@@ -154,7 +152,7 @@ final class StoreCopy {
             try Query(database, "DELETE FROM _told").run()
             try Meta.closed.set(1, in: database)
             try Query(database, "INSERT OR REPLACE INTO _meta VALUES (?, ?)")
-                .run(.string(Meta.principalKey.rawValue), .blob(principalKey))
+                .run(Meta.principalKey.rawValue, principalKey)
         }
         try copy.close()
     }

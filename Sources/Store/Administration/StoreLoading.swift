@@ -64,7 +64,7 @@ extension ObjectStore {
     private func replace(by path: String, principalKey: [UInt8]) async throws(StoreError) -> LoadResult {
         let core = core
         let copiedKey = try await blocking { try StoreLoading.check(path, for: core) }
-        let dropped = try await StoreLoading.settle(path, for: core, withoutPrivate: copiedKey != principalKey)
+        let dropped = try await StoreLoading.prepare(path, for: core, withoutPrivate: copiedKey != principalKey)
         let owners = try await blocking { try StoreLoading.principals(in: path) }
         // These ids are now taken, so that no other principal gets one of them meanwhile.
         let (ids, last) = try await core.write(.durable) { session in
@@ -113,7 +113,7 @@ enum StoreLoading {
             defer { try? queue.close() }
             return try queue.read { database in
                 let key = try Query(database, "SELECT value FROM _meta WHERE key = ?")
-                    .first(.string(Meta.principalKey.rawValue)) { $0.bytes(0) }
+                    .first(Meta.principalKey.rawValue) { $0.bytes(0) }
                 guard let key else {
                     throw StoreError.refused("this is the file of a store itself, no copy; make one with larder save")
                 }
@@ -132,9 +132,7 @@ enum StoreLoading {
         let pages = try Query(database, "PRAGMA page_count").integer() ?? 0
         let size = try Query(database, "PRAGMA page_size").integer() ?? 0
         guard size == core.budget.pageSize else {
-            throw StoreError.refused(
-                "the copy has pages of \(size) bytes, the store of \(core.budget.pageSize)"
-            )
+            throw StoreError.refused("the copy has pages of \(size) bytes, the store of \(core.budget.pageSize)")
         }
         guard pages * size <= core.budget.database else {
             throw StoreError.refused(
@@ -144,9 +142,7 @@ enum StoreLoading {
         }
         let clock = try Meta.clock.integer(in: database) ?? 0
         guard clock <= core.clock.now() + lead else {
-            throw StoreError.refused(
-                "the copy is from the future: the clock of one of the two machines is wrong"
-            )
+            throw StoreError.refused("the copy is from the future: the clock of one of the two machines is wrong")
         }
     }
 
@@ -167,10 +163,11 @@ enum StoreLoading {
         }
     }
 
-    /// Opens the copy as a store of its own, which settles writes that were under way, and removes private data if requested.
+    /// Opens the copy as a store of its own, which completes writes that were under way, and removes private data if requested.
     ///
     /// Returns what was removed.
-    static func settle(_ path: String, for core: StoreCore, withoutPrivate: Bool) async throws(StoreError) -> StoreCount
+    static func prepare(_ path: String, for core: StoreCore, withoutPrivate: Bool) async throws(StoreError)
+        -> StoreCount
     {
         var status = stat()
         let size = stat(path, &status) == 0 ? Int64(status.st_size) : 0
@@ -215,7 +212,7 @@ enum StoreLoading {
             try Query(
                 database,
                 "SELECT id, digest FROM _principals WHERE id > ? AND id IN (SELECT principal FROM _scopes)"
-            ).all(.id(PrincipalID.anonymous)) { ($0.id(0), $0.bytes(1)) }
+            ).all(PrincipalID.anonymous) { ($0.id(0), $0.bytes(1)) }
         }
     }
 
@@ -230,38 +227,44 @@ enum StoreLoading {
     ) throws -> DatabaseQueue {
         let copy = try DatabaseQueue(path: path)
         try copy.write { database in
-            try Query(database, "DELETE FROM _principals WHERE id > ?").run(.id(PrincipalID.anonymous))
+            try Query(database, "DELETE FROM _principals WHERE id > ?").run(PrincipalID.anonymous)
             // Negative numbers, which no principal has, avoid collisions.
             for (old, new) in principals {
-                try Query(database, "UPDATE _scopes SET principal = ? WHERE principal = ?")
-                    .run(.integer(-new.rawValue), .id(old))
+                try Query(database, "UPDATE _scopes SET principal = ? WHERE principal = ?").run(-new.rawValue, old)
             }
             try Query(database, "UPDATE _scopes SET principal = -principal WHERE principal < 0").run()
             try Query(database, "DELETE FROM _changes").run()
             try Query(database, "DELETE FROM _gone").run()
             try Meta.journal.remove(in: database)
-            try Query(database, "DELETE FROM _meta WHERE key = ?").run(.string(Meta.principalKey.rawValue))
+            try Query(database, "DELETE FROM _meta WHERE key = ?").run(Meta.principalKey.rawValue)
             try digest(database, documentsAfter: offset, core.hasher)
             for (table, column) in [("_bodies", "document"), ("_used", "document"), ("_undivided", "document")] {
-                try Query(database, "UPDATE \(table) SET \(column) = \(column) + ?").run(.integer(offset))
+                try Query(database, "UPDATE \(table) SET \(column) = \(column) + ?").run(offset)
             }
         }
         return copy
     }
 
     private static func digest(_ database: Database, documentsAfter offset: Int64, _ hasher: KeyHasher) throws {
-        let scopes = try DocumentScopes(in: database)
+        var scopes: [ScopeID: (upstream: String, principal: PrincipalID, context: String)] = [:]
+        try Query(
+            database,
+            """
+            SELECT s.id, u.text, s.principal, x.text FROM _scopes s
+            JOIN _names u ON u.id = s.upstream JOIN _names x ON x.id = s.context
+            """
+        ).each { scopes[$0.id(0)] = ($0.string(1), $0.id(2), $0.string(3)) }
         let update = try Query(database, "UPDATE _documents SET id = ?, low = ?, place = ? WHERE id = ?")
         let last = try Query(database, "SELECT max(id) FROM _documents").integer() ?? 0
         var position: Int64 = 0
         while position < last {
             var rows: [(id: Int64, scope: ScopeID, url: String)] = []
             try Query(database, "SELECT id, scope, url FROM _documents WHERE id > ? AND id <= ? ORDER BY id LIMIT 4096")
-                .each(.integer(position), .integer(last)) { rows.append(($0.integer(0), $0.id(1), $0.string(2))) }
+                .each(position, last) { rows.append(($0.integer(0), $0.id(1), $0.string(2))) }
             guard let end = rows.last?.id else { break }
             position = end
             for row in rows {
-                guard let scope = scopes.all[row.scope] else { throw StoreError.corrupt("a document has no scope") }
+                guard let scope = scopes[row.scope] else { throw StoreError.corrupt("a document has no scope") }
                 let key = DocumentKey(
                     upstream: scope.upstream,
                     principal: scope.principal,
@@ -269,28 +272,12 @@ enum StoreLoading {
                     url: row.url
                 )
                 try update.run(
-                    .integer(row.id + offset),
-                    .integer(Int64(bitPattern: hasher.digest(key).low)),
-                    .integer(hasher.place(upstream: scope.upstream, url: row.url)),
-                    .integer(row.id)
+                    row.id + offset,
+                    hasher.digest(key),
+                    hasher.place(upstream: scope.upstream, url: row.url),
+                    row.id
                 )
             }
-        }
-    }
-
-    private struct DocumentScopes {
-        private(set) var all: [ScopeID: (upstream: String, principal: PrincipalID, context: String)] = [:]
-
-        init(in database: Database) throws {
-            var found: [ScopeID: (String, PrincipalID, String)] = [:]
-            try Query(
-                database,
-                """
-                SELECT s.id, u.text, s.principal, x.text FROM _scopes s
-                JOIN _names u ON u.id = s.upstream JOIN _names x ON x.id = s.context
-                """
-            ).each { found[$0.id(0)] = ($0.string(1), $0.id(2), $0.string(3)) }
-            all = found.mapValues { (upstream: $0.0, principal: $0.1, context: $0.2) }
         }
     }
 
@@ -318,7 +305,12 @@ enum StoreLoading {
             try Meta.closed.set(0, in: database)
             try core.clock.stored.write(in: database)
             try core.publicNumbers.write(in: database)
-            try own(principals(of: session), in: database)
+            // The requests of the principals that this store knows may be under way.
+            try Query(session.database, "SELECT id, digest, label FROM _principals WHERE id > ?")
+                .each(PrincipalID.anonymous) { row in
+                    try Query(database, "INSERT INTO _principals (id, digest, label) VALUES (?, ?, ?)")
+                        .run(row.integer(0), row.bytes(1), row.string(2))
+                }
             let isOwned =
                 try Query(database, "SELECT 1 FROM _scopes WHERE principal NOT IN (SELECT id FROM _principals)")
                 .first { _ in false } ?? true
@@ -346,25 +338,6 @@ enum StoreLoading {
         core.listener?.storeEmptied()
         core.listener?.principalsForgotten()
         core.onChanges?()
-    }
-
-    private static func principals(of session: WriterSession) throws -> [(
-        id: PrincipalID, digest: [UInt8], label: String
-    )] {
-        var found: [(PrincipalID, [UInt8], String)] = []
-        try Query(session.database, "SELECT id, digest, label FROM _principals WHERE id > ?")
-            .each(.id(PrincipalID.anonymous)) { found.append(($0.id(0), $0.bytes(1), $0.string(2))) }
-        return found
-    }
-
-    /// Keeps the principals that this store knows: their requests may be under way.
-    private static func own(_ principals: [(id: PrincipalID, digest: [UInt8], label: String)], in database: Database)
-        throws
-    {
-        for principal in principals {
-            try Query(database, "INSERT INTO _principals (id, digest, label) VALUES (?, ?, ?)")
-                .run(.id(principal.id), .blob(principal.digest), .string(principal.label))
-        }
     }
 }
 

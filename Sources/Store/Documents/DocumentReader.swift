@@ -9,8 +9,7 @@ struct DocumentReader {
     let changed: Int64
 
     init(_ database: Database, models: [String: UpstreamModels]) throws {
-        self.database = database
-        self.models = models
+        (self.database, self.models) = (database, models)
         sequence = try Meta.sequence.integer(in: database) ?? 0
         changed = try Meta.changed.integer(in: database) ?? 0
     }
@@ -29,13 +28,7 @@ struct DocumentReader {
             SELECT d.id, d.scope, d.verified, d.variant, d.status, d.head, d.policy, d.observation, o.start, o.finish, o.kind
             \(Self.underKey) JOIN _observations o ON o.id = d.observation WHERE d.low = ?1 AND d.url = ?2
             """
-        ).each(
-            .integer(Int64(bitPattern: digest.low)),
-            .string(key.url),
-            .id(key.principal),
-            .string(key.upstream),
-            .string(key.context)
-        ) { row in
+        ).each(digest, key.url, key.principal, key.upstream, key.context) { row in
             // This precedes reading the body: there may be many variants.
             let variant = row.bytes(3)
             guard isWanted(variant) else { return }
@@ -60,10 +53,10 @@ struct DocumentReader {
 
     /// A document by its id; nil if it is gone.
     func document(_ id: DocumentID) throws -> StoredDocument? {
-        let found = try Query(
+        try Query(
             database,
             """
-            SELECT d.scope, d.verified, d.variant, d.status, d.head, d.policy, o.start, o.finish, o.id, o.kind,
+            SELECT d.scope, d.verified, d.variant, d.status, d.head, d.policy, o.id, o.start, o.finish, o.kind,
                 d.url, u.text, x.text, s.principal
             FROM _documents d
             JOIN _scopes s ON s.id = d.scope
@@ -72,40 +65,27 @@ struct DocumentReader {
             JOIN _observations o ON o.id = d.observation
             WHERE d.id = ?
             """
-        ).first(.id(id)) { row in
-            let document = StoredDocument(
+        ).first(id) { row in
+            let context = ObjectContext.key(of: row.string(12))
+            var document = StoredDocument(
                 id: id,
                 key: DocumentKey(
                     upstream: row.string(11),
                     principal: row.id(13),
-                    context: ObjectContext.key(of: row.string(12)),
+                    context: context,
                     url: row.string(10)
                 ),
                 variant: row.bytes(2),
                 status: Int(row.integer(3)),
                 head: row.bytes(4),
                 policy: row.bytes(5),
-                body: [],
-                form: .asReceived,
-                objects: [],
-                start: row.integer(6),
+                start: row.integer(7),
                 sequence: sequence
             )
-            let observation = Observation(
-                sequence: row.integer(8),
-                start: row.integer(6),
-                end: row.integer(7),
-                kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(9))) ?? .list
-            )
-            return (
-                document: document, scope: row.id(0, as: ScopeID.self), verified: row.integer(1),
-                observation: observation
-            )
+            let observation = row.observation(row.integer(6), from: 7)
+            _ = try fill(&document, observation, scope: row.id(0), verified: row.integer(1))
+            return document
         }
-        guard let found else { return nil }
-        var document = found.document
-        _ = try fill(&document, found.observation, scope: found.scope, verified: found.verified)
-        return document
     }
 
     /// Selects the documents under a key, whose parts are the parameters from the third on.
@@ -117,12 +97,9 @@ struct DocumentReader {
         """
 
     /// Fills in body, form and objects; returns whether objects had changed but the document still shows the newest values.
-    func fill(
-        _ document: inout StoredDocument,
-        _ observation: Observation,
-        scope: ScopeID,
-        verified: Int64
-    ) throws -> Bool {
+    func fill(_ document: inout StoredDocument, _ observation: Observation, scope: ScopeID, verified: Int64) throws
+        -> Bool
+    {
         let stored = try StoredBody(document: document.id, in: database)
         let payloads = try stored.payloads(in: database)
         let pinned = Set(stored.pins.map(\.object))
@@ -178,14 +155,13 @@ struct DocumentReader {
         """
 
     func id(of name: ObjectName, scope: ScopeID) throws -> ObjectID? {
-        try Query(database, "SELECT o.id \(Self.byName)")
-            .first(.id(scope), .string(name.model), Identity(name.identity).sql) { $0.id(0) }
+        try Query(database, "SELECT o.id \(Self.byName)").first(scope, name.model, Identity(name.identity)) { $0.id(0) }
     }
 
     /// The state of an object; nil if nothing is known of it.
     func state(of name: ObjectName, scope: ScopeID) throws -> ObjectState? {
         let found = try Query(database, "SELECT \(StoredState.columns), u.text \(Self.byName)")
-            .first(.id(scope), .string(name.model), Identity(name.identity).sql) {
+            .first(scope, name.model, Identity(name.identity)) {
                 (state: try StoredState($0, from: 0), upstream: $0.string(6))
             }
         return try found.map { try $0.state.state(of: name.model, models[$0.upstream]?.models, in: database) }
@@ -201,14 +177,7 @@ extension DocumentReader {
             SELECT d.variant, d.head, d.policy, d.id, d.verified
             \(Self.underKey) WHERE d.low = ?1 AND d.url = ?2 ORDER BY d.id DESC LIMIT ?6
             """
-        ).all(
-            .integer(Int64(bitPattern: digest.low)),
-            .string(key.url),
-            .id(key.principal),
-            .string(key.upstream),
-            .string(key.context),
-            .integer(Int64(ObjectStore.variantLimit))
-        ) { row in
+        ).all(digest, key.url, key.principal, key.upstream, key.context, ObjectStore.variantLimit) { row in
             StoredVariant(
                 variant: row.bytes(0),
                 head: row.bytes(1),
@@ -231,7 +200,7 @@ extension DocumentReader {
             JOIN _names x ON x.id = s.context
             WHERE d.place = ?1 AND d.url = ?2 ORDER BY d.id DESC LIMIT ?4
             """
-        ).all(.integer(place), .string(url), .string(upstream), .integer(Int64(limit))) { row in
+        ).all(place, url, upstream, limit) { row in
             DocumentOfURL(
                 principal: row.string(0),
                 context: ObjectContext.key(of: row.string(1)),
@@ -319,7 +288,7 @@ extension ObjectStore {
                 SELECT s.id FROM _scopes s JOIN _names u ON u.id = s.upstream AND u.text = ?2
                 JOIN _names x ON x.id = s.context AND x.text = ?3 WHERE s.principal = ?1
                 """
-            ).first(.id(key.principal), .string(key.upstream), .string(context)) { $0.id(0, as: ScopeID.self) }
+            ).first(key.principal, key.upstream, context) { $0.id(0, as: ScopeID.self) }
             guard let scope, let known = models[key.upstream] else { return ([:], sequence) }
             let reader = try DocumentReader(database, models: models)
             var objects: [ObjectName: RelatedObject] = [:]

@@ -30,10 +30,7 @@ public struct DocumentKey: Hashable, Sendable {
 
     /// Creates a key from its four parts.
     public init(upstream: String, principal: PrincipalID, context: String, url: String) {
-        self.upstream = upstream
-        self.principal = principal
-        self.context = context
-        self.url = url
+        (self.upstream, self.principal, self.context, self.url) = (upstream, principal, context, url)
     }
 }
 
@@ -92,19 +89,11 @@ public struct ReceivedDocument: Sendable {
         rule: BodyRule? = nil,
         surroundings: MappingContext = .none
     ) {
-        self.key = key
-        self.variant = variant
-        self.selectedBy = selectedBy
-        self.status = status
-        self.head = head
-        self.policy = policy
-        self.body = body
-        self.start = start
-        self.end = end
+        (self.key, self.variant, self.selectedBy) = (key, variant, selectedBy)
+        (self.status, self.head, self.policy) = (status, head, policy)
+        (self.body, self.start, self.end) = (body, start, end)
         self.sent = sent ?? start
-        self.kind = kind
-        self.rule = rule
-        self.surroundings = surroundings
+        (self.kind, self.rule, self.surroundings) = (kind, rule, surroundings)
     }
 }
 
@@ -122,18 +111,9 @@ public struct ReceivedObservation: Sendable {
     public var surroundings: MappingContext
 
     /// Describes a response.
-    public init(
-        body: [UInt8],
-        start: Int64,
-        rule: BodyRule,
-        url: String = "",
-        surroundings: MappingContext = .none
-    ) {
-        self.body = body
-        self.start = start
-        self.rule = rule
-        self.url = url
-        self.surroundings = surroundings
+    public init(body: [UInt8], start: Int64, rule: BodyRule, url: String = "", surroundings: MappingContext = .none) {
+        (self.body, self.start, self.rule) = (body, start, rule)
+        (self.url, self.surroundings) = (url, surroundings)
     }
 }
 
@@ -167,7 +147,7 @@ public struct StoredDocument: Sendable {
         case outdated(reason: String)
     }
 
-    /// For each member in doubt that it shows, when to settle the doubt by a fetch; microseconds of the store's clock.
+    /// For each member in doubt that it shows, when to resolve the doubt by a fetch; microseconds of the store's clock.
     public var doubts: [Int64] = []
     /// Its id.
     public var id: DocumentID
@@ -213,10 +193,7 @@ public struct InvalidationTarget: Hashable, Sendable {
     public var path: String
 
     /// Creates a target.
-    public init(upstream: String, path: String) {
-        self.upstream = upstream
-        self.path = path
-    }
+    public init(upstream: String, path: String) { (self.upstream, self.path) = (upstream, path) }
 }
 
 /// Receives notifications of commits.

@@ -1,4 +1,7 @@
+import Dispatch
+import GRDB
 import Mapping
+import Synchronization
 
 /// Digests document keys and contents under the store's persisted secret.
 ///
@@ -7,9 +10,7 @@ public struct KeyHasher: Sendable {
     private let secret: (UInt64, UInt64)
 
     /// Creates a hasher for a secret; hashers with the same secret agree.
-    public init(secret: (UInt64, UInt64)) {
-        self.secret = secret
-    }
+    public init(secret: (UInt64, UInt64)) { self.secret = secret }
 
     /// The digest of a key in bytes, the form available on the hit path.
     public func digest(
@@ -102,15 +103,10 @@ public struct Digest128: Hashable, Sendable {
     public let high: UInt64
 
     /// Combines the two halves of a digest.
-    public init(low: UInt64, high: UInt64) {
-        self.low = low
-        self.high = high
-    }
+    public init(low: UInt64, high: UInt64) { (self.low, self.high) = (low, high) }
 
     /// Feeds the lower half, which already is a good hash.
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(low)
-    }
+    public func hash(into hasher: inout Hasher) { hasher.combine(low) }
 }
 
 /// SipHash-1-3 with a 128-bit result, fed piece by piece.
@@ -132,8 +128,7 @@ struct SipHash {
         v1 = 0x646f_7261_6e64_6f6d ^ key.1 ^ 0xee
         v2 = 0x6c79_6765_6e65_7261 ^ key.0
         v3 = 0x7465_6462_7974_6573 ^ key.1
-        self.compressionRounds = compressionRounds
-        self.finalizationRounds = finalizationRounds
+        (self.compressionRounds, self.finalizationRounds) = (compressionRounds, finalizationRounds)
     }
 
     private mutating func round() {
@@ -182,9 +177,7 @@ struct SipHash {
         }
     }
 
-    mutating func feed(_ word: UInt64) {
-        withUnsafeBytes(of: word.littleEndian) { feed($0) }
-    }
+    mutating func feed(_ word: UInt64) { withUnsafeBytes(of: word.littleEndian) { feed($0) } }
 
     mutating func finish() -> Digest128 {
         compress(tail | UInt64(length & 0xff) << 56)
@@ -194,5 +187,54 @@ struct SipHash {
         v1 ^= 0xdd
         for _ in 0..<finalizationRounds { round() }
         return Digest128(low: low, high: v0 ^ v1 ^ v2 ^ v3)
+    }
+}
+
+/// The set of all document keys, in memory, which lets a miss skip the disk.
+///
+/// It contains the lower halves of the digests. Until all keys of a newly opened store have been read, it reports every key as
+/// present. It may also contain keys whose halves collide, or that were removed during that reading. A stored key is never
+/// missing.
+final class KeyPresence: Sendable {
+    private struct State {
+        var lows: Set<UInt64> = []
+        var isComplete = false
+    }
+
+    private let state = Mutex(State())
+
+    func mayContain(_ low: UInt64) -> Bool { state.withLock { !$0.isComplete || $0.lows.contains(low) } }
+
+    func insert(_ lows: [UInt64]) { state.withLock { $0.lows.formUnion(lows) } }
+
+    func remove(_ low: UInt64) { _ = state.withLock { $0.lows.remove(low) } }
+
+    func complete() { state.withLock { $0.isComplete = true } }
+}
+
+/// Reads the keys of a newly opened store into memory, while the first requests are served.
+enum KeyLoader {
+    static func start(_ core: StoreCore) {
+        DispatchQueue.global(qos: .utility).async {
+            guard core.beginReading() else { return }
+            defer { core.endReading() }
+            do {
+                try core.pool.read { database in
+                    var lows: [UInt64] = []
+                    // This reads only the index.
+                    try Query(database, "SELECT low FROM _documents INDEXED BY _documents_low").each { row in
+                        lows.append(UInt64(bitPattern: row.integer(0)))
+                        if lows.count == 4096 {
+                            core.presence.insert(lows)
+                            lows.removeAll(keepingCapacity: true)
+                        }
+                    }
+                    core.presence.insert(lows)
+                }
+                core.presence.complete()
+            } catch {
+                // The set stays incomplete: every miss reads the disk, which is slower but correct.
+            }
+        }
     }
 }

@@ -25,7 +25,7 @@ extension ObjectStore {
         let forgettings = core.principals.forgettings
         let stored = try await core.read { database in
             try Query(database, "SELECT id FROM _principals WHERE digest = ?")
-                .first(.blob(digest)) { $0.id(0, as: PrincipalID.self) }
+                .first(digest) { $0.id(0, as: PrincipalID.self) }
         }
         if let stored { core.principals.add(digest, id: stored, lookedUpAfter: forgettings) }
         return stored
@@ -94,7 +94,7 @@ final class PrincipalCache: Sendable {
 extension WriterSession {
     /// The id of a digest, created if needed.
     func principal(_ digest: [UInt8]) throws -> PrincipalID {
-        let known = try query("SELECT id FROM _principals WHERE digest = ?").integer(.blob(digest))
+        let known = try query("SELECT id FROM _principals WHERE digest = ?").integer(digest)
         if let known { return PrincipalID(rawValue: known) }
         // SQLite itself would reuse the number of a forgotten principal.
         let id = numbers.principal.increment()
@@ -104,7 +104,7 @@ extension WriterSession {
 
     private func insert(_ id: PrincipalID, _ digest: [UInt8]) throws {
         try query("INSERT INTO _principals (id, digest, label) VALUES (?, ?, ?)")
-            .run(.id(id), .blob(digest), .string(ObjectStore.label(ofPrincipal: digest)))
+            .run(id, digest, ObjectStore.label(ofPrincipal: digest))
     }
 
     /// Removes all but the latest principals without data, and unused scopes and names.
@@ -131,7 +131,7 @@ extension WriterSession {
             """
         ).run()
         try query("DELETE FROM _principals WHERE id > ? AND id <= ? AND id NOT IN (SELECT principal FROM _scopes)")
-            .run(.id(PrincipalID.anonymous), .id(last))
+            .run(PrincipalID.anonymous, last)
         names.forget()
     }
 
@@ -139,7 +139,7 @@ extension WriterSession {
     ///
     /// Nil if it was forgotten; nothing of it must be stored then.
     func principalLabel(_ id: PrincipalID) throws -> String? {
-        try query("SELECT label FROM _principals WHERE id = ?").first(.id(id)) { $0.string(0) }
+        try query("SELECT label FROM _principals WHERE id = ?").first(id) { $0.string(0) }
     }
 
     /// Gives forgotten principals that still have data a new row, so that the data can be listed, cleaned and evicted.

@@ -11,7 +11,7 @@ struct StoredBody {
 
     init(document id: DocumentID, in database: Database) throws {
         let found = try Query(database, "SELECT pins, skeleton, body, keyed FROM _bodies WHERE document = ?")
-            .first(.id(id), read: StoredBody.init)
+            .first(id, read: StoredBody.init)
         guard let found else { throw StoreError.corrupt("the body of document \(id) is missing") }
         self = found
     }
@@ -45,19 +45,17 @@ struct StoredBody {
 
     static func pins(of id: DocumentID, in database: Database) throws -> [Pin] {
         try Query(database, "SELECT pins FROM _bodies WHERE document = ?")
-            .first(.id(id)) { try Pins.decode($0.bytes(0)) } ?? []
+            .first(id) { try Pins.decode($0.bytes(0)) } ?? []
     }
 
     /// The objects among these that have changed since a commit sequence.
-    static func changedObjects(
-        among objects: Set<ObjectID>,
-        since sequence: Int64,
-        in database: Database
-    ) throws -> Set<ObjectID> {
+    static func changedObjects(among objects: Set<ObjectID>, since sequence: Int64, in database: Database) throws
+        -> Set<ObjectID>
+    {
         var changed: Set<ObjectID> = []
         let query = try Query(database, "SELECT id FROM _objects WHERE id BETWEEN ?1 AND ?2 AND changed > ?3")
         for run in RowRuns.of(objects.lazy.map(\.rawValue)) {
-            try query.each(.integer(run.lowerBound), .integer(run.upperBound), .integer(sequence)) { row in
+            try query.each(run.lowerBound, run.upperBound, sequence) { row in
                 if objects.contains(row.id(0)) { changed.insert(row.id(0)) }
             }
         }
@@ -72,7 +70,7 @@ struct StoredBody {
         let query = try Query(database, "SELECT id, payload FROM _versions WHERE id BETWEEN ? AND ?")
         var found = 0
         for run in RowRuns.of(known.keys) {
-            try query.each(.integer(run.lowerBound), .integer(run.upperBound)) { row in
+            try query.each(run.lowerBound, run.upperBound) { row in
                 guard let index = known.index(forKey: row.integer(0)) else { return }
                 known.values[index] = row.bytes(1)
                 found += 1
@@ -90,9 +88,7 @@ struct StoredBody {
             "SELECT id, declared FROM _versions WHERE id BETWEEN ? AND ? AND declared IS NOT NULL"
         )
         for run in RowRuns.of(Set(pins.map(\.version))) {
-            try query.each(.integer(run.lowerBound), .integer(run.upperBound)) {
-                declared[$0.integer(0)] = Int($0.integer(1))
-            }
+            try query.each(run.lowerBound, run.upperBound) { declared[$0.integer(0)] = Int($0.integer(1)) }
         }
         return pins.map { declared[$0.version] ?? 0 }
     }

@@ -132,9 +132,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     }
 
     /// Removes one response, if it is still resident.
-    public func remove(_ response: Response, at digest: Digest128) {
-        removeResponses(at: digest) { $0 === response }
-    }
+    public func remove(_ response: Response, at digest: Digest128) { removeResponses(at: digest) { $0 === response } }
 
     /// Removes the resident response with the same key and variant.
     public func removeVariant(of response: Response, at digest: Digest128) {
@@ -261,29 +259,21 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
 
 extension MemoryTier: ChangeListener {
     /// Marks the ready responses that show one of these objects as dirty; called on the writer's thread.
-    public func objectsChanged(_ objects: [ObjectID]) {
-        responsesByObject.objectsChanged(objects)
-    }
+    public func objectsChanged(_ objects: [ObjectID]) { responsesByObject.objectsChanged(objects) }
 
     /// Removes the ready responses of removed documents; called on the writer's thread.
-    public func documentsRemoved(_ digests: [Digest128]) {
-        for digest in digests { remove(digest) }
-    }
+    public func documentsRemoved(_ digests: [Digest128]) { for digest in digests { remove(digest) } }
 
     /// Removes everything; called on the writer's thread.
-    public func storeEmptied() {
-        removeAll()
-    }
+    public func storeEmptied() { removeAll() }
 }
 
 /// Manages the responses of one shard, and the ring of its clock hand.
 extension MemoryTier.Shard {
     /// Inserts a response in place of the one with its variant; returns the displaced responses, or nil if the old one stays.
-    mutating func put(
-        _ response: Response,
-        at digest: Digest128,
-        insteadOf mayGo: @Sendable (Response) -> Bool
-    ) -> [Response]? {
+    mutating func put(_ response: Response, at digest: Digest128, insteadOf mayGo: @Sendable (Response) -> Bool)
+        -> [Response]?
+    {
         var list = responses[digest] ?? []
         var gone: [Response] = []
         if let index = list.firstIndex(where: { $0.variant == response.variant && $0.key == response.key }) {
@@ -367,9 +357,7 @@ public final class Residence: Sendable {
     let slot = Atomic<Int>(-1)
 
     /// Creates the flags of a response that will be found under `digest`.
-    public init(digest: Digest128) {
-        self.digest = digest
-    }
+    public init(digest: Digest128) { self.digest = digest }
 
     /// Records a hit: two relaxed stores, and only if they change something, so that a hot cache line stays shared.
     @inline(__always)

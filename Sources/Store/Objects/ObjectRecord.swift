@@ -19,19 +19,17 @@ final class ObjectRecord {
     let collection: CollectionID
     let identity: Identity
     /// The commit sequence of the last change.
-    var changed: Int64
+    var changed: Int64 = 0
     /// The entries of versions, beginning with the base, if there is one.
-    var entries: [Entry]
+    var entries: [Entry] = []
     /// How many places in documents show versions without an entry.
-    var spilledUses: Int64
+    var spilledUses: Int64 = 0
     /// The merged payload to write; the outer nil keeps the stored one.
-    var merged: [UInt8]?? {
-        didSet { isMerged = (merged ?? nil) != nil }
-    }
+    var merged: [UInt8]?? { didSet { isMerged = (merged ?? nil) != nil } }
     /// Whether the settled values differ from the base version.
-    private(set) var isMerged: Bool
+    private(set) var isMerged = false
     /// When the settled values were observed.
-    private(set) var knowledge: Knowledge
+    private(set) var knowledge = Knowledge.whole(isEmbedded: false)
     private(set) var isKnowledgeModified = false
     /// The values of members with a merge policy; nil keeps the stored ones.
     var accumulated: [UInt8]?
@@ -48,45 +46,24 @@ final class ObjectRecord {
     /// The versions of it in the response being stored.
     var contributions: [Contribution] = []
 
-    init(
-        id: ObjectID,
-        collection: CollectionID,
-        identity: Identity,
-        changed: Int64 = 0,
-        entries: [Entry] = [],
-        knowledge: Knowledge = .whole(isEmbedded: false),
-        isMerged: Bool = false,
-        mark: ObjectMark? = nil,
-        isStored: Bool = false
-    ) {
-        self.knowledge = knowledge
-        self.isMerged = isMerged
-        self.id = id
-        self.collection = collection
-        self.identity = identity
-        self.changed = changed
-        // In the file, the last entry may represent all spilled versions.
-        let rest = entries.last.flatMap { $0.version == Self.spilled ? $0 : nil }
-        self.entries = rest == nil ? entries : entries.dropLast()
-        spilledUses = rest?.uses ?? 0
-        self.mark = mark
-        self.isStored = isStored
-        wasPinned = spilledUses > 0 || entries.contains { $0.uses > 0 }
+    /// A new object.
+    init(id: ObjectID, collection: CollectionID, identity: Identity) {
+        (self.id, self.collection, self.identity) = (id, collection, identity)
+        (isStored, wasPinned) = (false, false)
     }
 
     /// Reads the columns id, collection, identity, changed, state, deleted, unobserved, known, and whether merged is set.
-    convenience init(_ row: QueryRow) throws {
-        self.init(
-            id: row.id(0),
-            collection: row.id(1),
-            identity: Identity(row, column: 2),
-            changed: row.integer(3),
-            entries: try Self.decode(row.bytes(4)),
-            knowledge: try KnowledgeBytes.decode(row.bytes(7)),
-            isMerged: row.integer(8) == 1,
-            mark: ObjectMark(deleted: row.integer(5), unobserved: row.integer(6)),
-            isStored: true
-        )
+    init(_ row: QueryRow) throws {
+        (id, collection, identity) = (row.id(0), row.id(1), Identity(row, column: 2))
+        changed = row.integer(3)
+        entries = try Self.decode(row.bytes(4))
+        wasPinned = entries.contains { $0.uses > 0 }
+        // In the file, the last entry may represent all spilled versions.
+        if entries.last?.version == Self.spilled { spilledUses = entries.removeLast().uses }
+        mark = ObjectMark(deleted: row.integer(5), unobserved: row.integer(6))
+        knowledge = try KnowledgeBytes.decode(row.bytes(7))
+        isMerged = row.integer(8) == 1
+        isStored = true
     }
 
     /// The version that gives the settled values their shape; nil if nothing is known.
@@ -188,9 +165,7 @@ final class ObjectRecord {
         while !reader.isAtEnd {
             last &+= try reader.nextSigned()
             let (uses, observation) = (try reader.nextInteger(), try reader.nextInteger())
-            entries.append(
-                Entry(version: last, content: try reader.nextFixed(), uses: uses, observation: observation)
-            )
+            entries.append(Entry(version: last, content: try reader.nextFixed(), uses: uses, observation: observation))
         }
         return entries
     }

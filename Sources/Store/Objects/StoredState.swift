@@ -35,7 +35,7 @@ struct StoredState {
             JOIN _collections c ON c.id = o.collection JOIN _scopes s ON s.id = c.scope
             JOIN _names m ON m.id = c.model JOIN _names u ON u.id = s.upstream WHERE o.id = ?
             """
-        ).first(.id(object)) { (try StoredState($0, from: 0), $0.string(6), $0.string(7)) }
+        ).first(object) { (try StoredState($0, from: 0), $0.string(6), $0.string(7)) }
     }
 
     /// The state, migrated to the current version of the model.
@@ -50,7 +50,7 @@ struct StoredState {
                 SELECT o.start, o.finish, o.kind, v.payload, v.declared FROM _observations o, _versions v
                 WHERE o.id = ? AND v.id = ?
                 """
-            ).first(.integer(entry.observation), .integer(entry.version)) { row in
+            ).first(entry.observation, entry.version) { row in
                 declared = Int(row.integer(4))
                 return Contribution(
                     observation: row.observation(entry.observation, from: 0),
@@ -190,9 +190,7 @@ struct VariableWriter {
     }
 
     /// Appends a difference; small numbers of either sign are short.
-    mutating func append(signed value: Int64) {
-        append(UInt64(bitPattern: value << 1 ^ value >> 63))
-    }
+    mutating func append(signed value: Int64) { append(UInt64(bitPattern: value << 1 ^ value >> 63)) }
 
     mutating func append(bytes text: [UInt8]) {
         append(UInt64(text.count))
@@ -211,10 +209,7 @@ struct VariableReader {
     private let content: StaticString
     private var position = 0
 
-    init(_ bytes: [UInt8], of content: StaticString) {
-        self.bytes = bytes
-        self.content = content
-    }
+    init(_ bytes: [UInt8], of content: StaticString) { (self.bytes, self.content) = (bytes, content) }
 
     var isAtEnd: Bool { position == bytes.count }
 

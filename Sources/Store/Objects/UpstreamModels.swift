@@ -11,8 +11,7 @@ struct UpstreamModels: Sendable {
     let composer: Composer
 
     init(_ models: Models, lag: Lag, objectLimit: Int) {
-        self.models = models
-        self.lag = lag
+        (self.models, self.lag) = (models, lag)
         normaliser = Normaliser(models: models, objectLimit: objectLimit)
         mapper = DocumentMapper(models: models)
         composer = Composer(models: models, lag: lag)
@@ -46,16 +45,11 @@ struct ModelVersions {
                 // Objects without a record were stored at version 0.
                 if try stored != nil || hasObjects(of: model.name, upstream: upstream, in: database) {
                     notices.append(
-                        .modelMigrated(
-                            upstream: upstream,
-                            model: model.name,
-                            from: stored ?? 0,
-                            to: model.version
-                        )
+                        .modelMigrated(upstream: upstream, model: model.name, from: stored ?? 0, to: model.version)
                     )
                 }
                 try Query(database, "INSERT OR REPLACE INTO _models VALUES (?, ?, ?)")
-                    .run(.string(upstream), .string(model.name), .integer(Int64(model.version)))
+                    .run(upstream, model.name, model.version)
             }
         }
         if !notices.isEmpty { try Meta.modernised.set(0, in: database) }
@@ -78,7 +72,7 @@ struct ModelVersions {
             JOIN _names u ON u.id = s.upstream AND u.text = ?2
             WHERE m.text = ?1 AND EXISTS (SELECT 1 FROM _objects o WHERE o.collection = c.id)
             """
-        ).integer(.string(model), .string(upstream)) != nil
+        ).integer(model, upstream) != nil
     }
 }
 
@@ -92,7 +86,7 @@ extension WriterSession {
             SELECT o.id, v.declared FROM _objects o JOIN _versions v ON v.id = o.version
             WHERE o.id > ? ORDER BY o.id LIMIT ?
             """
-        ).all(.id(object), .integer(Int64(limit))) { (id: $0.id(0, as: ObjectID.self), declared: Int($0.integer(1))) }
+        ).all(object, limit) { (id: $0.id(0, as: ObjectID.self), declared: Int($0.integer(1))) }
         for (id, declared) in found {
             guard let record = try record(id) else { continue }
             guard case (let model, let models?) = try model(of: record), declared < models.models.version(of: model)

@@ -71,9 +71,7 @@ enum PageChecksums {
         _ outFlags: UnsafeMutablePointer<Int32>?
     ) -> Int32 {
         guard let handle else { return SQLITE_CANTOPEN }
-        guard flags & SQLITE_OPEN_MAIN_DB != 0 else {
-            return below.pointee.xOpen(below, name, handle, flags, outFlags)
-        }
+        guard flags & SQLITE_OPEN_MAIN_DB != 0 else { return below.pointee.xOpen(below, name, handle, flags, outFlags) }
         file(handle).initialize(to: File())
         let code = below.pointee.xOpen(below, name, system(handle), flags, outFlags)
         guard code == SQLITE_OK else { return code }
@@ -97,9 +95,7 @@ enum PageChecksums {
         methods.pointee.xFileSize = { system($0).pointee.pMethods.pointee.xFileSize(system($0), $1) }
         methods.pointee.xLock = { system($0).pointee.pMethods.pointee.xLock(system($0), $1) }
         methods.pointee.xUnlock = { system($0).pointee.pMethods.pointee.xUnlock(system($0), $1) }
-        methods.pointee.xCheckReservedLock = {
-            system($0).pointee.pMethods.pointee.xCheckReservedLock(system($0), $1)
-        }
+        methods.pointee.xCheckReservedLock = { system($0).pointee.pMethods.pointee.xCheckReservedLock(system($0), $1) }
         methods.pointee.xFileControl = { handle, operation, argument in
             guard operation == comparing else {
                 return system(handle).pointee.pMethods.pointee.xFileControl(system(handle), operation, argument)

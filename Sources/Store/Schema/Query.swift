@@ -10,15 +10,27 @@ enum SQLValue {
     case text([UInt8])
     case string(String)
     case blob([UInt8])
-
-    /// A row id.
-    static func id(_ id: some RowID) -> SQLValue { .integer(id.rawValue) }
-
-    /// A text, or NULL for nil.
-    init(_ text: String?) {
-        self = text.map(SQLValue.string) ?? .null
-    }
 }
+
+/// What can be bound to a statement; nil is NULL, and bytes are a blob.
+protocol SQLBindable { var sql: SQLValue { get } }
+
+extension SQLValue: SQLBindable { var sql: SQLValue { self } }
+extension Int: SQLBindable { var sql: SQLValue { .integer(Int64(self)) } }
+extension Int64: SQLBindable { var sql: SQLValue { .integer(self) } }
+extension String: SQLBindable { var sql: SQLValue { .string(self) } }
+extension [UInt8]: SQLBindable { var sql: SQLValue { .blob(self) } }
+extension Optional: SQLBindable where Wrapped: SQLBindable { var sql: SQLValue { self?.sql ?? .null } }
+/// The lower half alone, which the indexes contain.
+extension Digest128: SQLBindable { var sql: SQLValue { .integer(Int64(bitPattern: low)) } }
+extension Identity: SQLBindable {}
+extension SQLBindable where Self: RowID { var sql: SQLValue { .integer(rawValue) } }
+extension PrincipalID: SQLBindable {}
+extension ObjectID: SQLBindable {}
+extension DocumentID: SQLBindable {}
+extension SuspectID: SQLBindable {}
+extension ScopeID: SQLBindable {}
+extension CollectionID: SQLBindable {}
 
 /// A prepared statement from one connection's cache, bound and stepped directly.
 ///
@@ -36,30 +48,28 @@ struct Query {
     }
 
     /// Runs to the end and ignores rows.
-    func run(_ values: SQLValue...) throws {
+    func run(_ values: any SQLBindable...) throws {
         try bind(values)
         defer { sqlite3_reset(handle) }
         while try step() {}
     }
 
     /// Calls back for each row; the row is valid only during the call.
-    func each(_ values: SQLValue..., body: (QueryRow) throws -> Void) throws {
+    func each(_ values: any SQLBindable..., body: (QueryRow) throws -> Void) throws {
         try bind(values)
         defer { sqlite3_reset(handle) }
         while try step() { try body(QueryRow(handle: handle)) }
     }
 
     /// Calls back for each row until the callback returns false.
-    func eachWhile(_ values: SQLValue..., body: (QueryRow) throws -> Bool) throws {
+    func eachWhile(_ values: any SQLBindable..., body: (QueryRow) throws -> Bool) throws {
         try bind(values)
         defer { sqlite3_reset(handle) }
-        while try step() {
-            guard try body(QueryRow(handle: handle)) else { return }
-        }
+        while try step() { guard try body(QueryRow(handle: handle)) else { return } }
     }
 
     /// The callback's result for the first row; nil if there is none.
-    func first<Value>(_ values: SQLValue..., read: (QueryRow) throws -> Value) throws -> Value? {
+    func first<Value>(_ values: any SQLBindable..., read: (QueryRow) throws -> Value) throws -> Value? {
         try bind(values)
         defer { sqlite3_reset(handle) }
         guard try step() else { return nil }
@@ -67,7 +77,7 @@ struct Query {
     }
 
     /// The callback's results for all rows.
-    func all<Value>(_ values: SQLValue..., read: (QueryRow) throws -> Value) throws -> [Value] {
+    func all<Value>(_ values: any SQLBindable..., read: (QueryRow) throws -> Value) throws -> [Value] {
         try bind(values)
         defer { sqlite3_reset(handle) }
         var found: [Value] = []
@@ -76,7 +86,7 @@ struct Query {
     }
 
     /// The number in the first row; nil if there is no row.
-    func integer(_ values: SQLValue...) throws -> Int64? {
+    func integer(_ values: any SQLBindable...) throws -> Int64? {
         try bind(values)
         defer { sqlite3_reset(handle) }
         return try step() ? QueryRow(handle: handle).integer(0) : nil
@@ -90,12 +100,12 @@ struct Query {
         }
     }
 
-    private func bind(_ values: [SQLValue]) throws {
+    private func bind(_ values: [any SQLBindable]) throws {
         var position: Int32 = 0
         for value in values {
             position += 1
             let code =
-                switch value {
+                switch value.sql {
                 case .null: sqlite3_bind_null(handle, position)
                 case .integer(let number): sqlite3_bind_int64(handle, position, number)
                 case .text(let bytes): bytes.withUnsafeBytes { bind(text: $0, at: position) }
@@ -149,22 +159,14 @@ struct QueryCache {
 struct QueryRow {
     fileprivate let handle: OpaquePointer
 
-    func integer(_ column: Int32) -> Int64 {
-        sqlite3_column_int64(handle, column)
-    }
+    func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
 
     /// A row id; that of no row if the column is NULL.
-    func id<ID: RowID>(_ column: Int32, as type: ID.Type = ID.self) -> ID {
-        ID(rawValue: integer(column))
-    }
+    func id<ID: RowID>(_ column: Int32, as type: ID.Type = ID.self) -> ID { ID(rawValue: integer(column)) }
 
-    func isNull(_ column: Int32) -> Bool {
-        sqlite3_column_type(handle, column) == SQLITE_NULL
-    }
+    func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
-    func isInteger(_ column: Int32) -> Bool {
-        sqlite3_column_type(handle, column) == SQLITE_INTEGER
-    }
+    func isInteger(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_INTEGER }
 
     /// An observation whose start, finish and kind are in this column and the next two.
     func observation(_ sequence: Int64, from column: Int32) -> Observation {
@@ -177,18 +179,14 @@ struct QueryRow {
     }
 
     /// The bytes of a blob or a text; empty for NULL.
-    func bytes(_ column: Int32) -> [UInt8] {
-        [UInt8](buffer(column))
-    }
+    func bytes(_ column: Int32) -> [UInt8] { [UInt8](buffer(column)) }
 
     /// Calls back with the bytes of a blob or a text, valid only during the call.
     func withBytes<Result>(_ column: Int32, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         try body(buffer(column))
     }
 
-    func string(_ column: Int32) -> String {
-        String(decoding: buffer(column), as: UTF8.self)
-    }
+    func string(_ column: Int32) -> String { String(decoding: buffer(column), as: UTF8.self) }
 
     private func buffer(_ column: Int32) -> UnsafeRawBufferPointer {
         // As SQLite's page on sqlite3_column_bytes requires: first the pointer, then the length.
@@ -199,9 +197,7 @@ struct QueryRow {
 
 extension StoreError {
     /// Whether the file is damaged.
-    var isDamage: Bool {
-        if case .corrupt = self { true } else { false }
-    }
+    var isDamage: Bool { if case .corrupt = self { true } else { false } }
 
     /// Whether any write to the file would fail, because it is locked or not writable.
     var isOfTheFile: Bool {

@@ -29,7 +29,7 @@ struct StoreFile: Sendable {
         access.narrow()
         StoreCopy.removeLeftovers(beside: configuration.path)
         do {
-            return try ready(openDespiteFullDisk(configuration, lock: lock, notices: []), access)
+            return try ready(openDespiteFullDisk(configuration, lock: lock), access)
         } catch .corrupt(let reason) {
             return try openAnew(configuration, access, lock: lock) { .corruptFileSetAside(path: $0, reason: reason) }
         } catch .earlierFormat {
@@ -47,14 +47,12 @@ struct StoreFile: Sendable {
     }
 
     /// Opens the file; if the disk has no room for that, uses the reserve.
-    private static func openDespiteFullDisk(
-        _ configuration: StoreConfiguration,
-        lock: StoreLock,
-        notices: [StoreNotice]
-    ) throws(StoreError) -> StoreFile {
+    private static func openDespiteFullDisk(_ configuration: StoreConfiguration, lock: StoreLock) throws(StoreError)
+        -> StoreFile
+    {
         let reserve = DiskReserve(budget: budget(of: configuration), file: lock.file)
         do {
-            return try reserve.used { try open(configuration, lock: lock, notices: notices) }
+            return try reserve.used { try open(configuration, lock: lock, notices: []) }
         } catch {
             throw StoreError(error)
         }
@@ -91,11 +89,9 @@ struct StoreFile: Sendable {
         return try ready(open(configuration, lock: renewed, notices: [notice(aside)]), access)
     }
 
-    private static func open(
-        _ configuration: StoreConfiguration,
-        lock: StoreLock,
-        notices: [StoreNotice]
-    ) throws(StoreError) -> StoreFile {
+    private static func open(_ configuration: StoreConfiguration, lock: StoreLock, notices: [StoreNotice])
+        throws(StoreError) -> StoreFile
+    {
         let path = configuration.path
         let budget = budget(of: configuration)
         PageChecksums.install
@@ -120,9 +116,7 @@ struct StoreFile: Sendable {
             try prepare(pool, path: path, file: lock.file, budget: budget, wall: configuration.time.wall())
             return try pool.writeWithoutTransaction { database in
                 let secret = (try Meta.secretLow.integer(in: database), try Meta.secretHigh.integer(in: database))
-                guard let low = secret.0, let high = secret.1 else {
-                    throw StoreError.corrupt("its secret is missing")
-                }
+                guard let low = secret.0, let high = secret.1 else { throw StoreError.corrupt("its secret is missing") }
                 let keys = (try Meta.keyLow.integer(in: database), try Meta.keyHigh.integer(in: database))
                 return StoreFile(
                     pool: pool,
@@ -155,13 +149,8 @@ struct StoreFile: Sendable {
         sqlite3_file_control(database.sqliteConnection, nil, SQLITE_FCNTL_PERSIST_WAL, &isKept)
     }
 
-    private static func prepare(
-        _ pool: DatabasePool,
-        path: String,
-        file: Int32,
-        budget: FileBudget,
-        wall: Int64
-    ) throws {
+    private static func prepare(_ pool: DatabasePool, path: String, file: Int32, budget: FileBudget, wall: Int64) throws
+    {
         try pool.writeWithoutTransaction { database in
             // This empties the WAL first, to make room in it.
             _ = try Query(database, "PRAGMA wal_checkpoint(RESTART)").integer()
@@ -246,9 +235,7 @@ struct StoreFile: Sendable {
         var header = [UInt8](repeating: 0, count: 100)
         let count = pread(descriptor, &header, header.count, 0)
         guard count > 0 else { return }
-        guard count == 100, header.starts(with: magic) else {
-            throw .corrupt("it is no SQLite database")
-        }
+        guard count == 100, header.starts(with: magic) else { throw .corrupt("it is no SQLite database") }
         var wal = stat()
         // With a WAL, the file may be shorter than its header says: the rest is in the WAL.
         if stat(path + "-wal", &wal) == 0, wal.st_size > 0 { return }
@@ -421,8 +408,7 @@ struct StoreAccess {
                 // A file that does not exist needs no access.
                 if code == ENOENT { continue }
                 let reason =
-                    code == EPERM
-                    ? "the user that runs Larder is not a member of it" : String(cString: strerror(code))
+                    code == EPERM ? "the user that runs Larder is not a member of it" : String(cString: strerror(code))
                 throw .group(path: path, name: group.name, reason: reason)
             }
         }

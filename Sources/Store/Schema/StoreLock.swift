@@ -26,9 +26,7 @@ final class StoreLock: Sendable {
         self.path = path
         let beside = path + ".lock"
         name = Glibc.open(beside, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
-        guard name >= 0 else {
-            throw .cannotOpen(path: path, reason: "\(beside): " + String(cString: strerror(errno)))
-        }
+        guard name >= 0 else { throw .cannotOpen(path: path, reason: "\(beside): " + String(cString: strerror(errno))) }
         guard flock(name, LOCK_EX | LOCK_NB) == 0 else {
             let owner = Self.owner(in: name)
             Glibc.close(name)
@@ -49,9 +47,7 @@ final class StoreLock: Sendable {
         StoreLock(path: path, name: dup(name), file: try Self.lockedFile(path))
     }
 
-    private init(path: String, name: Int32, file: Int32) {
-        (self.path, self.name, self.file) = (path, name, file)
-    }
+    private init(path: String, name: Int32, file: Int32) { (self.path, self.name, self.file) = (path, name, file) }
 
     private static func lockedFile(_ path: String) throws(StoreError) -> Int32 {
         // Other kinds of files were refused before. If the file has changed since, opening it must not block.
@@ -95,9 +91,7 @@ final class StoreLock: Sendable {
     }
 
     /// Adds the owner's admin address.
-    func announce(admin: String) {
-        write("\(getpid())\n\(admin)\n")
-    }
+    func announce(admin: String) { write("\(getpid())\n\(admin)\n") }
 
     /// Whether the store's name still leads to its file.
     var isInPlace: Bool {

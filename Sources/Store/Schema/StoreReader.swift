@@ -7,7 +7,8 @@ import Glibc
 /// the WAL grows; the time limit of the query bounds that. Use it on one thread only.
 public final class StoreReader {
     private let handle: OpaquePointer
-    private let deadline: UnsafeMutablePointer<UInt64>
+    /// When the running query has to end; nil for no limit.
+    private let deadline: UnsafeMutablePointer<ContinuousClock.Instant?>
 
     /// Opens a file.
     ///
@@ -33,12 +34,12 @@ public final class StoreReader {
         }
         handle = opened
         deadline = .allocate(capacity: 1)
-        deadline.initialize(to: .max)
+        deadline.initialize(to: nil)
         sqlite3_busy_timeout(handle, 2_000)
         sqlite3_progress_handler(
             handle,
             1_000,
-            { deadline in StoreReader.now() > deadline!.load(as: UInt64.self) ? 1 : 0 },
+            { $0!.load(as: ContinuousClock.Instant?.self).map { ContinuousClock.now > $0 } == true ? 1 : 0 },
             deadline
         )
         sqlite3_exec(handle, "PRAGMA query_only = 1; PRAGMA temp_store = 2", nil, nil, nil)
@@ -74,18 +75,15 @@ public final class StoreReader {
     ///   - limit: how long it may take. Nil for no limit.
     ///   - columns: called once, with the names of the columns.
     ///   - row: called for each row.
-    public func run(
-        _ sql: String,
-        within limit: Duration?,
-        columns: ([String]) -> Void,
-        row: ([SQLCell]) -> Void
-    ) throws(QueryFailure) {
+    public func run(_ sql: String, within limit: Duration?, columns: ([String]) -> Void, row: ([SQLCell]) -> Void)
+        throws(QueryFailure)
+    {
         let statement = try prepare(sql)
         defer { sqlite3_finalize(statement) }
         let count = sqlite3_column_count(statement)
         columns((0..<count).map { sqlite3_column_name(statement, $0).map { String(cString: $0) } ?? "" })
-        deadline.pointee = limit.map(Self.end) ?? .max
-        defer { deadline.pointee = .max }
+        deadline.pointee = limit.map { .now + $0 }
+        defer { deadline.pointee = nil }
         while true {
             switch sqlite3_step(statement) {
             case SQLITE_ROW: row((0..<count).map { SQLCell(statement, column: $0) })
@@ -151,20 +149,6 @@ public final class StoreReader {
             )
         }
         return views
-    }
-
-    /// The time at which a limit that begins now ends.
-    private static func end(of limit: Duration) -> UInt64 {
-        let (seconds, attoseconds) = limit.components
-        guard seconds < 1 << 32 else { return .max }
-        return now() + UInt64(max(0, seconds)) * 1_000_000_000 + UInt64(max(0, attoseconds)) / 1_000_000_000
-    }
-
-    /// Nanoseconds of a clock that is never set.
-    private static func now() -> UInt64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 }
 

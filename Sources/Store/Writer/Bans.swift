@@ -14,7 +14,7 @@ struct Bans {
 
     /// A write to a path, and the objects that it was known to concern.
     struct Write {
-        let write: SettledWrite
+        let write: CompletedWrite
         let named: Set<BoundObject>
         /// Whether it deleted one of these objects.
         let hasDeleted: Bool
@@ -104,12 +104,9 @@ struct Bans {
 
 extension CleanFilter {
     /// Whether a clean at `time` would have removed a document that arrives late.
-    fileprivate func concerns(
-        _ document: ReceivedDocument,
-        principal: String,
-        objects: [Occurrence],
-        at time: Int64
-    ) -> Bool {
+    fileprivate func concerns(_ document: ReceivedDocument, principal: String, objects: [Occurrence], at time: Int64)
+        -> Bool
+    {
         if let upstream, upstream != document.key.upstream { return false }
         if let label = self.principal, label != principal { return false }
         if let urlPrefix, !document.key.url.utf8.starts(with: urlPrefix.utf8) { return false }
@@ -131,11 +128,9 @@ extension WriterSession {
 
 extension InvalidationPattern {
     /// The documents up to an id that match one of the patterns; reads the URL of every document of their upstreams.
-    static func documents(
-        matching patterns: [InvalidationPattern],
-        until last: DocumentID,
-        in database: Database
-    ) throws -> [DocumentID] {
+    static func documents(matching patterns: [InvalidationPattern], until last: DocumentID, in database: Database)
+        throws -> [DocumentID]
+    {
         try Dictionary(grouping: patterns, by: \.upstream).flatMap { upstream, patterns in
             try Query(
                 database,
@@ -143,7 +138,7 @@ extension InvalidationPattern {
                 SELECT id, url FROM _documents WHERE id <= ?1 AND scope IN
                 (SELECT s.id FROM _scopes s JOIN _names u ON u.id = s.upstream WHERE u.text = ?2)
                 """
-            ).all(.id(last), .string(upstream)) { row in
+            ).all(last, upstream) { row in
                 let url = row.string(1)
                 return patterns.contains { $0.matches(url: url) } ? row.id(0, as: DocumentID.self) : nil
             }.compactMap(\.self)

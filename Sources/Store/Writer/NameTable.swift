@@ -8,14 +8,12 @@ struct NameTable {
         var context: String
 
         /// The scope of a write.
-        init(of write: SettledWrite) {
+        init(of write: CompletedWrite) {
             self.init(upstream: write.upstream, principal: write.principal, context: write.context)
         }
 
         /// The scope of responses under a key that vary by nothing else.
-        init(of key: DocumentKey) {
-            self.init(upstream: key.upstream, principal: key.principal, context: key.context)
-        }
+        init(of key: DocumentKey) { self.init(upstream: key.upstream, principal: key.principal, context: key.context) }
 
         init(upstream: String, principal: PrincipalID, context: String) {
             (self.upstream, self.principal, self.context) = (upstream, principal, context)
@@ -42,9 +40,7 @@ struct NameTable {
     private var collections: [Collection: CollectionID] = [:]
     private var collectionsByID: [CollectionID: (scope: ScopeID, model: String)] = [:]
 
-    mutating func forget() {
-        self = NameTable()
-    }
+    mutating func forget() { self = NameTable() }
 
     /// The id of a scope, created if needed.
     ///
@@ -52,16 +48,13 @@ struct NameTable {
     ///   still have marks.
     mutating func scope(_ scope: Scope, orNew new: ScopeID, in database: Database) throws -> ScopeID {
         if let id = scopes[scope] { return id }
-        if scopes.count > Self.limit || names.count > Self.limit || collectionsByID.count > Self.limit {
-            forget()
-        }
-        let upstream = SQLValue.integer(try name(scope.upstream, in: database))
-        let principal = SQLValue.id(scope.principal)
-        let context = SQLValue.integer(try name(scope.context, in: database))
+        if scopes.count > Self.limit || names.count > Self.limit || collectionsByID.count > Self.limit { forget() }
+        let upstream = try name(scope.upstream, in: database)
+        let context = try name(scope.context, in: database)
         try Query(database, "INSERT OR IGNORE INTO _scopes (id, upstream, principal, context) VALUES (?, ?, ?, ?)")
-            .run(.id(new), upstream, principal, context)
+            .run(new, upstream, scope.principal, context)
         let found = "SELECT id FROM _scopes WHERE upstream = ? AND principal = ? AND context = ?"
-        let id = ScopeID(rawValue: try written(try Query(database, found).integer(upstream, principal, context)))
+        let id = ScopeID(rawValue: try written(try Query(database, found).integer(upstream, scope.principal, context)))
         scopes[scope] = id
         scopesByID[id] = scope
         return id
@@ -75,9 +68,7 @@ struct NameTable {
             SELECT u.text, s.principal, x.text FROM _scopes s
             JOIN _names u ON u.id = s.upstream JOIN _names x ON x.id = s.context WHERE s.id = ?
             """
-        ).first(.id(id)) {
-            Scope(upstream: $0.string(0), principal: $0.id(1), context: $0.string(2))
-        }
+        ).first(id) { Scope(upstream: $0.string(0), principal: $0.id(1), context: $0.string(2)) }
         guard let scope else { throw StoreError.corrupt("scope \(id) is missing") }
         scopes[scope] = id
         scopesByID[id] = scope
@@ -87,11 +78,10 @@ struct NameTable {
     mutating func collection(scope: ScopeID, model: String, in database: Database) throws -> CollectionID {
         let key = Collection(scope: scope, model: model)
         if let id = collections[key] { return id }
-        let model = SQLValue.integer(try name(model, in: database))
-        try Query(database, "INSERT OR IGNORE INTO _collections (scope, model) VALUES (?, ?)")
-            .run(.id(scope), model)
+        let model = try name(model, in: database)
+        try Query(database, "INSERT OR IGNORE INTO _collections (scope, model) VALUES (?, ?)").run(scope, model)
         let found = "SELECT id FROM _collections WHERE scope = ? AND model = ?"
-        let id = CollectionID(rawValue: try written(try Query(database, found).integer(.id(scope), model)))
+        let id = CollectionID(rawValue: try written(try Query(database, found).integer(scope, model)))
         collections[key] = id
         return id
     }
@@ -102,7 +92,7 @@ struct NameTable {
         let found = try Query(
             database,
             "SELECT c.scope, m.text FROM _collections c JOIN _names m ON m.id = c.model WHERE c.id = ?"
-        ).first(.id(id)) { (scope: $0.id(0, as: ScopeID.self), model: $0.string(1)) }
+        ).first(id) { (scope: $0.id(0, as: ScopeID.self), model: $0.string(1)) }
         guard let found else { throw StoreError.corrupt("collection \(id) is missing") }
         collectionsByID[id] = found
         return found
@@ -110,8 +100,8 @@ struct NameTable {
 
     private mutating func name(_ text: String, in database: Database) throws -> Int64 {
         if let id = names[text] { return id }
-        try Query(database, "INSERT OR IGNORE INTO _names (text) VALUES (?)").run(.string(text))
-        let id = try written(try Query(database, "SELECT id FROM _names WHERE text = ?").integer(.string(text)))
+        try Query(database, "INSERT OR IGNORE INTO _names (text) VALUES (?)").run(text)
+        let id = try written(try Query(database, "SELECT id FROM _names WHERE text = ?").integer(text))
         names[text] = id
         return id
     }
@@ -132,9 +122,7 @@ struct ObjectContext {
 
     let text: String
 
-    init(key: String, selectedBy: String) {
-        text = selectedBy.isEmpty ? key : key + Self.separator + selectedBy
-    }
+    init(key: String, selectedBy: String) { text = selectedBy.isEmpty ? key : key + Self.separator + selectedBy }
 
     /// The SQL condition for `context` being that of responses under a key with the context `parameter`.
     static func isOfKey(_ context: String, _ parameter: String) -> String {

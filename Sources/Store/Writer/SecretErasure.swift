@@ -42,7 +42,7 @@ struct SecretErasure {
             // A member that is no longer secret may be stored from now on, and must be erased if it becomes secret again.
             guard try secrets != Self.recorded(upstream, in: database) else { continue }
             try Query(database, "INSERT OR REPLACE INTO _meta VALUES (?, ?)")
-                .run(.string(Self.key(upstream)), .string(secrets.sorted().joined(separator: "\n")))
+                .run(Self.key(upstream), secrets.sorted().joined(separator: "\n"))
         }
     }
 
@@ -54,8 +54,7 @@ struct SecretErasure {
     }
 
     private static func recorded(_ upstream: String, in database: Database) throws -> Set<String> {
-        let text = try Query(database, "SELECT value FROM _meta WHERE key = ?")
-            .first(.string(key(upstream))) { $0.string(0) }
+        let text = try Query(database, "SELECT value FROM _meta WHERE key = ?").first(key(upstream)) { $0.string(0) }
         return Set((text ?? "").split(separator: "\n").map(String.init))
     }
 

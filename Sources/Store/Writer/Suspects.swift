@@ -5,7 +5,7 @@ public import Mapping
 extension ObjectStore {
     /// Records URLs that a write is about to change.
     ///
-    /// The record is on disk when this returns. If the process dies before the suspect is settled, the next opening of the
+    /// The record is on disk when this returns. If the process dies before the suspect is cleared, the next opening of the
     /// store removes the documents of these URLs and those that match the patterns. It also marks objects as changed: that of
     /// the path and those that these documents represent.
     public func markSuspect(
@@ -19,32 +19,26 @@ extension ObjectStore {
         }
     }
 
-    /// Removes a suspect, durably.
-    public func settle(_ suspect: SuspectID) async throws(StoreError) {
-        try await core.write(.durable) { try $0.settle(suspect) }
+    /// Clears a suspect, durably.
+    public func clear(_ suspect: SuspectID) async throws(StoreError) {
+        try await core.write(.durable) { try $0.clear(suspect) }
     }
 }
 
 /// Reads and writes the rows of suspects.
 extension WriterSession {
-    func markSuspect(
-        upstream: String,
-        urls: [String],
-        object: BoundObject?,
-        patterns: [InvalidationPattern]
-    ) throws -> SuspectID {
+    func markSuspect(upstream: String, urls: [String], object: BoundObject?, patterns: [InvalidationPattern]) throws
+        -> SuspectID
+    {
         let suspect = numbers.suspect.increment()
-        for url in urls {
-            try query("INSERT OR IGNORE INTO _suspects VALUES (?, ?, ?)")
-                .run(.id(suspect), .string(upstream), .string(url))
-        }
+        for url in urls { try query("INSERT OR IGNORE INTO _suspects VALUES (?, ?, ?)").run(suspect, upstream, url) }
         if let object { try note(object, of: upstream, suspect: suspect) }
         for pattern in patterns {
             try query("INSERT INTO _suspect_patterns VALUES (?, ?, ?, ?)").run(
-                .id(suspect),
-                .string(pattern.upstream),
-                .string(pattern.base),
-                .string(pattern.pattern.text)
+                suspect,
+                pattern.upstream,
+                pattern.base,
+                pattern.pattern.text
             )
         }
         return suspect
@@ -55,27 +49,27 @@ extension WriterSession {
             object.identity.map { [($0, nil)] } ?? object.keys.map { (nil, $0) }
         for name in names {
             try query("INSERT INTO _suspect_objects VALUES (?, ?, ?, ?, ?)").run(
-                .id(suspect),
-                .string(upstream),
-                .string(object.model),
-                SQLValue(name.identity),
-                SQLValue(name.key)
+                suspect,
+                upstream,
+                object.model,
+                name.identity,
+                name.key
             )
         }
     }
 
-    func settle(_ suspect: SuspectID) throws {
-        try query("DELETE FROM _suspects WHERE suspect = ?").run(.id(suspect))
-        try query("DELETE FROM _suspect_objects WHERE suspect = ?").run(.id(suspect))
-        try query("DELETE FROM _suspect_patterns WHERE suspect = ?").run(.id(suspect))
+    func clear(_ suspect: SuspectID) throws {
+        try query("DELETE FROM _suspects WHERE suspect = ?").run(suspect)
+        try query("DELETE FROM _suspect_objects WHERE suspect = ?").run(suspect)
+        try query("DELETE FROM _suspect_patterns WHERE suspect = ?").run(suspect)
     }
 
     /// Removes the documents of every suspect, and marks its objects: a write without a response counts as one that happened.
-    func settleAllSuspects() throws -> Int {
+    func completeSuspectWrites() throws -> Int {
         let writes = try suspectWrites()
         guard !writes.isEmpty else { return 0 }
         for write in writes {
-            _ = try settle(write, nil)
+            _ = try complete(write, nil)
             let found = try InvalidationPattern.documents(
                 matching: write.patterns,
                 until: numbers.document,
@@ -90,12 +84,12 @@ extension WriterSession {
     }
 
     /// The writes that were in progress, each with one path, object or pattern; nothing else is known of them.
-    private func suspectWrites() throws -> [SettledWrite] {
+    private func suspectWrites() throws -> [CompletedWrite] {
         let now = clock.now()
-        var writes: [SettledWrite] = []
+        var writes: [CompletedWrite] = []
         // It has no principal: it may have changed the objects of every one.
-        func write(_ upstream: String, path: String = "") -> SettledWrite {
-            SettledWrite(upstream: upstream, principal: .nobody, context: "", path: path, time: now)
+        func write(_ upstream: String, path: String = "") -> CompletedWrite {
+            CompletedWrite(upstream: upstream, principal: .nobody, context: "", path: path, time: now)
         }
         try query("SELECT DISTINCT upstream, url FROM _suspects").each { row in
             var suspect = write(row.string(0), path: row.string(1))

@@ -34,15 +34,7 @@ extension WriterSession {
                 INSERT INTO _warnings VALUES (?1, ?2, ?3, ?6, ?7, ?4, ?5, ?5)
                 ON CONFLICT DO UPDATE SET message = ?3, url = ?6, pointer = ?7, count = count + ?4, last = ?5
                 """
-            ).run(
-                .string(warning.kind),
-                .string(warning.subject),
-                .string(warning.message),
-                .integer(Int64(warning.count)),
-                .integer(time),
-                .string(warning.url),
-                .string(warning.pointer)
-            )
+            ).run(warning.kind, warning.subject, warning.message, warning.count, time, warning.url, warning.pointer)
         }
         let count = try query("SELECT count(*) FROM _warnings").integer() ?? 0
         guard count > Self.warningLimit else { return }
@@ -51,7 +43,7 @@ extension WriterSession {
             DELETE FROM _warnings WHERE (kind, subject) IN
             (SELECT kind, subject FROM _warnings ORDER BY last LIMIT ?)
             """
-        ).run(.integer(count - Self.warningLimit))
+        ).run(count - Self.warningLimit)
     }
 }
 
@@ -98,9 +90,7 @@ final class BodyExaminer: Sendable {
     }
 
     /// Returns when all bodies passed in earlier have been examined.
-    func settled() async {
-        await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
-    }
+    func finished() async { await withCheckedContinuation { continuation in queue.async { continuation.resume() } } }
 }
 
 extension StoreCore {
@@ -159,5 +149,32 @@ extension WriterSession {
                 )
             )
         }
+    }
+}
+
+/// A problem that did not fail a response, counted.
+public struct StoredWarning: Sendable, Equatable {
+    /// The kind, from a fixed set.
+    public var kind: String
+    /// What it is about: a model, a route, an upstream.
+    public var subject: String
+    /// The sentence that describes it.
+    public var message: String
+    /// The path and query of the response in which it was last seen; empty if it concerns no response.
+    public var url = ""
+    /// The JSON pointer of the place in that response; empty for the whole body.
+    public var pointer = ""
+    /// How often it was seen.
+    public var count = 1
+    /// When it was first seen, microseconds of the store's clock.
+    public var first: Int64 = 0
+    /// When it was last seen.
+    public var last: Int64 = 0
+}
+
+extension StoredWarning {
+    /// Creates a warning that was seen once.
+    public init(kind: String, subject: String, message: String) {
+        self.init(kind: kind, subject: subject, message: message, url: "")
     }
 }

@@ -195,7 +195,5 @@ final class QueuedResponses: Sendable {
     /// Whether one of them may show which object of an upstream has a key.
     func mayHaveKeys(of upstream: String) -> Bool { state.withLock { $0.upstreams[upstream] != nil } }
 
-    private static func decrement(_ count: inout Int?) {
-        count = count.flatMap { $0 > 1 ? $0 - 1 : nil }
-    }
+    private static func decrement(_ count: inout Int?) { count = count.flatMap { $0 > 1 ? $0 - 1 : nil } }
 }

@@ -20,8 +20,7 @@ final class Writer {
     private var isMended = false
 
     private init(core: StoreCore, session: WriterSession) {
-        self.core = core
-        self.session = session
+        (self.core, self.session) = (core, session)
         keeper = FileKeeper(core: core)
     }
 
@@ -62,11 +61,7 @@ final class Writer {
     /// Works until the mailbox is finished, or until it finds damage, which it returns with the unfinished jobs.
     private func run() -> FoundDamage? {
         while damage == nil, let jobs = core.mailbox.take(delay: core.batchDelay, idle: keeper.patience) {
-            if jobs.isEmpty {
-                keeper.idle(session)
-            } else {
-                work(on: jobs)
-            }
+            if jobs.isEmpty { keeper.idle(session) } else { work(on: jobs) }
         }
         session.copy = nil
         if damage == nil { keeper.close(session) }
@@ -281,9 +276,7 @@ struct FoundDamage {
         }
         try empty.writeWithoutTransaction { try $0.execute(sql: "PRAGMA user_version = \(Schema.checksummed)") }
         try core.pool.writeWithoutTransaction { database in
-            try PageChecksums.withoutComparing(in: database) {
-                try empty.unsafeRead { try $0.backup(to: database) }
-            }
+            try PageChecksums.withoutComparing(in: database) { try empty.unsafeRead { try $0.backup(to: database) } }
             _ = try? Query(database, "PRAGMA wal_checkpoint(TRUNCATE)").integer()
         }
     }

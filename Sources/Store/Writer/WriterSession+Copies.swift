@@ -4,12 +4,9 @@ import Mapping
 /// What a copy adds to the store, in the transactions of the writer.
 extension WriterSession {
     /// Adds a slice of a copy; gives the number of documents and objects that are new.
-    func merge(
-        _ slice: CopiedSlice,
-        ofUnknownAge: (_ policy: [UInt8]) -> [UInt8]
-    ) throws -> (objects: Int, documents: Int) {
+    func merge(_ slice: CopiedSlice, ofUnknownAge: (_ policy: [UInt8]) -> [UInt8]) throws -> StoreCount {
         _ = nextSequence()
-        var added = (objects: 0, documents: 0)
+        var added = StoreCount()
         let observed = try observe(slice)
         for (_, object) in slice.objects.sorted(by: { $0.key < $1.key }) {
             if isGivenUp() { throw StoreError.closed }
@@ -48,11 +45,7 @@ extension WriterSession {
     }
 
     private func scope(of copied: CopiedScope) throws -> NameTable.Scope {
-        NameTable.Scope(
-            upstream: copied.upstream,
-            principal: try principal(copied.principal),
-            context: copied.context
-        )
+        NameTable.Scope(upstream: copied.upstream, principal: try principal(copied.principal), context: copied.context)
     }
 
     private func record(of object: CopiedObject) throws -> ObjectRecord {
@@ -111,17 +104,13 @@ extension WriterSession {
         let keys = object.keys ?? known.map { (value: keyHasher.lookUp($0.value), isBound: false) }
         for key in keys {
             try query("INSERT OR IGNORE INTO _keys VALUES (?, ?, ?)")
-                .run(.id(record.id), .integer(key.value), key.isBound ? .integer(1) : .null)
+                .run(record.id, key.value, key.isBound ? 1 : nil as Int?)
         }
         // A write may have been made to it while it was unknown here.
         let name = ObjectName(model: object.model, identity: object.identity.text)
         let scope = try names.collection(record.collection, in: database).scope
-        if let recent = recentMarks.mark(
-            of: name,
-            keys: known.map(\.value),
-            upstream: object.scope.upstream,
-            scope: scope
-        ) {
+        let values = known.map(\.value)
+        if let recent = recentMarks.mark(of: name, keys: values, upstream: object.scope.upstream, scope: scope) {
             try apply(recent.mark, to: record, by: recent.source)
         }
     }
@@ -138,12 +127,7 @@ extension WriterSession {
         let observation = newObservation(start: CopiedTime.unknown, end: CopiedTime.unknown, kind: .list)
         let source = object.state.base.flatMap { object.sightings[$0.observation.sequence]?.source }
         try note(source: source, of: observation.sequence)
-        let version = try version(
-            of: record,
-            hasher.content(payload),
-            payload: payload,
-            declared: object.declared
-        )
+        let version = try version(of: record, hasher.content(payload), payload: payload, declared: object.declared)
         let contribution = Contribution(observation: observation, version: version, payload: payload)
         _ = try merge([contribution], into: record, models: models, by: MarkSource(method: "", path: ""))
     }
@@ -211,7 +195,7 @@ extension WriterSession {
             observation: observation,
             verified: 0
         )
-        try query("UPDATE _used SET at = ? WHERE document = ?").run(.integer(document.used), .id(id))
+        try query("UPDATE _used SET at = ? WHERE document = ?").run(document.used, id)
         return true
     }
 }

@@ -9,9 +9,9 @@ extension WriterSession {
         variant: [UInt8]
     ) throws -> [(id: DocumentID, observation: Int64)] {
         try query("SELECT id, observation, scope FROM _documents WHERE low = ? AND url = ? AND variant = ?").all(
-            .integer(Int64(bitPattern: digest.low)),
-            .string(key.url),
-            .blob(variant)
+            digest,
+            key.url,
+            variant
         ) { row in
             try names.scope(row.id(2), in: database).isOfKey(key) ? (row.id(0), row.integer(1)) : nil
         }.compactMap(\.self)
@@ -27,8 +27,8 @@ extension WriterSession {
     /// The documents under a key, newest first.
     func documents(at key: DocumentKey, under digest: Digest128) throws -> [DocumentID] {
         try query("SELECT id, scope FROM _documents WHERE low = ? AND url = ? ORDER BY id DESC").all(
-            .integer(Int64(bitPattern: digest.low)),
-            .string(key.url)
+            digest,
+            key.url
         ) { row in
             try names.scope(row.id(1), in: database).isOfKey(key) ? row.id(0, as: DocumentID.self) : nil
         }.compactMap(\.self)
@@ -36,8 +36,7 @@ extension WriterSession {
 
     /// Whether there are documents under a key, or under one that shares half its digest.
     func hasDocuments(under digest: Digest128) throws -> Bool {
-        try query("SELECT 1 FROM _documents WHERE low = ? LIMIT 1").integer(.integer(Int64(bitPattern: digest.low)))
-            != nil
+        try query("SELECT 1 FROM _documents WHERE low = ? LIMIT 1").integer(digest) != nil
     }
 
     /// A document whose objects have been merged.
@@ -73,28 +72,28 @@ extension WriterSession {
         let id = numbers.document.increment()
         try use(observation, by: 1)
         try query("INSERT INTO _documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
-            .id(id),
-            .integer(Int64(bitPattern: digest.low)),
-            .integer(place),
-            .id(scope),
-            .string(document.key.url),
-            .blob(document.variant),
-            .integer(document.status),
-            .integer(observation),
-            .integer(verified),
-            .integer(document.length),
-            .blob(document.head),
-            .blob(document.policy)
+            id,
+            digest,
+            place,
+            scope,
+            document.key.url,
+            document.variant,
+            document.status,
+            observation,
+            verified,
+            document.length,
+            document.head,
+            document.policy
         )
         try query("INSERT INTO _bodies VALUES (?, ?, ?, ?, ?)").run(
-            .id(id),
-            .blob(Pins.encode(document.pins)),
-            document.skeleton.map(SQLValue.blob) ?? .null,
-            document.skeleton == nil ? .blob(document.literal) : .null,
-            document.keyed.isEmpty ? .null : .blob(StoredBody.encode(document.keyed))
+            id,
+            Pins.encode(document.pins),
+            document.skeleton,
+            document.skeleton == nil ? document.literal : nil as [UInt8]?,
+            document.keyed.isEmpty ? SQLValue.null : .blob(StoredBody.encode(document.keyed))
         )
-        try query("INSERT INTO _used VALUES (?, ?)").run(.id(id), .integer(seconds))
-        if document.isUndivided { try noteUndivided(id, of: document.key.upstream) }
+        try query("INSERT INTO _used VALUES (?, ?)").run(id, seconds)
+        if document.isUndivided { try query("INSERT INTO _undivided VALUES (?, ?)").run(id, document.key.upstream) }
         // This must precede the commit: a look-up must never miss a stored document.
         presence.insert([digest.low])
         outcome.inserted.append(digest)
@@ -102,71 +101,24 @@ extension WriterSession {
         return id
     }
 
-    /// Deletes a document and everything that only it needed, without notifying the listener.
-    ///
-    /// - Parameter isForgotten: whether its URL is forgotten too, as the source of its observation.
-    @discardableResult
-    func delete(_ id: DocumentID, isForgotten: Bool = false) throws -> Digest128? {
-        let found = try query("SELECT scope, url, observation FROM _documents WHERE id = ?")
-            .first(.id(id)) { (scope: $0.id(0, as: ScopeID.self), url: $0.string(1), observation: $0.integer(2)) }
-        guard let found else { return nil }
-        let scope = try names.scope(found.scope, in: database)
-        if let bytes = deletedBytes {
-            deletedBytes = bytes + (try query(StoreCount.bytesOfDocument).integer(.id(id)) ?? 0)
-        }
-        try unpin(try StoredBody.pins(of: id, in: database))
-        try use(found.observation, by: -1)
-        if !isForgotten { try note(source: "GET \(found.url)", of: found.observation) }
-        try query("DELETE FROM _bodies WHERE document = ?").run(.id(id))
-        try query("DELETE FROM _used WHERE document = ?").run(.id(id))
-        try query("DELETE FROM _undivided WHERE document = ?").run(.id(id))
-        try query("DELETE FROM _documents WHERE id = ?").run(.id(id))
-        let digest = hasher.digest(
-            DocumentKey(
-                upstream: scope.upstream,
-                principal: scope.principal,
-                context: ObjectContext.key(of: scope.context),
-                url: found.url
-            )
-        )
-        outcome.vanished.insert(digest)
-        return digest
-    }
-
-    /// Deletes a document and notifies the listener.
-    func remove(_ id: DocumentID, isForgotten: Bool = false) throws {
-        guard let digest = try delete(id, isForgotten: isForgotten) else { return }
-        outcome.removed.append(digest)
-    }
-
-    /// Deletes the documents under a key and notifies the listener.
-    func remove(at key: DocumentKey) throws {
-        for id in try documents(at: key, under: hasher.digest(key)) { try remove(id) }
-    }
-
     /// Removes every document of a path, and blocks responses to requests sent before.
     func invalidate(_ target: InvalidationTarget) throws {
         let place = hasher.place(upstream: target.upstream, url: target.path)
         bans.invalidated(place: place, at: clock.now())
-        let found = try query("SELECT id FROM _documents WHERE place = ?")
-            .all(.integer(place)) { $0.id(0, as: DocumentID.self) }
+        let found = try query("SELECT id FROM _documents WHERE place = ?").all(place) { $0.id(0, as: DocumentID.self) }
         for id in found { try remove(id) }
     }
 
     /// Records that documents showed the newest values at a commit sequence.
     func verify(_ documents: [DocumentID], at sequence: Int64) throws {
         for id in documents {
-            try query("UPDATE _documents SET verified = ?1 WHERE id = ?2 AND verified < ?1")
-                .run(.integer(sequence), .id(id))
+            try query("UPDATE _documents SET verified = ?1 WHERE id = ?2 AND verified < ?1").run(sequence, id)
         }
     }
 
     /// Records that documents were used.
     func touch(_ documents: [DocumentID], at seconds: Int64) throws {
-        for id in documents {
-            try query("UPDATE _used SET at = ?1 WHERE document = ?2 AND at < ?1")
-                .run(.integer(seconds), .id(id))
-        }
+        for id in documents { try query("UPDATE _used SET at = ?1 WHERE document = ?2 AND at < ?1").run(seconds, id) }
     }
 }
 
@@ -179,16 +131,11 @@ extension WriterSession {
         return document.upstreamWrittenAt != nil || document.start <= lastWrites[document.key.upstream] ?? .min
     }
 
-    /// Records that the objects in a document are unknown.
-    func noteUndivided(_ id: DocumentID, of upstream: String) throws {
-        try query("INSERT INTO _undivided VALUES (?, ?)").run(.id(id), .string(upstream))
-    }
-
     /// Removes such documents of a write's upstream, for all principals, and blocks responses to earlier requests.
-    func invalidateUndivided(by write: SettledWrite) throws {
+    func invalidateUndivided(by write: CompletedWrite) throws {
         lastWrites[write.upstream] = max(lastWrites[write.upstream] ?? .min, write.time)
         let found = try query("SELECT document FROM _undivided WHERE upstream = ?")
-            .all(.string(write.upstream)) { $0.id(0, as: DocumentID.self) }
+            .all(write.upstream) { $0.id(0, as: DocumentID.self) }
         for id in found { try remove(id) }
     }
 }

@@ -1,7 +1,7 @@
 import GRDB
 import Mapping
 
-/// Merges observations into the known state of objects, and pins and unpins versions.
+/// Merges observations into the known state of objects.
 extension WriterSession {
     /// Merges what one response shows of an object (law 3).
     ///
@@ -106,15 +106,12 @@ extension WriterSession {
     /// The version of a base under the current declaration of its model.
     ///
     /// It is a new one if the base was stored under an earlier declaration.
-    private func upToDate(
-        _ base: Contribution,
-        of record: ObjectRecord,
-        model: String,
-        _ models: Models
-    ) throws -> Int64 {
+    private func upToDate(_ base: Contribution, of record: ObjectRecord, model: String, _ models: Models) throws
+        -> Int64
+    {
         let declared = models.version(of: model)
         guard declared > 0 else { return base.version }
-        let found = try query("SELECT declared FROM _versions WHERE id = ?").integer(.integer(base.version))
+        let found = try query("SELECT declared FROM _versions WHERE id = ?").integer(base.version)
         guard found ?? 0 < declared else { return base.version }
         return try version(of: record, hasher.content(base.payload), payload: base.payload, declared: declared)
     }
@@ -151,20 +148,6 @@ extension WriterSession {
         record.isModified = true
     }
 
-    /// Removes all that is known of an object; versions that documents pin stay.
-    func forgetKnown(_ record: ObjectRecord) throws {
-        try removeBase(of: record)
-        try setKnowledge(.whole(isEmbedded: false), of: record)
-        record.merged = .some(nil)
-        record.isModified = true
-    }
-
-    private func removeBase(of record: ObjectRecord) throws {
-        guard let base = record.base else { return }
-        try use(base.observation, by: -1)
-        record.entries[0].observation = 0
-    }
-
     /// Sets when the values were observed, and counts the uses of the observations.
     func setKnowledge(_ knowledge: Knowledge, of record: ObjectRecord) throws {
         guard knowledge != record.knowledge else { return }
@@ -172,32 +155,132 @@ extension WriterSession {
         for source in record.knowledge.sources.subtracting(knowledge.sources) { try use(source, by: -1) }
         record.setKnowledge(knowledge)
     }
+}
 
-    /// Removes a document's pins from their objects.
-    func unpin(_ pins: [Pin]) throws {
-        for pin in pins {
-            guard let record = try record(pin.object) else { continue }
-            if let index = record.index(of: pin.version) {
-                record.entries[index].uses = max(record.entries[index].uses - 1, 0)
-                record.isModified = true
-            } else if record.spilledUses > 0 {
-                try unpin(spilled: pin.version, of: record)
+/// The members recently in doubt and the values recently replaced.
+///
+/// It determines when to fetch because of a new doubt. It is in memory, and bounded: a doubt without history is resolved at
+/// once.
+struct DoubtHistory {
+    /// How often a doubt must return before the upstream counts as contradicting itself.
+    static let returnLimit = 3
+    private static let capacity = 4096
+
+    /// One member of one object.
+    struct Member: Hashable {
+        var object: ObjectID
+        var member: String
+    }
+
+    private struct Record {
+        /// Digest of the last replaced value, and when it was replaced.
+        var replaced: (value: UInt64, time: Int64)?
+        /// When the last doubt was resolved.
+        var resolved: Int64?
+        var returns = 0
+    }
+
+    private var records: [Member: Record] = [:]
+
+    /// Records that a value, given by its digest, was replaced.
+    mutating func replaced(_ value: UInt64, of member: Member, at time: Int64) {
+        change(member) { $0.replaced = (value, time) }
+    }
+
+    /// Records that a doubt is resolved.
+    mutating func resolved(_ member: Member, at time: Int64) { change(member) { $0.resolved = time } }
+
+    /// When to fetch documents that show a member which has just come into doubt, and how often this doubt has returned.
+    ///
+    /// They are fetched at once, with two exceptions. A value that was replaced within `lag` most likely comes from a list that
+    /// lags. A doubt that returns within `lag` most likely comes from an upstream that contradicts itself: the wait doubles
+    /// each time.
+    mutating func begins(
+        _ member: Member,
+        challenger: UInt64,
+        at time: Int64,
+        lag: Int64
+    ) -> (asksFrom: Int64, returns: Int) {
+        var asksFrom = time
+        var returns = 0
+        change(member) { record in
+            if let resolved = record.resolved, time - resolved < lag {
+                record.returns += 1
+                asksFrom = time + lag << min(record.returns - 1, 10)
+            } else {
+                record.returns = 0
+                if let (value, replaced) = record.replaced, value == challenger, time - replaced < lag {
+                    asksFrom = replaced + lag
+                }
             }
+            returns = record.returns
+        }
+        return (asksFrom, returns)
+    }
+
+    private mutating func change(_ member: Member, _ body: (inout Record) -> Void) {
+        if records.count >= Self.capacity, records[member] == nil { records = [:] }
+        body(&records[member, default: Record()])
+    }
+}
+
+/// Handles members in doubt, with two observed values that cannot be ordered.
+extension WriterSession {
+    /// When to fetch because of a doubt that begins now; warns if the doubt keeps returning.
+    func asksFrom(
+        _ member: String,
+        challenger: [UInt8],
+        of record: ObjectRecord,
+        model: String,
+        _ models: UpstreamModels,
+        warnings: inout [MappingWarning]
+    ) -> Int64 {
+        let (time, returns) = doubts.begins(
+            DoubtHistory.Member(object: record.id, member: member),
+            challenger: hasher.content(challenger),
+            at: clock.now(),
+            lag: models.lag.lists
+        )
+        if returns == DoubtHistory.returnLimit, let warning = flipFlop(member, model: model, models.models) {
+            warnings.append(warning)
+        }
+        return time
+    }
+
+    private func flipFlop(_ member: String, model: String, _ models: Models) -> MappingWarning? {
+        guard let declaration = models.declaration(of: model) else { return nil }
+        let path = declaration.keyPath(of: member)
+        let local = (declaration.local + [path]).joined(separator: ", ")
+        return MappingWarning(
+            .flipFlop,
+            "Write \"local: [\(local)]\" under the model \(model): responses disagree about \(path) again and again, though nothing was written. Each document then shows its own.",
+            model: model,
+            property: path
+        )
+    }
+
+    /// Removes the warnings whose advice the configuration now follows.
+    func forgetFollowedFlipFlops() throws {
+        let kind = MappingWarning.Kind.flipFlop.rawValue
+        let subjects = try query("SELECT subject FROM _warnings WHERE kind = ?").all(kind) { $0.string(0) }
+        let followed = Set(
+            models.values.flatMap(\.models.declarations).flatMap { model in model.local.map { "\(model.name).\($0)" } }
+        )
+        for subject in subjects where followed.contains(subject) {
+            try query("DELETE FROM _warnings WHERE kind = ? AND subject = ?").run(kind, subject)
         }
     }
 
-    /// Removes a pin from a version without an entry in its object's state.
-    private func unpin(spilled version: Int64, of record: ObjectRecord) throws {
-        guard let uses = try query("SELECT uses FROM _spilled WHERE version = ?").integer(.integer(version)) else {
-            return
+    /// Records the values that a merge replaced, and the doubts that it resolved.
+    func note(_ merge: ObjectState.Merge, of record: ObjectRecord, doubtsBefore: [String]) {
+        for change in merge.changes {
+            let member = DoubtHistory.Member(object: record.id, member: change.member)
+            doubts.replaced(hasher.content(change.old), of: member, at: clock.now())
         }
-        record.spilledUses = max(record.spilledUses - 1, 0)
-        record.isModified = true
-        guard uses <= 1 else {
-            return try query("UPDATE _spilled SET uses = ? WHERE version = ?")
-                .run(.integer(uses - 1), .integer(version))
+        guard merge.hasDoubtChanged else { return }
+        let open = record.knowledge.doubts.map(\.member)
+        for member in doubtsBefore where !open.contains(member) {
+            doubts.resolved(DoubtHistory.Member(object: record.id, member: member), at: clock.now())
         }
-        try query("DELETE FROM _spilled WHERE version = ?").run(.integer(version))
-        try query("DELETE FROM _versions WHERE id = ?").run(.integer(version))
     }
 }

@@ -19,7 +19,7 @@ extension WriterSession {
             SELECT id, collection, identity, changed, state, deleted, unobserved, known, merged IS NOT NULL FROM _objects
             WHERE collection = ? AND identity = ?
             """
-        ).first(.id(collection), identity.sql, read: ObjectRecord.init)
+        ).first(collection, identity, read: ObjectRecord.init)
         if let found { keep(found) }
         return found
     }
@@ -32,7 +32,7 @@ extension WriterSession {
             SELECT id, collection, identity, changed, state, deleted, unobserved, known, merged IS NOT NULL FROM _objects
             WHERE id = ?
             """
-        ).first(.id(id), read: ObjectRecord.init)
+        ).first(id, read: ObjectRecord.init)
         if let found { keep(found) }
         return found
     }
@@ -53,7 +53,7 @@ extension WriterSession {
     /// The payload of a version as stored, and the model version at that time.
     private func stored(_ version: Int64) throws -> (payload: [UInt8], declared: Int) {
         let found = try query("SELECT payload, declared FROM _versions WHERE id = ?")
-            .first(.integer(version)) { (payload: $0.bytes(0), declared: Int($0.integer(1))) }
+            .first(version) { (payload: $0.bytes(0), declared: Int($0.integer(1))) }
         guard let found else { throw StoreError.corrupt("version \(version) is missing") }
         return found
     }
@@ -72,7 +72,7 @@ extension WriterSession {
         if let since = record.deletedSince { state.deletedSince = since }
         if record.isStored, record.merged == nil || record.accumulated == nil || record.deletedSince == nil {
             let found = try query("SELECT merged, accumulated, deleted FROM _objects WHERE id = ?")
-                .first(.id(record.id)) { (merged: $0.isNull(0) ? nil : $0.bytes(0), $0.bytes(1), $0.integer(2)) }
+                .first(record.id) { (merged: $0.isNull(0) ? nil : $0.bytes(0), $0.bytes(1), $0.integer(2)) }
             if record.merged == nil { state.merged = found?.merged }
             if record.accumulated == nil { accumulated = found?.1 ?? [] }
             if record.deletedSince == nil, let time = found?.2, time < 0 { state.deletedSince = -time }
@@ -95,20 +95,9 @@ extension WriterSession {
 extension WriterSession {
     func flushObjects() throws {
         for record in recordOrder where record.isModified {
-            for entry in record.entries where entry.uses == 0 && entry.observation == 0 {
-                // An object that stays is not removed, however many of its versions go.
-                if let bytes = deletedBytes, record.isEmpty {
-                    deletedBytes = bytes + (try query(StoreCount.bytesOfVersion).integer(.integer(entry.version)) ?? 0)
-                }
-                try query("DELETE FROM _versions WHERE id = ?").run(.integer(entry.version))
-            }
-            record.entries.removeAll { $0.uses == 0 && $0.observation == 0 }
-            guard !record.isEmpty else {
-                try deleteRow(of: record)
-                continue
-            }
+            guard try !deleteUnused(of: record) else { continue }
             for entry in record.takeSurplus() {
-                try query("INSERT INTO _spilled VALUES (?, ?)").run(.integer(entry.version), .integer(entry.uses))
+                try query("INSERT INTO _spilled VALUES (?, ?)").run(entry.version, entry.uses)
             }
             if case .unobserved = record.mark, !record.isPinned, try isCounting(record) {
                 // No document is left that was observed before the mark.
@@ -117,10 +106,9 @@ extension WriterSession {
             try writeRow(of: record)
             let isPinned = record.isPinned
             if !isPinned, record.wasPinned || !record.isStored {
-                try query("INSERT OR REPLACE INTO _orphans VALUES (?, ?)")
-                    .run(.id(record.id), .integer(try lastSeen(record)))
+                try query("INSERT OR REPLACE INTO _orphans VALUES (?, ?)").run(record.id, try lastSeen(record))
             } else if isPinned, record.isStored, !record.wasPinned {
-                try query("DELETE FROM _orphans WHERE object = ?").run(.id(record.id))
+                try query("DELETE FROM _orphans WHERE object = ?").run(record.id)
             }
         }
     }
@@ -132,22 +120,9 @@ extension WriterSession {
         return seen / 1_000_000
     }
 
-    private func deleteRow(of record: ObjectRecord) throws {
-        guard record.isStored else {
-            try query("DELETE FROM _keys WHERE object = ?").run(.id(record.id))
-            return
-        }
-        hasRemovedObjects = true
-        try remember(record)
-        if record.mark != nil || record.isMarkModified { try deleteMarkSource(of: record) }
-        try query("DELETE FROM _objects WHERE id = ?").run(.id(record.id))
-        try query("DELETE FROM _orphans WHERE object = ?").run(.id(record.id))
-        try query("DELETE FROM _keys WHERE object = ?").run(.id(record.id))
-    }
-
     private func writeRow(of record: ObjectRecord) throws {
-        let version = record.base.map { SQLValue.integer($0.version) } ?? .null
-        let state = SQLValue.blob(record.state)
+        let version = record.base?.version
+        let state = record.state
         let merged = (record.merged ?? nil).map(SQLValue.text) ?? .null
         let bytes = KnowledgeBytes.encode(record.knowledge)
         let known = bytes.isEmpty ? SQLValue.null : .blob(bytes)
@@ -155,10 +130,10 @@ extension WriterSession {
             try query(
                 "INSERT INTO _objects (id, collection, identity, changed, version, state, merged, known) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
             ).run(
-                .id(record.id),
-                .id(record.collection),
-                record.identity.sql,
-                .integer(record.changed),
+                record.id,
+                record.collection,
+                record.identity,
+                record.changed,
                 version,
                 state,
                 merged,
@@ -167,13 +142,13 @@ extension WriterSession {
         } else if record.merged != nil {
             try query(
                 "UPDATE _objects SET changed = ?, version = ?, state = ?, merged = ? WHERE id = ?"
-            ).run(.integer(record.changed), version, state, merged, .id(record.id))
+            ).run(record.changed, version, state, merged, record.id)
         } else {
             try query("UPDATE _objects SET changed = ?, version = ?, state = ? WHERE id = ?")
-                .run(.integer(record.changed), version, state, .id(record.id))
+                .run(record.changed, version, state, record.id)
         }
         if record.isStored, record.isKnowledgeModified {
-            try query("UPDATE _objects SET known = ? WHERE id = ?").run(known, .id(record.id))
+            try query("UPDATE _objects SET known = ? WHERE id = ?").run(known, record.id)
         }
         try writeRules(of: record)
     }
@@ -182,40 +157,13 @@ extension WriterSession {
     private func writeRules(of record: ObjectRecord) throws {
         if let accumulated = record.accumulated, !(accumulated.isEmpty && !record.isStored) {
             try query("UPDATE _objects SET accumulated = ?1 WHERE id = ?2 AND accumulated IS NOT ?1")
-                .run(accumulated.isEmpty ? .null : .text(accumulated), .id(record.id))
+                .run(accumulated.isEmpty ? SQLValue.null : .text(accumulated), record.id)
         }
         if let since = record.deletedSince, record.mark?.isTombstone != true, since != nil || record.isStored {
             try query("UPDATE _objects SET deleted = ?1 WHERE id = ?2 AND deleted IS NOT ?1")
-                .run(since.map { .integer(-max($0, 1)) } ?? .null, .id(record.id))
+                .run(since.map { -max($0, 1) }, record.id)
         }
         if record.isMarkModified { try writeMark(of: record) }
-    }
-}
-
-/// Removes objects that no document shows any more.
-extension WriterSession {
-    /// Removes orphans up to a time in seconds; returns how many.
-    func removeOrphans(until time: Int64, limit: Int) throws -> Int {
-        let found = try query("SELECT object FROM _orphans WHERE since <= ? LIMIT ?")
-            .all(.integer(time), .integer(Int64(limit))) { $0.id(0, as: ObjectID.self) }
-        guard !found.isEmpty else { return 0 }
-        for id in found { try forget(id) }
-        // Mapped views may show objects that no document shows.
-        _ = nextSequence()
-        outcome.changed += found
-        return found.count
-    }
-
-    /// Removes all that is known of an object; versions that documents pin stay.
-    func forget(_ id: ObjectID) throws {
-        guard let record = try record(id) else {
-            try query("DELETE FROM _orphans WHERE object = ?").run(.id(id))
-            return
-        }
-        try forgetKnown(record)
-        record.accumulated = []
-        record.deletedSince = .some(nil)
-        record.setMark(nil)
     }
 }
 
@@ -232,9 +180,7 @@ extension WriterSession {
     func observation(_ id: Int64) throws -> Observation { try observationRecord(id).observation }
 
     /// Records the request of an observation without a document; it is written only if something refers to the observation.
-    func note(source: String?, of id: Int64) throws {
-        try observationRecord(id).source = source
-    }
+    func note(source: String?, of id: Int64) throws { try observationRecord(id).source = source }
 
     /// Counts a reference to an observation, or its removal.
     func use(_ id: Int64, by difference: Int64) throws {
@@ -254,7 +200,7 @@ extension WriterSession {
     private func observationRecord(_ id: Int64) throws -> ObservationRecord {
         if let known = observations[id] { return known }
         let found = try query("SELECT start, finish, kind, uses FROM _observations WHERE id = ?")
-            .first(.integer(id)) { row in
+            .first(id) { row in
                 ObservationRecord(row.observation(id, from: 0), uses: row.integer(3), isStored: true)
             }
         guard let found else { throw StoreError.corrupt("observation \(id) is missing") }
@@ -266,25 +212,23 @@ extension WriterSession {
         for (id, record) in observations.sorted(by: { $0.key < $1.key }) where record.isModified {
             let observation = record.observation
             if record.uses <= 0 {
-                if record.isStored {
-                    try query("DELETE FROM _observations WHERE id = ?").run(.integer(id))
-                }
+                if record.isStored { try query("DELETE FROM _observations WHERE id = ?").run(id) }
             } else if record.isStored {
                 try query("UPDATE _observations SET start = ?, finish = ?, uses = ? WHERE id = ?")
-                    .run(.integer(observation.start), .integer(observation.end), .integer(record.uses), .integer(id))
+                    .run(observation.start, observation.end, record.uses, id)
                 if let source = record.source {
-                    try query("UPDATE _observations SET source = ? WHERE id = ?").run(.string(source), .integer(id))
+                    try query("UPDATE _observations SET source = ? WHERE id = ?").run(source, id)
                 }
             } else {
                 try query(
                     "INSERT INTO _observations (id, start, finish, kind, uses, source) VALUES (?, ?, ?, ?, ?, ?)"
                 ).run(
-                    .integer(id),
-                    .integer(observation.start),
-                    .integer(observation.end),
-                    .integer(Int64(observation.kind.rawValue)),
-                    .integer(record.uses),
-                    SQLValue(record.source)
+                    id,
+                    observation.start,
+                    observation.end,
+                    Int(observation.kind.rawValue),
+                    record.uses,
+                    record.source
                 )
             }
         }

@@ -6,11 +6,7 @@ extension WriterSession {
     /// Stores a response: document, versions and objects, all in this transaction.
     ///
     /// - Parameter arrival: when the store received it.
-    func receive(
-        _ document: ReceivedDocument,
-        queuedAt arrival: Int64,
-        _ prepared: PreparedBody
-    ) throws -> Receipt {
+    func receive(_ document: ReceivedDocument, queuedAt arrival: Int64, _ prepared: PreparedBody) throws -> Receipt {
         let key = document.key
         let place = hasher.place(upstream: key.upstream, url: key.url)
         let occurrences = prepared.decomposed?.occurrences ?? []
@@ -61,9 +57,7 @@ extension WriterSession {
         receipt.warnings += observed.warnings
         // The changes by this response itself now have sequences.
         receipt.sequence = numbers.sequence
-        if isSuperseded || prepared.isSecret {
-            try note(source: "GET \(key.url)", of: observation.sequence)
-        }
+        if isSuperseded || prepared.isSecret { try note(source: "GET \(key.url)", of: observation.sequence) }
         if isSuperseded { return receipt }
         // The old documents are unpinned after the new one was pinned, so that a version in both is never deleted in between.
         for predecessor in predecessors { try delete(predecessor.id) }
@@ -98,12 +92,9 @@ extension WriterSession {
     }
 
     /// Whether values are known that are newer than those of a document being stored.
-    private func isDirty(
-        _ prepared: PreparedBody,
-        _ observation: Observation,
-        scope: ScopeID,
-        upstream: String
-    ) throws -> Bool {
+    private func isDirty(_ prepared: PreparedBody, _ observation: Observation, scope: ScopeID, upstream: String) throws
+        -> Bool
+    {
         guard let decomposed = prepared.decomposed, let models = models[upstream] else { return false }
         return try models.composer.isDirty(
             skeleton: decomposed.skeleton,
@@ -228,13 +219,11 @@ extension WriterSession {
         if let known = record.index(ofContent: content) { return record.entries[known].version }
         numbers.version += 1
         try query("INSERT INTO _versions (id, payload, declared) VALUES (?, ?, ?)").run(
-            .integer(numbers.version),
-            .text(payload),
-            declared == 0 ? .null : .integer(Int64(declared))
+            numbers.version,
+            SQLValue.text(payload),
+            declared == 0 ? SQLValue.null : .integer(Int64(declared))
         )
-        record.entries.append(
-            ObjectRecord.Entry(version: numbers.version, content: content, uses: 0, observation: 0)
-        )
+        record.entries.append(ObjectRecord.Entry(version: numbers.version, content: content, uses: 0, observation: 0))
         record.isModified = true
         return numbers.version
     }
@@ -245,18 +234,14 @@ extension WriterSession {
     /// before the write: if the response shows another value of that key, the object may have been renamed.
     private func note(keysOf occurrence: Occurrence, for record: ObjectRecord, _ kind: Observation.Kind) throws {
         for key in occurrence.keys {
-            try query("INSERT OR IGNORE INTO _keys VALUES (?, ?, NULL)")
-                .run(.id(record.id), .integer(keyHasher.lookUp(key.value)))
+            try query("INSERT OR IGNORE INTO _keys VALUES (?, ?, NULL)").run(record.id, keyHasher.lookUp(key.value))
         }
         for key in occurrence.boundKeys {
-            let value = SQLValue.integer(keyHasher.lookUp(key.value))
+            let value = keyHasher.lookUp(key.value)
             if kind == .write, occurrence.keys.contains(where: { $0.member == key.member }) {
-                try query("UPDATE _keys SET bound = NULL WHERE object = ? AND value = ?").run(
-                    .id(record.id),
-                    value
-                )
+                try query("UPDATE _keys SET bound = NULL WHERE object = ? AND value = ?").run(record.id, value)
             } else {
-                try query("INSERT OR REPLACE INTO _keys VALUES (?, ?, 1)").run(.id(record.id), value)
+                try query("INSERT OR REPLACE INTO _keys VALUES (?, ?, 1)").run(record.id, value)
             }
         }
     }
@@ -302,7 +287,7 @@ extension WriterSession {
         end: Int64
     ) throws -> FresheningOutcome {
         let found = try query("SELECT scope, observation, verified, url FROM _documents WHERE id = ?")
-            .first(.id(id)) {
+            .first(id) {
                 (
                     scope: $0.id(0, as: ScopeID.self), observation: $0.integer(1), verified: $0.integer(2),
                     url: $0.string(3)
@@ -326,17 +311,14 @@ extension WriterSession {
             )
         }
         try query("UPDATE _documents SET head = ?, policy = ?, verified = ? WHERE id = ?")
-            .run(.blob(head), .blob(policy), .integer(numbers.sequence), .id(id))
+            .run(head, policy, numbers.sequence, id)
         return .freshened
     }
 
     /// Confirms the versions in a clean document at its observation, which has moved.
-    private func confirm(
-        _ stored: StoredBody,
-        observation: Observation,
-        models: UpstreamModels,
-        by source: MarkSource
-    ) throws {
+    private func confirm(_ stored: StoredBody, observation: Observation, models: UpstreamModels, by source: MarkSource)
+        throws
+    {
         // This reads all payloads, which most documents do not need.
         var areEmbedded: [Bool]?
         var seen: [ObjectID: [(version: Int64, pin: Int)]] = [:]
@@ -390,5 +372,67 @@ extension WriterSession {
             mayHaveChanged: { pin in changedObjects.contains(stored.pins[pin].object) },
             state: { try state(of: $0, scope: scope) }
         )
+    }
+}
+
+/// The body of a response that shows objects, with the input for its mapping.
+struct MappedSubject: Sendable {
+    var body: [UInt8]
+    var rule: BodyRule
+    var surroundings: MappingContext
+    var url: String
+}
+
+/// A body that was decomposed before its transaction.
+struct PreparedBody: Sendable {
+    /// The decomposed body; nil to store the body as it is.
+    var decomposed: DecomposedBody?
+    /// Whether the skeleton recomposes to exactly the same bytes.
+    var isExact = false
+    /// Whether the body must not be stored.
+    var isSecret = false
+    /// The digest of each occurrence's payload.
+    var contents: [UInt64] = []
+    var warnings: [MappingWarning] = []
+
+    /// A body that is stored as it is.
+    init() {}
+
+    /// Decomposes a body.
+    ///
+    /// - Parameter isExamined: whether the examiner maps the body too.
+    init(_ subject: MappedSubject, models: UpstreamModels, hasher: KeyHasher, isExamined: Bool) {
+        let (body, rule) = (subject.body, subject.rule)
+        switch models.normaliser.decompose(body, as: rule, in: subject.surroundings) {
+        case .opaque(let warning):
+            warnings = warning.map { [$0] } ?? []
+            // A body that could not be read may contain secrets.
+            isSecret = models.models.haveSecrets && warnings.contains { Self.unread.contains($0.kind) }
+        case .objects(let decomposed):
+            warnings = decomposed.warnings
+            isSecret = decomposed.showsSecret
+            isExact = !isSecret && decomposed.recomposes(to: body)
+            if !isExact, !isSecret {
+                warnings.append(
+                    MappingWarning(.notRecomposed, "the body could not be put together again", model: rule.model)
+                )
+            }
+            contents = decomposed.occurrences.map { hasher.content($0.payload) }
+            self.decomposed = decomposed
+        }
+        // The examiner reports these.
+        if isExamined { warnings.removeAll(where: \.kind.isOfMappedView) }
+    }
+
+    private static let unread: Set<MappingWarning.Kind> = [.notJSON, .tooDeep, .reservedText, .tooManyObjects]
+
+    /// Whether the body has too many objects to decompose it; it then never shows their changes.
+    var isUndivided: Bool { decomposed == nil && warnings.contains { $0.kind == .tooManyObjects } }
+
+    /// The approximate memory it needs until its commit, in bytes, besides the body itself.
+    var weight: Int {
+        guard let decomposed else { return 0 }
+        // Measured for an occurrence with its name, its payload, its keys, and its record in the writer.
+        return decomposed.occurrences.count * 1024 + decomposed.skeleton.count
     }
 }

@@ -1,29 +1,24 @@
 import GRDB
 import Mapping
 
-/// Settles writes whose responses have arrived, or never will (law 10).
+/// Completes writes whose responses have arrived, or never will (law 10).
 extension WriterSession {
     /// Stores the objects in a write's response, marks other objects that it may have changed, and removes the documents that
     /// it invalidates.
     ///
     /// Documents that match its patterns are not removed here.
     ///
-    /// - Parameters:
-    ///   - prepared: the body of its response. Nil if it has no observation.
-    ///   - isObservationSkipped: whether there is no room for the observation. Its objects are then only marked.
-    func settle(
-        _ write: SettledWrite,
-        _ prepared: PreparedBody?,
-        isObservationSkipped: Bool = false
-    ) throws -> WriteSettlement {
+    /// - Parameter prepared: the body of its response, if it shows objects. If the write has no observation, because there is
+    ///   no room for it, these objects are only marked.
+    func complete(_ write: CompletedWrite, _ prepared: PreparedBody?) throws -> WriteCompletion {
         _ = nextSequence()
         let owner = try existingScope(NameTable.Scope(of: write))
-        let subjects = try subjects(of: write, by: owner, prepared, isObservationSkipped: isObservationSkipped)
-        var settlement = WriteSettlement()
+        let subjects = try subjects(of: write, by: owner, prepared)
+        var completion = WriteCompletion()
         // Nothing is stored for a forgotten principal, and nothing in the file belongs to it.
         let isKnown = try principalLabel(write.principal) != nil
-        let observation = isObservationSkipped || !isKnown ? nil : write.observation
-        if let observation, let prepared { settlement.warnings = try observe(observation, of: write, prepared) }
+        let observation = isKnown ? write.observation : nil
+        if let observation, let prepared { completion.warnings = try observe(observation, of: write, prepared) }
         // The observation may be the first of its scope, and a deletion is kept for responses under way.
         var known = owner
         if isKnown, owner == nil, observation != nil || subjects.contains(where: { $0.own?.isTombstone == true }) {
@@ -46,19 +41,17 @@ extension WriterSession {
         for target in write.targets + further { try invalidate(target) }
         if write.effect != .absent { try invalidateUndivided(by: write) }
         note(write, to: subjects)
-        if let suspect = write.suspect { try settle(suspect) }
-        settlement.removed = further.map(\.path)
-        return settlement
+        if let suspect = write.suspect { try clear(suspect) }
+        completion.removed = further.map(\.path)
+        return completion
     }
 
     /// Stores the objects of a write's response, which is not a document.
     ///
     /// - Returns: warnings.
-    private func observe(
-        _ shown: ReceivedObservation,
-        of write: SettledWrite,
-        _ prepared: PreparedBody
-    ) throws -> [MappingWarning] {
+    private func observe(_ shown: ReceivedObservation, of write: CompletedWrite, _ prepared: PreparedBody) throws
+        -> [MappingWarning]
+    {
         let observation = newObservation(start: shown.start, end: write.time, kind: .write)
         try note(source: "\(write.method) \(shown.url)", of: observation.sequence)
         let key = DocumentKey(
@@ -80,16 +73,15 @@ extension WriterSession {
     }
 
     /// The likely path of an object that was created in a collection; a 404 may be stored for it.
-    private func path(ofCreated subjects: [Subject], by write: SettledWrite) -> String? {
-        guard write.isCreation, subjects.count == 1, subjects[0].isShown,
-            let identity = subjects[0].object.identity,
+    private func path(ofCreated subjects: [Subject], by write: CompletedWrite) -> String? {
+        guard write.isCreation, subjects.count == 1, subjects[0].isShown, let identity = subjects[0].object.identity,
             identity.utf8.allSatisfy({ ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || "-._~".utf8.contains($0) })
         else { return nil }
         return "\(write.path)\(write.path.hasSuffix("/") ? "" : "/")\(identity)"
     }
 
     /// Whether a write only deleted objects whose models declare how documents show a deletion without a fetch.
-    private func isDeletionShown(by subjects: [Subject], _ write: SettledWrite) -> Bool {
+    private func isDeletionShown(by subjects: [Subject], _ write: CompletedWrite) -> Bool {
         guard write.effect == .deleted, let models = models[write.upstream]?.models else { return false }
         let deleted = subjects.filter { $0.own?.isTombstone == true }
         return !deleted.isEmpty && deleted.allSatisfy { models.onDelete(of: $0.object.model) != .stale }
@@ -110,19 +102,12 @@ extension WriterSession {
     /// The objects that a write concerns, each once, deleted ones first: if an object has two marks of the same time by two
     /// names, the first holds.
     ///
-    /// - Parameters:
-    ///   - owner: the scope of the writing principal. Nil if nothing of it is stored.
-    ///   - isObservationSkipped: whether the response's observation is not stored.
-    func subjects(
-        of write: SettledWrite,
-        by owner: ScopeID?,
-        _ prepared: PreparedBody?,
-        isObservationSkipped: Bool
-    ) throws -> [Subject] {
+    /// - Parameter owner: the scope of the writing principal. Nil if nothing of it is stored.
+    func subjects(of write: CompletedWrite, by owner: ScopeID?, _ prepared: PreparedBody?) throws -> [Subject] {
         guard let models = models[write.upstream]?.models, !models.declarations.isEmpty else { return [] }
         let roots = try write.path.isEmpty ? [] : self.roots(upstream: write.upstream, path: write.path)
         let own = roots.filter { $0.principal == write.principal }.map(\.object)
-        let shown = shown(by: prepared, of: write, isObservationSkipped: isObservationSkipped, models)
+        let shown = shown(by: prepared, of: write, models)
         var subjects: [Subject] = []
         var known: Set<BoundObject> = []
         func add(_ new: [Subject]) { subjects += new.filter { known.insert($0.object).inserted } }
@@ -151,12 +136,9 @@ extension WriterSession {
     }
 
     /// Whether one of the others identifies an object by a key.
-    private func isNamed(
-        _ object: BoundObject,
-        byKeysOf others: [BoundObject],
-        of upstream: String,
-        _ owner: ScopeID?
-    ) throws -> Bool {
+    private func isNamed(_ object: BoundObject, byKeysOf others: [BoundObject], of upstream: String, _ owner: ScopeID?)
+        throws -> Bool
+    {
         guard let identity = object.identity.map(Identity.init) else { return false }
         return try others.contains { other in
             guard other.identity == nil, other.model == object.model else { return false }
@@ -178,21 +160,16 @@ extension WriterSession {
     }
 
     /// The outermost objects in a write's response.
-    private func shown(
-        by prepared: PreparedBody?,
-        of write: SettledWrite,
-        isObservationSkipped: Bool,
-        _ models: Models
-    ) -> [Subject] {
+    private func shown(by prepared: PreparedBody?, of write: CompletedWrite, _ models: Models) -> [Subject] {
         guard let decomposed = prepared?.decomposed else { return [] }
         let payloads = Dictionary(grouping: decomposed.occurrences, by: \.name).mapValues { $0.map(\.payload) }
         var known: Set<ObjectName> = []
         return Reference.names(in: decomposed.skeleton).filter { known.insert($0).inserted }.map { name in
             let object = BoundObject(model: name.model, identity: name.identity)
             let payloads = payloads[name] ?? []
-            guard !isObservationSkipped, write.observation != nil,
-                payloads.contains(where: { models.showsState($0, of: name.model) })
-            else { return Subject(object: object, own: .unobserved(write.time)) }
+            guard write.observation != nil, payloads.contains(where: { models.showsState($0, of: name.model) }) else {
+                return Subject(object: object, own: .unobserved(write.time))
+            }
             guard models.contradict(payloads, of: name.model) else { return Subject(object: object, isShown: true) }
             // Members with two values may have changed; all others count as newer than the mark.
             return Subject(object: object, own: .unobserved(write.time - 1), isShown: true)
@@ -202,7 +179,7 @@ extension WriterSession {
     /// The objects that the documents of a path represent, except for lists.
     func roots(upstream: String, path: String) throws -> [(object: BoundObject, principal: PrincipalID)] {
         try query("SELECT id, scope FROM _documents WHERE place = ?")
-            .all(.integer(hasher.place(upstream: upstream, url: path))) { row in
+            .all(hasher.place(upstream: upstream, url: path)) { row in
                 let principal = try names.scope(row.id(1), in: database).principal
                 return try root(of: row.id(0)).map { ($0, principal) }
             }.compactMap(\.self)
@@ -215,7 +192,7 @@ extension WriterSession {
 /// so the order does not matter. There is one exception: a queued response may show which object a path or a key identifies.
 extension WriterSession {
     /// Whether a write may overtake: no queued response could show which object it concerns.
-    func mayGoAhead(_ write: SettledWrite, _ prepared: PreparedBody?, of queued: QueuedResponses) throws -> Bool {
+    func mayGoAhead(_ write: CompletedWrite, _ prepared: PreparedBody?, of queued: QueuedResponses) throws -> Bool {
         guard let models = models[write.upstream]?.models, !models.declarations.isEmpty else { return true }
         if write.bound?.identity != nil { return true }
         if prepared?.decomposed.map({ !Reference.names(in: $0.skeleton).isEmpty }) ?? false { return true }
@@ -253,7 +230,7 @@ extension WriterSession {
     // MARK: Responses that arrive after a write to their path
 
     /// Records a write for responses to its path that are under way.
-    func note(_ write: SettledWrite, to subjects: [Subject]) {
+    func note(_ write: CompletedWrite, to subjects: [Subject]) {
         guard !write.path.isEmpty, models[write.upstream]?.models.declarations.isEmpty == false else { return }
         var rest = write
         (rest.observation, rest.targets, rest.collections, rest.patterns) = (nil, [], [], [])

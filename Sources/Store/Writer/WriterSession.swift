@@ -44,9 +44,7 @@ final class WriterSession {
         var isModified: Bool
 
         init(_ observation: Observation, uses: Int64, isStored: Bool) {
-            self.observation = observation
-            self.uses = uses
-            self.isStored = isStored
+            (self.observation, self.uses, self.isStored) = (observation, uses, isStored)
             isModified = !isStored
         }
     }
@@ -105,16 +103,13 @@ final class WriterSession {
         clock = core.clock
         presence = core.presence
         models = core.models
-        self.numbers = numbers
-        self.journal = journal
+        (self.numbers, self.journal) = (numbers, journal)
         names = NameTable()
         wallLead = core.clock.wallLead
     }
 
     /// A statement of the writing connection, prepared once; its text must be a literal.
-    func query(_ sql: StaticString) throws -> Query {
-        try queries.query(sql, in: database)
-    }
+    func query(_ sql: StaticString) throws -> Query { try queries.query(sql, in: database) }
 
     /// The id of a scope, created if needed.
     func scope(_ scope: NameTable.Scope) throws -> ScopeID {

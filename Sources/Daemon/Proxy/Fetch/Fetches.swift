@@ -204,7 +204,7 @@ package final class Fetches {
         let upstreamRequest = request.upstreamRequest(
             validation,
             completing: fetch.completing,
-            settlesDoubt: stored?.response.doubts.isEmpty == false
+            resolvesDoubt: stored?.response.doubts.isEmpty == false
         )
         fetch.send(upstreamRequest, through: clients[request.upstream.index])
         return fetch

@@ -29,7 +29,7 @@ package struct CachedResponse: Sendable {
     package var selection: VarySelection
     package var form: Form
     var objects: [ObjectID]
-    /// For each member in doubt that it shows, from when on the doubt is to be settled by a request.
+    /// For each member in doubt that it shows, from when on the doubt is to be resolved by a request.
     var doubts: [Int64] = []
 
     /// The fields as they are stored: none that concerns a connection, a moment or the framing.

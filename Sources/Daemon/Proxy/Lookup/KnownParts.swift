@@ -173,7 +173,7 @@ extension ResponseCache {
         let digest = partsDigest(of: request)
         guard !commits.contains(digest) else { return partsInMemory(request) }
         let found = documents.compactMap { document -> ReadyResponse? in
-            guard !unsettled.mayBeNewer(than: document.start, of: request.upstream.storeKey) else { return nil }
+            guard !uncommittedWrites.mayBeNewer(than: document.start, of: request.upstream.storeKey) else { return nil }
             guard let response = CachedResponse(document),
                 KnownParts(fields: response.fields, body: response.body) != nil
             else {

@@ -153,7 +153,7 @@ package final class ReadyResponse: MemoryResident {
     /// When it must be requested again although it is fresh, because it shows a member in doubt; in seconds of the store's clock.
     let asksAgain = Atomic<Int64>(.max)
 
-    /// Whether it shows a member in doubt that is to be settled by a request now.
+    /// Whether it shows a member in doubt that is to be resolved by a request now.
     @inline(__always)
     func isDoubtDue(at now: Int64) -> Bool { doubtDue <= now }
 

@@ -52,7 +52,8 @@ extension ResponseCache {
         }
         // A response requested before a write may be older than the stored one, so its commit decides.
         let isHidden =
-            containsObjects || writtenAt != nil || unsettled.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
+            containsObjects || writtenAt != nil
+            || uncommittedWrites.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
         let selection = ready.response.selection
         commits.begin(ready, sent: sent, containsObjects: containsObjects, isHidden: isHidden)
         if isHidden {
@@ -78,7 +79,7 @@ extension ResponseCache {
         )
         document.upstreamWrittenAt = writtenAt
         document.widerVariant = ready.widerVariant
-        // Handed over at once, so that writes that settle from now on find it among the pending commits.
+        // Handed over at once, so that writes that complete from now on find it among the pending commits.
         store.receive(document, isAwaited: isAwaited && containsObjects) { [self] result in
             committed(result, ready, containsObjects: containsObjects, start: sent - age)
             commits.end(ready)
@@ -133,7 +134,9 @@ extension ResponseCache {
             case .hidden where ready.isClean:
                 memory.insert(ready, at: digest)
                 // This check comes after the insertion: a write that cannot be stored empties memory once it is noted.
-                if unsettled.mayBeNewer(than: start, of: ready.upstream.storeKey) { memory.remove(ready, at: digest) }
+                if uncommittedWrites.mayBeNewer(than: start, of: ready.upstream.storeKey) {
+                    memory.remove(ready, at: digest)
+                }
             case .hidden, .superseded, .refuted: memory.discard(ready)
             }
         case .failure(.closed):
@@ -151,12 +154,12 @@ extension ResponseCache {
     }
 }
 
-/// Settling writes ahead of the responses that are yet to be committed.
+/// Completing writes ahead of the responses that are yet to be committed.
 extension ResponseCache {
     /// Commits the effects of a write; returns once they hold everywhere.
     @discardableResult
-    func settle(_ write: SettledWrite) async throws(StoreError) -> WriteSettlement {
-        try await store.settle(write) { [self] in doubtUnread(of: write.upstream, sentUntil: write.time) }
+    func complete(_ write: CompletedWrite) async throws(StoreError) -> WriteCompletion {
+        try await store.complete(write) { [self] in doubtUnread(of: write.upstream, sentUntil: write.time) }
     }
 
     /// Commits the absence of an object; returns once that holds everywhere.

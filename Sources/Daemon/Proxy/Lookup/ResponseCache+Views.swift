@@ -64,7 +64,7 @@ extension ResponseCache {
         let selectedBy = upstream.context.rest(of: ready.response.selection)
         let found = try await store.known(names, beside: ready.key, selectedBy: selectedBy)
         func mayBeOutdated(_ object: RelatedObject) -> Bool {
-            unsettled.mayBeNewer(than: object.start, of: upstream.storeKey)
+            uncommittedWrites.mayBeNewer(than: object.start, of: upstream.storeKey)
         }
         let known = found.objects.filter { !mayBeOutdated($0.value) }
         let shown = beside(ready, for: request, known: known)

@@ -32,7 +32,7 @@ package final class ResponseCache: Sendable {
     /// Responses whose commit is pending; the disk has older ones in their place.
     let commits = PendingCommits()
     /// Writes that could not be stored; the disk may have older responses of their upstreams.
-    let unsettled = UnsettledWrites()
+    let uncommittedWrites = UncommittedWrites()
     /// Documents that show a member in doubt.
     let doubts = OpenDoubts()
     /// Bytes of bodies that are only in memory, because their commit is pending.
@@ -82,7 +82,7 @@ package final class ResponseCache: Sendable {
                 (response.fields, response.policy) = (StoredHead.decode(fresh.head), fresh.policy)
             }
             response.policy = response.policy.aged(at: now, knownSince: store.clock.agesKnownSince / 1_000_000)
-            if unsettled.mayBeNewer(than: document.start, of: request.upstream.storeKey) {
+            if uncommittedWrites.mayBeNewer(than: document.start, of: request.upstream.storeKey) {
                 // A composed response is neither the received bytes nor the current state.
                 guard response.form != .composed else { continue }
                 response.form = .outdated
@@ -322,10 +322,10 @@ final class OpenDoubts: Sendable {
 
     /// When a document is to be fetched again, in seconds of the store's clock.
     ///
-    /// Once for each doubt; if that does not settle it, again after `lag`, twice `lag`, and so on.
+    /// Once for each doubt; if that does not resolve it, again after `lag`, twice `lag`, and so on.
     ///
     /// - Parameters:
-    ///   - doubts: from when on each of its doubts is to be settled, in µs of the store's clock.
+    ///   - doubts: from when on each of its doubts is to be resolved, in µs of the store's clock.
     ///   - lag: how far lists may lag, in seconds.
     func nextInquiry(for digest: Digest128, about doubts: [Int64], lag: Int64) -> Int64 {
         let times = doubts.map { $0 / 1_000_000 }

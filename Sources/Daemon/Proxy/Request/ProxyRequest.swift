@@ -147,11 +147,11 @@ extension ProxyRequest {
     /// - Parameters:
     ///   - validation: the stored responses to validate; without it a retrieval asks for the whole.
     ///   - known: the stored parts, if only their one gap is requested.
-    ///   - settlesDoubt: whether no cache in between may serve it.
+    ///   - resolvesDoubt: whether no cache in between may serve it.
     package func upstreamRequest(
         _ validation: Validation = .none,
         completing known: ReadyResponse? = nil,
-        settlesDoubt: Bool = false
+        resolvesDoubt: Bool = false
     ) -> UpstreamRequest {
         var fields = UpstreamFields.make(
             from: message.fields,
@@ -168,7 +168,7 @@ extension ProxyRequest {
             fields.lines.append(Field(name: Array(credential.header.utf8), value: credential.value.bytes))
         }
         fields.lines += validation.fields.lines
-        if settlesDoubt { fields.append("Cache-Control", "no-cache") }
+        if resolvesDoubt { fields.append("Cache-Control", "no-cache") }
         if let known { fields.lines += known.fieldsAskingForGap }
         let isRanged = fields.contains("range")
         // A range counts bytes as they are sent; content-coded bytes would differ from those stored.

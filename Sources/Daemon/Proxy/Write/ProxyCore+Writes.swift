@@ -7,7 +7,7 @@ import Synchronization
 
 /// Unsafe requests, and their invalidations (law 10).
 extension ProxyCore {
-    /// Sends an unsafe request; the response's last byte is sent only when everything that it invalidates and shows is settled.
+    /// Sends an unsafe request; the response's last byte is sent only when everything that it invalidates and shows is committed.
     func write(_ request: ProxyRequest, _ reply: Reply) async {
         guard modes.current == .online else { return refuse(.offline(request.message.method), reply) }
         if let problem = request.upstream.refusesWrite(request) {
@@ -15,7 +15,7 @@ extension ProxyCore {
             return refuse(problem, reply)
         }
         // Each write that could not be stored keeps its response in memory until it is.
-        guard !cache.unsettled.isFull else { return refuse(.storeFailed(.queueFull), reply) }
+        guard !cache.uncommittedWrites.isFull else { return refuse(.storeFailed(.queueFull), reply) }
         let suspect: SuspectID
         do {
             let further = request.upstream.invalidated(by: request, status: nil)
@@ -39,7 +39,7 @@ extension ProxyCore {
         let write = fetches.write(request.asking(because: .method), reply)
         let outcome = await write.ended()
         let (responseTime, wall) = (now, wall)
-        let isAlone = await settle(outcome, of: request, suspect: suspect, since: start)
+        let isAlone = await complete(outcome, of: request, suspect: suspect, since: start)
         // Another write may have invalidated the target meanwhile, and may have been the later one.
         if isAlone,
             let posted = outcome.representation(
@@ -51,27 +51,28 @@ extension ProxyCore {
         {
             fetches.keep(posted, of: request)
         }
-        write.settled()
+        write.committed()
     }
 
     /// Commits what a write invalidates and contains.
     ///
     /// - Returns: whether nothing else invalidated its target meanwhile.
-    private func settle(_ outcome: WriteOutcome, of request: ProxyRequest, suspect: SuspectID, since start: Int64) async
+    private func complete(_ outcome: WriteOutcome, of request: ProxyRequest, suspect: SuspectID, since start: Int64)
+        async
         -> Bool
     {
         guard let effect = outcome.effect(of: request) else {
-            try? await cache.store.settle(suspect)
+            try? await cache.store.clear(suspect)
             return false
         }
         let upstream = request.upstream
-        let write = outcome.settled(as: effect, of: request, suspect: suspect, start: start, end: cache.now)
+        let write = outcome.completed(as: effect, of: request, suspect: suspect, start: start, end: cache.now)
         var paths = write.targets.map(\.path)
         invalidate(Invalidation(paths, matching: write.patterns, of: upstream), at: write.time)
         let token = fetches.invalidations.token(for: request.digest)
         do {
-            let settlement = try await cache.settle(write)
-            paths += settlement.removed.filter { !paths.contains($0) }
+            let completion = try await cache.complete(write)
+            paths += completion.removed.filter { !paths.contains($0) }
         } catch {
             setAside(write, of: upstream, because: error)
         }
@@ -112,35 +113,35 @@ extension ProxyCore {
 
 /// Writes whose response came but which cannot be stored, because the disk is full or fails.
 extension ProxyCore {
-    /// Distrusts everything of an upstream that is older than a write, and retries until the store has settled it.
+    /// Distrusts everything of an upstream that is older than a write, and retries until the store has committed it.
     ///
     /// Until then it is unknown which documents show what the write has changed. On disk the write's suspect mark stands; if the
     /// daemon stops first, the next opening of the store drops the suspect documents.
-    func setAside(_ write: SettledWrite, of upstream: ProxiedUpstream, because error: StoreError) {
+    func setAside(_ write: CompletedWrite, of upstream: ProxiedUpstream, because error: StoreError) {
         log.error(
             "what a write changed could not be stored: until it is, everything older is asked of its upstream again",
             metadata: ["error": "\(error)", "upstream": "\(upstream.name)", "path": "\(write.path)"]
         )
-        unsettledCount += 1
-        let number = unsettledCount
-        cache.unsettled.begin(number, upstream: upstream.storeKey, time: write.time)
+        uncommittedWriteCount += 1
+        let number = uncommittedWriteCount
+        cache.uncommittedWrites.begin(number, upstream: upstream.storeKey, time: write.time)
         cache.doubtUnread(of: upstream.storeKey, sentUntil: write.time)
         cache.memory.removeAll { $0.key.upstream == upstream.storeKey }
         fetches.invalidations.noteAll(of: upstream)
         // The objects in its response are held until then, within the limit for all bodies.
         _ = fetches.hold(write.observation?.body.count ?? 0)
-        Task { await settleLater(write, number, of: upstream) }
+        Task { await completeLater(write, number, of: upstream) }
     }
 
-    private func settleLater(_ write: SettledWrite, _ number: Int, of upstream: ProxiedUpstream) async {
+    private func completeLater(_ write: CompletedWrite, _ number: Int, of upstream: ProxiedUpstream) async {
         var pause = Duration.seconds(1)
         while true {
             // Nothing cancels this task; it ends with the store.
             try? await Task.sleep(for: pause)
             pause = min(pause * 2, .seconds(30))
             do {
-                let settlement = try await cache.settle(write)
-                let paths = write.targets.map(\.path) + settlement.removed
+                let completion = try await cache.complete(write)
+                let paths = write.targets.map(\.path) + completion.removed
                 // Fetches begun since then are newer than what the store has.
                 invalidate(Invalidation(paths, matching: write.patterns, of: upstream), at: cache.now)
                 break
@@ -150,7 +151,7 @@ extension ProxyCore {
                 log.debug("what a write changed still cannot be stored", metadata: ["error": "\(error)"])
             }
         }
-        cache.unsettled.end(number)
+        cache.uncommittedWrites.end(number)
         fetches.release(write.observation?.body.count ?? 0)
         liveDocuments.invalidationsCommitted()
         log.notice(
@@ -166,7 +167,7 @@ extension ProxyCore {
 /// as changed (law 10): it is fetched again, and served only if the upstream cannot be asked.
 ///
 /// Any thread.
-final class UnsettledWrites: Sendable {
+final class UncommittedWrites: Sendable {
     /// Each write's upstream, and when it was over, on the store's clock; by number.
     private let writes = Mutex<[Int: (upstream: String, time: Int64)]>([:])
     /// The number of writes, so that look-ups need no lock while there are none.

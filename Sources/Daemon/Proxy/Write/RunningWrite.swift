@@ -45,9 +45,9 @@ final class RunningWrite: TransferDelegate {
         return await withCheckedContinuation { continuation = $0 }
     }
 
-    /// Sends the client the rest, after the store has settled the write.
-    func settled() {
-        handle(.settled)
+    /// Sends the client the rest, after the store has committed the write.
+    func committed() {
+        handle(.committed)
         // The response's memory is free once the client has taken the rest.
         releaseCharge()
         fetches.ended(self)
@@ -101,7 +101,7 @@ final class RunningWrite: TransferDelegate {
 
     private func perform(_ action: Write.Action) {
         switch action {
-        case .settle:
+        case .commit:
             let body = state.body.isWhole ? state.body.joined() : nil
             let outcome = WriteOutcome(head: head, body: body, error: error)
             self.outcome = outcome

@@ -1,18 +1,18 @@
 /// One unsafe request: what its client is sent, and when (law 10).
 ///
-/// A value without I/O, like `Fetch`. The response is relayed except for its last piece, which waits until the store has settled
-/// what the write invalidates and contains.
+/// A value without I/O, like `Fetch`. The response is relayed except for its last piece, which waits until the store has
+/// committed what the write invalidates and contains.
 ///
 /// ```
-/// asking ─ head ─ responding ─ end ─► settling ─ settled ─► over
+/// asking ─ head ─ responding ─ end ─► committing ─ committed ─► over
 ///    └──────── no response ─────────────┘
 /// ```
 struct Write: Hashable {
     enum Phase: Hashable {
         case asking
         case responding
-        /// The response has come or never will; the store is settling the write.
-        case settling
+        /// The response has come or never will; the store is committing the write.
+        case committing
         case over
     }
 
@@ -22,13 +22,13 @@ struct Write: Hashable {
         /// A piece of the body, and whether there is memory to keep it.
         case body([UInt8], fits: Bool)
         case ended(Fetch.End)
-        case settled
+        case committed
         case clientLeft
     }
 
     enum Action: Equatable {
-        /// Note how the write ended, and settle it.
-        case settle
+        /// Note how the write ended, and commit it.
+        case commit
         /// Continue after the client has left: the request may have been received, so its outcome matters.
         case resume
         case begin
@@ -76,12 +76,12 @@ struct Write: Hashable {
             return actions
         case (.asking, .ended(let end)), (.responding, .ended(let end)):
             self.end = hasHead ? end : .failed
-            phase = .settling
+            phase = .committing
             if end != .whole { body.letGo() }
             body.join()
             if body.isWhole, !isBegun { held = body.pieces }
-            return [.settle]
-        case (.settling, .settled):
+            return [.commit]
+        case (.committing, .committed):
             defer { phase = .over }
             return release()
         case (.asking, .clientLeft), (.responding, .clientLeft):

@@ -26,7 +26,7 @@ struct WriteOutcome: Sendable {
     }
 
     /// The effect on its target object, as far as the response does not show that; nil if there is none.
-    func effect(of request: ProxyRequest) -> SettledWrite.Effect? {
+    func effect(of request: ProxyRequest) -> CompletedWrite.Effect? {
         if let head, error == nil, request.message.method == "DELETE",
             request.upstream.deletes(request, status: head.status)
         {
@@ -114,20 +114,20 @@ struct WriteOutcome: Sendable {
 }
 
 extension WriteOutcome {
-    /// The settlement in the store of a write that may have changed something.
+    /// A write that may have changed something, for the store to complete.
     ///
     /// - Parameters:
     ///   - start: when it was sent, on the store's clock.
     ///   - end: when it was over.
-    func settled(
-        as effect: SettledWrite.Effect,
+    func completed(
+        as effect: CompletedWrite.Effect,
         of request: ProxyRequest,
         suspect: SuspectID,
         start: Int64,
         end: Int64
-    ) -> SettledWrite {
+    ) -> CompletedWrite {
         let (upstream, key) = (request.upstream, request.key)
-        var write = SettledWrite(
+        var write = CompletedWrite(
             upstream: upstream.storeKey,
             principal: key.principal,
             context: key.context,

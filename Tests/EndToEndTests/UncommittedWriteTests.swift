@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Writes that are answered, and that the store has no room to take in: what it has from before them is not believed.
-@Suite(.scripts) struct UnsettledWriteTests {
+@Suite(.scripts) struct UncommittedWriteTests {
     /// A disk that is full at will: no file of the daemon's may be written past its first byte.
     final class Disk: Sendable {
         private let daemon = Monitor<Int32>(0)

@@ -1,0 +1,133 @@
+import GRDB
+import Mapping
+
+/// Deletes documents, and what only they needed.
+extension WriterSession {
+    /// Deletes a document and everything that only it needed, without notifying the listener.
+    ///
+    /// - Parameter isForgotten: whether its URL is forgotten too, as the source of its observation.
+    @discardableResult
+    func delete(_ id: DocumentID, isForgotten: Bool = false) throws -> Digest128? {
+        let found = try query("SELECT scope, url, observation FROM _documents WHERE id = ?")
+            .first(id) { (scope: $0.id(0, as: ScopeID.self), url: $0.string(1), observation: $0.integer(2)) }
+        guard let found else { return nil }
+        let scope = try names.scope(found.scope, in: database)
+        if let bytes = deletedBytes { deletedBytes = bytes + (try query(StoreCount.bytesOfDocument).integer(id) ?? 0) }
+        for pin in try StoredBody.pins(of: id, in: database) { try unpin(pin) }
+        try use(found.observation, by: -1)
+        if !isForgotten { try note(source: "GET \(found.url)", of: found.observation) }
+        try query("DELETE FROM _bodies WHERE document = ?").run(id)
+        try query("DELETE FROM _used WHERE document = ?").run(id)
+        try query("DELETE FROM _undivided WHERE document = ?").run(id)
+        try query("DELETE FROM _documents WHERE id = ?").run(id)
+        let digest = hasher.digest(
+            DocumentKey(
+                upstream: scope.upstream,
+                principal: scope.principal,
+                context: ObjectContext.key(of: scope.context),
+                url: found.url
+            )
+        )
+        outcome.vanished.insert(digest)
+        return digest
+    }
+
+    /// Deletes a document and notifies the listener.
+    func remove(_ id: DocumentID, isForgotten: Bool = false) throws {
+        guard let digest = try delete(id, isForgotten: isForgotten) else { return }
+        outcome.removed.append(digest)
+    }
+
+    /// Deletes the documents under a key and notifies the listener.
+    func remove(at key: DocumentKey) throws {
+        for id in try documents(at: key, under: hasher.digest(key)) { try remove(id) }
+    }
+
+    /// Removes a document's pin from its object.
+    private func unpin(_ pin: Pin) throws {
+        guard let record = try record(pin.object) else { return }
+        if let index = record.index(of: pin.version) {
+            record.entries[index].uses = max(record.entries[index].uses - 1, 0)
+            record.isModified = true
+        } else if record.spilledUses > 0,
+            let uses = try query("SELECT uses FROM _spilled WHERE version = ?").integer(pin.version)
+        {
+            record.spilledUses = max(record.spilledUses - 1, 0)
+            record.isModified = true
+            if uses > 1 { return try query("UPDATE _spilled SET uses = uses - 1 WHERE version = ?").run(pin.version) }
+            try query("DELETE FROM _spilled WHERE version = ?").run(pin.version)
+            try query("DELETE FROM _versions WHERE id = ?").run(pin.version)
+        }
+    }
+}
+
+/// Deletes objects of which nothing is left.
+extension WriterSession {
+    /// Removes orphans up to a time in seconds; returns how many.
+    func removeOrphans(until time: Int64, limit: Int) throws -> Int {
+        let found = try query("SELECT object FROM _orphans WHERE since <= ? LIMIT ?")
+            .all(time, limit) { $0.id(0, as: ObjectID.self) }
+        guard !found.isEmpty else { return 0 }
+        for id in found { try forget(id) }
+        // Mapped views may show objects that no document shows.
+        _ = nextSequence()
+        outcome.changed += found
+        return found.count
+    }
+
+    /// Removes all that is known of an object; versions that documents pin stay.
+    func forget(_ id: ObjectID) throws {
+        guard let record = try record(id) else {
+            try query("DELETE FROM _orphans WHERE object = ?").run(id)
+            return
+        }
+        try forgetKnown(record)
+        record.accumulated = []
+        record.deletedSince = .some(nil)
+        record.setMark(nil)
+    }
+
+    /// The same, except for its mark and what its policies gather.
+    func forgetKnown(_ record: ObjectRecord) throws {
+        try removeBase(of: record)
+        try setKnowledge(.whole(isEmbedded: false), of: record)
+        record.merged = .some(nil)
+        record.isModified = true
+    }
+
+    /// Takes back that the base version is what is known.
+    func removeBase(of record: ObjectRecord) throws {
+        guard let base = record.base else { return }
+        try use(base.observation, by: -1)
+        record.entries[0].observation = 0
+    }
+
+    /// Deletes the versions of an object that nothing needs any more, and its rows if none is left; returns whether it is gone.
+    ///
+    /// Part of the flush of a batch.
+    func deleteUnused(of record: ObjectRecord) throws -> Bool {
+        for entry in record.entries where entry.uses == 0 && entry.observation == 0 {
+            // An object that stays is not removed, however many of its versions go.
+            if let bytes = deletedBytes, record.isEmpty {
+                deletedBytes = bytes + (try query(StoreCount.bytesOfVersion).integer(entry.version) ?? 0)
+            }
+            try query("DELETE FROM _versions WHERE id = ?").run(entry.version)
+        }
+        record.entries.removeAll { $0.uses == 0 && $0.observation == 0 }
+        if record.isEmpty { try deleteRows(of: record) }
+        return record.isEmpty
+    }
+
+    private func deleteRows(of record: ObjectRecord) throws {
+        guard record.isStored else {
+            try query("DELETE FROM _keys WHERE object = ?").run(record.id)
+            return
+        }
+        hasRemovedObjects = true
+        try remember(record)
+        if record.mark != nil || record.isMarkModified { try deleteMarkSource(of: record) }
+        try query("DELETE FROM _objects WHERE id = ?").run(record.id)
+        try query("DELETE FROM _orphans WHERE object = ?").run(record.id)
+        try query("DELETE FROM _keys WHERE object = ?").run(record.id)
+    }
+}
