@@ -34,7 +34,7 @@ import Testing
     ) {
         let stored = fields([(name, "old"), ("X-Other", "1")])
         let refreshed = StoredFields.refreshed(stored, by: fields([(name, "new")]))
-        #expect(refreshed.combined(named: name.lowercased()) == (isReplaced ? "new" : "old"))
+        #expect(refreshed.combined(name.lowercased()) == (isReplaced ? "new" : "old"))
         #expect(refreshed.contains("x-other"))
     }
 

@@ -110,8 +110,7 @@ import Testing
                 request: RequestFacts(method: "GET"),
                 status: status,
                 fields: fields,
-                requestTime: exampleDate,
-                responseTime: exampleDate,
+                times: ExchangeTimes(request: exampleDate, response: exampleDate),
                 settings: settings
             )
             let label: Comment =

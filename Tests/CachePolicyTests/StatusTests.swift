@@ -76,8 +76,7 @@ import Testing
                 status: 200,
                 by: fields([("Cache-Control", control)]),
                 request: request,
-                requestTime: exampleDate,
-                responseTime: exampleDate,
+                times: ExchangeTimes(request: exampleDate, response: exampleDate),
                 settings: {
                     var settings = CachePolicySettings()
                     settings.isShared = true
@@ -100,8 +99,7 @@ import Testing
                 request: RequestFacts(method: "GET"),
                 status: 200,
                 fields: fields([("Cache-Control", control)]),
-                requestTime: exampleDate,
-                responseTime: exampleDate,
+                times: ExchangeTimes(request: exampleDate, response: exampleDate),
                 settings: settings
             )
             #expect((policy.storability == .yes) == isStored)

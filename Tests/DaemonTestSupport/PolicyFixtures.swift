@@ -38,8 +38,7 @@ package func policy(
         request: request,
         status: status,
         fields: fields(lines),
-        requestTime: requestTime,
-        responseTime: responseTime,
+        times: ExchangeTimes(request: requestTime, response: responseTime),
         settings: settings,
         route: route
     )

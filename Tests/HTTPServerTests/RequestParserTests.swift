@@ -227,7 +227,7 @@ import Testing
         try await withServer(handler: { request, connection in
             let exchange = connection.deferReply(request)
             let request = exchange.request
-            let seen = ["\(request.method)", request.target, request.authority ?? "-", "\(request.isAbsoluteForm)"]
+            let seen = [request.method, request.target]
             let fields = request.fields.lines.map { "\(String(decoding: $0.name, as: UTF8.self))=\($0.text)" }
             exchange.reply.respond(
                 status: 200,
@@ -237,7 +237,7 @@ import Testing
         }) { server in
             let client = try server.connect()
             client.send("GET http://x/a?b HTTP/1.1\r\nHost: h\r\nA:  b c \r\na: d\r\n\r\n")
-            #expect(try client.answer().text == "GET|/a?b|x|true|Host=h|A=b c|a=d")
+            #expect(try client.answer().text == "GET|/a?b|Host=h|A=b c|a=d")
         }
     }
 }

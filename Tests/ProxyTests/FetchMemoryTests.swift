@@ -14,9 +14,9 @@ import Testing
 
     // MARK: Hit-for-miss
 
-    @Test func `what cannot be shared is remembered for one to two minutes`() throws {
+    @Test func `what cannot be shared is remembered for a minute and a half`() throws {
         let request = ProxyFixture.request(of: try ProxyFixture.upstream())
-        var memory = HitForMiss(now: 0)
+        var memory = HitForMiss()
         memory.note(request.digest, of: request.key, now: 30 * Self.second)
         for seconds in [30, 59, 61, 89] as [UInt64] {
             let isKnown = memory.contains(request.digest, now: seconds * Self.second)
@@ -35,7 +35,7 @@ import Testing
         let (one, two) = (
             ProxyFixture.request("GET", "/x?a=1", of: upstream), ProxyFixture.request("GET", "/y", of: upstream)
         )
-        var memory = HitForMiss(now: 0)
+        var memory = HitForMiss()
         func fill() {
             for request in [one, two] { memory.note(request.digest, of: request.key, now: 0) }
         }
@@ -65,7 +65,7 @@ import Testing
 
     @Test func `the memory has a bound`() throws {
         let upstream = try ProxyFixture.upstream()
-        var memory = HitForMiss(now: 0, limit: 100)
+        var memory = HitForMiss(limit: 100)
         for number in 0..<1_000 {
             let request = ProxyFixture.request("GET", "/\(number)", of: upstream)
             memory.note(request.digest, of: request.key, now: 0)

@@ -53,15 +53,14 @@ import Testing
                 request: RequestFacts(method: "GET", fields: message),
                 status: Int.random(in: 100...599, using: &random),
                 fields: message,
-                requestTime: exampleDate,
-                responseTime: exampleDate,
+                times: ExchangeTimes(request: exampleDate, response: exampleDate),
                 settings: CachePolicySettings()
             )
             #expect(StoredPolicy(bytes: policy.stored.bytes) == policy.stored)
             #expect(policy.stored.lifetime >= 0 && policy.stored.initialAge >= 0)
             _ = policy.stored.reuse(at: exampleDate + 5, for: RequestDirectives(fields: message))
             let conditions = Preconditions(fields: message, now: exampleDate)
-            _ = conditions.evaluateForCache(method: "GET", against: .init(fields: message, policy: policy.stored))
+            _ = conditions.isNotModified(method: "GET", against: .init(fields: message, policy: policy.stored))
             if let selection = VarySelection(policy.vary, request: message) {
                 #expect(selection.matches(message))
                 #expect(VarySelection(bytes: selection.bytes) == selection)

@@ -29,8 +29,6 @@ enum ProxyFixture {
         let request = Request(
             method: method,
             target: url,
-            form: .origin,
-            authority: "localhost:8787",
             fields: lines,
             body: nil
         )
@@ -61,8 +59,7 @@ enum ProxyFixture {
             request: RequestFacts(method: "GET", fields: request.message.fields),
             status: 200,
             fields: lines,
-            requestTime: 1_000,
-            responseTime: 1_000,
+            times: ExchangeTimes(request: 1_000, response: 1_000),
             settings: upstream.policySettings
         )
         var answer = Proxy.CachedResponse(

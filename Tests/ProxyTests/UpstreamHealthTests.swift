@@ -130,11 +130,11 @@ import Testing
         _ = log.requests(after: 0, limit: 1)
         #expect(log.notesHits(at: now + 59_000_000_000))
         #expect(!log.notesHits(at: now + 70_000_000_000))
-        let listener = log.listen {}
+        let listener = log.listen { _ in }
         #expect(log.notesHits(at: now + 3_600_000_000_000))
         log.stopListening(listener)
         #expect(!log.notesHits(at: now + 70_000_000_000))
-        log.setSink { _ in }
+        log.listen { _ in }
         #expect(log.notesHits(at: .max - 1))
     }
 

@@ -20,7 +20,7 @@ package struct AdminService: Sendable {
         } catch {
             response = .problem(ProblemDocument(error))
         }
-        for field in Self.always where !response.fields.contains(named: field.lowercasedName) {
+        for field in Self.always where !response.fields.contains(field.lowercasedName) {
             response.fields.lines.append(field)
         }
         return response

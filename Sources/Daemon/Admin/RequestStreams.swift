@@ -50,7 +50,7 @@ package actor RequestStreams {
 
     private func begin(after id: Int64?, _ reply: Reply, _ fields: Fields) {
         guard !isClosed else { return reply.respond(ProblemDocument(status: 503, detail: "the daemon is stopping")) }
-        if listening == nil { listening = log.listen { [weak self] in self?.noted() } }
+        if listening == nil { listening = log.listen { [weak self] _ in self?.noted() } }
         let last = log.lastID
         let position = id.map { $0 > last ? 0 : $0 } ?? last
         reply.start(status: 200, fields: fields, framing: .chunked)

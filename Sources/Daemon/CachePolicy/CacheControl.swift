@@ -25,7 +25,6 @@ package struct RequestDirectives: Sendable, Equatable {
 
     package init() {}
 
-    /// The directives of a request without any.
     package static let none = RequestDirectives()
 
     /// Whether no directive affects the decision on reuse.
@@ -37,9 +36,7 @@ package struct RequestDirectives: Sendable, Equatable {
     /// Reads one line of `Cache-Control`; must be called once per line.
     package mutating func read(cacheControl value: UnsafeRawBufferPointer) {
         var reader = DirectiveReader(value, isInDoubt: isInDoubt)
-        while let directive = reader.next() {
-            apply(directive.name, directive.argument)
-        }
+        while let directive = reader.next() { apply(directive.name, directive.argument) }
         isInDoubt = reader.isInDoubt
     }
 
@@ -54,13 +51,9 @@ package struct RequestDirectives: Sendable, Equatable {
     package init(fields: Fields) {
         let lines = fields.all("cache-control")
         if Self.areOfFetch(lines, fields) { return }
-        for line in lines {
-            line.withUnsafeBytes { read(cacheControl: $0) }
-        }
+        for line in lines { line.withUnsafeBytes { read(cacheControl: $0) } }
         guard lines.isEmpty else { return }
-        for line in fields.all("pragma") {
-            line.withUnsafeBytes { read(pragma: $0) }
-        }
+        for line in fields.all("pragma") { line.withUnsafeBytes { read(pragma: $0) } }
     }
 
     /// Whether `no-cache` is present only because the request has conditions.
@@ -97,9 +90,7 @@ package struct RequestDirectives: Sendable, Equatable {
         }
     }
 
-    private static func smaller(_ known: Int64, _ new: Int64) -> Int64 {
-        known < 0 ? new : min(known, new)
-    }
+    private static func smaller(_ known: Int64, _ new: Int64) -> Int64 { known < 0 ? new : min(known, new) }
 }
 
 /// The directives of a response's `Cache-Control`, or of a targeted field that replaces it (RFC 9111 §5.2.2).
@@ -136,9 +127,7 @@ package struct ResponseDirectives: Sendable, Equatable {
         for line in lines {
             line.withUnsafeBytes { bytes in
                 var reader = DirectiveReader(bytes, isInDoubt: isInDoubt)
-                while let directive = reader.next() {
-                    apply(directive)
-                }
+                while let directive = reader.next() { apply(directive) }
                 isInDoubt = reader.isInDoubt
             }
         }
@@ -200,9 +189,7 @@ package struct ResponseDirectives: Sendable, Equatable {
         if case .seconds(let value) = argument { value } else { nil }
     }
 
-    private static func stricter(_ known: Int64?, _ new: Int64) -> Int64 {
-        min(known ?? new, new)
-    }
+    private static func stricter(_ known: Int64?, _ new: Int64) -> Int64 { min(known ?? new, new) }
 
     /// Applies `no-cache` or `private`, either to the whole response or to the fields it names.
     ///
@@ -232,7 +219,6 @@ package enum TargetedDirectives {
     ///
     /// Such a field replaces `Cache-Control`, `Expires` and `Pragma` altogether (RFC 9213 §2.2).
     /// - Parameter targets: Field names, the most specific first.
-    /// - Returns: The directives with the name of their field; nil if there is no such field.
     package static func find(in fields: Fields, targets: [String]) -> (field: String, directives: ResponseDirectives)? {
         for target in targets {
             let lines = fields.lines.filter { $0.isNamed(target.lowercased()) }
@@ -248,8 +234,7 @@ package enum TargetedDirectives {
     /// mistake anywhere invalidates the whole field (RFC 9213 §2.1). A value of the wrong type grants nothing: `max-age="60"`
     /// and `max-age=60.5` grant no freshness, `public=1` permits nothing.
     static func parse(_ lines: [[UInt8]]) -> ResponseDirectives? {
-        let value = Array(lines.joined(separator: [0x2C, 0x20]))
-        var parser = StructuredFieldValueParser(value)
+        var parser = StructuredFieldValueParser(Array(lines.joined(separator: [0x2C, 0x20])))
         guard let members = try? parser.parseDictionaryFieldValue(), !members.isEmpty else { return nil }
         var directives = ResponseDirectives()
         for (name, member) in members {
@@ -265,8 +250,7 @@ package enum TargetedDirectives {
                 if ResponseDirectives.numeric.contains(name) { directives.apply(Array(name.utf8), .unreadable) }
             case .integer(let number) where number >= 0:
                 directives.apply(Array(name.utf8), .seconds(min(number, DeltaSeconds.maximum)))
-            case .string(let text): directives.apply(Array(name.utf8), .text(Array(text.utf8)))
-            case .token(let text): directives.apply(Array(name.utf8), .text(Array(text.utf8)))
+            case .string(let text), .token(let text): directives.apply(Array(name.utf8), .text(Array(text.utf8)))
             default: directives.apply(Array(name.utf8), .unreadable)
             }
         }
@@ -333,8 +317,7 @@ struct DirectiveReader {
 
     /// - Parameter isInDoubt: Whether an earlier line of the field had a misplaced quote; the lines form one list.
     init(_ bytes: UnsafeRawBufferPointer, isInDoubt: Bool = false) {
-        self.bytes = bytes
-        self.isInDoubt = isInDoubt
+        (self.bytes, self.isInDoubt) = (bytes, isInDoubt)
     }
 
     /// Returns the next directive; nil at the end of the line.

@@ -1,4 +1,4 @@
-import HTTPSemantics
+package import HTTPSemantics
 
 /// How Larder handled a request (RFC 9211): one member of the `Cache-Status` list.
 package struct CacheStatus: Sendable, Equatable {
@@ -21,12 +21,8 @@ package struct CacheStatus: Sendable, Equatable {
     /// Tokens joined by `+`: `composed`, `stale`, `offline`, `replay`, those of `StoredPolicy.overrideDetail`, or a reason.
     package var detail: String?
 
-    /// The status of a response from the cache.
     package static func hit(timeToLive: Int64? = nil, detail: String? = nil) -> CacheStatus {
-        var status = CacheStatus()
-        status.timeToLive = timeToLive
-        status.detail = detail
-        return status
+        CacheStatus(timeToLive: timeToLive, detail: detail)
     }
 
     /// The status of a response fetched from the upstream.
@@ -38,12 +34,7 @@ package struct CacheStatus: Sendable, Equatable {
     )
         -> CacheStatus
     {
-        var result = CacheStatus()
-        result.forward = reason
-        result.forwardStatus = status
-        result.isStored = isStored
-        result.isCollapsed = isCollapsed
-        return result
+        CacheStatus(forward: reason, forwardStatus: status, isStored: isStored, isCollapsed: isCollapsed)
     }
 
     /// The member in the field's syntax, with the parameters in the order of RFC 9211.
@@ -62,10 +53,8 @@ package struct CacheStatus: Sendable, Equatable {
         return text
     }
 
-    /// The field value: the upstream's own list, followed by this member, because each cache appends itself.
-    package func appended(to upstream: [[UInt8]]) -> [UInt8] {
-        Array((upstream.filter { !$0.isEmpty } + [Array(text.utf8)]).joined(separator: [0x2C, 0x20]))
-    }
+    /// Adds this member to the field, after the upstream's, because each cache appends itself.
+    package func append(to fields: inout Fields) { fields.append(member: Array(text.utf8), to: "Cache-Status") }
 
     /// The text as a token if possible, else as a quoted string.
     private static func item(_ detail: String) -> String {
@@ -96,13 +85,8 @@ package enum HitFields {
     /// Writes `Age: …` with its CRLF, and `Cache-Status: larder; hit; ttl=…` without one, so that more may follow.
     ///
     /// - Parameter buffer: At least `capacity` bytes.
-    /// - Returns: The number of bytes written.
     @inline(__always)
-    package static func write(
-        age: Int64,
-        timeToLive: Int64,
-        into buffer: UnsafeMutableRawBufferPointer
-    ) -> Int {
+    package static func write(age: Int64, timeToLive: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         precondition(buffer.count >= capacity, "the buffer is too small for the fields of a hit")
         var end = copy("Age: ", to: buffer, at: 0)
         end = number(min(max(age, 0), DeltaSeconds.maximum), to: buffer, at: end)

@@ -31,9 +31,8 @@ package struct ContextFields: Sendable, Equatable {
         @inline(__always)
         package func matches(_ name: UnsafeRawBufferPointer) -> Bool {
             guard name.count >= bytes.count else { return false }
-            if form == .exact {
-                guard name.count == bytes.count else { return false }
-            } else if name.count > 4, FieldSyntax.equalsIgnoringCase(.init(rebasing: name[..<4]), "sec-") {
+            if form == .exact, name.count != bytes.count { return false }
+            if form != .exact, name.count > 4, FieldSyntax.equalsIgnoringCase(.init(rebasing: name[..<4]), "sec-") {
                 return false
             }
             let start = form == .suffix ? name.count - bytes.count : 0
@@ -49,9 +48,7 @@ package struct ContextFields: Sendable, Equatable {
 
     package let matchers: [Matcher]
 
-    package init(_ names: [String] = Self.usual) {
-        matchers = names.map { Matcher($0) }
-    }
+    package init(_ names: [String] = Self.usual) { matchers = names.map { Matcher($0) } }
 
     /// Whether a field belongs to the context; the hit path calls this for every field that might.
     ///

@@ -8,28 +8,19 @@ package enum Freshening {
     /// if no candidate has a tag to compare. A 304 without any validator confirms the candidate if there is only one.
     /// That goes beyond RFC 9111 §4.3.4, because many servers leave the tag out.
     package static func selected(by update: Fields, among candidates: [Preconditions.Stored], now: Int64) -> [Int] {
-        let hasTags = candidates.contains { $0.entityTag != nil }
+        func newest(_ matches: (Preconditions.Stored) -> Bool) -> [Int] {
+            let matching = candidates.indices.filter { matches(candidates[$0]) }
+            return matching.max { (candidates[$0].date ?? .min) < (candidates[$1].date ?? .min) }.map { [$0] } ?? []
+        }
         let modified = update[first: "last-modified"].flatMap { HTTPDate.parse($0, now: now) }
-        if let tag = update[first: "etag"].flatMap({ EntityTag($0) }), hasTags || modified == nil {
-            if !tag.isWeak {
-                return candidates.indices.filter { candidates[$0].entityTag?.matchesStrongly(tag) ?? false }
-            }
-            return newest(candidates) { $0.entityTag?.matchesWeakly(tag) ?? false }
+        if let tag = update[first: "etag"].flatMap({ EntityTag($0) }),
+            modified == nil || candidates.contains(where: { $0.entityTag != nil })
+        {
+            if tag.isWeak { return newest { $0.entityTag?.matchesWeakly(tag) ?? false } }
+            return candidates.indices.filter { candidates[$0].entityTag?.matchesStrongly(tag) ?? false }
         }
-        if let modified { return newest(candidates) { $0.lastModified == modified } }
+        if let modified { return newest { $0.lastModified == modified } }
         return candidates.count == 1 ? [0] : []
-    }
-
-    private static func newest(
-        _ candidates: [Preconditions.Stored],
-        where matches: (Preconditions.Stored) -> Bool
-    ) -> [Int] {
-        candidates.indices.filter { matches(candidates[$0]) }.max {
-            (candidates[$0].date ?? .min) < (candidates[$1].date ?? .min)
-        }.map {
-            [$0]
-        }
-            ?? []
     }
 
     /// The effect of a 200 to a HEAD on the stored response to a GET.
@@ -43,15 +34,12 @@ package enum Freshening {
     /// Compares all validators in the response to the HEAD, and the length.
     ///
     /// - Parameters:
-    ///   - stored: The fields of the response to the GET.
     ///   - length: The length of its body; nil if the upstream would count another one.
     package static func outcome(ofHead head: Fields, stored: Fields, length: Int?) -> HeadOutcome {
-        let validators: [StaticString] = ["etag", "last-modified"]
-        for name in validators {
+        for name in ["etag", "last-modified"] {
             if let new = head[first: name], new != stored[first: name] { return .invalidate }
         }
-        let digests: [StaticString] = ["content-md5", "repr-digest", "digest"]
-        for name in digests {
+        for name in ["content-md5", "repr-digest", "digest"] {
             if let new = head[first: name], let old = stored[first: name], new != old { return .invalidate }
         }
         if let new = head.text("content-length"), let length, new != String(length) { return .invalidate }
@@ -59,18 +47,12 @@ package enum Freshening {
     }
 
     /// The fields and the policy of a stored response after a 304 has freshened it (RFC 9111 §4.3.4).
-    ///
-    /// - Parameters:
-    ///   - stored: The fields of the stored response; `status` is its status.
-    ///   - update: The fields of the 304, as received.
     package static func updated(
         _ stored: Fields,
         status: Int,
         by update: Fields,
         request: RequestFacts,
-        requestTime: Int64,
-        responseTime: Int64,
-        wall: Int64? = nil,
+        times: ExchangeTimes,
         settings: CachePolicySettings,
         route: CacheOverrides = CacheOverrides(),
         replaysCookies: Bool = false
@@ -82,28 +64,95 @@ package enum Freshening {
             request: request,
             status: status,
             fields: aged,
-            requestTime: requestTime,
-            responseTime: responseTime,
-            wall: wall,
+            times: times,
             settings: settings,
             route: route
         )
         let named = policy.fieldsNotStored + policy.fieldsNotReused
         return Updated(
-            fields: StoredFields.dated(StoredFields.reusable(fields, leavingOut: named), at: wall ?? responseTime),
-            withheld: update.lines.filter { line in
-                named.contains { FieldSyntax.equalsIgnoringCase(line.name, $0) }
-            },
+            fields: StoredFields.dated(StoredFields.reusable(fields, leavingOut: named), at: times.wall),
+            withheld: update.lines.filter { line in named.contains { FieldSyntax.equalsIgnoringCase(line.name, $0) } },
             policy: policy
         )
     }
 
     /// A stored response after an update.
     package struct Updated {
-        /// The fields to store.
         package var fields: Fields
         /// Lines of the update for the requesting client only, not to be stored (`no-cache="…"`, `private="…"`).
         package var withheld: [Field]
         package var policy: ResponsePolicy
+    }
+}
+
+/// Which fields of a response are stored, and how a 304 renews them (RFC 9111 §3.1, §3.2).
+package enum StoredFields {
+    /// The fields of a response that may be stored.
+    ///
+    /// Omitted are hop-by-hop fields, `Age` (it is in the policy), `Alt-Svc` (it names another port of the upstream's host),
+    /// `Set-Cookie` unless the upstream's configuration says `cookies: replay`, and the fields in `named`, which the policy
+    /// excludes.
+    package static func storable(_ fields: Fields, leavingOut named: [[UInt8]] = [], replaysCookies: Bool = false)
+        -> Fields
+    {
+        Fields(
+            fields.withoutHopByHop().lines.filter { line in
+                let name = line.lowercasedName
+                return name != "age" && name != "alt-svc"
+                    && (replaysCookies || name != "set-cookie" && name != "set-cookie2")
+                    && !named.contains { $0.elementsEqual(name.utf8) }
+            }
+        )
+    }
+
+    /// The fields with the time of arrival as `Date`, if the upstream sent none (RFC 9110 §6.6.1).
+    package static func dated(_ fields: Fields, at now: Int64) -> Fields {
+        fields.contains("date") ? fields : Fields(fields.lines + [Field("Date", HTTPDate.format(now))])
+    }
+
+    /// Fields that a 304, or the response to a HEAD, does not change: the length, an exception of RFC 9111 §3.2, and the coding
+    /// and the range, which Larder has removed.
+    private static let unrefreshed: Set<String> = ["content-length", "content-encoding", "content-range"]
+
+    /// Fields that an update may change but not add: if the stored response lacks one, it was removed along with the content
+    /// coding that it described.
+    private static let ofTheCoding: Set<String> = ["content-md5", "content-digest", "repr-digest", "digest"]
+
+    /// The stored fields updated by those of a later response (RFC 9111 §3.2).
+    ///
+    /// Each name in the update replaces all stored lines of that name. Other names stay, except those that would then describe
+    /// the wrong response (`Date`, `Age`, `Warning: 1xx`).
+    static func refreshed(_ stored: Fields, by update: Fields, replaysCookies: Bool = false) -> Fields {
+        let new = storable(update, replaysCookies: replaysCookies).lines.filter { line in
+            let name = line.lowercasedName
+            if ofTheCoding.contains(name) { return stored.contains(name) }
+            return !unrefreshed.contains(name)
+        }
+        let replaced = Set(new.map(\.lowercasedName)).union(["date", "age"])
+        let kept = stored.lines.filter { line in
+            !replaced.contains(line.lowercasedName) && !(line.isNamed("warning") && line.value.first == 0x31)
+        }
+        return Fields(kept + new)
+    }
+
+    /// The fields to serve when a response is reused without validation.
+    static func reusable(_ stored: Fields, leavingOut named: [[UInt8]]) -> Fields {
+        Fields(stored.lines.filter { line in !named.contains { FieldSyntax.equalsIgnoringCase(line.name, $0) } })
+    }
+
+    /// The fields of a 304 for a stored response (RFC 9110 §15.4.5), and others that do not describe the body.
+    package static func notModified(_ stored: Fields) -> Fields {
+        let ofTheBody: Set<String> = [
+            "content-length", "content-type", "content-encoding", "content-language", "content-range", "content-md5",
+            "content-digest", "repr-digest", "digest", "last-modified",
+        ]
+        let hasTag = stored.contains("etag")
+        return Fields(
+            stored.lines.filter { line in
+                let name = line.lowercasedName
+                // Without a tag the date is the validator.
+                return !ofTheBody.contains(name) || name == "last-modified" && !hasTag
+            }
+        )
     }
 }

@@ -7,18 +7,13 @@ package enum InvalidationTargets {
     /// Nothing is invalidated by a safe method, or by a response other than 2xx and 3xx.
     ///
     /// - Parameters:
-    ///   - url: The absolute URL at the upstream that the request went to.
     ///   - fields: The fields of the response as the upstream sent it. `Location` and `Content-Location` count only with the
     ///     same origin as the request; another origin could otherwise invalidate this one's responses.
     ///   - links: Maps the address used by the client to the upstream: to the client that address is the origin, and many
     ///     upstreams know their public name.
-    package static func find(
-        method: String,
-        url: String,
-        status: Int,
-        fields: Fields,
-        links: LinkRewriter? = nil
-    ) -> [[UInt8]] {
+    package static func find(method: String, url: String, status: Int, fields: Fields, links: LinkRewriter? = nil)
+        -> [[UInt8]]
+    {
         guard !MethodFacts.isSafe(method), (200...399).contains(status) else { return [] }
         let base = URIReference(url)
         var targets = [base.target]
@@ -30,8 +25,6 @@ package enum InvalidationTargets {
     }
 
     /// The target at the upstream that a reference in a response names; nil if it leads to another origin.
-    ///
-    /// - Parameter base: The absolute URL of the request at the upstream.
     package static func target(of reference: [UInt8], at base: URIReference, links: LinkRewriter?) -> [UInt8]? {
         let resolved = URIReference(reference).resolved(against: base)
         guard let origin = resolved.origin else { return nil }

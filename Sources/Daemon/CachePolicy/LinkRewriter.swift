@@ -12,8 +12,6 @@ package struct LinkRewriter: Sendable, Equatable {
 
     /// - Parameters:
     ///   - upstream: The base URL, such as `https://api.github.com/v3`.
-    ///   - authority: The authority of the request, as the client wrote it.
-    ///   - prefix: The upstream's prefix at this server; may be empty.
     package init(upstream: String, authority: String, prefix: String, scheme: String = "http") {
         base = URIReference(upstream)
         var path = base.path
@@ -41,13 +39,7 @@ package struct LinkRewriter: Sendable, Equatable {
     }
 
     private static func client(_ scheme: String, _ authority: String, _ prefix: [UInt8]) -> [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(scheme.utf8.count + 3 + authority.utf8.count + prefix.count)
-        bytes += scheme.utf8
-        bytes += "://".utf8
-        bytes += authority.utf8
-        bytes += prefix
-        return bytes
+        Array("\(scheme)://\(authority)".utf8) + prefix
     }
 
     /// The URL at this server for one at the upstream; nil if it is outside the upstream's base, or needs no change.
@@ -157,9 +149,7 @@ extension LinkRewriter {
     /// The position of the closing quote, or the end of an unfinished text.
     private static func endOfString(_ body: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
         var index = start
-        while index < body.count, body[index] != 0x22 {
-            index += body[index] == 0x5C ? 2 : 1
-        }
+        while index < body.count, body[index] != 0x22 { index += body[index] == 0x5C ? 2 : 1 }
         return min(index, body.count)
     }
 
@@ -177,25 +167,18 @@ extension LinkRewriter {
     }
 
     /// The position after the upstream's base, if the string begins with it.
-    private func matchedBase(
-        _ body: UnsafeBufferPointer<UInt8>,
-        from start: Int,
-        to end: Int
-    ) -> (end: Int, isEscaped: Bool)? {
+    private func matchedBase(_ body: UnsafeBufferPointer<UInt8>, from start: Int, to end: Int) -> BaseMatch? {
         // Nearly all strings differ in their first byte.
         guard start < end, body[start] | 0x20 == 0x68 else { return nil }
-        for base in upstream {
-            if let match = Self.match(base, body, from: start, to: end) { return match }
-        }
-        return nil
+        return upstream.lazy.compactMap { Self.match($0, body, from: start, to: end) }.first
     }
 
-    private static func match(
-        _ base: [UInt8],
-        _ body: UnsafeBufferPointer<UInt8>,
-        from start: Int,
-        to end: Int
-    ) -> (end: Int, isEscaped: Bool)? {
+    /// The position after the upstream's base, and whether its slashes are escaped.
+    private typealias BaseMatch = (end: Int, isEscaped: Bool)
+
+    private static func match(_ base: [UInt8], _ body: UnsafeBufferPointer<UInt8>, from start: Int, to end: Int)
+        -> BaseMatch?
+    {
         var index = start
         var isEscaped = false
         var slashes = 0

@@ -20,10 +20,7 @@ package struct Preconditions: Sendable, Equatable {
         package var date: Int64?
 
         init(status: Int, entityTag: EntityTag?, lastModified: Int64?, date: Int64?) {
-            self.status = status
-            self.entityTag = entityTag
-            self.lastModified = lastModified
-            self.date = date
+            (self.status, self.entityTag, self.lastModified, self.date) = (status, entityTag, lastModified, date)
         }
 
         package init(fields: Fields, policy: StoredPolicy) {
@@ -44,15 +41,6 @@ package struct Preconditions: Sendable, Equatable {
                 date: fields[first: "date"].flatMap { HTTPDate.parse($0, now: now) } ?? now
             )
         }
-    }
-
-    package enum Outcome: Sendable, Equatable {
-        /// Respond as if there were no conditions.
-        case proceed
-        /// Respond with 304.
-        case notModified
-        /// Respond with 412.
-        case failed
     }
 
     package init(fields: Fields, now: Int64) {
@@ -77,18 +65,13 @@ package struct Preconditions: Sendable, Equatable {
     /// A condition with one of Larder's own tags is not forwarded, because the tag means nothing to the origin.
     package var isForOrigin: Bool { (ifMatch != nil || ifUnmodifiedSince != nil) && !matchesOwnTag }
 
-    /// Evaluates the conditions that a cache may evaluate: `If-None-Match` or, without it, `If-Modified-Since`.
+    /// Whether the client has the stored response already, by `If-None-Match` or, without it, `If-Modified-Since`.
     ///
     /// A stored response other than a 2xx is served unconditionally (RFC 9110 §13.2.1).
-    package func evaluateForCache(method: String, against stored: Stored) -> Outcome {
-        guard (200...299).contains(stored.status) else { return .proceed }
-        let isRead = MethodFacts.isCacheable(method)
-        if let ifNoneMatch {
-            guard ifNoneMatch.matchesWeakly(stored.entityTag) else { return .proceed }
-            return isRead ? .notModified : .failed
-        }
-        guard isRead, let ifModifiedSince else { return .proceed }
-        return (stored.lastModified ?? stored.date ?? .max) <= ifModifiedSince ? .notModified : .proceed
+    package func isNotModified(method: String, against stored: Stored) -> Bool {
+        guard (200...299).contains(stored.status), MethodFacts.isCacheable(method) else { return false }
+        if let ifNoneMatch { return ifNoneMatch.matchesWeakly(stored.entityTag) }
+        return ifModifiedSince.map { (stored.lastModified ?? stored.date ?? .max) <= $0 } ?? false
     }
 
     /// Whether `If-Match` names one of Larder's own tags, which no upstream can match.
@@ -106,9 +89,7 @@ package struct Preconditions: Sendable, Equatable {
         }
         guard let condition = EntityTagCondition(lines: fields.all("if-none-match")), condition.namesOwn else { return }
         fields.remove("if-none-match")
-        if let rest = condition.withoutOwn {
-            fields.lines.append(Field(name: Array("If-None-Match".utf8), value: rest.bytes))
-        }
+        if let rest = condition.withoutOwn { fields.append("If-None-Match", rest.bytes) }
     }
 
     /// The room for the tags of one `If-None-Match` in bytes; many servers refuse heads of more than 8 KiB.
@@ -132,13 +113,9 @@ package struct Preconditions: Sendable, Equatable {
             guard room >= 0 || tags.isEmpty else { break }
             tags.append(tag)
         }
-        if !tags.isEmpty {
-            fields.lines.append(
-                Field(name: Array("If-None-Match".utf8), value: EntityTagCondition.tags(tags).bytes)
-            )
-        }
+        if !tags.isEmpty { fields.append("If-None-Match", EntityTagCondition.tags(tags).bytes) }
         if candidates.count == 1, let lastModified = candidates[0].lastModified {
-            fields.lines.append(Field(name: Array("If-Modified-Since".utf8), value: HTTPDate.format(lastModified)))
+            fields.append("If-Modified-Since", HTTPDate.format(lastModified))
         }
         return fields
     }

@@ -25,17 +25,15 @@ package struct RangeField: Sendable, Equatable {
         else { return nil }
         let members = FieldSyntax.members(lines[0][(equals + 1)...])
         guard !members.isEmpty, members.count <= Self.maximumCount else { return nil }
-        specs = []
-        for member in members {
-            guard let spec = Self.spec(member) else { return nil }
-            specs.append(spec)
-        }
+        let specs = members.compactMap { Self.spec($0) }
+        guard specs.count == members.count else { return nil }
+        self.specs = specs
     }
 
     /// Whether the field has an unknown unit, which only the upstream may understand.
     package static func isForeign(lines: [[UInt8]]) -> Bool {
-        !lines.allSatisfy { line in
-            FieldSyntax.equalsIgnoringCase(FieldSyntax.trimmed(line.prefix { $0 != 0x3D }), "bytes".utf8)
+        !lines.allSatisfy {
+            FieldSyntax.equalsIgnoringCase(FieldSyntax.trimmed($0.prefix { $0 != 0x3D }), "bytes".utf8)
         }
     }
 
@@ -125,7 +123,6 @@ package struct RangeField: Sendable, Equatable {
         "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length.map { String($0) } ?? "*")"
     }
 
-    /// The value of `Content-Range` in a 416.
     package static func unsatisfiedContentRange(length: Int) -> String { "bytes */\(length)" }
 
     /// Whether `If-Range` permits serving ranges of this response; must not be called without that field.

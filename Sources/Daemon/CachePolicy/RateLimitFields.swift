@@ -29,12 +29,12 @@ package enum RateLimitFields {
     package static func isRefusal(status: Int, _ fields: Fields) -> Bool {
         if status == 429 { return true }
         guard status == 403 else { return false }
-        return isExhausted(fields) || fields.contains("retry-after") && names.contains { fields.contains(named: $0) }
+        return isExhausted(fields) || fields.contains("retry-after") && names.contains { fields.contains($0) }
     }
 
-    /// Whether a limit is exhausted.
+    /// Whether a limit is exhausted, in any of the spellings in use.
     static func isExhausted(_ fields: Fields) -> Bool {
-        remaining.contains { fields.combined(named: $0) == "0" } || policies(in: fields).contains { $0.remaining == 0 }
+        remaining.contains { fields.combined($0) == "0" } || policies(in: fields).contains { $0.remaining == 0 }
     }
 
     /// The upstream's name for the limited resource; nil if it names none.
@@ -62,16 +62,13 @@ package enum RateLimitFields {
         guard let tightest = policies.min(by: { $0.remaining ?? .max < $1.remaining ?? .max }),
             let remaining = tightest.remaining
         else { return nil }
-        return RateLimit(
-            remaining: remaining,
-            reset: tightest.seconds.map { moment($0, now: now) },
-            resource: tightest.name
-        )
+        let reset = tightest.seconds.map { moment($0, now: now) }
+        return RateLimit(remaining: remaining, reset: reset, resource: tightest.name)
     }
 
     /// The first number of a field; a draft spelled it `100, 100;w=60`.
     private static func number(_ fields: Fields, _ name: String) -> Int64? {
-        guard let text = fields.combined(named: name) else { return nil }
+        guard let text = fields.combined(name) else { return nil }
         let digits = text.utf8.prefix { $0 &- 0x30 < 10 }
         return Int64(Substring(digits)).flatMap { $0 <= 1 << 52 ? $0 : nil }
     }
@@ -91,8 +88,7 @@ package enum RateLimitFields {
             guard case .item(let item) = member else { return nil }
             let name: String
             switch item.rfc9651BareItem {
-            case .string(let text): name = String(text.prefix(100))
-            case .token(let text): name = String(text.prefix(100))
+            case .string(let text), .token(let text): name = String(text.prefix(100))
             default: return nil
             }
             var (remaining, seconds): (Int64?, Int64?)

@@ -32,19 +32,28 @@ package struct RequestFacts: Sendable {
     var hasRange = false
 
     init(method: String, hasAuthorization: Bool = false, directives: RequestDirectives = .none) {
-        self.method = method
-        self.hasAuthorization = hasAuthorization
-        self.directives = directives
+        (self.method, self.hasAuthorization, self.directives) = (method, hasAuthorization, directives)
     }
 
     package init(method: String, fields: Fields) {
-        self.init(
-            method: method,
-            hasAuthorization: fields.contains("authorization"),
-            directives: RequestDirectives(fields: fields)
-        )
+        self.init(method: method, directives: RequestDirectives(fields: fields))
+        hasAuthorization = fields.contains("authorization")
         isConditional = fields.lines.contains { UpstreamFields.conditional.contains($0.lowercasedName) }
         hasRange = fields.contains("range")
+    }
+}
+
+/// When a request was sent, and when the head of its response arrived.
+package struct ExchangeTimes: Sendable {
+    /// In seconds of the store's clock, which alone measures elapsed time.
+    var request: Int64
+    package var response: Int64
+    /// `response` in seconds of the wall clock, which alone can be compared with `Date`.
+    package var wall: Int64
+
+    /// - Parameter wall: nil if the clocks agree.
+    package init(request: Int64, response: Int64, wall: Int64? = nil) {
+        (self.request, self.response, self.wall) = (request, response, wall ?? response)
     }
 }
 
@@ -74,9 +83,7 @@ package enum Storability: Sendable, Equatable {
 /// The policy for one upstream response: whether it may be stored, and when it may be reused.
 package struct ResponsePolicy: Sendable, Equatable {
     package var storability: Storability
-    /// The upstream's own rules, stored with the response.
-    ///
-    /// `stored.applying(route)` gives the policy in effect.
+    /// The upstream's own rules, stored with the response; `stored.applying(route)` gives the policy in effect.
     package var stored: StoredPolicy
     package var vary: VaryField
     /// Whether it is private, or must be revalidated: then it only serves requests that agree in their `OtherFields`.
@@ -90,48 +97,32 @@ package struct ResponsePolicy: Sendable, Equatable {
     ///
     /// Any final status may be stored with explicit freshness, known or not, except 202, 304, and 206 unless parts are stored.
     /// The caller must see to it that a 5xx never replaces a stored response.
-    ///
-    /// - Parameters:
-    ///   - requestTime: When the request was sent; `responseTime`: when the head of its response arrived. Both are in seconds of
-    ///     the store's clock, which alone measures elapsed time.
-    ///   - wall: `responseTime` in seconds of the wall clock, which alone can be compared with `Date`; nil if the clocks agree.
     package init(
         request: RequestFacts,
         status: Int,
         fields: Fields,
-        requestTime: Int64,
-        responseTime: Int64,
-        wall: Int64? = nil,
+        times: ExchangeTimes,
         settings: CachePolicySettings,
         route: CacheOverrides = CacheOverrides()
     ) {
         let targeted = TargetedDirectives.find(in: fields, targets: settings.targets)
         let directives = targeted?.directives ?? ResponseDirectives(lines: fields.all("cache-control"))
-        let wall = wall ?? responseTime
-        let dateField = HTTPDate.earliest(of: fields.all("date"), now: wall)
+        let dateField = HTTPDate.earliest(of: fields.all("date"), now: times.wall)
         let age = AgeField.parse(fields) ?? -1
         let lifetime = FreshnessLifetime(
             status: status,
             directives: directives,
             isTargeted: targeted != nil,
             fields: fields,
-            date: dateField ?? wall,
-            now: wall,
+            date: dateField ?? times.wall,
+            now: times.wall,
             settings: settings
         )
 
-        var stored = StoredPolicy(
-            requestTime: requestTime,
-            responseTime: responseTime,
-            date: dateField ?? wall
-        )
+        var stored = StoredPolicy(times, date: dateField ?? times.wall)
         stored.status = Int64(status)
         stored.ageValue = age
-        stored.initialAge = StoredPolicy.initialAge(
-            responseDelay: responseTime - requestTime,
-            apparentAge: wall - stored.date,
-            ageValue: age
-        )
+        stored.initialAge = StoredPolicy.initialAge(times, apparentAge: times.wall - stored.date, ageValue: age)
         stored.lastModified = lifetime.lastModified ?? -1
         stored.lifetime = lifetime.seconds
         stored.lifetimeSource = lifetime.source
@@ -221,11 +212,9 @@ package struct ResponsePolicy: Sendable, Equatable {
         return isPermitted ? nil : .notExplicit
     }
 
-    private static func refusal(
-        ofStatus status: Int,
-        for request: RequestFacts,
-        settings: CachePolicySettings
-    ) -> Storability.Reason? {
+    private static func refusal(ofStatus status: Int, for request: RequestFacts, settings: CachePolicySettings)
+        -> Storability.Reason?
+    {
         switch status {
         case ..<200: .interim
         case 206: settings.storesPartialContent ? nil : .partial
@@ -233,5 +222,134 @@ package struct ResponsePolicy: Sendable, Equatable {
         case _ where StatusFacts.isInvalid(status): .notUnderstood
         default: StatusFacts.isMomentary(status, for: request) ? .askAgain : nil
         }
+    }
+}
+
+/// The freshness lifetime of a response, and its source (RFC 9111 §4.2.1, §4.2.2).
+struct FreshnessLifetime: Sendable, Equatable {
+    var seconds: Int64
+    var source: StoredPolicy.LifetimeSource
+    /// The value of `Last-Modified`, if it is a date; the latest of several.
+    var lastModified: Int64?
+
+    /// Whether the upstream declares the response stale from the start.
+    var isOverOnArrival: Bool {
+        switch source {
+        case .none, .heuristic, .route, .negative: false
+        case .maxAge, .sMaxAge, .expires, .targeted: seconds <= 0
+        }
+    }
+
+    /// Determines the lifetime from the first that is present: `s-maxage` (shared cache), `max-age`, `Expires`, the heuristic.
+    ///
+    /// An unreadable directive is not skipped: its value is 0. Of several `Expires` lines the earliest counts; one that is no
+    /// date has already expired (§5.3). The heuristic applies to responses whose status allows it or that contain `public`, with
+    /// a `Last-Modified` before their `Date`, regardless of a query in the URL (§4.2.2). `Pragma` in a response is ignored
+    /// (§5.4), and so is `Warning` (§5.5).
+    init(
+        status: Int,
+        directives: ResponseDirectives,
+        isTargeted: Bool,
+        fields: Fields,
+        date: Int64,
+        now: Int64,
+        settings: CachePolicySettings
+    ) {
+        lastModified = HTTPDate.latest(of: fields.all("last-modified"), now: now)
+        if settings.isShared, let sMaxAge = directives.sMaxAge {
+            (seconds, source) = (sMaxAge, isTargeted ? .targeted : .sMaxAge)
+        } else if let maxAge = directives.maxAge {
+            (seconds, source) = (maxAge, isTargeted ? .targeted : .maxAge)
+        } else if !isTargeted, let expires = Self.expires(fields, date: date, now: now) {
+            (seconds, source) = (expires, .expires)
+        } else if let lastModified, directives.isPublic || StatusFacts.isHeuristicallyCacheable(status),
+            lastModified < date
+        {
+            let guess = (date - lastModified) * CachePolicySettings.heuristicPercent / 100
+            (seconds, source) = (min(guess, settings.heuristicMaximum), .heuristic)
+        } else {
+            (seconds, source) = (0, .none)
+        }
+    }
+
+    private static func expires(_ fields: Fields, date: Int64, now: Int64) -> Int64? {
+        fields.all("expires").map { value in
+            HTTPDate.parse(value, now: now).map { min(max(0, $0 - date), DeltaSeconds.maximum) } ?? 0
+        }.min()
+    }
+}
+
+/// The `Age` of a response (RFC 9111 §5.1).
+package enum AgeField {
+    /// The age in seconds; nil if the field is absent or unreadable, which counts as absent.
+    ///
+    /// The field holds one number, but lists occur. Then the first non-empty member counts, whether in one line or in several.
+    /// A sign, a fraction, a parameter, quotes or text make that member invalid. An invalid member is ignored, not replaced by a
+    /// later one. RFC 9111 demands both. A huge number becomes 2^31.
+    static func parse(lines: [[UInt8]]) -> Int64? {
+        let members = lines.joined(separator: [0x2C]).split(separator: 0x2C).map { FieldSyntax.trimmed($0) }
+        return members.first { !$0.isEmpty }.flatMap { DeltaSeconds.parse($0) }
+    }
+
+    package static func parse(_ fields: Fields) -> Int64? { parse(lines: fields.all("age")) }
+}
+
+/// The caching rules for status codes (RFC 9110 §15).
+package enum StatusFacts {
+    /// Whether Larder implements the status's caching behaviour, as `must-understand` demands (RFC 9111 §5.2.2.3).
+    static func isUnderstood(_ status: Int) -> Bool {
+        switch status {
+        case 200, 201, 203, 204, 205, 206, 300, 301, 302, 303, 307, 308: true
+        case 400...417, 421, 422, 423, 424, 425, 426, 428, 429, 431, 451: true
+        case 500...505, 506, 507, 508, 511: true
+        default: false
+        }
+    }
+
+    /// Whether a response of this status may have a heuristic lifetime (RFC 9110 §15.1).
+    static func isHeuristicallyCacheable(_ status: Int) -> Bool {
+        switch status {
+        case 200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501: true
+        default: false
+        }
+    }
+
+    /// Whether the status means absence, so that a route's `negative` lifetime applies.
+    static func isNegative(_ status: Int) -> Bool {
+        switch status {
+        case 404, 405, 410, 414, 501: true
+        default: false
+        }
+    }
+
+    /// Whether the response is valid for its own request only, whatever its lifetime: 202 means "ask again", 412 is about the
+    /// request's conditions, 416 about its range.
+    static func isMomentary(_ status: Int, for request: RequestFacts) -> Bool {
+        switch status {
+        case 202: true
+        case 412: request.isConditional
+        case 416: request.hasRange
+        default: false
+        }
+    }
+
+    /// Whether the status is invalid: its response counts as a server error, and is not stored (RFC 9110 §15).
+    static func isInvalid(_ status: Int) -> Bool { status > 599 }
+
+    /// Whether a stale response is better than this one: a server error, or too many requests.
+    ///
+    /// Only its fields distinguish a rate-limited 403 from a refusal: see `isRateLimited`.
+    package static func isFailure(_ status: Int) -> Bool { status == 429 || status >= 500 && status != 501 }
+
+    /// Whether a 403 or 429 means that a rate limit is exhausted, in any of the spellings in use.
+    package static func isRateLimited(_ status: Int, _ fields: Fields) -> Bool {
+        status == 429 || status == 403 && (fields.contains("retry-after") || RateLimitFields.isExhausted(fields))
+    }
+
+    /// Whether `fresh` and `cache: force` of a route apply to this status: a success, a redirect, or an absence.
+    ///
+    /// A failure ends when the upstream recovers, a refusal (401, 403) when access is granted, and 202 means "ask again".
+    package static func takesRouteLifetime(_ status: Int) -> Bool {
+        (200..<400).contains(status) && status != 202 || status == 404 || status == 410
     }
 }

@@ -5,7 +5,6 @@ import HTTPSemantics
 /// It contains the upstream's rules; `applying(_:)` adds a route's configuration. Times are seconds since 1970, spans are
 /// seconds, and -1 means absent.
 package struct StoredPolicy: Sendable, Equatable {
-    /// The source of the lifetime.
     package enum LifetimeSource: UInt8, Sendable, CaseIterable {
         /// No source: stale from the start.
         case none, maxAge, sMaxAge, expires, heuristic
@@ -21,9 +20,7 @@ package struct StoredPolicy: Sendable, Equatable {
     package struct Flags: OptionSet, Sendable {
         package let rawValue: UInt32
 
-        package init(rawValue: UInt32) {
-            self.rawValue = rawValue
-        }
+        package init(rawValue: UInt32) { self.rawValue = rawValue }
 
         /// Must not be reused without validation.
         package static let noCache = Flags(rawValue: 1 << 0)
@@ -47,9 +44,7 @@ package struct StoredPolicy: Sendable, Equatable {
     /// No age is computed from the wall clock, which may be set at any time.
     package var requestTime: Int64
     package var responseTime: Int64
-    /// The value of `Date`.
     package var date: Int64
-    /// The value of `Age`.
     package var ageValue: Int64 = -1
 
     /// The value of `Age` in µs, rounded up; 0 if absent.
@@ -63,17 +58,13 @@ package struct StoredPolicy: Sendable, Equatable {
     package var staleIfError: Int64 = -1
     package var flags: Flags = []
 
-    init(requestTime: Int64, responseTime: Int64, date: Int64) {
-        self.requestTime = requestTime
-        self.responseTime = responseTime
-        self.date = date
+    init(_ times: ExchangeTimes, date: Int64) {
+        (requestTime, responseTime, self.date) = (times.request, times.response, date)
     }
 
     /// The age at `now` of the store's clock; never less than on arrival, even if threads read the clock out of order.
     @inline(__always)
-    package func age(at now: Int64) -> Int64 {
-        initialAge &+ max(0, now &- responseTime)
-    }
+    package func age(at now: Int64) -> Int64 { initialAge &+ max(0, now &- responseTime) }
 
     /// The policy after reading it from disk: of unknown age if the store's clock cannot tell when the response arrived.
     ///
@@ -88,13 +79,11 @@ package struct StoredPolicy: Sendable, Equatable {
 
     /// The remaining lifetime at `now`; negative once stale.
     @inline(__always)
-    package func timeToLive(at now: Int64) -> Int64 {
-        lifetime &- age(at: now)
-    }
+    package func timeToLive(at now: Int64) -> Int64 { lifetime &- age(at: now) }
 
     /// Computes `corrected_initial_age` (RFC 9111 §4.2.3).
-    static func initialAge(responseDelay: Int64, apparentAge: Int64, ageValue: Int64) -> Int64 {
-        let correctedAge = max(0, ageValue) + max(0, responseDelay)
+    static func initialAge(_ times: ExchangeTimes, apparentAge: Int64, ageValue: Int64) -> Int64 {
+        let correctedAge = max(0, ageValue) + max(0, times.response - times.request)
         return min(max(0, apparentAge, correctedAge), DeltaSeconds.maximum)
     }
 
@@ -109,16 +98,13 @@ package struct StoredPolicy: Sendable, Equatable {
         // `negative` does not override the upstream's lifetime, unless the route's `fresh` already does.
         if let negative = route.negative?.seconds, StatusFacts.isNegative(Int(status)), fresh != nil || !saysLifetime {
             policy.flags.remove(.noCache)
-            policy.lifetime = negative
-            policy.lifetimeSource = .negative
+            (policy.lifetime, policy.lifetimeSource) = (negative, .negative)
         } else if let fresh {
             policy.flags.remove(.noCache)
-            policy.lifetime = fresh
-            policy.lifetimeSource = .route
+            (policy.lifetime, policy.lifetimeSource) = (fresh, .route)
         }
         if let stale = route.stale?.seconds {
-            policy.staleWhileRevalidate = stale
-            policy.staleIfError = stale
+            (policy.staleWhileRevalidate, policy.staleIfError) = (stale, stale)
             policy.flags.remove(.mustRevalidate)
             policy.flags.insert(.staleByRoute)
         }
@@ -161,31 +147,20 @@ extension StoredPolicy {
         guard bytes.count == Self.byteCount, bytes[0] == Self.formVersion,
             let source = LifetimeSource(rawValue: bytes[81])
         else { return nil }
-        func number(_ index: Int) -> Int64 {
-            bytes.withUnsafeBytes {
-                Int64(littleEndian: $0.loadUnaligned(fromByteOffset: 1 + index * 8, as: Int64.self))
-            }
+        let numbers = bytes.withUnsafeBytes { bytes in
+            (0..<10).map { Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: 1 + $0 * 8, as: Int64.self)) }
         }
-        self.init(requestTime: number(1), responseTime: number(2), date: number(3))
-        status = number(0)
-        ageValue = number(4)
-        lastModified = number(5)
-        initialAge = number(6)
-        lifetime = number(7)
-        staleWhileRevalidate = number(8)
-        staleIfError = number(9)
+        let bits = bytes.withUnsafeBytes { UInt32(littleEndian: $0.loadUnaligned(fromByteOffset: 82, as: UInt32.self)) }
+        self.init(ExchangeTimes(request: numbers[1], response: numbers[2]), date: numbers[3])
+        (status, ageValue, lastModified, initialAge) = (numbers[0], numbers[4], numbers[5], numbers[6])
+        (lifetime, staleWhileRevalidate, staleIfError) = (numbers[7], numbers[8], numbers[9])
         lifetimeSource = source
-        flags = Flags(
-            rawValue: bytes.withUnsafeBytes {
-                UInt32(littleEndian: $0.loadUnaligned(fromByteOffset: 82, as: UInt32.self))
-            }
-        )
+        flags = Flags(rawValue: bits)
     }
 }
 
 /// Whether a stored response may be used for a request now.
 package enum Reuse: Sendable, Equatable {
-    /// The response is fresh.
     case fresh(age: Int64, timeToLive: Int64)
     /// The response is stale, and may be used only as `allowed` says; `staleness` is the time since its lifetime ended.
     case stale(age: Int64, staleness: Int64, allowed: StaleAllowance)
@@ -199,7 +174,6 @@ package enum Reuse: Sendable, Equatable {
         case mustRevalidate = "must-revalidate"
         /// The response must not be stored, or the route says `cache: never`.
         case notReusable = "not-reusable"
-        /// The request contains `no-cache`.
         case requestNoCache = "request-no-cache"
         /// The response is older than the request's `max-age`.
         case requestMaxAge = "request-max-age"
@@ -212,9 +186,7 @@ package enum Reuse: Sendable, Equatable {
 package struct StaleAllowance: OptionSet, Sendable {
     package let rawValue: UInt8
 
-    package init(rawValue: UInt8) {
-        self.rawValue = rawValue
-    }
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// Now, because the request's `max-stale` allows it.
     package static let byRequest = StaleAllowance(rawValue: 1)
@@ -263,9 +235,7 @@ extension StoredPolicy {
         let staleness = -timeToLive
         var allowed = onError
         // `max-age` limits the age; staleness is allowed only by `max-stale` beside it (RFC 9111 §5.2.1.1).
-        if request.maxStale >= 0 {
-            if staleness <= request.maxStale { allowed.insert(.byRequest) }
-        }
+        if request.maxStale >= 0, staleness <= request.maxStale { allowed.insert(.byRequest) }
         if request.maxAge < 0, staleWhileRevalidate >= 0, staleness <= staleWhileRevalidate {
             allowed.insert(.whileRevalidating)
         }

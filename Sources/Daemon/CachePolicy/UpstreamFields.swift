@@ -62,7 +62,6 @@ extension UpstreamFields {
 
 /// How `Origin` is sent to the upstream.
 package enum OriginHandling: Sendable, Equatable {
-    /// It is removed.
     case drop
     /// The client's value is passed on.
     case pass
@@ -74,12 +73,7 @@ package enum OriginHandling: Sendable, Equatable {
 package enum Via {
     /// Adds Larder to the list of intermediaries; several lines become one.
     package static func append(to fields: inout Fields) {
-        let known = fields.all("via")
-        fields.remove("via")
-        let own = Array("1.1 larder".utf8)
-        fields.lines.append(
-            Field(name: Array("Via".utf8), value: Array((known + [own]).joined(separator: [0x2C, 0x20])))
-        )
+        fields.append(member: Array("1.1 larder".utf8), to: "Via")
     }
 
     /// The number of times a request may pass through a Larder.

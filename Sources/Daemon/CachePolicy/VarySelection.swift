@@ -18,9 +18,7 @@ package struct VarySelection: Sendable, Equatable {
     /// The selection of a response without `Vary`.
     package static let none = VarySelection(lines: [])
 
-    private init(lines: [Line]) {
-        self.lines = lines
-    }
+    private init(lines: [Line]) { self.lines = lines }
 
     /// The selection of a request by the response's `Vary`; nil for `Vary: *`, which no request matches.
     /// - Parameters:
@@ -38,13 +36,11 @@ package struct VarySelection: Sendable, Equatable {
         self.init(vary, ignoring: ignored) { name in request.combinedBytes(name) }
     }
 
-    /// The selection without one of its fields.
     package func without(_ name: String) -> VarySelection {
         VarySelection(lines: lines.filter { $0.name != name })
     }
 
     /// Whether a new request selects the same response.
-    /// - Parameter value: As for the initialiser.
     package func matches(_ value: (String) -> [UInt8]?) -> Bool {
         lines.allSatisfy { line in
             guard let stored = line.value else { return value(line.name) == nil }
@@ -62,7 +58,7 @@ package struct VarySelection: Sendable, Equatable {
     package var bytes: [UInt8] {
         var bytes: [UInt8] = []
         for line in lines {
-            bytes += Array(line.name.utf8)
+            bytes += line.name.utf8
             bytes.append(0)
             guard let value = line.value else {
                 bytes.append(0)
@@ -97,16 +93,7 @@ package struct VarySelection: Sendable, Equatable {
     }
 }
 
-extension Fields {
-    /// All lines of this name joined by a comma and a space; `name` is in lower case, nil if there are none.
-    package func combinedBytes(_ name: String) -> [UInt8]? {
-        let values = lines.filter { $0.isNamed(name) }.map(\.value)
-        return values.isEmpty ? nil : Array(values.joined(separator: [0x2C, 0x20]))
-    }
-}
-
-/// For the hit path: compares a request's fields in place, without allocating while their spelling is nearly the same as
-/// the first time.
+/// For the hit path: compares a request's fields in place, without allocating while their spelling is nearly as before.
 extension VarySelection {
     /// Whether a request selects this response.
     package func matches(_ request: borrowing RequestHead) -> Bool {
@@ -157,13 +144,9 @@ extension VarySelection {
     /// The slow path, through normalisation.
     private func matchesNormalised(_ request: borrowing RequestHead) -> Bool {
         // Closures may not capture a view of the connection's buffer, so the values are copied first.
-        var values: [[UInt8]?] = []
-        for line in lines { values.append(request.combined(line.name)) }
-        var position = 0
-        return matches { (_: String) -> [UInt8]? in
-            defer { position += 1 }
-            return values[position]
-        }
+        var values: [String: [UInt8]] = [:]
+        for line in lines { values[line.name] = request.combined(line.name) }
+        return matches { values[$0] }
     }
 }
 
@@ -177,12 +160,8 @@ package enum VaryField: Sendable, Equatable {
     init(lines: [[UInt8]]) {
         var names: Set<String> = []
         for member in lines.flatMap({ FieldSyntax.members($0) }) {
-            if member.elementsEqual([0x2A]) {
-                self = .any
-                return
-            }
-            // A member that is not a field name cannot select any request field, so it counts as `*`.
-            guard FieldSyntax.isToken(member) else {
+            // A member that is not a field name cannot select any request field, so it counts as `*`, which is a token.
+            guard FieldSyntax.isToken(member), !member.elementsEqual([0x2A]) else {
                 self = .any
                 return
             }
@@ -199,9 +178,131 @@ extension Fields {
     package mutating func vary(by names: [String]) {
         guard case .fields(let known) = VaryField(self) else { return }
         let new = names.filter { !known.contains($0.lowercased()) }
-        guard !new.isEmpty else { return }
-        let lines = all("vary").filter { !$0.isEmpty } + new.map { Array($0.utf8) }
-        remove("vary")
-        self.lines.append(Field(name: Array("Vary".utf8), value: Array(lines.joined(separator: [0x2C, 0x20]))))
+        if !new.isEmpty { append(member: Array(new.joined(separator: ", ").utf8), to: "Vary") }
+    }
+}
+
+/// A digest of the request fields that are neither in the cache key nor known to be harmless (`FieldRole`).
+///
+/// A response that is `private`, or must be revalidated, only serves requests that agree in these fields. It is stored and
+/// shared as if `Vary` named them all. The digest is added to the request as a field of Larder's own, which never goes
+/// upstream. It is keyed with a secret outside the store, because one of the fields may be an unrecognised credential.
+package enum OtherFields {
+    /// The name of the field that holds the digest in a selection, in lower case.
+    package static let name = "larder-other-fields"
+}
+
+extension VarySelection {
+    /// Whether the response only serves requests that agree in their `OtherFields`.
+    package var isForAgreeing: Bool { lines.contains { $0.name == OtherFields.name } }
+
+    /// Whether a request has the same `OtherFields`, if the selection includes them.
+    package func agrees(with request: Fields) -> Bool {
+        lines.allSatisfy { $0.name != OtherFields.name || $0.value == request.combinedBytes(OtherFields.name) }
+    }
+}
+
+/// Normalises equivalent field values, so that they select the same variant (RFC 9111 §4.1).
+enum FieldNormalisation {
+    /// The value in the form in which variants and contexts are compared; `name` is in lower case.
+    ///
+    /// `Accept`, `Accept-Language`, `Accept-Encoding` and `Accept-Charset` lose case, white space and superfluous weights, and
+    /// are sorted by weight. Members of equal weight keep their order, because many servers treat it as a preference, except in
+    /// `Accept-Encoding`, where none does. Other values keep their bytes except for white space around commas, which depends on
+    /// how the lines of one field were combined.
+    static func normalise(_ value: [UInt8], of name: String) -> [UInt8] {
+        switch name {
+        case "accept", "accept-language", "accept-charset": preferences(value, orderMatters: true)
+        case "accept-encoding": preferences(value, orderMatters: false)
+        default: spaced(value)
+        }
+    }
+
+    /// Puts one comma and one space between the members of a list; quoted strings stay as they are.
+    private static func spaced(_ value: [UInt8]) -> [UInt8] {
+        let trimmed = FieldSyntax.trimmed(value[...])
+        guard trimmed.contains(0x2C) else { return Array(trimmed) }
+        var result: [UInt8] = []
+        var index = trimmed.startIndex
+        while index < trimmed.endIndex {
+            if trimmed[index] == 0x22, let close = FieldSyntax.endOfQuotedString(trimmed, openedAt: index) {
+                result += trimmed[index..<close]
+                index = close
+                continue
+            }
+            if trimmed[index] == 0x2C {
+                while let last = result.last, FieldSyntax.isWhitespace(last) { result.removeLast() }
+                result += [0x2C, 0x20]
+                index = trimmed[(index + 1)...].firstIndex { !FieldSyntax.isWhitespace($0) } ?? trimmed.endIndex
+                continue
+            }
+            result.append(trimmed[index])
+            index += 1
+        }
+        return Array(FieldSyntax.trimmed(result[...]))
+    }
+
+    private static func preferences(_ value: [UInt8], orderMatters: Bool) -> [UInt8] {
+        let members = FieldSyntax.members(value).map { preference($0) }.enumerated()
+        // Equal members keep their positions.
+        let sorted = members.sorted { left, right in
+            let (one, other) = (left.element, right.element)
+            if one.weight != other.weight { return one.weight > other.weight }
+            if !orderMatters, one.text != other.text { return one.text.lexicographicallyPrecedes(other.text) }
+            return left.offset < right.offset
+        }
+        return Array(sorted.map(\.element.written).joined(separator: [0x2C]))
+    }
+
+    private struct Preference {
+        var text: [UInt8]
+        /// In thousandths.
+        var weight: Int
+
+        var written: [UInt8] {
+            let digits = [weight / 100, weight / 10, weight].map { UInt8(0x30 + $0 % 10) }
+            return weight == 1000 ? text : text + ";q=0.".utf8 + digits
+        }
+    }
+
+    private static func preference(_ member: ArraySlice<UInt8>) -> Preference {
+        let parts = FieldSyntax.members(member, separator: 0x3B)
+        var text = FieldSyntax.lowercased(parts.first ?? [])
+        var weight = 1000
+        for part in parts.dropFirst() {
+            if part.count > 2, FieldSyntax.equalsIgnoringCase(part.prefix(2), "q=".utf8),
+                let parsed = self.weight(part.dropFirst(2))
+            {
+                weight = parsed
+            } else {
+                text.append(0x3B)
+                text += parameter(part)
+            }
+        }
+        return Preference(text: text, weight: weight)
+    }
+
+    /// Normalises a media type parameter: its name is case-insensitive, its value may not be.
+    private static func parameter(_ part: ArraySlice<UInt8>) -> [UInt8] {
+        guard let equals = part.firstIndex(of: 0x3D) else { return FieldSyntax.lowercased(part) }
+        let isCharset = FieldSyntax.equalsIgnoringCase(part[..<equals], "charset".utf8)
+        return FieldSyntax.lowercased(part[..<equals])
+            + (isCharset ? FieldSyntax.lowercased(part[equals...]) : Array(part[equals...]))
+    }
+
+    /// Parses a weight into thousandths (RFC 9110 §12.4.2); nil if it is invalid.
+    static func weight(_ bytes: ArraySlice<UInt8>) -> Int? {
+        guard let first = bytes.first, first == 0x30 || first == 0x31, bytes.count <= 5 else { return nil }
+        var value = Int(first - 0x30) * 1000
+        let rest = bytes.dropFirst()
+        guard let point = rest.first else { return value }
+        guard point == 0x2E else { return nil }
+        var unit = 100
+        for byte in rest.dropFirst() {
+            guard FieldSyntax.isDigit(byte) else { return nil }
+            value += Int(byte - 0x30) * unit
+            unit /= 10
+        }
+        return value <= 1000 ? value : nil
     }
 }

@@ -36,9 +36,8 @@ package final class EventLoop: @unchecked Sendable {
         defer { event_config_free(config) }
         event_config_set_flag(config, Int32(EVENT_BASE_FLAG_NOLOCK.rawValue))
         guard let base = event_base_new_with_config(config) else { throw .noBase }
-        switch EventSystem.makeWakeDescriptor() {
-        case .done(let descriptor):
-            wakeDescriptor = Int32(descriptor)
+        switch SystemCall.retried({ Int(eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))) }) {
+        case .done(let descriptor): wakeDescriptor = Int32(descriptor)
         case .failed(let number):
             event_base_free(base)
             throw .system(call: "eventfd", errno: number)
@@ -71,8 +70,9 @@ package final class EventLoop: @unchecked Sendable {
             &identifier,
             nil,
             { context in
-                guard let context else { return nil }
-                Unmanaged<EventLoop>.fromOpaque(context).takeRetainedValue().runOnOwnThread()
+                let loop = Unmanaged<EventLoop>.fromOpaque(context!).takeRetainedValue()
+                pthread_setname_np(pthread_self(), String(loop.name.prefix(15)))
+                loop.run()
                 return nil
             },
             retained
@@ -81,17 +81,10 @@ package final class EventLoop: @unchecked Sendable {
         thread.withLock { $0 = UInt(identifier) }
     }
 
-    private func runOnOwnThread() {
-        EventSystem.nameThread(name)
-        run()
-    }
-
     /// Runs the loop on the caller's thread until `stop`.
     package func run() {
-        precondition(
-            runningThread.exchange(UInt(pthread_self()), ordering: .relaxed) == 0,
-            "the loop \(name) runs twice"
-        )
+        let isFirst = runningThread.exchange(UInt(pthread_self()), ordering: .relaxed) == 0
+        precondition(isFirst, "the loop \(name) runs twice")
         while !queue.isStopped {
             runWaiting()
             let flags = queue.fallAsleep() ? EVLOOP_ONCE : EVLOOP_NONBLOCK
@@ -103,9 +96,7 @@ package final class EventLoop: @unchecked Sendable {
         runningThread.store(0, ordering: .relaxed)
     }
 
-    /// Ends the loop after the work that waits now.
-    ///
-    /// May be called on any thread; returns at once.
+    /// Ends the loop after the work that waits now; may be called on any thread; returns at once.
     package func stop() {
         if queue.stop() { wake() }
     }
@@ -122,28 +113,18 @@ package final class EventLoop: @unchecked Sendable {
 
     // MARK: Work from any thread
 
-    /// Runs work on the loop's thread, after the work enqueued before.
-    ///
-    /// May be called on any thread; wakes the loop.
-    package func enqueue(_ work: @escaping @Sendable () -> Void) {
-        append(.closure(work))
-    }
+    /// Runs work on the loop's thread, after the work enqueued before; may be called on any thread; wakes the loop.
+    package func enqueue(_ work: @escaping @Sendable () -> Void) { append(.closure(work)) }
 
-    /// Runs a job of Swift concurrency on the loop's thread.
-    ///
-    /// May be called on any thread.
-    func enqueue(job: UnownedJob) {
-        append(.job(job))
-    }
+    /// Runs a job of Swift concurrency on the loop's thread; may be called on any thread.
+    func enqueue(job: UnownedJob) { append(.job(job)) }
 
     private func append(_ work: LoopQueue.Work) {
         // The loop's own thread is awake, and checks the queue before the next wait.
         if queue.append(work), !isCurrent { wake() }
     }
 
-    private func wake() {
-        EventSystem.wake(wakeDescriptor)
-    }
+    private func wake() { eventfd_write(wakeDescriptor, 1) }
 
     /// Runs the work waiting at the time of the call; work enqueued meanwhile runs after the next poll of the sockets.
     private func runWaiting() {
@@ -156,10 +137,8 @@ package final class EventLoop: @unchecked Sendable {
             switch work {
             case .closure(let work): work()
             case .job(let job):
-                job.runSynchronously(
-                    isolatedTo: executor.asUnownedSerialExecutor(),
-                    taskExecutor: taskExecutor.asUnownedTaskExecutor()
-                )
+                let executor = executor.asUnownedSerialExecutor()
+                job.runSynchronously(isolatedTo: executor, taskExecutor: taskExecutor.asUnownedTaskExecutor())
             }
         }
         current.removeAll(keepingCapacity: true)
@@ -168,14 +147,10 @@ package final class EventLoop: @unchecked Sendable {
 
     // MARK: The clock
 
-    /// The monotonic clock in ns, coarse (some ms), read once per turn.
-    ///
-    /// Used on the loop's thread only.
+    /// The monotonic clock in ns, coarse (some ms), read once per turn; used on the loop's thread only.
     package var now: UInt64 { clock.monotonic() }
 
-    /// Seconds since 1970, read once per turn.
-    ///
-    /// Used on the loop's thread only.
+    /// Seconds since 1970, read once per turn; used on the loop's thread only.
     package var wallSeconds: Int { clock.wallSeconds() }
 
     // MARK: Timers, watches and signals
@@ -189,9 +164,7 @@ package final class EventLoop: @unchecked Sendable {
         return timer
     }
 
-    /// Calls back every `interval` until the timer is dropped or cancelled.
-    ///
-    /// Must be called on the loop's thread.
+    /// Calls back every `interval` until the timer is dropped or cancelled; must be called on the loop's thread.
     package func every(_ interval: Duration, _ work: @escaping () -> Void) -> EventTimer {
         let timer = EventTimer(loop: self, isRepeating: true, work)
         timer.schedule(after: interval)
@@ -201,19 +174,13 @@ package final class EventLoop: @unchecked Sendable {
     /// Calls back whenever `descriptor` is ready (level-triggered) until the watch is dropped or disabled.
     ///
     /// The watch does not own the descriptor, which must stay open while the watch exists. Must be called on the loop's thread.
-    package func watch(
-        descriptor: Int32,
-        events: ReadyEvents,
-        _ ready: @escaping (ReadyEvents) -> Void
-    ) -> EventWatch {
+    package func watch(descriptor: Int32, events: ReadyEvents, _ ready: @escaping (ReadyEvents) -> Void) -> EventWatch {
         let watch = EventWatch(loop: self, descriptor: descriptor, events: events, ready)
         watch.enable()
         return watch
     }
 
-    /// Calls back as ordinary loop code for each arrival of a signal.
-    ///
-    /// Only one loop of a process may handle signals.
+    /// Calls back as ordinary loop code for each arrival of a signal; only one loop of a process may handle signals.
     package func onSignal(_ number: Int32, _ handler: @escaping () -> Void) -> EventSignal {
         EventSignal(loop: self, number: number, handler)
     }
@@ -227,7 +194,6 @@ package final class EventLoop: @unchecked Sendable {
 
 /// Work waiting for a loop's thread: closures and actor jobs in one order.
 struct LoopQueue: ~Copyable {
-    /// One piece of work.
     enum Work {
         case closure(@Sendable () -> Void)
         case job(UnownedJob)
@@ -243,9 +209,7 @@ struct LoopQueue: ~Copyable {
 
     private let state = Mutex(State())
 
-    /// Appends work; returns true if the caller must wake the thread.
-    ///
-    /// May be called on any thread.
+    /// Appends work; returns true if the caller must wake the thread; may be called on any thread.
     func append(_ work: Work) -> Bool {
         state.withLock { state in
             state.waiting.append(work)
@@ -257,9 +221,7 @@ struct LoopQueue: ~Copyable {
     /// Swaps all waiting work with the caller's empty array, whose capacity is reused.
     ///
     /// Must be called on the loop's thread.
-    func take(into batch: inout [Work]) {
-        state.withLock { swap(&$0.waiting, &batch) }
-    }
+    func take(into batch: inout [Work]) { state.withLock { swap(&$0.waiting, &batch) } }
 
     /// Notes that the thread is about to wait; returns false if there is work to do first.
     func fallAsleep() -> Bool {
@@ -292,21 +254,15 @@ package final class LoopExecutor: SerialExecutor {
     // The loop owns its executors; code that runs on one owns the loop.
     private unowned let loop: EventLoop
 
-    init(_ loop: EventLoop) {
-        self.loop = loop
-    }
+    init(_ loop: EventLoop) { self.loop = loop }
 
-    package func enqueue(_ job: consuming ExecutorJob) {
-        loop.enqueue(job: UnownedJob(job))
-    }
+    package func enqueue(_ job: consuming ExecutorJob) { loop.enqueue(job: UnownedJob(job)) }
 
     package func checkIsolated() {
         precondition(loop.isCurrent, "code of the loop \(loop.name) runs on another thread")
     }
 
-    package func isIsolatingCurrentContext() -> Bool? {
-        loop.isCurrent
-    }
+    package func isIsolatingCurrentContext() -> Bool? { loop.isCurrent }
 }
 
 /// Keeps tasks on an event loop across awaits of functions that belong to no actor.
@@ -316,13 +272,9 @@ package final class LoopExecutor: SerialExecutor {
 package final class LoopTaskExecutor: TaskExecutor {
     private unowned let loop: EventLoop
 
-    init(_ loop: EventLoop) {
-        self.loop = loop
-    }
+    init(_ loop: EventLoop) { self.loop = loop }
 
-    package func enqueue(_ job: consuming ExecutorJob) {
-        loop.enqueue(job: UnownedJob(job))
-    }
+    package func enqueue(_ job: consuming ExecutorJob) { loop.enqueue(job: UnownedJob(job)) }
 }
 
 /// The time of one turn of a loop, read from the coarse clocks when first needed.
@@ -331,12 +283,8 @@ struct LoopClock {
     private var wallTime = 0
 
     /// Drops the cached time, so that the next access reads the clock.
-    mutating func turnEnded() {
-        monotonicTime = 0
-        wallTime = 0
-    }
+    mutating func turnEnded() { (monotonicTime, wallTime) = (0, 0) }
 
-    /// Nanoseconds of the monotonic clock.
     mutating func monotonic() -> UInt64 {
         if monotonicTime == 0 {
             var time = timespec()
@@ -346,7 +294,6 @@ struct LoopClock {
         return monotonicTime
     }
 
-    /// Seconds since 1970.
     mutating func wallSeconds() -> Int {
         if wallTime == 0 {
             var time = timespec()
@@ -376,9 +323,7 @@ package struct LoopReference<Object: AnyObject>: @unchecked Sendable {
         return object
     }
 
-    /// Runs work with the object on the loop, if it still exists then.
-    ///
-    /// May be called on any thread.
+    /// Runs work with the object on the loop, if it still exists then; may be called on any thread.
     package func enqueue(_ work: @escaping @Sendable (Object) -> Void) {
         loop.enqueue { [self] in
             if let object = onLoop { work(object) }
@@ -406,29 +351,10 @@ extension LoopError: CustomStringConvertible {
 /// The system calls around a loop that Swift's own Glibc module lacks.
 package enum EventSystem {
     /// Limits the number of glibc's memory arenas (mallopt(3)); must be called before threads start.
-    package static func limitArenas(to count: Int32) {
-        mallopt(M_ARENA_MAX, count)
-    }
+    package static func limitArenas(to count: Int32) { mallopt(M_ARENA_MAX, count) }
 
     /// The version of the linked libevent.
     package static var version: String { String(cString: event_get_version()) }
-
-    /// Makes an eventfd counter to wake a waiting thread; fails if no descriptors are left.
-    static func makeWakeDescriptor() -> SystemCall.Outcome<Int> {
-        SystemCall.retried { Int(eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))) }
-    }
-
-    /// Wakes the thread that waits for the counter.
-    ///
-    /// May be called on any thread.
-    static func wake(_ descriptor: Int32) {
-        _ = eventfd_write(descriptor, 1)
-    }
-
-    /// Names the calling thread for debuggers and `top`.
-    static func nameThread(_ name: String) {
-        _ = pthread_setname_np(pthread_self(), String(name.prefix(15)))
-    }
 
     /// Accepts one waiting connection from a listener, non-blocking and closed on exec.
     package static func accept(_ listener: Int32) -> SystemCall.Outcome<Int> {

@@ -5,17 +5,13 @@ import Glibc
 package struct ReadyEvents: OptionSet, Sendable {
     package let rawValue: Int16
 
-    package init(rawValue: Int16) {
-        self.rawValue = rawValue
-    }
+    package init(rawValue: Int16) { self.rawValue = rawValue }
 
     package static let read = ReadyEvents(rawValue: Int16(EV_READ))
     package static let write = ReadyEvents(rawValue: Int16(EV_WRITE))
 }
 
-/// An event that a loop waits for, with its callback; dropping it ends the wait.
-///
-/// Used on the loop's thread only.
+/// An event that a loop waits for, with its callback; dropping it ends the wait; used on the loop's thread only.
 package class LoopEvent {
     fileprivate let loop: EventLoop
     fileprivate private(set) var event: OpaquePointer?
@@ -23,11 +19,9 @@ package class LoopEvent {
 
     /// - Parameters:
     ///   - number: A descriptor or a signal; -1 for a timer.
-    ///   - flags: libevent's flags.
     fileprivate init(_ loop: EventLoop, _ number: Int32, flags: Int16, _ happened: @escaping (ReadyEvents) -> Void) {
         loop.proveOwnership()
-        self.loop = loop
-        self.happened = happened
+        (self.loop, self.happened) = (loop, happened)
         // libevent keeps an unowned pointer to this object, so deinit frees the event first.
         event = event_new(
             loop.base,

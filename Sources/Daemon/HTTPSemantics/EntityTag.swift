@@ -4,10 +4,7 @@ package struct EntityTag: Sendable, Equatable {
     /// The bytes between the quotes; backslashes are literal.
     package var opaque: [UInt8]
 
-    init(isWeak: Bool, opaque: [UInt8]) {
-        self.isWeak = isWeak
-        self.opaque = opaque
-    }
+    init(isWeak: Bool, opaque: [UInt8]) { (self.isWeak, self.opaque) = (isWeak, opaque) }
 
     /// Parses one entity tag that fills the whole value; nil for anything else, such as an unquoted one.
     package init?(_ value: some Collection<UInt8>) {
@@ -45,29 +42,13 @@ package enum EntityTagCondition: Sendable, Equatable {
     /// Members that are not entity tags match nothing. `*` counts only if it stands alone.
     package init?(lines: [[UInt8]]) {
         guard !lines.isEmpty else { return nil }
-        let members = lines.flatMap { Self.members($0) }
+        // Unlike in a quoted string, a backslash escapes nothing in an entity tag.
+        let members = lines.flatMap { FieldSyntax.members($0[...], escapes: false) }
         if members.count == 1, members[0].elementsEqual([0x2A]) {
             self = .any
         } else {
             self = .tags(members.compactMap { EntityTag($0) })
         }
-    }
-
-    /// Splits at commas outside quotes.
-    ///
-    /// Unlike in a quoted string, a backslash escapes nothing in an entity tag.
-    private static func members(_ line: [UInt8]) -> [ArraySlice<UInt8>] {
-        var members: [ArraySlice<UInt8>] = []
-        var isQuoted = false
-        var start = 0
-        for index in 0...line.count {
-            if index < line.count, line[index] == 0x22 { isQuoted.toggle() }
-            guard index == line.count || (line[index] == 0x2C && !isQuoted) else { continue }
-            let member = FieldSyntax.trimmed(line[start..<index])
-            if !member.isEmpty { members.append(member) }
-            start = index + 1
-        }
-        return members
     }
 
     /// Compares weakly, as for `If-None-Match`.

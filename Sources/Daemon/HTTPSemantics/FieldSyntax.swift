@@ -70,9 +70,7 @@ public enum FieldSyntax {
         let count = lowercased.utf8CodeUnitCount
         guard bytes.count == count else { return false }
         let wanted = lowercased.utf8Start
-        for index in 0..<count where asciiLowercased(bytes[index]) != wanted[index] {
-            return false
-        }
+        for index in 0..<count where asciiLowercased(bytes[index]) != wanted[index] { return false }
         return true
     }
 
@@ -97,12 +95,13 @@ public enum FieldSyntax {
     /// The members of a comma-separated list, trimmed, without empty ones (RFC 9110 §5.6.1.2).
     ///
     /// A comma within a closed quoted string does not separate; an unclosed quote does not hide the rest.
-    package static func members(_ value: ArraySlice<UInt8>, separator: UInt8 = 0x2C) -> [ArraySlice<UInt8>] {
+    package static func members(_ value: ArraySlice<UInt8>, separator: UInt8 = 0x2C, escapes: Bool = true)
+        -> [ArraySlice<UInt8>]
+    {
         var members: [ArraySlice<UInt8>] = []
-        var start = value.startIndex
-        var index = start
+        var (start, index) = (value.startIndex, value.startIndex)
         while index < value.endIndex {
-            if value[index] == 0x22, let close = endOfQuotedString(value, openedAt: index) {
+            if value[index] == 0x22, let close = endOfQuotedString(value, openedAt: index, escapes: escapes) {
                 index = close
                 continue
             }
@@ -126,11 +125,12 @@ public enum FieldSyntax {
     }
 
     /// The position after the closing quote of the string opened at `start`; nil if it is never closed.
-    package static func endOfQuotedString(_ value: ArraySlice<UInt8>, openedAt start: Int) -> Int? {
+    package static func endOfQuotedString(_ value: ArraySlice<UInt8>, openedAt start: Int, escapes: Bool = true) -> Int?
+    {
         var index = start + 1
         while index < value.endIndex {
             switch value[index] {
-            case 0x5C: index += 2
+            case 0x5C where escapes: index += 2
             case 0x22: return index + 1
             default: index += 1
             }
@@ -148,15 +148,11 @@ public enum FieldSyntax {
 package struct ByteClass: OptionSet, Sendable {
     package let rawValue: UInt8
 
-    package init(rawValue: UInt8) {
-        self.rawValue = rawValue
-    }
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// `tchar` (RFC 9110 §5.6.2): methods and field names.
     package static let token = ByteClass(rawValue: 1)
-    /// Visible ASCII except `#`: request targets.
-    ///
-    /// Raw 8-bit bytes are not allowed there.
+    /// Visible ASCII except `#`: request targets; raw 8-bit bytes are not allowed there.
     package static let target = ByteClass(rawValue: 2)
     /// Host and port (RFC 3986 §3.2), without the comma that would join two.
     package static let host = ByteClass(rawValue: 4)

@@ -4,27 +4,12 @@ package struct Field: Sendable, Equatable {
     /// The field value without leading and trailing white space; arbitrary bytes, including obs-text.
     package var value: [UInt8]
 
-    package init(name: [UInt8], value: [UInt8]) {
-        self.name = name
-        self.value = value
-    }
-
-    package init(_ name: String, _ value: String) {
-        self.init(name: Array(name.utf8), value: Array(value.utf8))
-    }
+    package init(name: [UInt8], value: [UInt8]) { (self.name, self.value) = (name, value) }
+    package init(_ name: String, _ value: String) { self.init(name, Array(value.utf8)) }
+    package init(_ name: String, _ value: [UInt8]) { self.init(name: Array(name.utf8), value: value) }
 
     /// Whether the field has this name; `lowercased` must be in lower case.
-    package func isNamed(_ lowercased: StaticString) -> Bool {
-        lowercased.withUTF8Buffer { wanted in
-            name.count == wanted.count && zip(name, wanted).allSatisfy { asciiLowercased($0) == $1 }
-        }
-    }
-
-    /// Whether the field has this name; `lowercased` must be in lower case.
-    package func isNamed(_ lowercased: String) -> Bool {
-        let wanted = lowercased.utf8
-        return name.count == wanted.count && zip(name, wanted).allSatisfy { asciiLowercased($0) == $1 }
-    }
+    package func isNamed(_ lowercased: String) -> Bool { FieldSyntax.equalsIgnoringCase(name, lowercased.utf8) }
 
     /// The value as text; bytes that are not UTF-8 are replaced, so it must not be passed on.
     package var text: String { String(decoding: value, as: UTF8.self) }
@@ -33,75 +18,59 @@ package struct Field: Sendable, Equatable {
     package var lowercasedName: String { String(decoding: name.map { asciiLowercased($0) }, as: UTF8.self) }
 }
 
-/// The field lines of one message, in order.
+/// The field lines of one message, in order; names to look for are given in lower case.
 ///
 /// This value type serves everything off the hot path; the hit path reads fields as spans of the connection's buffer.
-package struct Fields: Sendable, Equatable {
+package struct Fields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     package var lines: [Field]
 
-    package init(_ lines: [Field] = []) {
-        self.lines = lines
+    package init(_ lines: [Field] = []) { self.lines = lines }
+
+    package init(dictionaryLiteral lines: (String, String)...) {
+        self.lines = lines.map { Field($0.0, $0.1) }
     }
 
     /// The value of the first line of this name.
-    package subscript(first name: StaticString) -> [UInt8]? {
-        lines.first { $0.isNamed(name) }?.value
-    }
+    package subscript(first name: String) -> [UInt8]? { lines.first { $0.isNamed(name) }?.value }
 
-    /// The text of the first line of this name.
-    package func text(_ name: StaticString) -> String? {
-        lines.first { $0.isNamed(name) }?.text
-    }
+    package func text(_ name: String) -> String? { lines.first { $0.isNamed(name) }?.text }
 
     /// The values of all lines of this name, in order.
-    package func all(_ name: StaticString) -> [[UInt8]] {
-        lines.filter { $0.isNamed(name) }.map(\.value)
-    }
+    package func all(_ name: String) -> [[UInt8]] { lines.filter { $0.isNamed(name) }.map(\.value) }
 
     /// All lines of this name joined by a comma and a space (RFC 9110 §5.3); nil if there are none.
-    package func combined(_ name: StaticString) -> String? {
+    package func combined(_ name: String) -> String? {
+        combinedBytes(name).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    package func combinedBytes(_ name: String) -> [UInt8]? {
         let values = all(name)
-        return values.isEmpty ? nil : values.map { String(decoding: $0, as: UTF8.self) }.joined(separator: ", ")
+        return values.isEmpty ? nil : Array(values.joined(separator: [0x2C, 0x20]))
     }
 
-    /// All lines of this name joined by a comma and a space (RFC 9110 §5.3); `name` must be in lower case.
-    package func combined(named name: String) -> String? {
-        let values = lines.filter { $0.isNamed(name) }
-        return values.isEmpty ? nil : values.map(\.text).joined(separator: ", ")
+    package func contains(_ name: String) -> Bool { lines.contains { $0.isNamed(name) } }
+    package mutating func append(_ name: String, _ value: String) { lines.append(Field(name, value)) }
+    package mutating func append(_ name: String, _ value: [UInt8]) { lines.append(Field(name, value)) }
+
+    /// Adds a member to a field that is a list, and makes its lines one.
+    package mutating func append(member: [UInt8], to name: String) {
+        let known = all(name.lowercased()).filter { !$0.isEmpty }
+        remove(name.lowercased())
+        append(name, Array((known + [member]).joined(separator: [0x2C, 0x20])))
     }
 
-    package func contains(_ name: StaticString) -> Bool {
-        lines.contains { $0.isNamed(name) }
-    }
-
-    package func contains(named lowercased: String) -> Bool {
-        lines.contains { $0.isNamed(lowercased) }
-    }
-
-    package mutating func append(_ name: String, _ value: String) {
-        lines.append(Field(name, value))
-    }
-
-    /// Replaces all lines of this name with one line.
+    /// Replaces all lines of this name, in any case, with one line.
     package mutating func set(_ name: String, _ value: String) {
-        remove(named: name.lowercased())
+        remove(name.lowercased())
         append(name, value)
     }
 
-    package mutating func remove(_ name: StaticString) {
-        lines.removeAll { $0.isNamed(name) }
-    }
-
-    package mutating func remove(named lowercased: String) {
-        lines.removeAll { $0.isNamed(lowercased) }
-    }
+    package mutating func remove(_ name: String) { lines.removeAll { $0.isNamed(name) } }
 }
 
 /// The byte, with `A`–`Z` converted to `a`–`z`.
 @inlinable
-public func asciiLowercased(_ byte: UInt8) -> UInt8 {
-    byte &- 0x41 < 26 ? byte | 0x20 : byte
-}
+public func asciiLowercased(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | 0x20 : byte }
 
 /// Removes the fields that concern one connection only (RFC 9110 §7.6.1).
 extension Fields {
@@ -120,10 +89,8 @@ extension Fields {
 
     /// The fields without hop-by-hop ones and those that `Connection` names.
     package func withoutHopByHop() -> Fields {
-        var named: Set<String> = []
-        for member in all("connection").flatMap({ FieldSyntax.members($0) }) {
-            named.insert(String(decoding: FieldSyntax.lowercased(member), as: UTF8.self))
-        }
+        let members = all("connection").flatMap { FieldSyntax.members($0) }
+        let named = Set(members.map { String(decoding: FieldSyntax.lowercased($0), as: UTF8.self) })
         let dropped = Self.hopByHop.union(named.subtracting(Self.protected))
         return Fields(lines.filter { !dropped.contains($0.lowercasedName) })
     }

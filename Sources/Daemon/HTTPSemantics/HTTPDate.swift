@@ -150,39 +150,27 @@ extension HTTPDate {
     package static func format(_ seconds: Int64) -> [UInt8] {
         // The limits of the form: 0000-01-01 and 9999-12-31.
         let parts = Self.calendar(min(max(seconds, -62_167_219_200), 253_402_300_799))
-        var text: [UInt8] = []
-        text.reserveCapacity(29)
-        // The names begin with Thursday, the day of 1970-01-01; C's days begin with Sunday.
-        appendName(weekdays[(Int(parts.tm_wday) + 3) % 7], to: &text)
-        text += [0x2C, 0x20]
-        appendDigits(Int(parts.tm_mday), 2, to: &text)
-        text.append(0x20)
-        appendName(months[Int(parts.tm_mon)], to: &text)
-        text.append(0x20)
-        appendDigits(Int(parts.tm_year) + 1900, 4, to: &text)
-        text.append(0x20)
-        appendDigits(Int(parts.tm_hour), 2, to: &text)
-        text.append(0x3A)
-        appendDigits(Int(parts.tm_min), 2, to: &text)
-        text.append(0x3A)
-        appendDigits(Int(parts.tm_sec), 2, to: &text)
-        text += [0x20, 0x47, 0x4D, 0x54]
-        return text
-    }
-
-    private static func appendName(_ name: StaticString, to text: inout [UInt8]) {
-        text.append(name.utf8Start[0] & ~0x20)
-        text.append(name.utf8Start[1])
-        text.append(name.utf8Start[2])
-    }
-
-    private static func appendDigits(_ value: Int, _ count: Int, to text: inout [UInt8]) {
-        var divisor = 1
-        for _ in 1..<count { divisor *= 10 }
-        while divisor > 0 {
-            text.append(UInt8(0x30 + value / divisor % 10))
-            divisor /= 10
+        var text = Array("Thu, 01 Jan 1970 00:00:00 GMT".utf8)
+        func put(_ name: StaticString, at start: Int) {
+            for index in 0..<3 { text[start + index] = name.utf8Start[index] }
+            text[start] &= ~0x20
         }
+        func put(_ value: Int32, before end: Int, digits count: Int = 2) {
+            var rest = value
+            for index in (end - count..<end).reversed() {
+                text[index] = UInt8(0x30 + rest % 10)
+                rest /= 10
+            }
+        }
+        // The names begin with Thursday, the day of 1970-01-01; C's days begin with Sunday.
+        put(weekdays[(Int(parts.tm_wday) + 3) % 7], at: 0)
+        put(parts.tm_mday, before: 7)
+        put(months[Int(parts.tm_mon)], at: 8)
+        put(parts.tm_year + 1900, before: 16, digits: 4)
+        put(parts.tm_hour, before: 19)
+        put(parts.tm_min, before: 22)
+        put(parts.tm_sec, before: 25)
+        return text
     }
 
     /// The date and time of day of a point in time.
@@ -192,7 +180,6 @@ extension HTTPDate {
         return parts
     }
 
-    /// The seconds of the start of a day; nil if its month has no such day.
     static func seconds(year: Int, month: Int, day: Int) -> Int64? {
         var parts = tm()
         (parts.tm_year, parts.tm_mon, parts.tm_mday) = (Int32(year - 1900), Int32(month - 1), Int32(day))

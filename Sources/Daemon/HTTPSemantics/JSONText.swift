@@ -34,7 +34,6 @@ package enum JSONText: Sendable, ExpressibleByStringLiteral, ExpressibleByIntege
         return writer.bytes
     }
 
-    /// `bytes` as a string.
     package var text: String { String(decoding: bytes, as: UTF8.self) }
 
     /// The text on several lines, indented by two spaces per level; raw pieces stay unchanged.
@@ -51,9 +50,7 @@ private struct JSONWriter {
     private(set) var bytes: [UInt8] = []
     private var level = 0
 
-    init(indents: Bool) {
-        self.indents = indents
-    }
+    init(indents: Bool) { self.indents = indents }
 
     mutating func write(_ value: JSONText) {
         switch value {
@@ -65,8 +62,7 @@ private struct JSONWriter {
         case .string(let text): write(text)
         case .printable(let text): write(printable: text)
         case .raw(let text): bytes += text
-        case .array(let elements):
-            write(elements, between: "[", "]") { $0.write($1) }
+        case .array(let elements): write(elements, between: "[", "]") { $0.write($1) }
         case .object(let members):
             write(members, between: "{", "}") { writer, member in
                 writer.write(printable: member.name)
@@ -140,6 +136,44 @@ extension [UInt8] {
             case 0..<0x20: self += "\\u00".utf8 + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
             default: append(byte)
             }
+        }
+    }
+}
+
+extension StringProtocol {
+    /// The text with escapes for characters that could alter the text around it.
+    ///
+    /// These are control characters, including those of ANSI escapes, line ends of all kinds, and characters that are invisible
+    /// or change the writing direction. All text from clients and upstreams is escaped like this in lines for people.
+    package var printable: String {
+        guard unicodeScalars.contains(where: \.isDeceptive) else { return String(self) }
+        var result = ""
+        for scalar in unicodeScalars {
+            switch scalar {
+            case "\n": result += "\\n"
+            case "\r": result += "\\r"
+            case "\t": result += "\\t"
+            case _ where !scalar.isDeceptive: result.unicodeScalars.append(scalar)
+            case _ where scalar.value < 0x100: result += "\\x" + scalar.value.hexadecimal(width: 2)
+            default: result += "\\u{\(String(scalar.value, radix: 16))}"
+            }
+        }
+        return result
+    }
+}
+
+extension Unicode.Scalar {
+    /// Whether the character must not reach a terminal.
+    package var isDeceptive: Bool {
+        switch value {
+        case 0x20..<0x7F: false
+        case 0..<0x20, 0x7F..<0xA0: true
+        // These join characters in some scripts and in emoji, and have no other effect.
+        case 0x200C, 0x200D: false
+        // All other characters without width: Unicode's soft hyphen, direction marks, invisible operators, tags.
+        case 0xAD, 0x61C, 0x180E, 0x200B...0x200F, 0x2028...0x202E, 0x2060...0x206F, 0xFEFF, 0xFFF9...0xFFFB: true
+        case 0xE0000...0xE007F: true
+        default: false
         }
     }
 }

@@ -17,8 +17,8 @@ package enum NameMeaning: Sendable, Equatable {
     package static func ofField(_ name: some Collection<UInt8>) -> NameMeaning {
         remembered([0x3A] + name) {
             let whole = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
-            if let word = Names.identities[whole] { return .identity(word: word) }
-            if let word = Names.credentials[whole] { return .credential(word: word) }
+            if Names.identities.contains(whole) { return .identity(word: whole) }
+            if Names.credentials.contains(whole) { return .credential(word: whole) }
             if Names.harmless.contains(whole) || Names.neverSent.contains(where: { whole.hasPrefix($0) }) {
                 return .harmless
             }
@@ -62,7 +62,7 @@ package enum NameMeaning: Sendable, Equatable {
     package static func isSecretItself(_ name: some Collection<UInt8>) -> Bool {
         let found = remembered([0x3D] + name) {
             let whole = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
-            if let word = Names.credentials[whole] { return .credential(word: word) }
+            if Names.credentials.contains(whole) { return .credential(word: whole) }
             for words in [Words.separated(Array(name)), Words.divided(Array(name))] {
                 guard let last = words.last, !Names.signatures.contains(last),
                     case .credential(let word) = meaning(of: last, after: words.dropLast().last, before: nil)
@@ -81,11 +81,8 @@ package enum NameMeaning: Sendable, Equatable {
         var result = NameMeaning.unknown
         for words in spellings {
             for (index, word) in words.enumerated() {
-                switch meaning(
-                    of: word,
-                    after: index > 0 ? words[index - 1] : nil,
-                    before: words.dropFirst(index + 1).first
-                ) {
+                let (previous, next) = (words.prefix(index).last, words.dropFirst(index + 1).first)
+                switch meaning(of: word, after: previous, before: next) {
                 case .credential(let word): return .credential(word: word)
                 case .identity(let word) where isField: result = .identity(word: word)
                 case .harmless where result == .unknown: result = .harmless
@@ -178,8 +175,7 @@ private enum Names {
     /// Words before `token` that make it a position in a list, or a guard against forged requests.
     static let tokenMarkers: Set<String> = [
         "page", "next", "previous", "prev", "continuation", "continue", "cursor", "pagination", "sync", "resume",
-        "skip",
-        "delta", "csrf", "xsrf", "middleware",
+        "skip", "delta", "csrf", "xsrf", "middleware",
     ]
 
     /// Words before `key` that make it the name of something.
@@ -203,12 +199,10 @@ private enum Names {
     ]
 
     /// Fields that are credentials, although their words do not show it.
-    static let credentials: [String: String] = [
-        "x-jfrog-art-api": "x-jfrog-art-api", "x-honeycomb-team": "x-honeycomb-team",
-    ]
+    static let credentials: Set<String> = ["x-jfrog-art-api", "x-honeycomb-team"]
 
     /// Fields that say on whose behalf the request is made, although their words do not show it.
-    static let identities: [String: String] = ["x-scope-orgid": "x-scope-orgid"]
+    static let identities: Set<String> = ["x-scope-orgid"]
 
     /// Fields that do not depend on the principal, but on the connection, the representation, the client's program or a single
     /// request.

@@ -20,11 +20,8 @@ package struct FieldSpan {
     package var known: UInt8
 
     package init(name: UInt32, nameCount: UInt32, value: UInt32, valueCount: UInt32, known: UInt8) {
-        self.name = name
-        self.nameCount = nameCount
-        self.value = value
-        self.valueCount = valueCount
-        self.known = known
+        (self.name, self.nameCount, self.known) = (name, nameCount, known)
+        (self.value, self.valueCount) = (value, valueCount)
     }
 }
 
@@ -40,9 +37,7 @@ package struct FieldView {
 /// Nothing is copied or allocated per request. It is valid during `HTTPHandler.received` only; `owned` makes a copy that may
 /// be kept.
 package struct RequestHead: ~Copyable {
-    /// The head's first byte.
-    ///
-    /// Mutable, because the reduction of an absolute-form target writes one byte.
+    /// The head's first byte; mutable, because the reduction of an absolute-form target writes one byte.
     package var base: UnsafeMutablePointer<UInt8>
     package var method = Method.get
     package var form = TargetForm.origin
@@ -89,7 +84,6 @@ package struct RequestHead: ~Copyable {
     ///
     /// The rest of an absolute-form target is in `authority`.
     package var target: UnsafeRawBufferPointer { bytes(targetOffset, targetCount) }
-
     package var path: UnsafeRawBufferPointer { bytes(targetOffset, pathCount) }
 
     /// The part after the question mark; nil without one.
@@ -97,11 +91,9 @@ package struct RequestHead: ~Copyable {
         pathCount < targetCount ? bytes(targetOffset + pathCount + 1, targetCount - pathCount - 1) : nil
     }
 
-    var isAbsoluteForm: Bool { form == .absolute }
-
     /// The requested authority: from an absolute-form target, else from the Host field; nil in HTTP/1.0 without one.
     package var authority: UnsafeRawBufferPointer? {
-        isAbsoluteForm ? bytes(authorityOffset, authorityCount) : self[.host]
+        form == .absolute ? bytes(authorityOffset, authorityCount) : self[.host]
     }
 
     package var isHTTP11: Bool { minorVersion != 0 }
@@ -127,9 +119,7 @@ package struct RequestHead: ~Copyable {
     }
 
     /// Whether the head contains this field.
-    package func has(_ field: KnownField) -> Bool {
-        firstLine[Int(field.rawValue)] != 0
-    }
+    package func has(_ field: KnownField) -> Bool { firstLine[Int(field.rawValue)] != 0 }
 
     /// The value of the first line of this field.
     package subscript(field: KnownField) -> UnsafeRawBufferPointer? {
@@ -158,4 +148,37 @@ package struct RequestHead: ~Copyable {
         }
         return value
     }
+}
+
+/// A request method (RFC 9110 §9); case-sensitive.
+package enum Method: Sendable, Equatable {
+    case get, head, post, put, patch, delete, options, trace, connect
+    /// Any other token; the head contains its bytes.
+    case other
+
+    package init(_ bytes: UnsafeRawBufferPointer) {
+        func matches(_ name: StaticString) -> Bool {
+            name.utf8CodeUnitCount == bytes.count
+                && (0..<bytes.count).allSatisfy { bytes[$0] == name.utf8Start[$0] }
+        }
+        switch bytes.count {
+        case 3: self = matches("GET") ? .get : matches("PUT") ? .put : .other
+        case 4: self = matches("HEAD") ? .head : matches("POST") ? .post : .other
+        case 5: self = matches("PATCH") ? .patch : matches("TRACE") ? .trace : .other
+        case 6: self = matches("DELETE") ? .delete : .other
+        case 7: self = matches("OPTIONS") ? .options : matches("CONNECT") ? .connect : .other
+        default: self = .other
+        }
+    }
+}
+
+/// The properties of methods (RFC 9110 §9.2); methods are spelled in upper case.
+package enum MethodFacts {
+    /// Whether the method only reads; unknown methods are not safe.
+    package static func isSafe(_ method: String) -> Bool {
+        method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "TRACE"
+    }
+
+    /// Whether the method may be served from stored responses.
+    package static func isCacheable(_ method: String) -> Bool { method == "GET" || method == "HEAD" }
 }

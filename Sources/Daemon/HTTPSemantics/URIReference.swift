@@ -1,6 +1,4 @@
-/// A URI reference split into its parts, and its resolution (RFC 3986 §3, §5).
-///
-/// The parts keep their spelling.
+/// A URI reference split into its parts, and its resolution (RFC 3986 §3, §5); the parts keep their spelling.
 package struct URIReference: Sendable, Equatable {
     package var scheme: [UInt8]?
     package var authority: [UInt8]?
@@ -47,25 +45,18 @@ package struct URIReference: Sendable, Equatable {
     /// Resolves the reference against a base (RFC 3986 §5.2.2).
     package func resolved(against base: URIReference) -> URIReference {
         var result = self
-        if scheme != nil {
-            result.path = Self.removingDotSegments(path)
-            return result
-        }
-        result.scheme = base.scheme
-        if authority != nil {
+        result.scheme = scheme ?? base.scheme
+        guard scheme == nil, authority == nil else {
             result.path = Self.removingDotSegments(path)
             return result
         }
         result.authority = base.authority
-        if path.isEmpty {
-            result.path = base.path
-            result.query = query ?? base.query
-        } else if path.first == 0x2F {
-            result.path = Self.removingDotSegments(path)
-        } else {
-            let folder = base.path.lastIndex(of: 0x2F).map { base.path[...$0] } ?? [0x2F]
-            result.path = Self.removingDotSegments(Array(folder) + path)
+        guard !path.isEmpty else {
+            (result.path, result.query) = (base.path, query ?? base.query)
+            return result
         }
+        let folder = base.path.lastIndex(of: 0x2F).map { Array(base.path[...$0]) } ?? [0x2F]
+        result.path = Self.removingDotSegments(path.first == 0x2F ? path : folder + path)
         return result
     }
 
@@ -99,16 +90,9 @@ package struct URIReference: Sendable, Equatable {
         guard let scheme, let authority else { return nil }
         var host = FieldSyntax.lowercased(authority[...])
         if let at = host.lastIndex(of: 0x40) { host.removeFirst(at + 1) }
-        let defaultPort: [UInt8] =
-            switch String(decoding: scheme, as: UTF8.self) {
-            case "http": Array(":80".utf8)
-            case "https": Array(":443".utf8)
-            default: []
-            }
-        if !defaultPort.isEmpty, host.count > defaultPort.count,
-            host.suffix(defaultPort.count).elementsEqual(defaultPort)
-        {
-            host.removeLast(defaultPort.count)
+        let port = scheme.elementsEqual("http".utf8) ? ":80" : scheme.elementsEqual("https".utf8) ? ":443" : ":"
+        if host.count > port.utf8.count, host.suffix(port.utf8.count).elementsEqual(port.utf8) {
+            host.removeLast(port.utf8.count)
         } else if host.last == 0x3A {
             host.removeLast()
         }

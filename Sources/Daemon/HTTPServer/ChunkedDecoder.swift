@@ -95,8 +95,7 @@ package struct ChunkedDecoder {
                 return nil
             }
             return classes[Int(byte)] & ByteClass.value.rawValue == 0 ? .badChunk : countExtension()
-        default:
-            return expect(0x0A, byte, then: remaining == 0 ? .trailerStart : .data)
+        default: return expect(0x0A, byte, then: remaining == 0 ? .trailerStart : .data)
         }
     }
 
@@ -120,18 +119,15 @@ package struct ChunkedDecoder {
         if trailerBytes > maxTrailer { return .badTrailer }
         let kind = classes[Int(byte)]
         switch state {
-        case .trailerStart where byte == 0x0D:
-            state = .lastLineFeed
+        case .trailerStart where byte == 0x0D: state = .lastLineFeed
         case .trailerStart:
             trailerLines += 1
             state = .trailerName
             if kind & ByteClass.token.rawValue == 0 || trailerLines > maxTrailerLines { return .badTrailer }
-        case .trailerName where byte == UInt8(ascii: ":"):
-            state = .trailerValue
+        case .trailerName where byte == UInt8(ascii: ":"): state = .trailerValue
         case .trailerName:
             if kind & ByteClass.token.rawValue == 0 { return .badTrailer }
-        case .trailerValue where byte == 0x0D:
-            state = .trailerLineFeed
+        case .trailerValue where byte == 0x0D: state = .trailerLineFeed
         case .trailerValue:
             if kind & ByteClass.value.rawValue == 0 { return .badTrailer }
         case .trailerLineFeed:

@@ -12,9 +12,7 @@ struct InputBuffer: ~Copyable {
 
     init() {}
 
-    deinit {
-        memory?.deallocate()
-    }
+    deinit { memory?.deallocate() }
 
     var count: Int { end - start }
     var isEmpty: Bool { start == end }
@@ -22,7 +20,6 @@ struct InputBuffer: ~Copyable {
     /// The first byte; valid until the next change, and only when the buffer is not empty.
     var base: UnsafeMutablePointer<UInt8> { memory! + start }
 
-    /// Appends a copy of the bytes.
     mutating func append(_ bytes: UnsafePointer<UInt8>, count: Int) {
         let room = makeRoom(count)
         room.baseAddress!.update(from: bytes, count: count)
@@ -52,9 +49,7 @@ struct InputBuffer: ~Copyable {
         return UnsafeMutableBufferPointer(start: memory! + end, count: capacity - end)
     }
 
-    mutating func filled(_ count: Int) {
-        end += count
-    }
+    mutating func filled(_ count: Int) { end += count }
 
     /// Drops the first bytes, and frees the memory when none is left.
     mutating func drop(_ count: Int) {
@@ -129,10 +124,8 @@ struct OutputQueue {
         let piece = pieces[index]
         let count = min(piece.count, Self.bytesPerCall - offered)
         return piece.bytes.withUnsafeBytes { bytes in
-            vectors[filled] = iovec(
-                iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress! + piece.offset),
-                iov_len: count
-            )
+            let start = UnsafeMutableRawPointer(mutating: bytes.baseAddress! + piece.offset)
+            vectors[filled] = iovec(iov_base: start, iov_len: count)
             return gather(index + 1, filled + 1, offered + count, vectors, descriptor)
         }
     }
@@ -166,22 +159,15 @@ package struct SmallBuffer: ~Copyable {
     private var memory: UnsafeMutableRawBufferPointer
     private(set) var count = 0
 
-    package init(capacity: Int = 1024) {
-        memory = .allocate(byteCount: max(64, capacity), alignment: 16)
-    }
+    package init(capacity: Int = 1024) { memory = .allocate(byteCount: max(64, capacity), alignment: 16) }
 
-    deinit {
-        memory.deallocate()
-    }
+    deinit { memory.deallocate() }
 
     /// The bytes written so far; valid until the next change.
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[..<count]) }
-
     var isEmpty: Bool { count == 0 }
 
-    package mutating func clear() {
-        count = 0
-    }
+    package mutating func clear() { count = 0 }
 
     package mutating func append(_ text: StaticString) {
         append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
@@ -194,16 +180,12 @@ package struct SmallBuffer: ~Copyable {
         count += bytes.count
     }
 
-    package mutating func append(_ bytes: [UInt8]) {
-        bytes.withUnsafeBytes { append($0) }
-    }
+    package mutating func append(_ bytes: [UInt8]) { bytes.withUnsafeBytes { append($0) } }
 
     private mutating func reserve(_ more: Int) {
         guard count + more > memory.count else { return }
-        let larger = UnsafeMutableRawBufferPointer.allocate(
-            byteCount: max(memory.count * 2, count + more),
-            alignment: 16
-        )
+        let capacity = max(memory.count * 2, count + more)
+        let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: capacity, alignment: 16)
         larger.copyMemory(from: bytes)
         memory.deallocate()
         memory = larger

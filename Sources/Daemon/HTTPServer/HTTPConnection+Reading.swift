@@ -151,8 +151,7 @@ extension HTTPConnection {
     private func receiveBody(_ bytes: UnsafeRawBufferPointer, from offset: Int) -> Int {
         var offset = offset
         switch receiving {
-        case .nothing:
-            break
+        case .nothing: break
         case .length(let rest):
             let count = min(rest, bytes.count - offset)
             receiving = count == rest ? .nothing : .length(rest - count)

@@ -37,7 +37,8 @@ extension HTTPConnection {
     }
 
     private func begin(_ status: Int, _ reason: String?, _ fields: Fields, _ framing: ReplyFraming) {
-        let head = makeHead(status, reason: reason, fields, framing, closes: mustCloseAfterDeferred || owesContinue)
+        let closes = !keepsAlive || host.isDraining || owesContinue
+        let head = makeHead(status, reason: reason, fields, framing, closes: closes)
         closesAfterResponse = head.closes
         bodyEnd = head.bodyEnd
         queue.append(head.bytes)

@@ -1,4 +1,5 @@
 import EventLoops
+import Glibc
 package import HTTPSemantics
 
 /// One client's connection: reads requests, passes them to the handler, writes the responses in order.
@@ -74,10 +75,7 @@ package final class HTTPConnection {
     var isResumeScheduled = false
 
     init(descriptor: Int32, id: UInt64, entrance: Entrance, host: ConnectionHost) {
-        self.descriptor = descriptor
-        self.id = id
-        self.entrance = entrance
-        self.host = host
+        (self.descriptor, self.id, self.entrance, self.host) = (descriptor, id, entrance, host)
     }
 
     /// Starts to read.
@@ -95,12 +93,7 @@ package final class HTTPConnection {
     /// `head` is the status line and the constant fields, without the empty line at the end; `variable` contains further fields
     /// and that empty line; `body` is shared if the socket does not accept all of it, and is not sent to HEAD. The connection
     /// adds its own fields between the two.
-    package func respond(
-        head: [UInt8],
-        variable: borrowing SmallBuffer,
-        body: [UInt8],
-        headOnly: Bool = false
-    ) {
+    package func respond(head: [UInt8], variable: borrowing SmallBuffer, body: [UInt8], headOnly: Bool = false) {
         precondition(phase == .handling, "a response without a request, or a second one")
         closesAfterResponse = mustClose
         host.output.append(head)
@@ -121,13 +114,9 @@ package final class HTTPConnection {
     }
 
     /// Builds the head of a response to the current request.
-    func makeHead(
-        _ status: Int,
-        reason: String? = nil,
-        _ fields: Fields,
-        _ framing: ReplyFraming,
-        closes: Bool
-    ) -> ReplyHead {
+    func makeHead(_ status: Int, reason: String? = nil, _ fields: Fields, _ framing: ReplyFraming, closes: Bool)
+        -> ReplyHead
+    {
         ReplyHead(
             status: status,
             reason: reason,
@@ -140,16 +129,13 @@ package final class HTTPConnection {
         )
     }
 
-    /// Responds at once with a problem document.
     package func respond(_ problem: ProblemDocument, fields: Fields = Fields()) {
         var fields = fields
         fields.set("Content-Type", ProblemDocument.mediaType)
         respond(status: problem.status, fields: fields, body: problem.bytes)
     }
 
-    /// Takes the request over, so that it can be served later and from any thread.
-    ///
-    /// Requests pipelined behind it wait.
+    /// Takes the request over, so that it can be served later and from any thread; requests pipelined behind it wait.
     package func deferReply(_ request: borrowing RequestHead) -> Exchange {
         precondition(phase == .handling, "a request can be deferred once, and before its response")
         phase = .deferred
@@ -191,7 +177,6 @@ package final class HTTPConnection {
         }
     }
 
-    var mustCloseAfterDeferred: Bool { !keepsAlive || host.isDraining }
 }
 
 /// The state shared by the connections of one worker: handler, read and write memory, limits.
@@ -224,29 +209,21 @@ final class ConnectionHost {
     static let outputFill = 48 * 1024
 
     init(worker: HTTPWorker, handler: any HTTPHandler) {
-        self.worker = worker
-        self.handler = handler
+        (self.worker, self.handler) = (worker, handler)
         (loop, limits, population) = (worker.loop, worker.limits, worker.population)
         (notice, meter) = (worker.notice, worker.meter)
         idleNanoseconds = worker.limits.idle.nanoseconds
         parser = RequestParser(limits: worker.limits)
     }
 
-    deinit {
-        readMemory.deallocate()
-    }
+    deinit { readMemory.deallocate() }
 
-    /// The Date line of the current second.
     var dateLine: [UInt8] { date.line(at: loop.wallSeconds) }
 
     /// Reports a request that was neither served nor deferred, or whose reply was dropped.
     func noticeMissingResponse() {
         notice(
-            HTTPNotice(
-                level: .error,
-                message: "a request got no response; this is a bug in Larder, please report it",
-                details: [:]
-            )
+            HTTPNotice(message: "a request got no response; this is a bug in Larder, please report it", details: [:])
         )
     }
 
@@ -276,5 +253,177 @@ private struct DateLine {
             bytes = Array("Date: ".utf8) + HTTPDate.format(Int64(seconds)) + [0x0D, 0x0A]
         }
         return bytes
+    }
+}
+
+/// The end of an exchange: the next request, or the end of the connection.
+extension HTTPConnection {
+    /// Runs when the response is queued as a whole: goes on to the next request, or ends the connection.
+    func responseIsComplete() {
+        bodyEnd = nil
+        guard phase == .responded else { return }
+        if case .nothing = receiving {
+            body = nil
+            if closesAfterResponse {
+                // A client that asked for the end sends nothing more; others might still be sending.
+                finish(keepsAlive && !input.isEmpty ? .linger : .close)
+            } else {
+                becomeIdle()
+            }
+            return
+        }
+        body?.fail(.disconnected)
+        body = nil
+        discarded = 0
+        if closesAfterResponse {
+            finish(.linger)
+        } else if case .length(let rest) = receiving, rest > Self.discardLimit {
+            finish(.linger)
+        } else {
+            phase = .discarding
+            deadline = host.loop.now + host.limits.bodyIdle.nanoseconds
+        }
+    }
+
+    func becomeIdle() {
+        phase = .idle
+        deadline = host.loop.now + host.idleNanoseconds
+        if host.isDraining, input.isEmpty { finish(.close) }
+    }
+
+    /// Refuses a request: responds if no response has begun, and ends the connection.
+    func refuse(_ fault: RequestFault) {
+        body?.fail(.refused(fault))
+        body = nil
+        receiving = .nothing
+        let hasBegun = bodyEnd != nil || phase == .discarding
+        if let channel {
+            self.channel = nil
+            if !hasBegun { channel.respondedByConnection(fault.problem) }
+            channel.disconnected()
+        }
+        if phase == .discarding { return finish(.linger) }
+        if hasBegun { return abort() }
+        let problem = fault.problem
+        let head = ReplyHead(
+            status: problem.status,
+            reason: nil,
+            fields: Fields([Field("Content-Type", ProblemDocument.mediaType)]),
+            framing: .length(problem.bytes.count),
+            isHead: false,
+            isHTTP11: true,
+            closes: true,
+            dateLine: host.dateLine
+        )
+        host.output.append(head.bytes)
+        host.output.append(problem.bytes)
+        flush()
+        finish(.linger)
+    }
+
+    // MARK: The end
+
+    /// Ends the connection when everything is sent.
+    func finish(_ ending: Ending) {
+        guard phase != .closed, phase != .lingering else { return }
+        self.ending = ending
+        // Responses still in `output` mean that `consume` is running: it sends them and then calls `end`.
+        if queue.isEmpty, host.output.isEmpty { end() }
+    }
+
+    /// Carries out `ending`, once everything is sent.
+    func end() {
+        switch ending {
+        case .none: break
+        case .close: close()
+        case .reset: resetWhenAcknowledged()
+        case .linger:
+            phase = .lingering
+            ending = .none
+            SocketCall.endSending(descriptor)
+            deadline = host.loop.now + host.limits.linger.nanoseconds
+            updateReading()
+        }
+    }
+
+    /// Continues in a later turn: ends the connection, or consumes the waiting input.
+    func resume() {
+        isResumeScheduled = false
+        guard phase != .closed else { return }
+        if ending != .none {
+            if queue.isEmpty { end() }
+            return
+        }
+        if queue.isEmpty { consumeInput() }
+        updateReading()
+    }
+
+    /// Closes the connection if it is idle, because the server is shutting down.
+    func drain() {
+        if phase == .idle, input.isEmpty { finish(.close) }
+    }
+
+    /// Cuts a response that cannot be completed: resets once the client has received all bytes written so far (law 8).
+    func breakOff() {
+        guard phase == .deferred else { return abort() }
+        body?.fail(.disconnected)
+        body = nil
+        channel?.finished()
+        draining = channel
+        channel = nil
+        phase = .responded
+        // The rest of the client's request is no longer needed.
+        ending = .reset
+    }
+
+    /// Resets once all bytes are acknowledged, because a reset discards undelivered bytes.
+    private func resetWhenAcknowledged() {
+        guard SocketCall.unacknowledged(descriptor) > 0 else { return abort() }
+        if resetTimer == nil {
+            deadline = host.loop.now + host.limits.writeStall.nanoseconds
+            // This cycle is broken by `close`.
+            resetTimer = EventTimer(loop: host.loop) { self.resetWhenAcknowledged() }
+        }
+        resetTimer?.schedule(after: .milliseconds(20))
+    }
+
+    /// Cuts the connection with a reset.
+    func abort() {
+        guard phase != .closed else { return }
+        SocketCall.resetOnClose(descriptor)
+        close()
+    }
+
+    /// Closes the socket and notifies the body and the reply channels.
+    func close() {
+        guard phase != .closed else { return }
+        phase = .closed
+        readWatch = nil
+        writeWatch = nil
+        resetTimer = nil
+        Glibc.close(descriptor)
+        descriptor = -1
+        deadline = .max
+        host.connections[id] = nil
+        host.population.left()
+        host.meter?.connectionClosed()
+        body?.fail(.disconnected)
+        body = nil
+        let channels = [channel, draining]
+        (channel, draining) = (nil, nil)
+        for channel in channels { channel?.disconnected() }
+        host.worker.assumeIsolated { $0.connectionClosed() }
+    }
+
+    /// Runs when the deadline has passed.
+    func expired() {
+        if !queue.isEmpty || ending == .reset { return abort() }
+        switch phase {
+        case .idle, .lingering: close()
+        case .head: refuse(.headTimeout)
+        case .deferred: refuse(.bodyTimeout)
+        case .discarding: finish(.linger)
+        case .handling, .responded, .closed: break
+        }
     }
 }

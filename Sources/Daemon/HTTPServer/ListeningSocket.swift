@@ -1,16 +1,13 @@
 import EventLoops
 import Glibc
 
-/// A listening socket.
 struct ListeningSocket: Sendable {
     let descriptor: Int32
     let address: BoundAddress
 
     private static let backlog: Int32 = 1024
 
-    func close() {
-        Glibc.close(descriptor)
-    }
+    func close() { Glibc.close(descriptor) }
 
     // MARK: TCP
 
@@ -59,12 +56,9 @@ struct ListeningSocket: Sendable {
         return found
     }
 
-    private static func share(
-        _ address: SocketAddress,
-        port: UInt16,
-        count: Int,
-        shown: String
-    ) throws(ListenError) -> [ListeningSocket] {
+    private static func share(_ address: SocketAddress, port: UInt16, count: Int, shown: String) throws(ListenError)
+        -> [ListeningSocket]
+    {
         var address = address
         address.port = port
         // SO_REUSEPORT would let a second daemon of the same user join silently, and let the kernel choose a port in use.
@@ -84,11 +78,9 @@ struct ListeningSocket: Sendable {
         return group
     }
 
-    private static func bind(
-        _ address: SocketAddress,
-        sharesPort: Bool,
-        shown: String
-    ) throws(ListenError) -> ListeningSocket {
+    private static func bind(_ address: SocketAddress, sharesPort: Bool, shown: String) throws(ListenError)
+        -> ListeningSocket
+    {
         let descriptor = try open(address.family, shown)
         set(descriptor, SOL_SOCKET, SO_REUSEADDR)
         if sharesPort { set(descriptor, SOL_SOCKET, SO_REUSEPORT) }
@@ -216,9 +208,7 @@ enum SocketCall {
     }
 
     /// Signals the end of output to the client, which may still send.
-    static func endSending(_ descriptor: Int32) {
-        _ = shutdown(descriptor, Int32(SHUT_WR))
-    }
+    static func endSending(_ descriptor: Int32) { _ = shutdown(descriptor, Int32(SHUT_WR)) }
 
     /// The number of sent bytes that the client's side has not acknowledged.
     static func unacknowledged(_ descriptor: Int32) -> Int {
@@ -230,5 +220,184 @@ enum SocketCall {
     static func resetOnClose(_ descriptor: Int32) {
         var option = linger(l_onoff: 1, l_linger: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+    }
+}
+
+/// A socket address of any family, in the kernel's form.
+package struct SocketAddress: Sendable {
+    private var storage = sockaddr_storage()
+    private var count = socklen_t(0)
+
+    init(_ address: UnsafePointer<sockaddr>, _ count: socklen_t) {
+        self.count = count
+        withUnsafeMutableBytes(of: &storage) {
+            $0.copyMemory(from: UnsafeRawBufferPointer(start: address, count: Int(count)))
+        }
+    }
+
+    /// Makes the address of a Unix socket; nil if the path is too long.
+    init?(path: String) {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        guard !bytes.isEmpty, bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { return nil }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        self = withUnsafeBytes(of: &address) {
+            SocketAddress($0.baseAddress!.assumingMemoryBound(to: sockaddr.self), socklen_t($0.count))
+        }
+    }
+
+    package static func bound(_ descriptor: Int32) -> SocketAddress {
+        var address = sockaddr_storage()
+        var count = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                _ = getsockname(descriptor, $0, &count)
+                return SocketAddress($0, count)
+            }
+        }
+    }
+
+    /// The other end of a socket: the bytes of its address without the port, or of the user id of a Unix socket.
+    static func peer(of descriptor: Int32) -> [UInt8] {
+        var address = sockaddr_storage()
+        var count = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutableBytes(of: &address) { bytes -> [UInt8] in
+            guard let start = bytes.baseAddress,
+                getpeername(descriptor, start.assumingMemoryBound(to: sockaddr.self), &count) == 0
+            else { return [] }
+            switch Int32(bytes.load(as: sa_family_t.self)) {
+            case AF_INET: return Array(bytes[4..<8])
+            case AF_INET6: return Array(bytes[8..<24])
+            default:
+                // `struct ucred`, which Glibc's module lacks: process, user and group.
+                var peer: (Int32, UInt32, UInt32) = (0, 0, 0)
+                count = socklen_t(MemoryLayout.size(ofValue: peer))
+                guard getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &count) == 0 else { return [] }
+                return withUnsafeBytes(of: peer.1) { Array($0) }
+            }
+        }
+    }
+
+    var family: Int32 { Int32(storage.ss_family) }
+    private var hasPort: Bool { family == AF_INET || family == AF_INET6 }
+
+    /// The offset of the port, the same in `sockaddr_in` and `sockaddr_in6`.
+    private static let portOffset = 2
+
+    /// The TCP port; 0 if there is none.
+    var port: UInt16 {
+        get {
+            guard hasPort else { return 0 }
+            return withUnsafeBytes(of: storage) {
+                UInt16(bigEndian: $0.loadUnaligned(fromByteOffset: Self.portOffset, as: UInt16.self))
+            }
+        }
+        set {
+            guard hasPort else { return }
+            withUnsafeMutableBytes(of: &storage) {
+                $0.storeBytes(of: newValue.bigEndian, toByteOffset: Self.portOffset, as: UInt16.self)
+            }
+        }
+    }
+
+    func withPointer<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
+        withUnsafePointer(to: storage) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, count) }
+        }
+    }
+
+    /// The address in readable form.
+    package var boundAddress: BoundAddress {
+        if family == AF_UNIX {
+            return withUnsafeBytes(of: storage) { bytes in
+                let path = bytes[MemoryLayout<sa_family_t>.size..<max(MemoryLayout<sa_family_t>.size, Int(count))]
+                return .unix(path: String(decoding: path.prefix { $0 != 0 }, as: UTF8.self))
+            }
+        }
+        var host = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+        withPointer { pointer, count in
+            _ = getnameinfo(pointer, count, &host, socklen_t(host.count), nil, 0, NI_NUMERICHOST)
+        }
+        return .tcp(host: host.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }, port: port)
+    }
+}
+
+package enum ListenAddress: Sendable, Equatable {
+    /// A host name or numeric address (IPv6 without brackets; empty for all), and a port; 0 lets the kernel choose.
+    case tcp(host: String, port: UInt16)
+    /// A path, the socket's permissions, and its group by name; nil leaves the group as it is.
+    case unix(path: String, mode: UInt32 = 0o600, group: String? = nil)
+    /// A listening socket opened by another process.
+    case inherited(descriptor: Int32)
+}
+
+extension ListenAddress: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        case .unix(let path, _, _): "unix:\(path)"
+        case .inherited(let descriptor): "descriptor \(descriptor)"
+        }
+    }
+}
+
+/// An address that a server listens on.
+package enum BoundAddress: Sendable, Hashable {
+    case tcp(host: String, port: UInt16)
+    case unix(path: String)
+
+    var port: UInt16? {
+        if case .tcp(_, let port) = self { port } else { nil }
+    }
+}
+
+extension BoundAddress: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        case .unix(let path): "unix:\(path)"
+        }
+    }
+}
+
+/// The server's address through which a connection came in.
+package final class Entrance: Sendable {
+    package let address: BoundAddress
+    /// The address as it was given to `Server.listen`.
+    package let configured: ListenAddress
+
+    init(address: BoundAddress, configured: ListenAddress) {
+        (self.address, self.configured) = (address, configured)
+    }
+}
+
+/// The reason why an address cannot be listened on.
+package enum ListenError: Error, Sendable, Equatable {
+    case unknownHost(String, reason: String)
+    case inUse(String)
+    case notASocket(path: String)
+    case pathTooLong(String)
+    case unknownGroup(String)
+    case notListening(descriptor: Int32)
+    case system(address: String, call: String, errno: Int32)
+}
+
+extension ListenError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .unknownHost(let host, let reason): "cannot listen on \(host): \(reason)"
+        case .inUse(let address):
+            "cannot listen on \(address): another process does already; --listen and --admin choose other addresses "
+                + "(port 0: any free one)"
+        case .notASocket(let path): "cannot listen on unix:\(path): there is a file of that name that is not a socket"
+        case .pathTooLong(let path): "cannot listen on unix:\(path): a socket's path has at most 107 bytes"
+        case .unknownGroup(let group): "there is no group \(group)"
+        case .notListening(let descriptor): "descriptor \(descriptor) is not a listening stream socket"
+        case .system(let address, "bind", EACCES) where !address.hasPrefix("unix:"):
+            "cannot listen on \(address): ports below 1024 are for root; use a higher one"
+        case .system(let address, let call, let errno):
+            "cannot listen on \(address): \(call): \(SystemCall.message(errno))"
+        }
     }
 }

@@ -10,13 +10,9 @@ import Synchronization
 package final class Reply: Sendable {
     let channel: ReplyChannel
 
-    init(_ channel: ReplyChannel) {
-        self.channel = channel
-    }
+    init(_ channel: ReplyChannel) { self.channel = channel }
 
-    deinit {
-        channel.submit([.drop])
-    }
+    deinit { channel.submit([.drop]) }
 
     /// Sends a 1xx response ahead of the final one; not to HTTP/1.0 clients, which do not know them.
     package func informational(status: Int, fields: Fields) {
@@ -32,17 +28,13 @@ package final class Reply: Sendable {
         submit([.start(status: status, reason: reason, fields: fields, framing: framing)])
     }
 
-    /// Adds to the body; the array is shared, not copied.
-    ///
-    /// Callers that write much should watch `backlog`.
+    /// Adds to the body; the array is shared, not copied; callers that write much should watch `backlog`.
     package func write(_ chunk: [UInt8]) {
         if !chunk.isEmpty { submit([.write(chunk)]) }
     }
 
     /// Ends the response; trailers are sent if it is chunked.
-    package func finish(trailers: Fields = Fields()) {
-        submit([.finish(trailers: trailers)])
-    }
+    package func finish(trailers: Fields = Fields()) { submit([.finish(trailers: trailers)]) }
 
     /// Sends a whole response.
     package func respond(status: Int, fields: Fields, body: [UInt8] = []) {
@@ -61,9 +53,7 @@ package final class Reply: Sendable {
     }
 
     /// Cuts the connection, so that the client sees that the response is incomplete.
-    package func abort() {
-        channel.submit([.abort])
-    }
+    package func abort() { channel.submit([.abort]) }
 
     /// The number of written bytes that the socket has not accepted yet.
     package var backlog: Int { channel.backlog }
@@ -78,9 +68,7 @@ package final class Reply: Sendable {
     /// Calls back once if the client leaves before the response is finished.
     ///
     /// The callback runs on the worker's thread, or at once on the caller's if the client has already left.
-    package func onDisconnect(_ callback: @escaping @Sendable () -> Void) {
-        channel.onDisconnect(callback)
-    }
+    package func onDisconnect(_ callback: @escaping @Sendable () -> Void) { channel.onDisconnect(callback) }
 
     private func submit(_ operations: [ReplyChannel.Operation]) {
         let isInOrder = channel.submit(operations)
@@ -142,10 +130,7 @@ final class ReplyChannel: Sendable {
     /// The number of bytes that the worker has seen and the socket has not accepted.
     private let unsent = Atomic<Int>(0)
 
-    init(worker: HTTPWorker, connectionID: UInt64) {
-        self.worker = worker
-        self.connectionID = connectionID
-    }
+    init(worker: HTTPWorker, connectionID: UInt64) { (self.worker, self.connectionID) = (worker, connectionID) }
 
     var backlog: Int { accepted.load(ordering: .relaxed) + unsent.load(ordering: .relaxed) }
 
@@ -176,9 +161,7 @@ final class ReplyChannel: Sendable {
     }
 
     /// Reports all further operations to an observer.
-    func observe(_ observer: any ReplyObserver) {
-        state.withLock { $0.observers.append(observer) }
-    }
+    func observe(_ observer: any ReplyObserver) { state.withLock { $0.observers.append(observer) } }
 
     func onDrain(below limit: Int, _ callback: @escaping @Sendable () -> Void) {
         let (isGone, mustSchedule) = state.withLock { state in
@@ -210,12 +193,11 @@ final class ReplyChannel: Sendable {
 
     /// Removes and returns the pending operations.
     func takeOperations() -> [Operation] {
-        let operations = state.withLock { state in
+        state.withLock { state in
             state.isScheduled = false
             defer { state.operations = [] }
             return state.operations
         }
-        return operations
     }
 
     /// Updates the number of unsent bytes, and runs the `onDrain` callbacks that waited for fewer.
@@ -242,9 +224,7 @@ final class ReplyChannel: Sendable {
     }
 
     /// Marks the response as complete: disconnections are no longer reported.
-    func finished() {
-        state.withLock { $0.disconnects = [] }
-    }
+    func finished() { state.withLock { $0.disconnects = [] } }
 
     /// Marks the connection as gone, and runs all waiting callbacks.
     func disconnected() {
@@ -253,9 +233,7 @@ final class ReplyChannel: Sendable {
             state.isGone = true
             accepted.store(0, ordering: .relaxed)
             defer {
-                state.operations = []
-                state.disconnects = []
-                state.drains = []
+                (state.operations, state.disconnects, state.drains) = ([], [], [])
             }
             return (state.isObservedToItsEnd ? [] : state.disconnects) + state.drains.map(\.callback)
         }
@@ -269,12 +247,9 @@ extension ReplyChannel.State {
     mutating func accepts(_ operation: ReplyChannel.Operation) -> Bool {
         switch (operation, phase) {
         case (.informational, .open): true
-        case (.start, .open):
-            enter(.started)
+        case (.start, .open): enter(.started)
         case (.write, .started): true
-        case (.finish, .started):
-            enter(.finished)
-        case (.abort, .open), (.abort, .started), (.drop, .open), (.drop, .started):
+        case (.finish, .started), (.abort, .open), (.abort, .started), (.drop, .open), (.drop, .started):
             enter(.finished)
         default: false
         }
@@ -291,8 +266,6 @@ extension ReplyChannel.State {
 /// It is called on the thread that responds, in the order of the response.
 package protocol ReplyObserver: AnyObject, Sendable {
     /// The response begins.
-    ///
-    /// - Parameter length: The length of the body, if known.
     func began(status: Int, fields: Fields, length: Int?)
     /// The next bytes of the body.
     func wrote(_ bytes: [UInt8])
@@ -344,7 +317,7 @@ struct ReplyHead {
     private(set) var closes: Bool
 
     /// Fields that only the connection sets.
-    private static let ownFields: [StaticString] = [
+    private static let ownFields = [
         "connection", "keep-alive", "proxy-connection", "transfer-encoding", "content-length", "upgrade",
     ]
 
@@ -398,8 +371,7 @@ struct ReplyHead {
             return
         }
         switch framing {
-        case .none:
-            append("Content-Length", "0")
+        case .none: append("Content-Length", "0")
         case .length(let length):
             append("Content-Length", String(length))
             bodyEnd = .length(length)
@@ -418,9 +390,7 @@ struct ReplyHead {
         bytes += "\r\n".utf8
     }
 
-    private mutating func append(_ name: String, _ value: String) {
-        bytes.append(line: Field(name, value))
-    }
+    private mutating func append(_ name: String, _ value: String) { bytes.append(line: Field(name, value)) }
 }
 
 extension [UInt8] {
@@ -429,9 +399,9 @@ extension [UInt8] {
     /// So no upstream and no handler can start a line of its own.
     mutating func append(line field: Field) {
         let classes = ByteClass.table
-        guard !field.name.isEmpty,
-            field.name.allSatisfy({ classes[Int($0)] & ByteClass.token.rawValue != 0 })
-        else { return }
+        guard !field.name.isEmpty, field.name.allSatisfy({ classes[Int($0)] & ByteClass.token.rawValue != 0 }) else {
+            return
+        }
         self += field.name
         self += ": ".utf8
         append(value: field.value)
@@ -442,5 +412,31 @@ extension [UInt8] {
     fileprivate mutating func append(value: some Sequence<UInt8>) {
         let classes = ByteClass.table
         for byte in value { append(classes[Int(byte)] & ByteClass.value.rawValue != 0 ? byte : 0x20) }
+    }
+}
+
+/// The framing of an event stream, as in the HTML standard (§9.2.5).
+package enum EventStreamText {
+    package static let mediaType = "text/event-stream"
+
+    /// A comment, invisible to the client's code, which shows both sides that the connection is alive.
+    package static let heartbeat = Array(":\n\n".utf8)
+
+    /// Frames one event; its data must not contain line ends.
+    package static func event(_ name: String, id: Int64, data: [UInt8]) -> [UInt8] {
+        Array("id: \(id)\nevent: \(name)\ndata: ".utf8) + data + "\n\n".utf8
+    }
+
+    /// Sets the id from which the client resumes after a break; without data it is not an event (§9.2.6).
+    package static func position(_ id: Int64) -> [UInt8] { Array("id: \(id)\n\n".utf8) }
+
+    /// Sets the delay in milliseconds before the client reconnects.
+    package static func retry(after milliseconds: Int) -> [UInt8] { Array("retry: \(milliseconds)\n\n".utf8) }
+}
+
+extension [UInt8] {
+    /// JSON text on one line: line ends occur only between tokens, where a space means the same.
+    package var onOneLine: [UInt8] {
+        contains { $0 == 0x0A || $0 == 0x0D } ? map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 } : self
     }
 }

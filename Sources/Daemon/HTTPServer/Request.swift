@@ -6,17 +6,12 @@ package struct Request: Sendable {
     package var method: String
     /// The target in origin form: path and query; `*` for `OPTIONS *`.
     package var target: String
-    var form: TargetForm
-    /// The requested authority: from an absolute-form target, else from the Host field.
-    var authority: String?
     /// All field lines as they arrived, including hop-by-hop ones.
     package var fields: Fields
     /// Nil if there is no body.
     package var body: RequestBody?
     /// The client's address without its port, or the user at the other end of a Unix socket; empty if it was not looked up.
     package var peer: [UInt8] = []
-
-    var isAbsoluteForm: Bool { form == .absolute }
 }
 
 /// A request with its reply; both may be used on any thread.
@@ -24,10 +19,7 @@ package struct Exchange: Sendable {
     package let request: Request
     package let reply: Reply
 
-    package init(request: Request, reply: Reply) {
-        self.request = request
-        self.reply = reply
-    }
+    package init(request: Request, reply: Reply) { (self.request, self.reply) = (request, reply) }
 }
 
 extension RequestHead {
@@ -42,8 +34,6 @@ extension RequestHead {
         return Request(
             method: String(decoding: methodBytes, as: UTF8.self),
             target: String(decoding: target, as: UTF8.self),
-            form: form,
-            authority: authority.map { String(decoding: $0, as: UTF8.self) },
             fields: Fields(lines),
             body: body
         )
@@ -58,12 +48,8 @@ package protocol HTTPHandler: AnyObject {
     func received(_ request: borrowing RequestHead, on connection: HTTPConnection)
 }
 
-/// A message of the server for the log.
+/// An error of the server for the log.
 package struct HTTPNotice: Sendable {
-    package enum Level: Sendable { case warning, error }
-
-    package var level: Level
-    /// Constant text; variable parts are in `details`.
     package var message: String
     package var details: [String: String]
 }
@@ -119,9 +105,7 @@ package final class RequestBody: Sendable {
 
     /// Makes a body that a connection fills.
     init(declaredLength: Int?, window: Int, ask: @escaping @Sendable () -> Void) {
-        self.declaredLength = declaredLength
-        self.window = window
-        self.ask = ask
+        (self.declaredLength, self.window, self.ask) = (declaredLength, window, ask)
         state = Mutex(State())
     }
 
@@ -130,9 +114,8 @@ package final class RequestBody: Sendable {
         declaredLength = bytes.count
         window = .max
         ask = nil
-        state = Mutex(
-            State(chunks: bytes.isEmpty ? [] : [bytes], byteCount: bytes.count, isComplete: true, isWanted: true)
-        )
+        let chunks = bytes.isEmpty ? [] : [bytes]
+        state = Mutex(State(chunks: chunks, byteCount: bytes.count, isComplete: true, isWanted: true))
     }
 
     // MARK: For the one who reads it
@@ -208,7 +191,6 @@ package final class RequestBody: Sendable {
     /// Whether the connection should read on; if not, it resumes when `ask` is called.
     var hasRoom: Bool { state.withLock { !$0.isPaused } }
 
-    /// Adds bytes.
     func append(_ bytes: [UInt8]) {
         let callback = state.withLock { state in
             state.chunks.append(bytes)
@@ -220,7 +202,6 @@ package final class RequestBody: Sendable {
         callback?()
     }
 
-    /// Marks the end.
     func complete() {
         state.withLock { state in
             state.isComplete = true

@@ -151,9 +151,7 @@ package final class RequestParser {
             head.authorityOffset -= 1
             end -= 1
             target[end] = UInt8(ascii: "/")
-            if head.method == .options, head.targetCount == head.pathCount {
-                target[end] = UInt8(ascii: "*")
-            }
+            if head.method == .options, head.targetCount == head.pathCount { target[end] = UInt8(ascii: "*") }
         }
         head.targetOffset += end
         head.targetCount -= end
@@ -303,58 +301,42 @@ package enum RequestFault: Error, Sendable, Equatable, CaseIterable {
     case unknownExpectation, tunnel, otherVersion
     case tooManyConnections
 
-    /// The status code of the response.
-    var status: Int {
+    /// The status of the response, and one sentence for the person who made the request.
+    private var response: (status: Int, detail: String) {
         switch self {
-        case .badRequestLine, .badMethod, .badTarget, .badVersion, .bareLineFeed, .badFieldName, .badFieldValue,
-            .foldedLine, .noHost, .repeatedHost, .badHost, .badContentLength, .repeatedContentLength,
-            .lengthAndCoding, .unknownCoding, .badChunk, .badTrailer, .chunkExtensionTooLong:
-            400
-        case .headTimeout, .bodyTimeout: 408
-        case .bodyTooLarge: 413
-        case .targetTooLong: 414
-        case .unknownExpectation: 417
-        case .headTooLarge, .tooManyFields: 431
-        case .tunnel: 501
-        case .tooManyConnections: 503
-        case .otherVersion: 505
+        case .badRequestLine: (400, "The request line is not of the form METHOD SP target SP HTTP/1.1.")
+        case .badMethod: (400, "The method is not a token.")
+        case .badTarget: (400, "The request target is not a path, an absolute http URL or, for OPTIONS, an asterisk.")
+        case .badVersion: (400, "The request line does not end in an HTTP version.")
+        case .bareLineFeed: (400, "A line of the head ends without carriage return and line feed.")
+        case .badFieldName: (400, "A field name is empty, not a token, or followed by white space.")
+        case .badFieldValue: (400, "A field value contains a control character.")
+        case .foldedLine: (400, "A field line begins with white space; folded lines are obsolete.")
+        case .noHost: (400, "An HTTP/1.1 request needs a Host field.")
+        case .repeatedHost: (400, "There is more than one Host field.")
+        case .badHost: (400, "The Host field is not a host with an optional port.")
+        case .badContentLength: (400, "Content-Length is not a number.")
+        case .repeatedContentLength: (400, "There is more than one Content-Length.")
+        case .lengthAndCoding: (400, "Content-Length and Transfer-Encoding exclude each other.")
+        case .unknownCoding: (400, "The only transfer coding understood here is chunked, once, in HTTP/1.1.")
+        case .badChunk: (400, "The chunked body is malformed.")
+        case .badTrailer: (400, "The trailer of the chunked body is malformed or too long.")
+        case .chunkExtensionTooLong: (400, "The chunk extensions are too long.")
+        case .targetTooLong: (414, "The request target is too long.")
+        case .headTooLarge: (431, "The head of the request is too long.")
+        case .tooManyFields: (431, "The request has too many fields.")
+        case .bodyTooLarge: (413, "The request body is too long.")
+        case .headTimeout: (408, "The head of the request did not arrive in time.")
+        case .bodyTimeout: (408, "The request body did not arrive in time.")
+        case .unknownExpectation: (417, "The only expectation understood here is 100-continue.")
+        case .tunnel: (501, "Larder makes no tunnels; CONNECT is refused.")
+        case .otherVersion: (505, "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
+        case .tooManyConnections: (503, "There are too many connections; try again later.")
         }
     }
 
-    /// One sentence for the person who made the request.
-    var detail: String {
-        switch self {
-        case .badRequestLine: "The request line is not of the form METHOD SP target SP HTTP/1.1."
-        case .badMethod: "The method is not a token."
-        case .badTarget: "The request target is not a path, an absolute http URL or, for OPTIONS, an asterisk."
-        case .badVersion: "The request line does not end in an HTTP version."
-        case .bareLineFeed: "A line of the head ends without carriage return and line feed."
-        case .badFieldName: "A field name is empty, not a token, or followed by white space."
-        case .badFieldValue: "A field value contains a control character."
-        case .foldedLine: "A field line begins with white space; folded lines are obsolete."
-        case .noHost: "An HTTP/1.1 request needs a Host field."
-        case .repeatedHost: "There is more than one Host field."
-        case .badHost: "The Host field is not a host with an optional port."
-        case .badContentLength: "Content-Length is not a number."
-        case .repeatedContentLength: "There is more than one Content-Length."
-        case .lengthAndCoding: "Content-Length and Transfer-Encoding exclude each other."
-        case .unknownCoding: "The only transfer coding understood here is chunked, once, in HTTP/1.1."
-        case .badChunk: "The chunked body is malformed."
-        case .badTrailer: "The trailer of the chunked body is malformed or too long."
-        case .chunkExtensionTooLong: "The chunk extensions are too long."
-        case .targetTooLong: "The request target is too long."
-        case .headTooLarge: "The head of the request is too long."
-        case .tooManyFields: "The request has too many fields."
-        case .bodyTooLarge: "The request body is too long."
-        case .headTimeout: "The head of the request did not arrive in time."
-        case .bodyTimeout: "The request body did not arrive in time."
-        case .unknownExpectation: "The only expectation understood here is 100-continue."
-        case .tunnel: "Larder makes no tunnels; CONNECT is refused."
-        case .otherVersion: "Only HTTP/1.1 and HTTP/1.0 are spoken here."
-        case .tooManyConnections: "There are too many connections; try again later."
-        }
-    }
+    var status: Int { response.status }
 
     /// The problem document sent as the response.
-    package var problem: ProblemDocument { ProblemDocument(status: status, detail: detail) }
+    package var problem: ProblemDocument { ProblemDocument(status: response.status, detail: response.detail) }
 }

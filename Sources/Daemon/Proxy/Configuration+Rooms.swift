@@ -42,11 +42,8 @@ extension Configuration {
     }
 
     package func storeConfiguration(path: String, models: [String: Models]) -> StoreConfiguration {
-        var configuration = StoreConfiguration(
-            path: path,
-            maximumFileBytes: Int64(store.maximumSize),
-            models: models
-        )
+        let size = Int64(store.maximumSize)
+        var configuration = StoreConfiguration(path: path, maximumFileBytes: size, models: models)
         configuration.batchDelay = store.batchDelay
         configuration.queueBytes = store.queueSize
         configuration.readers = store.readers

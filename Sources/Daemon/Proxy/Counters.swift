@@ -12,7 +12,6 @@ package final class Metrics: Sendable {
     package let changeStreams = Gauge()
     /// Streams of `/changes` that were cut off because their clients did not keep up.
     package let changeStreamsCut = Counter()
-    /// The metrics of live streams.
     package let live = LiveMetrics()
     /// Lines of the access log that were not written.
     package let accessLogDropped = Counter()
@@ -78,9 +77,7 @@ package enum Outcome: String, Sendable, CaseIterable {
     }
 }
 
-/// The counters of one worker.
-///
-/// Only its own thread adds; any thread reads.
+/// The counters of one worker; only its own thread adds; any thread reads.
 package final class WorkerMetrics: Sendable {
     let hits = Counter()
     let stale = Counter()
@@ -103,30 +100,19 @@ package final class WorkerMetrics: Sendable {
         let lines: (SIMD64<UInt8>, SIMD64<UInt8>) = (.zero, .zero)
     }
 
-    /// Adds to the counter of an outcome.
-    func count(_ outcome: Outcome) {
-        switch outcome {
-        case .hit: hits.add()
-        case .stale: stale.add()
-        case .composed: composed.add()
-        case .miss: misses.add()
-        case .revalidated: revalidated.add()
-        case .offline: offline.add()
-        case .error: errors.add()
-        case .bypass: bypassed.add()
-        }
-    }
+    func count(_ outcome: Outcome) { with(outcome) { $0.add() } }
+    package func value(of outcome: Outcome) -> UInt64 { with(outcome) { $0.value } }
 
-    package func value(of outcome: Outcome) -> UInt64 {
+    private func with<Value>(_ outcome: Outcome, _ use: (borrowing Counter) -> Value) -> Value {
         switch outcome {
-        case .hit: hits.value
-        case .stale: stale.value
-        case .composed: composed.value
-        case .miss: misses.value
-        case .revalidated: revalidated.value
-        case .offline: offline.value
-        case .error: errors.value
-        case .bypass: bypassed.value
+        case .hit: use(hits)
+        case .stale: use(stale)
+        case .composed: use(composed)
+        case .miss: use(misses)
+        case .revalidated: use(revalidated)
+        case .offline: use(offline)
+        case .error: use(errors)
+        case .bypass: use(bypassed)
         }
     }
 }
@@ -137,24 +123,14 @@ extension WorkerMetrics: HTTPMeter {
         connectionsOpen.add()
     }
 
-    func connectionClosed() {
-        connectionsOpen.subtract()
-    }
-
-    func received(bytes: Int) {
-        bytesReceived.add(UInt64(bytes))
-    }
-
-    func sent(bytes: Int) {
-        bytesSent.add(UInt64(bytes))
-    }
+    func connectionClosed() { connectionsOpen.subtract() }
+    func received(bytes: Int) { bytesReceived.add(UInt64(bytes)) }
+    func sent(bytes: Int) { bytesSent.add(UInt64(bytes)) }
 }
 
 /// The metrics of live streams; any thread.
 package final class LiveMetrics: Sendable {
-    /// Open streams.
     package let streams = Gauge()
-    /// Followed documents.
     package let documents = Gauge()
     /// Events written, each to one client.
     package let events = Counter()
@@ -184,10 +160,7 @@ package final class UpstreamMetrics: Sendable {
         package fileprivate(set) var latency = Histogram()
     }
 
-    /// Counts the start of a fetch.
-    func started() {
-        inFlight.add()
-    }
+    func started() { inFlight.add() }
 
     /// Counts the end of a fetch; `result` comes from a fixed set, so that the number of time series stays bounded.
     func ended(result: String, seconds: Double) {
@@ -204,11 +177,8 @@ package final class UpstreamMetrics: Sendable {
     }
 
     package var allFinished: Finished { finished.withLock { $0 } }
-
-    /// The health of the upstream.
     package var health: UpstreamHealth { condition.withLock { $0 } }
 
-    /// Updates the health of the upstream.
     func note<Result: Sendable>(_ event: (inout UpstreamHealth) -> Result) -> Result {
         condition.withLock { event(&$0) }
     }
@@ -250,9 +220,7 @@ package struct Counter: ~Copyable, Sendable {
     private let count = Atomic<UInt64>(0)
 
     @inline(__always)
-    package func add(_ amount: UInt64 = 1) {
-        count.wrappingAdd(amount, ordering: .relaxed)
-    }
+    package func add(_ amount: UInt64 = 1) { count.wrappingAdd(amount, ordering: .relaxed) }
 
     package var value: UInt64 { count.load(ordering: .relaxed) }
 }
@@ -262,25 +230,16 @@ package struct Gauge: ~Copyable, Sendable {
     private let level = Atomic<Int>(0)
 
     @inline(__always)
-    func add(_ amount: Int = 1) {
-        level.wrappingAdd(amount, ordering: .relaxed)
-    }
+    func add(_ amount: Int = 1) { level.wrappingAdd(amount, ordering: .relaxed) }
 
     @inline(__always)
-    func subtract(_ amount: Int = 1) {
-        level.wrappingSubtract(amount, ordering: .relaxed)
-    }
-
-    package func set(_ value: Int) {
-        level.store(value, ordering: .relaxed)
-    }
+    func subtract(_ amount: Int = 1) { level.wrappingSubtract(amount, ordering: .relaxed) }
+    package func set(_ value: Int) { level.store(value, ordering: .relaxed) }
 
     package var value: Int { level.load(ordering: .relaxed) }
 }
 
-/// A histogram of durations.
-///
-/// A value behind a lock, for events that happen once per fetch; the hit path is not timed.
+/// A histogram of durations; a value behind a lock, for events that happen once per fetch; the hit path is not timed.
 package struct Histogram: Sendable {
     /// The upper bounds of the buckets, in seconds; one more bucket takes the rest.
     package static let bounds: [Double] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]

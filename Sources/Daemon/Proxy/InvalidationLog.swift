@@ -49,15 +49,11 @@ struct InvalidationLog {
         Token(count: dropped + entries.count, kept: kept[Self.place(of: digest)])
     }
 
-    /// Notes what a write has invalidated.
-    ///
-    /// - Parameter time: when it was over, in µs of the store's clock.
+    /// Notes what a write has invalidated, and when it was over, in µs of the store's clock.
     mutating func note(_ invalidation: Invalidation, at time: Int64) { append(.write(invalidation, at: time)) }
 
     /// Notes that anything of an upstream may be outdated.
     mutating func noteAll(of upstream: ProxiedUpstream) { append(.upstream(upstream.storeKey)) }
-
-    /// Notes that the store is being cleaned.
     mutating func noteCleaning() { append(.everything) }
 
     /// Notes that a response is kept under a cache key.
@@ -106,9 +102,7 @@ struct Invalidation {
     private let places: Set<String>
 
     init(_ paths: [String], matching patterns: [InvalidationPattern] = [], of upstream: ProxiedUpstream) {
-        self.upstream = upstream
-        self.paths = paths
-        self.patterns = patterns
+        (self.upstream, self.paths, self.patterns) = (upstream, paths, patterns)
         places = Set(paths)
     }
 

@@ -7,8 +7,9 @@ import Upstream
 ///
 /// Only this file maps failures to statuses.
 extension ProblemDocument {
-    private static func make(_ status: Int, _ type: String, _ title: String, _ detail: String) -> ProblemDocument {
-        var problem = ProblemDocument(status: status, title: title, detail: detail)
+    private static func make(_ status: Int, _ type: String, _ title: String, _ detail: () -> String) -> ProblemDocument
+    {
+        var problem = ProblemDocument(status: status, title: title, detail: detail())
         problem.type = prefix + type
         return problem
     }
@@ -22,220 +23,154 @@ extension ProblemDocument {
     ///
     /// - Parameter isValidation: whether a stored response exists that must not be used without validation; RFC 9111 §5.2.2.2
     ///   then requires 504, whatever the failure.
-    static func upstreamFailed(
-        _ error: UpstreamError,
-        upstream: String,
-        isValidation: Bool = false
-    ) -> ProblemDocument {
+    static func upstreamFailed(_ error: UpstreamError, upstream: String, isValidation: Bool = false) -> ProblemDocument
+    {
         // Before any response, `tooSlow` means that the client sent its request too slowly.
         let isTooSlow = if case .tooSlow = error { true } else { false }
-        var problem = make(
-            isTooSlow ? 408 : error.isTimeout || isValidation ? 504 : 502,
-            "upstream-failed",
+        let title =
             isTooSlow
-                ? "The request's body came too slowly"
-                : error.isTimeout ? "The upstream did not respond in time" : "The upstream could not be asked",
-            "Upstream \"\(upstream)\": \(error.message)"
-        )
-        problem.extra = [.init(name: "error", value: .string(error.label))]
+            ? "The request's body came too slowly"
+            : error.isTimeout ? "The upstream did not respond in time" : "The upstream could not be asked"
+        let status = isTooSlow ? 408 : error.isTimeout || isValidation ? 504 : 502
+        var problem = make(status, "upstream-failed", title) { "Upstream \"\(upstream)\": \(error.message)" }
+        problem.extra = [(name: "error", value: .string(error.label))]
         return problem
     }
 
     /// The upstream's own refusal, repeated without asking it again.
     package static func heldBack(_ pause: UpstreamPause, seconds: Int64, upstream: String) -> ProblemDocument {
-        var problem = make(
-            pause.status,
-            "retry-after",
-            "The upstream has asked clients to wait",
+        var problem = make(pause.status, "retry-after", "The upstream has asked clients to wait") {
             "Upstream \"\(upstream)\" responded with \(pause.status) and `Retry-After`, which applies to "
                 + "\(pause.scope.description). Larder asks it again in \(seconds) s. Nothing stored may be used meanwhile."
-        )
+        }
         problem.retryAfter = seconds
         return problem
     }
 
-    static func unknownOffline(_ request: ProxyRequest) -> ProblemDocument {
-        make(
-            504,
-            "offline",
-            "Not stored, and Larder is offline",
-            "No response to this URL, credential and representation is stored, and in offline mode Larder does not ask the upstream. "
-                + "Switch with `larder mode online`."
-        )
+    static let unknownOffline = make(504, "offline", "Not stored, and Larder is offline") {
+        "No response to this URL, credential and representation is stored, and in offline mode Larder does not ask the upstream. "
+            + "Switch with `larder mode online`."
     }
 
     package static func offline(_ method: String) -> ProblemDocument {
-        make(
-            504,
-            "offline",
-            "Larder is offline",
+        make(504, "offline", "Larder is offline") {
             "\(method) needs the upstream, which Larder does not ask in offline mode. Switch with `larder mode online`."
-        )
+        }
     }
 
     /// The raw view of a document whose received bytes are gone, if the upstream cannot be asked.
-    static let receivedBytesGone = make(
-        504,
-        "not-stored",
-        "The bytes as received are no longer stored",
+    static let receivedBytesGone = make(504, "not-stored", "The bytes as received are no longer stored") {
         "The upstream failed, and only a composed response is left. Send the request without `Larder-View: raw` to get it."
-    )
+    }
 
     /// RFC 9111 §5.2.1.7.
-    static func notCached(_ request: ProxyRequest) -> ProblemDocument {
-        make(
-            504,
-            "only-if-cached",
-            "Nothing stored may be used",
-            "The request said `only-if-cached`, and no stored response is fresh enough for it."
-        )
+    static let notCached = make(504, "only-if-cached", "Nothing stored may be used") {
+        "The request said `only-if-cached`, and no stored response is fresh enough for it."
     }
 
     static func storeFailed(_ error: StoreError) -> ProblemDocument {
-        make(503, "store-failed", "The store failed", "\(error)")
+        make(503, "store-failed", "The store failed") { "\(error)" }
     }
 
     static func credentialRefused(upstream: String) -> ProblemDocument {
-        make(
-            403,
-            "credential-refused",
-            "This upstream's credential is Larder's own",
+        make(403, "credential-refused", "This upstream's credential is Larder's own") {
             "Upstream \"\(upstream)\" is configured with `credential:`; send requests without a credential of their own."
-        )
+        }
     }
 
     static func writesRefused(_ method: String, upstream: String) -> ProblemDocument {
-        make(
-            403,
-            "writes-refused",
-            "Larder's credential is for reading",
+        make(403, "writes-refused", "Larder's credential is for reading") {
             "Larder does not send \(method) with its credential for upstream \"\(upstream)\"; `writes: true` beside the credential allows it."
-        )
+        }
     }
 
     /// RFC 9110 §13.1.1: one of Larder's own tags names no state of the upstream's.
-    static let ownTagInCondition = make(
-        412,
-        "own-tag",
-        "The tag is Larder's own",
+    static let ownTagInCondition = make(412, "own-tag", "The tag is Larder's own") {
         "If-Match names a tag that Larder made for a composed response, which the upstream does not know. "
             + "GET the resource again: the next response has the upstream's tag."
-    )
+    }
 
     package static func guarded(_ refusal: Guard.Refusal) -> ProblemDocument {
-        make(refusal.status, "guard", refusal.title, refusal.message)
+        make(refusal.status, "guard", refusal.title) { refusal.message }
     }
 
     static func noUpstream(path: String, prefixes: [String]) -> ProblemDocument {
-        make(
-            404,
-            "no-upstream",
-            "No upstream here",
+        make(404, "no-upstream", "No upstream here") {
             "No upstream is configured for the path \(PrincipalFields().redacted(url: path)). Paths here begin with "
                 + "\(prefixes.joined(separator: " or "))."
-        )
+        }
     }
 
     static func badTarget(_ reason: String) -> ProblemDocument {
-        make(400, "bad-target", "The request target cannot be used", reason)
+        make(400, "bad-target", "The request target cannot be used") { reason }
     }
 
     static let notUTF8 = badTarget("It is not UTF-8; write such bytes as percent-escapes.")
 
     static func badView(_ value: String) -> ProblemDocument {
-        make(400, "bad-view", "No such view", "Larder-View is `wire`, `mapped` or `raw`; it was \"\(value)\".")
+        make(400, "bad-view", "No such view") { "Larder-View is `wire`, `mapped` or `raw`; it was \"\(value)\"." }
     }
 
     // MARK: Larder-Live
 
     static func badLive(_ value: String) -> ProblemDocument {
-        make(400, "bad-live", "No such stream", "Larder-Live is `once` or `on`; it was \"\(value)\".")
+        make(400, "bad-live", "No such stream") { "Larder-Live is `once` or `on`; it was \"\(value)\"." }
     }
 
-    static let liveNeedsAccept = make(
-        400,
-        "live-needs-accept",
-        "Not a request for events",
+    static let liveNeedsAccept = make(400, "live-needs-accept", "Not a request for events") {
         "The query parameter larder_live is for requests with `Accept: text/event-stream`, as EventSource sends them. "
             + "Other programs send the field Larder-Live."
-    )
+    }
 
     static func liveNeedsGet(_ method: String) -> ProblemDocument {
-        make(
-            400,
-            "live-needs-get",
-            "Larder-Live goes with GET",
+        make(400, "live-needs-get", "Larder-Live goes with GET") {
             "Larder-Live sends the response to a GET without a body as events; this was \(method). "
                 + "Use GET, or leave the field out."
-        )
+        }
     }
 
     static func liveTooMany(limit: Int) -> ProblemDocument {
-        make(
-            503,
-            "live-too-many",
-            "Too many streams are open",
+        make(503, "live-too-many", "Too many streams are open") {
             "Larder keeps \(limit) streams open at a time (`live.streams`). Try again later, or without Larder-Live."
-        )
+        }
     }
 
-    static let stopping = make(
-        503,
-        "stopping",
-        "Larder is stopping",
+    static let stopping = make(503, "stopping", "Larder is stopping") {
         "It opens no more streams. Try again in a moment, when it may have restarted."
-    )
+    }
 
     static func liveEventStream(upstream: String) -> ProblemDocument {
-        make(
-            400,
-            "live-event-stream",
-            "The upstream sends events itself",
+        make(400, "live-event-stream", "The upstream sends events itself") {
             "Upstream \"\(upstream)\" responds to this URL with a stream of events. Leave Larder-Live out: the stream is passed on as it comes."
-        )
+        }
     }
 
     static func liveTooLarge(limit: Int) -> ProblemDocument {
-        make(
-            502,
-            "live-too-large",
-            "The response is too large for an event",
+        make(502, "live-too-large", "The response is too large for an event") {
             "An event contains a whole response of at most \(limit) bytes (`limits.document`). Leave Larder-Live out."
-        )
+        }
     }
 
-    static let liveTooMuch = make(
-        503,
-        "live-too-much",
-        "Too many responses are being sent as events",
+    static let liveTooMuch = make(503, "live-too-much", "Too many responses are being sent as events") {
         "The responses that wait to be sent as events have reached their limit. Try again later, or without Larder-Live."
-    )
+    }
 
     /// The upstream responded with an error that a stored response may replace.
     static func upstreamResponded(_ status: Int, upstream: String) -> ProblemDocument {
-        make(
-            status,
-            "upstream-error",
-            "The upstream responded with an error",
+        make(status, "upstream-error", "The upstream responded with an error") {
             "Upstream \"\(upstream)\" responded with \(status) \(statusPhrase(status))."
-        )
+        }
     }
 
     static func responseBrokeOff(upstream: String) -> ProblemDocument {
-        make(
-            502,
-            "upstream-failed",
-            "The response broke off",
+        make(502, "upstream-failed", "The response broke off") {
             "Upstream \"\(upstream)\" did not send all of its response."
-        )
+        }
     }
 
-    package static let traceRefused = make(
-        405,
-        "trace",
-        "TRACE is not passed on",
+    package static let traceRefused = make(405, "trace", "TRACE is not passed on") {
         "It would show the request's credentials."
-    )
+    }
 
     /// A replay has no response for a request.
     ///
@@ -243,52 +178,44 @@ extension ProblemDocument {
     package static func notRecorded(_ request: String, nearest: [(request: String, differences: [String])])
         -> ProblemDocument
     {
-        var problem = make(
-            504,
-            "not-recorded",
-            "Not in the recording",
+        var problem = make(504, "not-recorded", "Not in the recording") {
             "\(request) is not in the recording, and a replay asks no upstream. "
                 + "Record it: larder run --record new FOLDER -- COMMAND."
-        )
-        let members: [JSONText] = nearest.map { known in
-            .object([
-                (name: "request", value: .string(known.request)),
-                (name: "differences", value: .array(known.differences.map { .string($0) })),
-            ])
         }
-        problem.extra = [.init(name: "nearest", value: .json(JSONText.array(members).bytes))]
+        let members = nearest.map { known -> JSONText in
+            let differences = known.differences.map { JSONText.string($0) }
+            return ["request": .string(known.request), "differences": .array(differences)]
+        }
+        problem.extra = [(name: "nearest", value: .array(members))]
         return problem
     }
 
     /// All recorded responses to a request were served, and a strict replay repeats none.
     package static func recordingExhausted(_ request: String, count: Int) -> ProblemDocument {
-        make(
-            504,
-            "recording-exhausted",
-            "Asked more often than recorded",
+        make(504, "recording-exhausted", "Asked more often than recorded") {
             "\(request) was recorded \(count) time\(count == 1 ? "" : "s"), and has been asked for as often. "
                 + "Without --strict the last response is repeated."
-        )
+        }
     }
 
     /// A recorded response cannot be read.
     package static func recordingUnreadable(_ reason: String) -> ProblemDocument {
-        make(500, "recording-unreadable", "The recording cannot be read", reason)
+        make(500, "recording-unreadable", "The recording cannot be read") { reason }
     }
 
-    static let loop = make(
-        508,
-        "loop",
-        "Larder sends requests to itself",
+    static let loop = make(508, "loop", "Larder sends requests to itself") {
         "The request has passed through Larder too often; the upstream's URL seems to lead back here."
-    )
+    }
 }
 
-extension StoreError {
-    /// The log level for a failure that does not affect the client.
+extension Logger {
+    /// Logs a failure of the store that does not affect the client.
     ///
     /// The store itself logs once that nothing can be written, so each unstored response need not be logged.
-    var logLevel: Logger.Level {
-        if case .unwritable = self { .debug } else { .error }
+    func storeFailed(_ message: Message, _ error: StoreError, url: String? = nil) {
+        let level: Level = if case .unwritable = error { .debug } else { .error }
+        var metadata: Metadata = ["error": "\(error)"]
+        if let url { metadata["url"] = "\(url)" }
+        log(level: level, message, metadata: metadata)
     }
 }

@@ -42,9 +42,7 @@ package actor ProxyCore {
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
 
-    /// Returns once the loop's current turn is over.
-    ///
-    /// A response is kept in the same turn in which its client gets the end.
+    /// Returns once the loop's current turn is over: a response is kept in the turn in which its client gets the end.
     package func finishTurn() {}
 
     package init(
@@ -59,16 +57,9 @@ package actor ProxyCore {
         requests: RequestLog = RequestLog(),
         log: Logger
     ) {
-        self.loop = loop
-        self.requests = requests
-        self.settings = settings
-        self.upstreams = upstreams
-        self.cache = cache
-        self.principals = principals
-        self.modes = modes
-        self.metrics = metrics
-        self.outcomes = outcomes
-        self.log = log
+        (self.loop, self.settings, self.upstreams, self.cache) = (loop, settings, upstreams, cache)
+        (self.principals, self.modes, self.metrics) = (principals, modes, metrics)
+        (self.outcomes, self.requests, self.log) = (outcomes, requests, log)
     }
 
     /// Takes over a request from a worker; any thread.
@@ -76,24 +67,15 @@ package actor ProxyCore {
         Task(executorPreference: loop.taskExecutor) { await self.serve(exchange, incoming) }
     }
 
-    /// Serves one request.
     func serve(_ exchange: Exchange, _ incoming: IncomingRequest) async {
-        let hasher = cache.store.hasher
-        let otherFields = principals.otherFields(of: incoming)
+        func request(_ message: Request, of principal: PrincipalID) -> ProxyRequest {
+            let other = principals.otherFields(of: incoming)
+            return ProxyRequest(message, incoming, principal: principal, otherFields: other, hasher: cache.store.hasher)
+        }
         do {
-            let principal = try await principals.identify(
-                incoming.parts.credentials,
-                quick: incoming.quickDigest,
-                of: incoming.upstream
-            )
-            let message = exchange.request.asking(incoming.live)
-            let request = ProxyRequest(
-                message,
-                incoming,
-                principal: principal,
-                otherFields: otherFields,
-                hasher: hasher
-            )
+            let (credentials, quick) = (incoming.parts.credentials, incoming.quickDigest)
+            let principal = try await principals.identify(credentials, quick: quick, of: incoming.upstream)
+            let request = request(exchange.request.asking(incoming.live), of: principal)
             if case .over = incoming.live {
                 exchange.reply.endEvents(request)
             } else if let mode = incoming.live {
@@ -106,15 +88,9 @@ package actor ProxyCore {
                 await write(request, exchange.reply)
             }
         } catch {
-            log.log(level: error.logLevel, "a principal could not be stored", metadata: ["error": "\(error)"])
+            log.storeFailed("a principal could not be stored", error)
             // Its principal cannot be stored, so the response is for this request alone.
-            let request = ProxyRequest(
-                exchange.request,
-                incoming,
-                principal: PrincipalID.anonymous,
-                otherFields: otherFields,
-                hasher: hasher
-            )
+            let request = request(exchange.request, of: .anonymous)
             guard MethodFacts.isSafe(request.message.method), incoming.live == nil else {
                 return refuse(.storeFailed(error), exchange.reply)
             }
@@ -134,44 +110,32 @@ package actor ProxyCore {
         if request.isForOrigin, modes.current == .online { return pass(request.passed, reply) }
         let (decision, variants) = await decide(request)
         switch decision {
-        case .serve(let ready, let cacheUse):
-            await serveStored(request, reply, ready, cacheUse)
+        case .serve(let ready, let cacheUse): await serveStored(request, reply, ready, cacheUse)
         case .serveAndRefresh(let ready, let cacheUse):
             await serveStored(request, reply, ready, cacheUse)
             fetches.refresh(request.forWhole.asking(because: .stale), stored: ready)
         case .ask(let reason, let stored):
             if let stored { cache.noteInquiry(about: stored) }
-            await resort(to: request.asking(because: reason), reply, stored: stored, variants: variants, refusal: nil)
-        case .refuse(let problem):
-            await resort(to: request, reply, stored: nil, variants: [], refusal: problem)
+            await resort(to: request.asking(because: reason), reply, stored: stored, variants: variants)
+        case .refuse(let problem): await resort(to: request, reply, refusal: problem)
         }
     }
 
     /// Looks for stored parts if no whole may be served, before the upstream is asked.
-    ///
-    /// - Parameter refusal: the response if the upstream must not be asked.
     private func resort(
         to request: ProxyRequest,
         _ reply: Reply,
-        stored: ReadyResponse?,
-        variants: [Variant],
-        refusal: ProblemDocument?
+        stored: ReadyResponse? = nil,
+        variants: [Variant] = [],
+        refusal: ProblemDocument? = nil
     ) async {
         let token = fetches.invalidations.token(for: request.digest)
         let parts = await lookUpParts(request)
         // The whole that was found may have been removed meanwhile.
         guard fetches.invalidations.isCurrent(token) else { return await retrieve(request, reply) }
-        let decision = PartDecision(
-            request,
-            stored: stored,
-            parts: parts,
-            mode: modes.current,
-            limit: settings.limits.document,
-            now: now
-        )
-        switch decision {
-        case .serve(let ready, let cacheUse):
-            await serveStored(request, reply, ready, cacheUse)
+        let (limit, now) = (settings.limits.document, now)
+        switch PartDecision(request, stored: stored, parts: parts, mode: modes.current, limit: limit, now: now) {
+        case .serve(let ready, let cacheUse): await serveStored(request, reply, ready, cacheUse)
         case .ask(let request, let stored, let completing):
             if let refusal { return refuse(refusal, reply) }
             let completes = completing != nil
@@ -193,7 +157,6 @@ package actor ProxyCore {
         }
     }
 
-    /// Counts the outcome of a request.
     func count(_ outcome: Outcome, for request: ProxyRequest) {
         outcomes.count(outcome)
         request.note?.counted(as: outcome)
@@ -204,16 +167,14 @@ package actor ProxyCore {
         reply.refuse(problem)
     }
 
-    private func serveStored(_ request: ProxyRequest, _ reply: Reply, _ ready: ReadyResponse, _ cacheUse: CacheUse)
-        async
-    {
+    private func serveStored(_ request: ProxyRequest, _ reply: Reply, _ ready: ReadyResponse, _ use: CacheUse) async {
         ready.residence.noteUse()
-        count(cacheUse.outcome(of: ready), for: request)
+        count(use.outcome(of: ready), for: request)
         do {
             guard let shown = try await cache.inView(of: request, ready) else {
                 return fetches.ask(request.asking(because: .miss), reply, stored: nil)
             }
-            reply.serve(shown, for: request, as: cacheUse, now: now)
+            reply.serve(shown, for: request, as: use, now: now)
         } catch {
             refuse(.storeFailed(error), reply)
         }
@@ -251,22 +212,8 @@ package actor ProxyCore {
 
     /// Starts the fetches, which need the loop's thread.
     package func start() {
-        started = Fetches(
-            loop: loop,
-            settings: settings,
-            clients: upstreams.map { makeClient(for: $0) },
-            cache: cache,
-            metrics: metrics,
-            outcomes: outcomes,
-            log: log
-        )
-        followed = LiveDocuments(
-            settings: settings,
-            loop: loop,
-            watch: cache.watch,
-            metrics: metrics.live,
-            proxy: self
-        )
+        started = Fetches(of: self, clients: upstreams.map { makeClient(for: $0) })
+        followed = LiveDocuments(of: self)
         cache.watch.onChange { [self] in loop.enqueue { self.assumeIsolated { $0.liveDocuments.wake() } } }
         modes.onChange { [self] _ in loop.enqueue { self.assumeIsolated { $0.liveDocuments.lookAtAll() } } }
     }
@@ -311,11 +258,9 @@ package actor ProxyCore {
 /// Changes to the store as a whole, after which fetches, streams and memory must not keep the former content.
 extension ProxyCore {
     /// Removes what a filter selects, durably and everywhere.
-    package func clean(
-        _ filter: CleanFilter,
-        dryRun: Bool,
-        progress: @escaping CleanProgress
-    ) async throws(StoreError) -> CleanResult {
+    package func clean(_ filter: CleanFilter, dryRun: Bool, progress: @escaping CleanProgress)
+        async throws(StoreError) -> CleanResult
+    {
         guard !dryRun else { return try await cache.store.clean(filter, dryRun: true, progress: progress) }
         fetches.cleaned()
         liveDocuments.invalidateAll()
@@ -354,5 +299,38 @@ extension ProxyCore {
         return try await cache.store.merge(path, principalKey: principals.keyDigest) { policy in
             StoredPolicy(bytes: policy)?.aged(at: 0, knownSince: .max).bytes ?? policy
         }
+    }
+}
+
+/// Whether the daemon asks its upstreams.
+///
+/// `online`: ask the upstream if a response is unknown or stale; stale responses replace failed ones. `offline`: never ask; serve
+/// stored responses, fresh or stale, and explain missing ones.
+package typealias Mode = Configuration.Mode
+
+/// The current mode: read by every request, changed by the operator; any thread; reading costs one relaxed load.
+package final class ModeSwitch: Sendable {
+    private let isOffline: Atomic<Bool>
+    private let listeners = Mutex<[@Sendable (Mode) -> Void]>([])
+
+    package init(_ mode: Mode) { isOffline = Atomic(mode == .offline) }
+
+    package var current: Mode { isOffline.load(ordering: .relaxed) ? .offline : .online }
+
+    /// Changes the mode and notifies the listeners, on the calling thread; returns false if it was the mode already.
+    @discardableResult
+    package func set(_ mode: Mode) -> Bool {
+        // The lock keeps two concurrent changes from being reported in the wrong order.
+        listeners.withLock { listeners in
+            let wasOffline = isOffline.exchange(mode == .offline, ordering: .relaxed)
+            guard wasOffline != (mode == .offline) else { return false }
+            for listener in listeners { listener(mode) }
+            return true
+        }
+    }
+
+    /// Calls `listener` after each change from now on; it must be quick and must not change the mode itself.
+    func onChange(_ listener: @escaping @Sendable (Mode) -> Void) {
+        listeners.withLock { $0.append(listener) }
     }
 }

@@ -33,32 +33,26 @@ package final class ProxyHandler: HTTPHandler {
         metrics: WorkerMetrics,
         interceptor: (any ExchangeInterceptor)? = nil
     ) {
-        self.interceptor = interceptor
-        self.upstreams = upstreams
-        self.proxy = proxy
+        (self.interceptor, self.upstreams, self.proxy) = (interceptor, upstreams, proxy)
         cache = proxy.cache
         requests = proxy.requests
-        self.loop = loop
-        self.metrics = metrics
+        (self.loop, self.metrics) = (loop, metrics)
     }
 
     func received(_ request: borrowing RequestHead, on connection: HTTPConnection) {
         let site = site(at: connection.entrance)
         let position = site.position(for: request.path)
         switch site.check(request, at: position) {
-        case .allowed, .allowedOrigin:
-            break
+        case .allowed, .allowedOrigin: break
         case .preflight(let origin):
             let fields = site.cors(at: position).preflightFields(for: origin, request: request.owned().fields)
             connection.respond(status: 204, fields: fields)
             return note(request, connection, status: 204, outcome: .bypass)
-        case .refused(let refusal):
-            return refuse(.guarded(refusal), request, connection)
+        case .refused(let refusal): return refuse(.guarded(refusal), request, connection)
         }
         // `OPTIONS *` asks about this server, not about a resource (RFC 9110 §9.3.7).
         if request.form == .asterisk {
-            let allow = Field("Allow", "GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE")
-            connection.respond(status: 204, fields: Fields([allow]))
+            connection.respond(status: 204, fields: ["Allow": "GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE"])
             return note(request, connection, status: 204, outcome: .bypass)
         }
         guard let position else {
@@ -88,9 +82,7 @@ package final class ProxyHandler: HTTPHandler {
 
     private func refuse(_ problem: ProblemDocument, _ request: borrowing RequestHead, _ connection: HTTPConnection) {
         metrics.count(.error)
-        var fields = Fields()
-        fields.append("Cache-Control", "no-store")
-        fields.append("Cache-Status", problem.cacheStatus)
+        let fields: Fields = ["Cache-Control": "no-store", "Cache-Status": problem.cacheStatus]
         connection.respond(problem, fields: fields)
         note(request, connection, status: problem.status, outcome: .error, problem: problem)
     }
@@ -143,15 +135,8 @@ package final class ProxyHandler: HTTPHandler {
             else { continue }
             let status = respond(ready, age: age, timeToLive: timeToLive, now: now, to: request, connection)
             if let started {
-                noteHit(
-                    ready,
-                    status,
-                    CacheStatus.hit(timeToLive: timeToLive).text,
-                    digest,
-                    request,
-                    connection,
-                    since: started
-                )
+                let text = CacheStatus.hit(timeToLive: timeToLive).text
+                noteHit(ready, status, text, digest, request, connection, since: started)
             }
             return true
         }

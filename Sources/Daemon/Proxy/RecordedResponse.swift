@@ -15,35 +15,17 @@ package struct RecordedResponse: Sendable {
 
     /// - Parameters:
     ///   - fields: as recorded, without framing.
-    ///   - incoming: the request that it is served to.
     ///   - moment: the time of the stopped clock, in Unix seconds.
     package init(status: Int, fields: Fields, body: [UInt8], for incoming: IncomingRequest, at moment: Int64) {
         let upstream = incoming.upstream
         // The upstream's own field concerned the response as it came then.
         var fields = fields
         fields.remove("cache-status")
-        let policy = ResponsePolicy(
-            request: RequestFacts(method: "GET", fields: Fields()),
-            status: status,
-            fields: fields,
-            requestTime: moment,
-            responseTime: moment,
-            settings: upstream.policySettings
-        )
-        let response = CachedResponse(
-            key: incoming.cacheKey(of: .anonymous),
-            status: status,
-            fields: fields,
-            body: body,
-            policy: policy.stored
-        )
-        ready = ReadyResponse(
-            response,
-            digest: Digest128(low: 0, high: 0),
-            upstream: upstream,
-            base: incoming.base,
-            view: incoming.view
-        )
+        let policy = upstream.policy(ofRecorded: status, fields, at: moment)
+        let key = incoming.cacheKey(of: .anonymous)
+        let response = CachedResponse(key: key, status: status, fields: fields, body: body, policy: policy)
+        let digest = Digest128(low: 0, high: 0)
+        ready = ReadyResponse(response, digest: digest, upstream: upstream, base: incoming.base, view: incoming.view)
         self.moment = moment
     }
 
@@ -67,12 +49,11 @@ package struct RecordedResponse: Sendable {
     package func ready(for request: Request, _ incoming: IncomingRequest) -> ReadyResponse? {
         let unusual = [
             "larder-session", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range",
-            "range",
-            "origin",
+            "range", "origin",
         ]
         let isPlain =
             request.method == "GET" && request.body == nil && incoming.live == nil && incoming.view == .wire
-            && !unusual.contains { request.fields.contains(named: $0) }
+            && !unusual.contains { request.fields.contains($0) }
         // Without a Date the connection must add one, and some statuses have no body.
         guard isPlain, ready.fields.contains("date"), ![204, 205, 206, 304].contains(ready.response.status) else {
             return nil
@@ -108,21 +89,15 @@ extension IncomingRequest {
     ///
     /// - Parameters:
     ///   - target: path and query as they went upstream.
-    ///   - credentials: identifies the principal; nil for anonymous.
     package init?(recorded target: String, fields: Fields, credentials: [UInt8]?, _ upstream: ProxiedUpstream) {
         let bytes = Array(target.utf8)
         let base = upstream.normaliser.basePath
         let path = Array(bytes.prefix { $0 != 0x3F })
         guard path.starts(with: base) else { return nil }
         let query = bytes.count > path.count ? Array(bytes[(path.count + 1)...]) : nil
-        guard
-            let normalised = try? upstream.normaliser.normalise(
-                path: upstream.normaliser.prefix + path.dropFirst(base.count),
-                query: query
-            )
-        else { return nil }
-        self.upstream = upstream
-        self.target = target
+        let whole = upstream.normaliser.prefix + path.dropFirst(base.count)
+        guard let normalised = try? upstream.normaliser.normalise(path: whole, query: query) else { return nil }
+        (self.upstream, self.target) = (upstream, target)
         route = String(decoding: upstream.principal.redacted(target: normalised.routePath), as: UTF8.self)
         parts = CacheKeyParts(recorded: normalised, fields, credentials: credentials, upstream)
         quickDigest = nil
@@ -172,7 +147,6 @@ extension PrincipalFields {
         redacted(Fields([Field(name: name, value: [0])])).lines[0].value != [0]
     }
 
-    /// Whether a name of a member or a parameter means a secret.
     package static func isSecret(name: String) -> Bool { NameMeaning.isSecretItself(Array(name.utf8)) }
 }
 
@@ -186,31 +160,22 @@ extension ResponseCache {
         _ principals: PrincipalResolver,
         done: @escaping @Sendable () -> Void
     ) async -> Bool {
-        let upstream = incoming.upstream
-        guard let principal = try? await principals.identify(incoming.parts.credentials, quick: nil, of: upstream)
-        else {
+        let (upstream, credentials, moment) = (incoming.upstream, incoming.parts.credentials, now)
+        guard let principal = try? await principals.identify(credentials, quick: nil, of: upstream) else {
             return false
         }
         let fields = StoredFields.storable(recorded.fields)
-        let policy = ResponsePolicy(
-            request: RequestFacts(method: "GET", fields: Fields()),
-            status: recorded.status,
-            fields: fields,
-            requestTime: seconds,
-            responseTime: seconds,
-            settings: upstream.policySettings
-        )
+        let policy = upstream.policy(ofRecorded: recorded.status, fields, at: seconds)
         let match =
             upstream.isJSON(fields) && !recorded.body.isEmpty
             ? upstream.bodyMatch("GET", incoming.route, url: incoming.target, status: recorded.status, fields: fields)
             : nil
-        let moment = now
         let document = ReceivedDocument(
             key: incoming.cacheKey(of: principal),
             variant: VarySelection.none.bytes,
             status: recorded.status,
             head: StoredHead.encode(upstream.storable(fields)),
-            policy: policy.stored.bytes,
+            policy: policy.bytes,
             body: recorded.body,
             start: moment,
             end: moment,
@@ -225,11 +190,18 @@ extension ResponseCache {
 }
 
 extension ResponseCache {
-    /// The fields of a stored response.
     package static func fields(of document: StoredDocument) -> Fields { StoredHead.decode(document.head) }
 }
 
 extension ProxiedUpstream {
+    /// The policy of a response to a recorded GET, at a time in seconds of the store's clock.
+    fileprivate func policy(ofRecorded status: Int, _ fields: Fields, at moment: Int64) -> StoredPolicy {
+        let facts = RequestFacts(method: "GET", fields: [:])
+        let times = ExchangeTimes(request: moment, response: moment)
+        return ResponsePolicy(request: facts, status: status, fields: fields, times: times, settings: policySettings)
+            .stored
+    }
+
     /// The fields of a request for the representation that a context describes.
     package func requestFields(ofContext context: String) -> Fields {
         Fields(
@@ -278,8 +250,7 @@ package final class ReadySequence: Sendable {
     private let responses: Mutex<[ReadyResponse?]>
 
     package init(count: Int, isStrict: Bool) {
-        self.count = count
-        self.isStrict = isStrict
+        (self.count, self.isStrict) = (count, isStrict)
         responses = Mutex([])
     }
 
@@ -296,11 +267,8 @@ package final class ReadySequence: Sendable {
         return number(at: position)
     }
 
-    private func number(at position: Int) -> Int? {
-        position < count ? position : isStrict ? nil : count - 1
-    }
+    private func number(at position: Int) -> Int? { position < count ? position : isStrict ? nil : count - 1 }
 
-    /// Keeps a response ready.
     package func keep(_ response: ReadyResponse, as number: Int) {
         responses.withLock { responses in
             while responses.count <= number { responses.append(nil) }
@@ -308,7 +276,6 @@ package final class ReadySequence: Sendable {
         }
     }
 
-    /// The next response, if it is ready.
     var next: (response: ReadyResponse, position: Int)? {
         let position = position.load(ordering: .relaxed)
         guard let number = number(at: position) else { return nil }

@@ -292,7 +292,7 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
     }
 
     /// Removes Larder's member from the end of a list.
-    private static func removeLast(_ name: StaticString, from fields: inout Fields, where isOwn: (String) -> Bool) {
+    private static func removeLast(_ name: String, from fields: inout Fields, where isOwn: (String) -> Bool) {
         guard let list = fields.combined(name) else { return }
         var members = FieldSyntax.members(Array(list.utf8)).map { String(decoding: $0, as: UTF8.self) }
         if let last = members.last, isOwn(last.trimmingCharacters(in: .whitespaces)) { members.removeLast() }

@@ -37,11 +37,11 @@ package struct RequestKey: Sendable {
         let matching = Self.matching(incoming, method: method)
         place = "\(upstream.name) \(method) \(Self.url(incoming.parts.url, ignoring: matching.query.ignore))"
         let named = matching.headers.map { name in
-            "\(name.lowercased()): \(fields.combined(named: name.lowercased()) ?? "")"
+            "\(name.lowercased()): \(fields.combined(name.lowercased()) ?? "")"
         }
         representation = ([incoming.parts.context] + named).joined(separator: "\n")
         conditions = Self.conditional.compactMap { name in
-            fields.combined(named: name).map { "\(name): \($0)" }
+            fields.combined(name).map { "\(name): \($0)" }
         }.joined(separator: "\n")
         guard !body.isEmpty else {
             self.body = ""

@@ -49,19 +49,18 @@ final class ContentDecoder {
         -> Int
     {
         if !input.isEmpty { hasInput = true }
-        return try algorithm.decode(&input, into: room)
+        return try algorithm.decode(&input, room)
     }
 
     /// Whether the input so far is a complete coded body, checksums included; an empty one is complete, too.
     var isAtEnd: Bool { !hasInput || algorithm.isAtEnd }
 }
 
+private typealias Malformed = ContentDecoder.Malformed
+
 /// A library's decoder for one coding.
 private protocol Algorithm: AnyObject {
-    func decode(
-        _ input: inout UnsafeRawBufferPointer,
-        into room: UnsafeMutableRawBufferPointer
-    ) throws(ContentDecoder.Malformed) -> Int
+    func decode(_ input: inout UnsafeRawBufferPointer, _ room: UnsafeMutableRawBufferPointer) throws(Malformed) -> Int
     var isAtEnd: Bool { get }
 }
 
@@ -84,17 +83,12 @@ private final class Inflater: Algorithm {
         stream.deallocate()
     }
 
-    func decode(
-        _ input: inout UnsafeRawBufferPointer,
-        into room: UnsafeMutableRawBufferPointer
-    ) throws(ContentDecoder.Malformed) -> Int {
+    func decode(_ input: inout UnsafeRawBufferPointer, _ room: UnsafeMutableRawBufferPointer) throws(Malformed) -> Int {
         while true {
             if isAtEnd {
                 guard let next = input.first else { return 0 }
                 // Another member may follow (RFC 1952 §2.2).
-                guard format == .gzip, next == 0x1F else {
-                    throw ContentDecoder.Malformed(reason: "bytes follow its end")
-                }
+                guard format == .gzip, next == 0x1F else { throw Malformed(reason: "bytes follow its end") }
                 inflateReset(stream)
                 isAtEnd = false
             }
@@ -102,14 +96,12 @@ private final class Inflater: Algorithm {
                 guard let first = input.first else { return 0 }
                 // A zlib frame begins with 8 in the lower half of its first byte (RFC 1950 §2.2), raw deflate never does.
                 let windowBits = format == .gzip ? 31 : first & 0x0F == 8 ? 15 : -15
-                guard larder_inflate_init(stream, Int32(windowBits)) == Z_OK else {
-                    preconditionFailure("out of memory for zlib")
-                }
+                let isMade = larder_inflate_init(stream, Int32(windowBits)) == Z_OK
+                precondition(isMade, "out of memory for zlib")
                 isReady = true
             }
-            stream.pointee.next_in = UnsafeMutablePointer(
-                mutating: input.baseAddress?.assumingMemoryBound(to: UInt8.self)
-            )
+            let start = input.baseAddress?.assumingMemoryBound(to: UInt8.self)
+            stream.pointee.next_in = UnsafeMutablePointer(mutating: start)
             stream.pointee.avail_in = uInt(input.count)
             stream.pointee.next_out = room.baseAddress?.assumingMemoryBound(to: UInt8.self)
             stream.pointee.avail_out = uInt(room.count)
@@ -119,10 +111,7 @@ private final class Inflater: Algorithm {
             switch status {
             case Z_STREAM_END: isAtEnd = true
             case Z_OK, Z_BUF_ERROR: break
-            default:
-                throw ContentDecoder.Malformed(
-                    reason: stream.pointee.msg.map { String(cString: $0) } ?? "not compressed"
-                )
+            default: throw Malformed(reason: stream.pointee.msg.map { String(cString: $0) } ?? "not compressed")
             }
             // A member may be empty, and another one may follow.
             if written > 0 || input.isEmpty || status == Z_BUF_ERROR { return written }
@@ -143,12 +132,9 @@ private final class BrotliDecoder: Algorithm {
 
     deinit { BrotliDecoderDestroyInstance(state) }
 
-    func decode(
-        _ input: inout UnsafeRawBufferPointer,
-        into room: UnsafeMutableRawBufferPointer
-    ) throws(ContentDecoder.Malformed) -> Int {
+    func decode(_ input: inout UnsafeRawBufferPointer, _ room: UnsafeMutableRawBufferPointer) throws(Malformed) -> Int {
         if isAtEnd {
-            guard input.isEmpty else { throw ContentDecoder.Malformed(reason: "bytes follow its end") }
+            guard input.isEmpty else { throw Malformed(reason: "bytes follow its end") }
             return 0
         }
         var (leftIn, leftOut) = (input.count, room.count)
@@ -158,7 +144,7 @@ private final class BrotliDecoder: Algorithm {
         input = UnsafeRawBufferPointer(rebasing: input.suffix(leftIn))
         if result == BROTLI_DECODER_RESULT_ERROR {
             let text = BrotliDecoderErrorString(BrotliDecoderGetErrorCode(state)).map { String(cString: $0) }
-            throw ContentDecoder.Malformed(reason: text ?? "not compressed")
+            throw Malformed(reason: text ?? "not compressed")
         }
         if result == BROTLI_DECODER_RESULT_SUCCESS { isAtEnd = true }
         return room.count - leftOut
@@ -178,18 +164,13 @@ private final class ZstandardDecoder: Algorithm {
 
     deinit { ZSTD_freeDCtx(context) }
 
-    func decode(
-        _ input: inout UnsafeRawBufferPointer,
-        into room: UnsafeMutableRawBufferPointer
-    ) throws(ContentDecoder.Malformed) -> Int {
+    func decode(_ input: inout UnsafeRawBufferPointer, _ room: UnsafeMutableRawBufferPointer) throws(Malformed) -> Int {
         var source = ZSTD_inBuffer(src: input.baseAddress, size: input.count, pos: 0)
         var target = ZSTD_outBuffer(dst: room.baseAddress, size: room.count, pos: 0)
         repeat {
             let before = source.pos
             let rest = ZSTD_decompressStream(context, &target, &source)
-            guard ZSTD_isError(rest) == 0 else {
-                throw ContentDecoder.Malformed(reason: String(cString: ZSTD_getErrorName(rest)))
-            }
+            guard ZSTD_isError(rest) == 0 else { throw Malformed(reason: String(cString: ZSTD_getErrorName(rest))) }
             // A frame has ended when nothing is left to flush; another one may follow (RFC 8878 §3.1). Without input the library
             // returns the size it expects of the next frame.
             if source.pos > before || target.pos > 0 { isAtEnd = rest == 0 }

@@ -20,10 +20,7 @@ package struct CurlExchange {
     package var silence: Int?
 
     package init(method: String, url: String, fields: Fields, body: [UInt8]? = nil, unixSocket: String? = nil) {
-        self.method = method
-        self.url = url
-        self.fields = fields
-        self.body = body
+        (self.method, self.url, self.fields, self.body) = (method, url, fields, body)
         self.unixSocket = unixSocket
     }
 
@@ -35,7 +32,6 @@ package struct CurlExchange {
 
         /// - Parameters:
         ///   - descriptor: A descriptor open for reading until the exchange is over.
-        ///   - sent: A callback that gets the number of bytes sent so far.
         package init(descriptor: Int32, length: Int, sent: @escaping (Int) -> Void) {
             (self.descriptor, self.length, self.sent) = (descriptor, length, sent)
         }
@@ -46,7 +42,6 @@ package struct CurlExchange {
         /// No server accepted a connection; contains the system's error number, 0 if there is none.
         case notConnected(Int32)
         case unknownHost(String)
-        /// The response is not HTTP.
         case notHTTP
         case silent
         /// The connection ended or broke; contains libcurl's message.
@@ -54,8 +49,6 @@ package struct CurlExchange {
     }
 
     /// Sends the request.
-    ///
-    /// - Parameter received: A callback that gets each piece of the body, with the response's head.
     package func perform(_ received: (UpstreamHead, UnsafeRawBufferPointer) -> Void) throws(Failure) -> UpstreamHead {
         let result = withoutActuallyEscaping(received) { received in
             Run(body: body ?? [], upload: upload, received: received).perform(self)
@@ -66,19 +59,9 @@ package struct CurlExchange {
     fileprivate func prepare(_ curl: CurlTransfer) throws(UpstreamError) {
         var options = UpstreamOptions()
         options.proxy = .none
-        let request = UpstreamRequest(
-            method: method,
-            url: url,
-            fields: fields,
-            unixSocket: unixSocket,
-            decodes: false
-        )
-        try curl.prepare(
-            request,
-            options: options,
-            bodyLength: upload?.length ?? body?.count,
-            waitsForMultiplexing: false
-        )
+        let request = UpstreamRequest(method: method, url: url, fields: fields, unixSocket: unixSocket, decodes: false)
+        let length: Int?? = upload?.length ?? body?.count
+        try curl.prepare(request, options: options, bodyLength: length, waitsForMultiplexing: false)
         guard let silence else { return }
         curl.set(CURLOPT_LOW_SPEED_LIMIT, 1)
         curl.set(CURLOPT_LOW_SPEED_TIME, silence)
@@ -100,9 +83,7 @@ private final class Run: CurlTransfer.Owner {
         upload: CurlExchange.Upload?,
         received: @escaping (UpstreamHead, UnsafeRawBufferPointer) -> Void
     ) {
-        self.body = body
-        self.upload = upload
-        self.received = received
+        (self.body, self.upload, self.received) = (body, upload, received)
     }
 
     func perform(_ exchange: CurlExchange) -> Result<UpstreamHead, CurlExchange.Failure> {

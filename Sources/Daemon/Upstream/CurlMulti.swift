@@ -19,17 +19,11 @@ final class CurlMulti {
     private var watches: [curl_socket_t: EventWatch] = [:]
     private var timer: EventTimer!
 
-    /// - Parameters:
-    ///   - maxConnectionsPerHost: The limit beyond which transfers wait; 0 for no limit.
-    ///   - maxIdleConnections: The number of connections kept for reuse.
     init(loop: EventLoop, maxConnectionsPerHost: Int, maxIdleConnections: Int) {
         precondition(CurlLibrary.isReady, "libcurl could not be initialised")
         guard let handle = curl_multi_init() else { preconditionFailure("out of memory for libcurl") }
-        self.loop = loop
-        self.handle = handle
-        timer = EventTimer(loop: loop) { [unowned self] in
-            act(on: CURL_SOCKET_TIMEOUT, mask: 0)
-        }
+        (self.loop, self.handle) = (loop, handle)
+        timer = EventTimer(loop: loop) { [unowned self] in act(on: CURL_SOCKET_TIMEOUT, mask: 0) }
         let context = Unmanaged.passUnretained(self).toOpaque()
         larder_multi_set_socket_callback(handle, CURLMOPT_SOCKETFUNCTION) { _, socket, what, context, _ in
             CurlMulti.from(context).interestChanged(socket, what)
@@ -64,9 +58,7 @@ final class CurlMulti {
         entering { curl_multi_add_handle(handle, transfer.handle) == CURLM_OK }
     }
 
-    /// Removes a transfer, cutting its connection if it has not finished.
-    ///
-    /// Must not be called while `isInside`.
+    /// Removes a transfer, cutting its connection if it has not finished; must not be called while `isInside`.
     func remove(_ transfer: CurlTransfer) {
         entering { _ = curl_multi_remove_handle(handle, transfer.handle) }
     }

@@ -61,22 +61,12 @@ final class CurlTransfer {
 
     // MARK: Options
 
-    func set(_ option: CURLoption, _ value: Int) {
-        larder_easy_set_long(handle, option, value)
-    }
-
-    func set(_ option: CURLoption, _ value: Bool) {
-        larder_easy_set_long(handle, option, value ? 1 : 0)
-    }
-
-    func set(_ option: CURLoption, offset value: Int) {
-        larder_easy_set_offset(handle, option, value)
-    }
+    func set(_ option: CURLoption, _ value: Int) { larder_easy_set_long(handle, option, value) }
+    func set(_ option: CURLoption, _ value: Bool) { larder_easy_set_long(handle, option, value ? 1 : 0) }
+    func set(_ option: CURLoption, offset value: Int) { larder_easy_set_offset(handle, option, value) }
 
     /// Sets a text, which libcurl copies.
-    func set(_ option: CURLoption, _ value: String) {
-        larder_easy_set_string(handle, option, value)
-    }
+    func set(_ option: CURLoption, _ value: String) { larder_easy_set_string(handle, option, value) }
 
     /// Adds a field line to the request; it must not contain NUL or a line end.
     func add(fieldLine line: [UInt8]) {
@@ -90,73 +80,50 @@ final class CurlTransfer {
         }
     }
 
-    /// Passes the lines added so far to libcurl.
-    func setFields() {
-        larder_easy_set_list(handle, CURLOPT_HTTPHEADER, fieldList)
-    }
-
     private func setCallbacks() {
         let context = Unmanaged.passUnretained(self).toOpaque()
         larder_easy_set_pointer(handle, CURLOPT_PRIVATE, context)
         larder_easy_set_pointer(handle, CURLOPT_ERRORBUFFER, errorText)
 
         larder_easy_set_data_callback(handle, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
-            CurlTransfer.from(context).receivedHeadLine(UnsafeRawBufferPointer(start: bytes, count: size * count))
+            let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+            return CurlTransfer.from(context).owner.curlReceived(headLine: line)
+                ? line.count : Int(CURL_WRITEFUNC_ERROR)
         }
         larder_easy_set_pointer(handle, CURLOPT_HEADERDATA, context)
 
         larder_easy_set_data_callback(handle, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
-            CurlTransfer.from(context).receivedBody(UnsafeRawBufferPointer(start: bytes, count: size * count))
+            let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
+            return switch CurlTransfer.from(context).owner.curlReceived(body: piece) {
+            case .taken: piece.count
+            case .pause: Int(CURL_WRITEFUNC_PAUSE)
+            case .abort: Int(CURL_WRITEFUNC_ERROR)
+            }
         }
         larder_easy_set_pointer(handle, CURLOPT_WRITEDATA, context)
 
         larder_easy_set_data_callback(handle, CURLOPT_READFUNCTION) { bytes, size, count, context in
-            CurlTransfer.from(context).wantsBody(UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
+            let room = UnsafeMutableRawBufferPointer(start: bytes, count: size * count)
+            return switch CurlTransfer.from(context).owner.curlWantsBody(room) {
+            case .bytes(let count): count
+            case .end: 0
+            case .pause: Int(CURL_READFUNC_PAUSE)
+            case .abort: Int(CURL_READFUNC_ABORT)
+            }
         }
         larder_easy_set_pointer(handle, CURLOPT_READDATA, context)
 
         larder_easy_set_seek_callback(handle, CURLOPT_SEEKFUNCTION) { context, offset, origin in
-            CurlTransfer.from(context).seeks(to: offset, origin)
+            // libcurl only ever rewinds to the beginning (CURLOPT_SEEKFUNCTION).
+            guard offset == 0, origin == 0 else { return CURL_SEEKFUNC_FAIL }
+            return CurlTransfer.from(context).owner.curlRewinds() ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
         }
         larder_easy_set_pointer(handle, CURLOPT_SEEKDATA, context)
 
         larder_easy_set_prereq_callback(handle, CURLOPT_PREREQFUNCTION) { context, _, _, _, _ in
-            CurlTransfer.from(context).willSend()
+            CurlTransfer.from(context).owner.curlWillSend() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
         }
         larder_easy_set_pointer(handle, CURLOPT_PREREQDATA, context)
-    }
-
-    // MARK: Callbacks of libcurl
-
-    private func receivedHeadLine(_ line: UnsafeRawBufferPointer) -> Int {
-        owner.curlReceived(headLine: line) ? line.count : Int(CURL_WRITEFUNC_ERROR)
-    }
-
-    private func receivedBody(_ bytes: UnsafeRawBufferPointer) -> Int {
-        switch owner.curlReceived(body: bytes) {
-        case .taken: bytes.count
-        case .pause: Int(CURL_WRITEFUNC_PAUSE)
-        case .abort: Int(CURL_WRITEFUNC_ERROR)
-        }
-    }
-
-    private func wantsBody(_ room: UnsafeMutableRawBufferPointer) -> Int {
-        switch owner.curlWantsBody(room) {
-        case .bytes(let count): count
-        case .end: 0
-        case .pause: Int(CURL_READFUNC_PAUSE)
-        case .abort: Int(CURL_READFUNC_ABORT)
-        }
-    }
-
-    private func seeks(to offset: Int, _ origin: Int32) -> Int32 {
-        // libcurl only ever rewinds to the beginning (CURLOPT_SEEKFUNCTION).
-        guard offset == 0, origin == 0 else { return CURL_SEEKFUNC_FAIL }
-        return owner.curlRewinds() ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
-    }
-
-    private func willSend() -> Int32 {
-        owner.curlWillSend() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
     }
 
     private static func from(_ context: UnsafeMutableRawPointer?) -> CurlTransfer {
@@ -188,8 +155,6 @@ final class CurlTransfer {
 
     /// The error number of the system call that failed last; 0 if none did.
     var systemError: Int32 { Int32(truncatingIfNeeded: long(CURLINFO_OS_ERRNO)) }
-
-    /// Whether a connection was established.
     var isConnected: Bool { offset(CURLINFO_CONNECT_TIME_T) > 0 }
 
     private func long(_ info: CURLINFO) -> Int {
@@ -247,7 +212,6 @@ struct CurlResult {
         case _ where text.hasPrefix("Too large response headers"): .headTooLarge
         // A response that is not HTTP looks like HTTP/0.9, which is not allowed.
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY: .badResponse(text)
-        case CURLE_SEND_FAIL_REWIND, CURLE_ABORTED_BY_CALLBACK: .reset(afterBytes: 0)
         case CURLE_UPLOAD_FAILED, CURLE_READ_ERROR: .requestBodyFailed(text)
         case CURLE_HTTP2: .badResponse(text)
         case _ where isTLS: .tls(text)
@@ -263,7 +227,6 @@ struct CurlResult {
         case CURLE_WRITE_ERROR, CURLE_OUT_OF_MEMORY, CURLE_WEIRD_SERVER_REPLY: .badResponse(text)
         case CURLE_RECV_ERROR where text.contains("chunk"): .badResponse(text)
         case CURLE_UPLOAD_FAILED, CURLE_READ_ERROR: .requestBodyFailed(text)
-        case CURLE_HTTP2, CURLE_HTTP2_STREAM: .reset(afterBytes: received)
         default: .reset(afterBytes: received)
         }
     }
@@ -293,12 +256,9 @@ extension CurlTransfer {
     /// - Parameters:
     ///   - bodyLength: The body's length; nil without a body, `.some(nil)` for a chunked one.
     ///   - waitsForMultiplexing: Whether to wait for a connection in the making, to share it, instead of making another.
-    func prepare(
-        _ request: UpstreamRequest,
-        options: UpstreamOptions,
-        bodyLength: Int??,
-        waitsForMultiplexing: Bool
-    ) throws(UpstreamError) {
+    func prepare(_ request: UpstreamRequest, options: UpstreamOptions, bodyLength: Int??, waitsForMultiplexing: Bool)
+        throws(UpstreamError)
+    {
         guard FieldSyntax.isToken(request.method.utf8) else { throw .invalidRequest("the method is not a token") }
         guard request.url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
             throw .invalidRequest("the URL has blanks or control characters in it")
@@ -348,29 +308,24 @@ extension CurlTransfer {
         }
         for field in fields.lines { try add(field) }
         // A name without a value prevents libcurl from adding the field.
-        for name in ["Accept", "Expect", "Proxy-Connection"] where !fields.contains(named: name.lowercased()) {
+        for name in ["Accept", "Expect", "Proxy-Connection"] where !fields.contains(name.lowercased()) {
             add(fieldLine: Array("\(name):".utf8))
         }
-        setFields()
+        larder_easy_set_list(handle, CURLOPT_HTTPHEADER, fieldList)
     }
 
     private func add(_ field: Field) throws(UpstreamError) {
         guard FieldSyntax.isToken(field.name) else { throw .invalidRequest("a field's name is not a token") }
         guard !field.value.contains(where: { $0 == 0 || $0 == 0x0A || $0 == 0x0D }) else {
-            throw .invalidRequest(
-                "the value of \(String(decoding: field.name, as: UTF8.self)) has a line end or NUL in it"
-            )
+            let name = String(decoding: field.name, as: UTF8.self)
+            throw .invalidRequest("the value of \(name) has a line end or NUL in it")
         }
         // libcurl marks a field that is present but empty with a semicolon (CURLOPT_HTTPHEADER).
         let rest: [UInt8] = field.value.isEmpty ? [UInt8(ascii: ";")] : Array(": ".utf8) + field.value
         add(fieldLine: field.name + rest)
     }
 
-    private func setConnection(
-        _ request: UpstreamRequest,
-        options: UpstreamOptions,
-        bodyLength: Int??
-    ) {
+    private func setConnection(_ request: UpstreamRequest, options: UpstreamOptions, bodyLength: Int??) {
         set(CURLOPT_NOSIGNAL, true)
         set(CURLOPT_TCP_KEEPALIVE, true)
         set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(options.timeouts.connect.nanoseconds / 1_000_000)))

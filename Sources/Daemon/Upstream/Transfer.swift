@@ -32,9 +32,7 @@ package final class Transfer {
     var dropsBody = false
 
     init(client: UpstreamClient, request: UpstreamRequest, delegate: any TransferDelegate) {
-        self.client = client
-        self.request = request
-        self.delegate = delegate
+        (self.client, self.request, self.delegate) = (client, request, delegate)
         timeouts = client.options.timeouts
         stallTimeout = timeouts.stall
         state = TransferState(now: client.loop.now)
@@ -46,14 +44,18 @@ package final class Transfer {
     /// Resumes the body after `Flow.pause`, starting with the piece that was not accepted.
     ///
     /// The delegate is called later, not during this call.
-    package func resume() {
-        client.later(.resume(self))
-    }
+    package func resume() { client.later { [self] in letGo(receiving: true, sending: false) } }
 
     /// Cancels the transfer; the delegate later gets `completed(.failure(.cancelled))` and no other call.
     package func cancel() {
         guard state.cancelled() else { return }
-        client.later(.cancel(self))
+        client.later { [self] in client.drop(self, .cancelled) }
+    }
+
+    /// Ends the transfer because of an error, once libcurl is off the stack.
+    func stop(because error: UpstreamError) {
+        state.stop(because: error)
+        client.later { [self] in client.drop(self, error) }
     }
 
     /// Sets the time allowed between two pieces of the body; nil for no limit.
@@ -67,25 +69,19 @@ package final class Transfer {
     // MARK: For the client
 
     /// Makes the handle for the client to add; throws if the request cannot be sent.
-    func prepare(waitsForMultiplexing: Bool) throws(UpstreamError) -> CurlTransfer {
+    func prepare(waitsForMultiplexing waits: Bool) throws(UpstreamError) -> CurlTransfer {
         let curl = CurlTransfer(owner: self)
         let sendsBody = request.body != nil && request.body?.declaredLength != 0 && request.method != "HEAD"
         if body == nil { body = sendsBody ? request.body.map(RequestBodySender.init) : nil }
-        try curl.prepare(
-            request,
-            options: client.options,
-            bodyLength: body.map(\.declaredLength),
-            waitsForMultiplexing: waitsForMultiplexing
-        )
+        let length = body.map(\.declaredLength)
+        try curl.prepare(request, options: client.options, bodyLength: length, waitsForMultiplexing: waits)
         self.curl = curl
         watch()
         return curl
     }
 
     /// Whether its origin is one of these.
-    func isBound(for origins: Set<Substring>) -> Bool {
-        !origins.isEmpty && origins.contains(request.origin)
-    }
+    func isBound(for origins: Set<Substring>) -> Bool { !origins.isEmpty && origins.contains(request.origin) }
 
     /// Resumes paused directions; must be called with libcurl off the stack.
     func letGo(receiving: Bool, sending: Bool) {
@@ -101,21 +97,15 @@ package final class Transfer {
     func ended(_ result: CurlResult) {
         guard let curl else { return }
         passOnHead()
-        if let error = error(of: result, curl) {
-            end(.failure(error))
-        } else {
-            end(
-                .success(
-                    TransferSummary(
-                        bodyBytes: state.bodyBytes,
-                        wireBytes: curl.receivedBytes,
-                        reusedConnection: curl.madeConnections == 0,
-                        attempts: state.attempts,
-                        isCodingWhole: decoder?.isAtEnd ?? true
-                    )
-                )
-            )
-        }
+        if let error = error(of: result, curl) { return end(.failure(error)) }
+        let summary = TransferSummary(
+            bodyBytes: state.bodyBytes,
+            wireBytes: curl.receivedBytes,
+            reusedConnection: curl.madeConnections == 0,
+            attempts: state.attempts,
+            isCodingWhole: decoder?.isAtEnd ?? true
+        )
+        end(.success(summary))
     }
 
     /// Reports the end to the delegate and releases everything; must be called with libcurl off the stack.
@@ -175,8 +165,7 @@ package final class Transfer {
             state.progressed(now: client.loop.now)
         }
         guard let deadline = currentDeadline(), deadline.at <= client.loop.now else { return watch() }
-        state.stop(because: deadline.error)
-        client.later(.stop(self, deadline.error))
+        stop(because: deadline.error)
     }
 
     private func currentDeadline() -> (at: UInt64, error: UpstreamError)? {
@@ -189,8 +178,7 @@ package final class Transfer {
 /// Handles libcurl's callbacks, while libcurl is on the stack.
 extension Transfer: CurlTransfer.Owner {
     func curlWillSend() -> Bool {
-        guard
-            !state.isCancelled,
+        guard !state.isCancelled,
             state.willSend(isSafe: request.isSafe, hasResponse: !head.isEmpty, now: client.loop.now)
         else { return false }
         watch()
@@ -200,8 +188,7 @@ extension Transfer: CurlTransfer.Owner {
     func curlReceived(headLine: UnsafeRawBufferPointer) -> Bool {
         guard !state.isCancelled else { return false }
         switch head.received(headLine) {
-        case .incomplete:
-            break
+        case .incomplete: break
         case .informational(let status, let fields):
             state.progressed(now: client.loop.now)
             if status != 100 { delegate?.informational(status: status, fields: fields) }
@@ -323,31 +310,17 @@ extension Transfer: CurlTransfer.Owner {
     func curlWantsBody(_ room: UnsafeMutableRawBufferPointer) -> CurlTransfer.Read {
         guard !state.isCancelled, body != nil else { return .abort }
         let reference = LoopReference(self, on: client.loop)
-        let step = body?.fill(room, available: { reference.enqueue { $0.bodyAvailable() } }) ?? .end
-        switch step {
-        case .bytes(let count):
-            state.progressed(now: client.loop.now)
-            return .bytes(count)
-        case .end:
-            state.progressed(now: client.loop.now)
-            return .end
-        case .pending:
-            state.sendingPaused()
-            return .pause
-        case .failed(let reason):
-            state.stop(because: .requestBodyFailed(reason))
+        do {
+            let read = try body?.fill(room) { reference.enqueue { $0.letGo(receiving: false, sending: true) } } ?? .end
+            if case .pause = read { state.sendingPaused() } else { state.progressed(now: client.loop.now) }
+            return read
+        } catch {
+            state.stop(because: error)
             return .abort
         }
     }
 
-    func curlRewinds() -> Bool {
-        body.map { $0.taken == 0 } ?? true
-    }
-
-    /// Resumes sending, because more of the request body has arrived.
-    private func bodyAvailable() {
-        letGo(receiving: false, sending: true)
-    }
+    func curlRewinds() -> Bool { body.map { $0.taken == 0 } ?? true }
 }
 
 /// Whether the delegate accepts a piece of the body.

@@ -31,17 +31,13 @@ struct TransferState {
     private(set) var ownReason: UpstreamError?
     private(set) var isCancelled = false
 
-    init(now: UInt64) {
-        lastProgress = now
-    }
+    init(now: UInt64) { lastProgress = now }
 
     /// Decides whether libcurl may send the request on its connection.
     ///
     /// libcurl 7.88 repeats a request by itself, up to five times, if no line of a response has arrived and the connection came
     /// from the pool, or HTTP/2 refused the stream or closed. It does so for any method, and cannot know whether the upstream
     /// has processed the request. So an unsafe request is sent only once.
-    ///
-    /// - Parameter hasResponse: Whether a line of a response has arrived.
     mutating func willSend(isSafe: Bool, hasResponse: Bool = false, now: UInt64) -> Bool {
         let isAllowed = attempts == 0 || isSafe && !hasResponse
         guard isAllowed, phase == .waiting || phase == .sent else {
@@ -67,7 +63,6 @@ struct TransferState {
     ///
     /// - Parameters:
     ///   - sent: The number of request body bytes sent so far; nil if all have been sent.
-    ///   - received: The number of response body bytes received so far.
     mutating func pace(sent: Int?, received: Int, now: UInt64) -> Int? {
         let bytes: Int
         switch (phase, sent) {
@@ -84,18 +79,14 @@ struct TransferState {
     private static let paceWindow: UInt64 = 10_000_000_000
 
     /// Notes progress, which shows that the other side is alive.
-    mutating func progressed(now: UInt64) {
-        lastProgress = now
-    }
+    mutating func progressed(now: UInt64) { lastProgress = now }
 
     mutating func received(bytes: Int, now: UInt64) {
         bodyBytes += bytes
         lastProgress = now
     }
 
-    mutating func receivingPaused() {
-        isReceivingPaused = true
-    }
+    mutating func receivingPaused() { isReceivingPaused = true }
 
     /// Resumes receiving; returns false if it was not paused.
     mutating func receivingResumed(now: UInt64) -> Bool {
@@ -105,9 +96,7 @@ struct TransferState {
         return true
     }
 
-    mutating func sendingPaused() {
-        isSendingPaused = true
-    }
+    mutating func sendingPaused() { isSendingPaused = true }
 
     /// Resumes sending; returns false if it was not paused.
     mutating func sendingResumed(now: UInt64) -> Bool {
@@ -118,9 +107,7 @@ struct TransferState {
     }
 
     /// Notes why libcurl is being stopped; the first reason counts.
-    mutating func stop(because reason: UpstreamError) {
-        ownReason = ownReason ?? reason
-    }
+    mutating func stop(because reason: UpstreamError) { ownReason = ownReason ?? reason }
 
     /// Notes that the caller cancelled; returns false if the transfer is over anyway.
     mutating func cancelled() -> Bool {

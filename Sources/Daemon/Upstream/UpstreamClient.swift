@@ -13,7 +13,8 @@ package final class UpstreamClient {
     private let multi: CurlMulti
     /// Keeps transfers alive until their end.
     private(set) var active: [ObjectIdentifier: Transfer] = [:]
-    private var waiting: [PendingAction] = []
+    /// Actions that must wait until libcurl is off the stack.
+    private var waiting: [() -> Void] = []
     private var actionTimer: EventTimer!
     private var slots: UpstreamSlots
     /// Runs while requests wait for a slot.
@@ -23,17 +24,8 @@ package final class UpstreamClient {
     /// Origins that respond in HTTP/2, so that a burst of requests should share one connection.
     private var http2Origins: Set<Substring> = []
 
-    /// An action that must wait until libcurl is off the stack.
-    package enum PendingAction {
-        case add(Transfer)
-        case resume(Transfer)
-        case cancel(Transfer)
-        case stop(Transfer, UpstreamError)
-    }
-
     package init(loop: EventLoop, options: UpstreamOptions = UpstreamOptions()) {
-        self.loop = loop
-        self.options = options
+        (self.loop, self.options) = (loop, options)
         slots = UpstreamSlots(exchanges: options.maxConnectionsPerHost, uploads: options.maxUploads)
         let isLimited = options.maxConnectionsPerHost > 0 && options.maxUploads > 0
         multi = CurlMulti(
@@ -65,7 +57,7 @@ package final class UpstreamClient {
             transfer.watch()
             if !slotTimer.isScheduled { slotTimer.schedule(after: .seconds(1)) }
         } else if multi.isInside {
-            later(.add(transfer))
+            later { [unowned self] in add(transfer) }
         } else {
             add(transfer)
         }
@@ -78,7 +70,7 @@ package final class UpstreamClient {
     private func release(_ transfer: Transfer) -> Bool {
         guard active.removeValue(forKey: ObjectIdentifier(transfer)) != nil else { return false }
         for next in slots.leave(ObjectIdentifier(transfer)) {
-            if let transfer = active[next] { later(.add(transfer)) }
+            if let transfer = active[next] { later { [unowned self] in add(transfer) } }
         }
         return true
     }
@@ -91,8 +83,7 @@ package final class UpstreamClient {
                 return pace < options.minimumRate ? (transfer, pace) : nil
             }
             for (transfer, pace) in slow.sorted(by: { $0.pace < $1.pace }).prefix(waiting) {
-                transfer.state.stop(because: .tooSlow(bytesPerSecond: pace))
-                later(.stop(transfer, .tooSlow(bytesPerSecond: pace)))
+                transfer.stop(because: .tooSlow(bytesPerSecond: pace))
             }
         }
         for change in slots.tick(now: loop.now) { crowdChanged?(change) }
@@ -102,7 +93,7 @@ package final class UpstreamClient {
     // MARK: For transfers
 
     /// Schedules an action for when libcurl is off the stack.
-    func later(_ action: PendingAction) {
+    func later(_ action: @escaping () -> Void) {
         waiting.append(action)
         if !actionTimer.isScheduled { actionTimer.schedule(after: .zero) }
     }
@@ -129,16 +120,7 @@ package final class UpstreamClient {
         while !waiting.isEmpty {
             let actions = waiting
             waiting = []
-            for action in actions { perform(action) }
-        }
-    }
-
-    private func perform(_ action: PendingAction) {
-        switch action {
-        case .add(let transfer): add(transfer)
-        case .resume(let transfer): transfer.letGo(receiving: true, sending: false)
-        case .cancel(let transfer): drop(transfer, .cancelled)
-        case .stop(let transfer, let error): drop(transfer, error)
+            for action in actions { action() }
         }
     }
 
@@ -148,11 +130,12 @@ package final class UpstreamClient {
             let curl = try transfer.prepare(waitsForMultiplexing: transfer.isBound(for: http2Origins))
             guard multi.add(curl) else { throw .invalidRequest("libcurl does not take it") }
         } catch {
-            later(.stop(transfer, error))
+            later { [unowned self] in drop(transfer, error) }
         }
     }
 
-    private func drop(_ transfer: Transfer, _ error: UpstreamError) {
+    /// Ends a transfer early; must be called with libcurl off the stack.
+    func drop(_ transfer: Transfer, _ error: UpstreamError) {
         guard release(transfer) else { return }
         if let curl = transfer.curl { multi.remove(curl) }
         transfer.end(.failure(error))
@@ -194,7 +177,6 @@ package struct UpstreamOptions: Sendable {
 
     package init() {}
 
-    /// The proxy to use.
     package enum ProxyChoice: Sendable, Equatable {
         /// The proxy named by `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`.
         case environment
@@ -214,4 +196,139 @@ package struct UpstreamTimeouts: Sendable, Equatable {
     package var firstByte: Duration = .seconds(30)
     /// Between two pieces of the body; nil for no limit, as event streams need it.
     package var stall: Duration? = .seconds(30)
+}
+
+/// The requests to one upstream that are under way or waiting, and the order in which waiting ones start.
+///
+/// Uploads have slots of their own, so that clients that send slowly do not block other requests. Each kind has a quarter
+/// more slots than one client may have. A free slot goes to the waiting client with the fewest.
+/// It is a value; `UpstreamClient` acts.
+package struct UpstreamSlots {
+    typealias ID = ObjectIdentifier
+
+    package enum Kind: CaseIterable {
+        /// A request without a body, or with a body that had arrived as a whole when it was made.
+        case exchange
+        /// A request whose body is still arriving.
+        case upload
+    }
+
+    /// The client that made a request, as far as clients can be distinguished.
+    package struct Client: Hashable, Sendable {
+        package var principal: Int64 = 0
+        /// The address of the client, or the user at the other end of a Unix socket.
+        package var host: [UInt8] = []
+
+        package init(principal: Int64 = 0, host: [UInt8] = []) { (self.principal, self.host) = (principal, host) }
+    }
+
+    /// Reports that requests of a kind start to wait, or that none has waited for some time.
+    package struct Change: Equatable {
+        package var kind: Kind
+        package var isCrowded: Bool
+        package var limit: Int
+    }
+
+    private struct Pool {
+        /// The number of slots that one client may hold; 0 for no limit.
+        let limit: Int
+        var holders: [ID: Client] = [:]
+        var counts: [Client: Int] = [:]
+        var waiting: [(id: ID, client: Client)] = []
+        /// When a request last waited, in ns of the loop's clock; nil if none has for some time.
+        var lastWaited: UInt64?
+
+        func isFree(for client: Client) -> Bool {
+            limit == 0 || holders.count < UpstreamSlots.total(limit) && counts[client, default: 0] < limit
+        }
+
+        mutating func take(_ id: ID, _ client: Client) {
+            holders[id] = client
+            counts[client, default: 0] += 1
+        }
+
+        mutating func giveBack(_ id: ID) {
+            guard let client = holders.removeValue(forKey: id) else { return }
+            let rest = counts[client, default: 1] - 1
+            counts[client] = rest == 0 ? nil : rest
+        }
+
+        /// Gives a slot to the next waiting request, if one is free for it.
+        mutating func next() -> ID? {
+            let eligible = waiting.indices.filter { isFree(for: waiting[$0].client) }
+            let fewest = eligible.min {
+                counts[waiting[$0].client, default: 0] < counts[waiting[$1].client, default: 0]
+            }
+            guard let fewest else { return nil }
+            let (id, client) = waiting.remove(at: fewest)
+            take(id, client)
+            return id
+        }
+    }
+
+    private var pools: [Kind: Pool]
+    private var kinds: [ID: Kind] = [:]
+
+    /// The time without waiting requests after which a kind no longer counts as crowded.
+    static let relief: UInt64 = 10_000_000_000
+
+    /// The number of slots for all clients together, if one may have `limit` of them.
+    package static func total(_ limit: Int) -> Int { limit + max(1, limit / 4) }
+
+    /// - Parameters: The number of slots of each kind that one client may have; 0 for no limit.
+    init(exchanges: Int, uploads: Int) {
+        pools = [.exchange: Pool(limit: exchanges), .upload: Pool(limit: uploads)]
+    }
+
+    /// Whether requests wait, or did until a moment ago.
+    var isCrowded: Bool { pools.values.contains { $0.lastWaited != nil } }
+
+    /// Requests a slot; the result says whether it is free, or the request must wait.
+    ///
+    /// - Returns: Also the change for the kind as a whole, if any.
+    mutating func enter(_ id: ID, _ kind: Kind, of client: Client, now: UInt64) -> (isFree: Bool, change: Change?) {
+        guard var pool = pools[kind] else { return (true, nil) }
+        defer { pools[kind] = pool }
+        kinds[id] = kind
+        if pool.isFree(for: client) {
+            pool.take(id, client)
+            return (true, nil)
+        }
+        let wasCrowded = pool.lastWaited != nil
+        pool.waiting.append((id, client))
+        pool.lastWaited = now
+        return (false, wasCrowded ? nil : Change(kind: kind, isCrowded: true, limit: pool.limit))
+    }
+
+    /// Removes a request that is over, or gave up waiting; returns the ids of those to start now.
+    mutating func leave(_ id: ID) -> [ID] {
+        guard let kind = kinds.removeValue(forKey: id), var pool = pools[kind] else { return [] }
+        defer { pools[kind] = pool }
+        pool.giveBack(id)
+        pool.waiting.removeAll { $0.id == id }
+        var started: [ID] = []
+        while let next = pool.next() { started.append(next) }
+        return started
+    }
+
+    /// For each kind with waiting requests: the holders of its slots, and how many wait.
+    var contested: [(holders: [ID], waiting: Int)] {
+        pools.values.filter { !$0.waiting.isEmpty }.map { (Array($0.holders.keys), $0.waiting.count) }
+    }
+
+    /// Updates the state after some time; returns the kinds that are no longer crowded.
+    mutating func tick(now: UInt64) -> [Change] {
+        var changes: [Change] = []
+        for kind in Kind.allCases {
+            guard var pool = pools[kind], let last = pool.lastWaited else { continue }
+            if !pool.waiting.isEmpty {
+                pool.lastWaited = now
+            } else if now >= last + Self.relief {
+                pool.lastWaited = nil
+                changes.append(Change(kind: kind, isCrowded: false, limit: pool.limit))
+            }
+            pools[kind] = pool
+        }
+        return changes
+    }
 }

@@ -27,26 +27,22 @@ package struct UpstreamHead: Sendable, Equatable {
     }
 }
 
-extension Fields {
-    /// Whether the body has a content coding that Larder does not support.
-    package var isContentCoded: Bool {
-        all("content-encoding").flatMap { FieldSyntax.members($0) }
-            .contains { !$0.isEmpty && !FieldSyntax.equalsIgnoringCase($0, "identity".utf8) }
-    }
-}
-
 extension UpstreamHead {
     /// Whether the response is a stream of server-sent events, which only ends with its connection.
     package var isEventStream: Bool { fields.isEventStream }
 
     /// Whether the body consists of several ranges, each with a head of its own (RFC 9110 §14.6).
     package var isMultipart: Bool { fields.hasType("multipart/byteranges") }
-
-    /// The lines that set cookies.
     package var cookies: [Field] { fields.lines.filter { $0.isNamed("set-cookie") } }
 }
 
 extension Fields {
+    /// Whether the body has a content coding that Larder does not support.
+    package var isContentCoded: Bool {
+        all("content-encoding").flatMap { FieldSyntax.members($0) }
+            .contains { !$0.isEmpty && !FieldSyntax.equalsIgnoringCase($0, "identity".utf8) }
+    }
+
     /// Whether the fields announce a stream of server-sent events.
     package var isEventStream: Bool { hasType("text/event-stream") }
 
@@ -81,11 +77,7 @@ struct ResponseHeadReader {
 
     /// - Parameters:
     ///   - limit: The maximum size of all heads and the trailers together, in bytes.
-    ///   - decodes: Whether the body's content codings are removed.
-    init(limit: Int, decodes: Bool) {
-        self.limit = limit
-        self.decodes = decodes
-    }
+    init(limit: Int, decodes: Bool) { (self.limit, self.decodes) = (limit, decodes) }
 
     /// Whether no line has arrived yet.
     var isEmpty: Bool { size == 0 }
@@ -98,14 +90,9 @@ struct ResponseHeadReader {
         if isFinished { return .incomplete }
         let content = line.withoutLineEnd()
         if content.isEmpty { return blockEnded() }
-        guard statusLine != nil else { return received(statusLine: content) }
-        return received(fieldLine: content)
-    }
-
-    private mutating func received(statusLine content: Slice<UnsafeRawBufferPointer>) -> Step {
-        guard let parsed = StatusLine(content) else { return .failed(.badResponse("a malformed status line")) }
-        statusLine = parsed
-        return .incomplete
+        guard statusLine == nil else { return received(fieldLine: content) }
+        statusLine = StatusLine(content)
+        return statusLine == nil ? .failed(.badResponse("a malformed status line")) : .incomplete
     }
 
     private mutating func received(fieldLine content: Slice<UnsafeRawBufferPointer>) -> Step {
@@ -158,23 +145,16 @@ struct ResponseHeadReader {
         } else if !passed.unifyContentLength() {
             return .failed(.badResponse("contradictory Content-Length fields"))
         }
-        let decodedFrom = decodes && line.status != 205 ? fields.decodableCodings() : nil
         if line.status == 205 {
             // A 205 has no content (RFC 9110 §15.3.6), whatever follows.
             passed.removeEncodedBodyFields()
             passed.append("Content-Length", "0")
         }
-        var head = UpstreamHead(
-            version: line.version,
-            status: line.status,
-            reason: line.reason,
-            fields: passed,
-            decodedFrom: decodedFrom
-        )
-        guard decodedFrom != nil else { return .final(head) }
+        var head = UpstreamHead(version: line.version, status: line.status, reason: line.reason, fields: passed)
+        guard decodes, line.status != 205, let codings = fields.decodableCodings() else { return .final(head) }
         garbled = head
-        garbled?.decodedFrom = nil
         garbled?.isGarbled = true
+        head.decodedFrom = codings
         head.fields.removeEncodedBodyFields()
         return .final(head)
     }
@@ -221,14 +201,10 @@ extension Fields {
         return ContentDecoder.Coding(named: codings) == nil ? nil : codings
     }
 
-    /// Removes the fields that describe the encoded body only.
     fileprivate mutating func removeEncodedBodyFields() {
-        remove("content-encoding")
-        remove("content-length")
-        remove("content-md5")
-        remove("digest")
-        remove("content-digest")
-        remove("repr-digest")
+        for name in ["content-encoding", "content-length", "content-md5", "digest", "content-digest", "repr-digest"] {
+            remove(name)
+        }
     }
 
     /// Merges all `Content-Length` lines into one; returns false if they disagree or are not numbers (RFC 9112 §6.3).
@@ -236,17 +212,15 @@ extension Fields {
         let values = all("content-length")
         guard !values.isEmpty else { return true }
         let numbers = values.flatMap { $0.split(separator: UInt8(ascii: ",")).map { $0.trimmingBlanks() } }
-        guard let first = numbers.first, first.count <= 18, first.allSatisfy({ 0x30...0x39 ~= $0 }) else {
-            return false
+        guard let first = numbers.first, first.count <= 18, first.allSatisfy(FieldSyntax.isDigit),
+            numbers.allSatisfy({ $0 == first })
+        else { return false }
+        guard values != [first], let place = lines.firstIndex(where: { $0.isNamed("content-length") }) else {
+            return true
         }
-        guard numbers.allSatisfy({ $0 == first }) else { return false }
-        if values.count > 1 || values[0] != first {
-            guard let place = lines.firstIndex(where: { $0.isNamed("content-length") }) else { return true }
-            lines[place].value = first
-            let kept = lines[place]
-            remove("content-length")
-            lines.insert(kept, at: place)
-        }
+        let name = lines[place].name
+        remove("content-length")
+        lines.insert(Field(name: name, value: first), at: place)
         return true
     }
 }

@@ -1,6 +1,5 @@
 package import HTTPSemantics
 
-/// One request to an upstream.
 package struct UpstreamRequest: Sendable {
     var method: String
     /// An absolute `http` or `https` URL; path and query are sent unchanged.
@@ -28,12 +27,8 @@ package struct UpstreamRequest: Sendable {
         unixSocket: String? = nil,
         decodes: Bool = true
     ) {
-        self.method = method
-        self.url = url
-        self.fields = fields
-        self.body = body
-        self.unixSocket = unixSocket
-        self.decodes = decodes
+        (self.method, self.url, self.fields, self.body) = (method, url, fields, body)
+        (self.unixSocket, self.decodes) = (unixSocket, decodes)
     }
 
     /// Whether the request changes nothing at the upstream, so that it may be sent twice (RFC 9110 §9.2.1).
@@ -75,9 +70,7 @@ package enum UpstreamBodyPart: Sendable {
     case failed(String)
 }
 
-/// Feeds a request body to libcurl, once.
-///
-/// Used on the upstream loop only; the body itself is filled from other threads.
+/// Feeds a request body to libcurl, once; used on the upstream loop only; the body itself is filled from other threads.
 struct RequestBodySender {
     private let body: any UpstreamBody
     /// The number of bytes taken from the body so far.
@@ -85,50 +78,38 @@ struct RequestBodySender {
     /// Whether the whole body has been taken.
     private(set) var hasEnded = false
 
-    init(_ body: any UpstreamBody) {
-        self.body = body
-    }
+    init(_ body: any UpstreamBody) { self.body = body }
 
     var declaredLength: Int? { body.declaredLength }
 
-    /// The result of `fill`.
-    enum Step {
-        case bytes(Int)
-        case end
-        case pending
-        case failed(String)
-    }
-
-    /// Fills `room` with the next bytes; `available` is called, on any thread, when there is more after `.pending`.
+    /// Fills `room` with the next bytes; `available` is called, on any thread, when there is more after `.pause`.
     mutating func fill(
         _ room: UnsafeMutableRawBufferPointer,
         available: @escaping @Sendable () -> Void
-    ) -> Step {
+    ) throws(UpstreamError) -> CurlTransfer.Read {
         if hasEnded { return .end }
-        let step = take(into: room)
-        guard case .pending = step else { return step }
+        let step = try take(into: room)
+        guard case .pause = step else { return step }
         body.onAvailable(available)
         // Taken again: bytes that arrived before the registration would not trigger the callback.
-        return take(into: room)
+        return try take(into: room)
     }
 
-    private mutating func take(into room: UnsafeMutableRawBufferPointer) -> Step {
+    private mutating func take(into room: UnsafeMutableRawBufferPointer) throws(UpstreamError) -> CurlTransfer.Read {
         switch body.take(max: room.count) {
         case .bytes(let bytes):
             if let length = declaredLength, taken + bytes.count > length {
-                return .failed("it is longer than declared")
+                throw .requestBodyFailed("it is longer than declared")
             }
             room.copyBytes(from: bytes)
             taken += bytes.count
             return .bytes(bytes.count)
-        case .pending:
-            return .pending
+        case .pending: return .pause
         case .end:
-            if let length = declaredLength, taken != length { return .failed("it is shorter than declared") }
+            if let length = declaredLength, taken != length { throw .requestBodyFailed("it is shorter than declared") }
             hasEnded = true
             return .end
-        case .failed(let reason):
-            return .failed(reason)
+        case .failed(let reason): throw .requestBodyFailed(reason)
         }
     }
 }

@@ -112,7 +112,7 @@ struct Diff: ParsableCommand {
             }
             var fields = Fields(recorded: exchange.request.fields ?? [])
             fields.lines.removeAll { line in
-                line.text.contains("REDACTED") || own.contains(named: line.lowercasedName)
+                line.text.contains("REDACTED") || own.contains(line.lowercasedName)
             }
             fields.lines += own.lines
             do {

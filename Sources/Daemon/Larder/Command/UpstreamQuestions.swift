@@ -105,7 +105,7 @@ final class UpstreamQuestions {
             if let failure = state.failure { throw Failure(message: failure) }
             var update = state.update
             update.fields = update.fields.withoutHopByHop()
-            for name in ["age", "content-length", "alt-svc"] { update.fields.remove(named: name) }
+            for name in ["age", "content-length", "alt-svc"] { update.fields.remove(name) }
             return update
         }
     }

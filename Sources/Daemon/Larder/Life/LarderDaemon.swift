@@ -83,7 +83,7 @@ final class LarderDaemon {
         accessLog = Self.accessLog(settings.accessLog, form: logForm, core, log)
         let notice: @Sendable (HTTPNotice) -> Void = { notice in
             let details = notice.details.reduce(into: Logger.Metadata()) { $0[$1.key] = "\($1.value)" }
-            log.log(level: notice.level == .error ? .error : .warning, "\(notice.message)", metadata: details)
+            log.error("\(notice.message)", metadata: details)
         }
         let meters = loops.workers.indices.map { core.metrics.worker($0) }
         var limits = settings.httpLimits
@@ -138,7 +138,7 @@ final class LarderDaemon {
         guard settings.format != .off, settings != Configuration.AccessLog() else { return nil }
         let metrics = core.metrics
         let accessLog = AccessLog(settings, form: form, log: log) { metrics.accessLogDropped.add(UInt64($0)) }
-        core.requests.setSink { accessLog.write($0) }
+        core.requests.listen { accessLog.write($0) }
         return accessLog
     }
 

@@ -3,6 +3,7 @@ import EventLoops
 import HTTPSemantics
 import HTTPServer
 import Logging
+import Mapping
 import Settings
 import Store
 import Upstream
@@ -37,13 +38,11 @@ extension Fetches {
             let end = wall + pause.secondsLeft(at: loop.now)
             metrics.note { $0.backsOff(until: end * 1_000_000) }
         }
-        log.info(
-            "the upstream wants no requests for a while",
-            metadata: [
-                "upstream": "\(request.upstream.name)", "status": "\(head.status)",
-                "seconds": "\(pause.secondsLeft(at: loop.now))", "holds_for": "\(pause.scope.description)",
-            ]
-        )
+        let metadata: Logger.Metadata = [
+            "upstream": "\(request.upstream.name)", "status": "\(head.status)",
+            "seconds": "\(pause.secondsLeft(at: loop.now))", "holds_for": "\(pause.scope.description)",
+        ]
+        log.info("the upstream wants no requests for a while", metadata: metadata)
     }
 
     /// Notes whether the response to a fetch is shareable.
@@ -61,7 +60,6 @@ extension Fetches {
 
 /// A period in which an upstream wants no requests: `Retry-After` in a refusal (RFC 9110 §10.2.3).
 package struct UpstreamPause: Sendable, Equatable {
-    /// The status of the refusal.
     package let status: Int
     /// The requests that it holds back.
     package let scope: Scope
@@ -101,7 +99,6 @@ package struct UpstreamPause: Sendable, Equatable {
 /// A refusal by a rate limit (`RateLimitFields.isRefusal`) concerns all of the credential's retrievals of the limited resource.
 /// The upstream names the resource in its responses; until it has done so for a path, the path's first segment stands for it. Any
 /// other failure concerns only the requested document. Writes are never held back: the client decides whether to try them.
-///
 /// A value for one thread.
 package struct UpstreamPauses {
     private struct Credential: Hashable {
@@ -157,10 +154,10 @@ package struct UpstreamPauses {
         let pause = UpstreamPause(status: head.status, scope: scope, until: until)
         if scope == .document {
             guard MethodFacts.isCacheable(request.message.method) else { return nil }
-            Self.makeRoom(in: &documents, now: now)
+            documents.makeRoom(limit: Self.limit) { $0.until > now }
             documents[request.digest] = pause
         } else {
-            Self.makeRoom(in: &places, now: now)
+            places.makeRoom(limit: Self.limit) { $0.until > now }
             places[Place(credential: Credential(request), scope: scope)] = pause
         }
         return pause
@@ -182,12 +179,16 @@ package struct UpstreamPauses {
     func count(of upstream: ProxiedUpstream, now: UInt64) -> Int {
         places.count { $0.key.credential.upstream == upstream.index && $0.value.until > now }
     }
+}
 
-    private static func makeRoom<Key>(in pauses: inout [Key: UpstreamPause], now: UInt64) {
-        guard pauses.count >= limit else { return }
-        pauses = pauses.filter { $0.value.until > now }
-        // So many pauses at once are an attack, and the upstream will repeat real ones.
-        if pauses.count >= limit { pauses = [:] }
+extension Dictionary {
+    /// Makes room for one more entry of a bounded table: drops those that are over and, if that is not enough, all.
+    ///
+    /// So many entries at once are an attack, and real ones will come again.
+    mutating func makeRoom(limit: Int, keeping isCurrent: (Value) -> Bool) {
+        guard count >= limit else { return }
+        self = filter { isCurrent($0.value) }
+        if count >= limit { self = [:] }
     }
 }
 
@@ -241,5 +242,55 @@ struct LimitedResources {
         let segments = request.route.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 2)
         let first = segments.first.map { String(Substring($0)) } ?? ""
         return (first, segments.count > 1 ? first + "/" + String(Substring(segments[1])) : first)
+    }
+}
+
+/// The documents whose responses recently were not shareable, so that requests for them need not wait for one another.
+///
+/// use to it. A document is remembered for a minute and a half after its last such response. It is forgotten when a storable
+/// response comes, or when a write or a cleaning may have changed the document. A value for one thread.
+struct HitForMiss {
+    private var places: [Digest128: Place] = [:]
+    private let limit: Int
+
+    /// How long a document is remembered, in ns.
+    private static let term: UInt64 = 90_000_000_000
+
+    init(limit: Int = 8_192) { self.limit = limit }
+
+    var count: Int { places.count }
+
+    /// Whether each request for the document goes to the upstream by itself.
+    func contains(_ digest: Digest128, now: UInt64) -> Bool { places[digest].map { $0.end > now } ?? false }
+
+    /// Notes a response that only its own request can use.
+    mutating func note(_ digest: Digest128, of key: DocumentKey, now: UInt64) {
+        places.makeRoom(limit: limit) { $0.end > now }
+        let path = key.url.beforeQuery.hashValue
+        places[digest] = Place(upstream: key.upstream.hashValue, path: path, end: now + Self.term)
+    }
+
+    /// Notes a response that may be stored.
+    mutating func forget(_ digest: Digest128) { places[digest] = nil }
+
+    /// Forgets the documents that a write has invalidated.
+    ///
+    /// Only hashes of paths are known here, so an invalidation with patterns forgets all documents of the upstream.
+    mutating func forget(_ invalidation: Invalidation) {
+        guard !places.isEmpty else { return }
+        let upstream = invalidation.upstream.storeKey.hashValue
+        let paths = Set(invalidation.paths.map { $0[...].hashValue })
+        let forgetsAll = !invalidation.patterns.isEmpty
+        places = places.filter { $0.value.upstream != upstream || !forgetsAll && !paths.contains($0.value.path) }
+    }
+
+    mutating func forgetAll() { places = [:] }
+
+    /// Hashes of an upstream and a path; places with equal hashes are forgotten together, which does no harm.
+    private struct Place {
+        let upstream: Int
+        let path: Int
+        /// When it is forgotten, in ns of the loop's clock.
+        let end: UInt64
     }
 }

@@ -23,7 +23,6 @@ struct Fetch: Hashable {
         var wantsCut = false
     }
 
-    /// The phase of a fetch.
     enum Phase: Hashable {
         /// No head has come yet.
         case asking
@@ -99,9 +98,7 @@ struct Fetch: Hashable {
         /// These clients lag too far behind the fastest one.
         case lagging([Int])
         case ended(End)
-        /// The result of `keep`.
         case kept(Kept)
-        /// The result of `freshen`.
         case freshened(Kept)
         /// The objects in the response are committed, or never will be.
         case committed
@@ -163,7 +160,6 @@ struct Fetch: Hashable {
     private(set) var clients: [Client] = []
     private(set) var phase = Phase.asking
     private(set) var body: BodyBuffer
-    /// Whether the response is to be stored.
     private(set) var isStoring = false
     /// Whether the fetch has achieved what a background refresh is for.
     private(set) var hasRefreshed = false
@@ -210,7 +206,15 @@ struct Fetch: Hashable {
             phase = .over
             return [.fetchUnconditionally(take())]
         case .freshened(.ready): return serve()
-        case .freshened(.withheld), .committed, .commitIsLate: return committing(event)
+        case .freshened(.withheld):
+            (phase, isServedWhole) = (.committing, true)
+            return []
+        case .committed: return conclude()
+        case .commitIsLate:
+            guard phase == .committing else { return [] }
+            let actions = conclude()
+            phase = .committing
+            return [.show] + actions
         }
     }
 
@@ -252,8 +256,7 @@ struct Fetch: Hashable {
             phase = .over
             // No client asked for a part, so the stored parts are of no use.
             actions += fetchWhole() + [.cancel]
-        case .ordinary:
-            actions += begin(head)
+        case .ordinary: actions += begin(head)
         }
         if let end = endWhileNoting {
             endWhileNoting = nil
@@ -331,8 +334,7 @@ struct Fetch: Hashable {
         }
         isTransferred = true
         switch (phase, end) {
-        case (.over, _), (.freshening, _), (.committing, _), (.noting, _):
-            return [.stopJoining]
+        case (.over, _), (.freshening, _), (.committing, _), (.noting, _): return [.stopJoining]
         case (_, .whole) where phase != .asking:
             if isStoring { return [.stopJoining, .keep] }
             return [.stopJoining] + (phase == .relaying ? finish() : finishUnstored())
@@ -365,30 +367,14 @@ struct Fetch: Hashable {
     /// Whether clients have got nothing so far, and get the whole response after the commit.
     private var isServedWhole = false
 
-    private mutating func committing(_ event: Event) -> [Action] {
-        switch event {
-        case .freshened:
-            isServedWhole = true
-            phase = .committing
-            return []
-        case .commitIsLate:
-            guard phase == .committing else { return [] }
-            let actions = isServedWhole ? serve() : finish()
-            phase = .committing
-            return [.show] + actions
-        default:
-            return isServedWhole ? serve() : finish()
-        }
-    }
+    private mutating func conclude() -> [Action] { isServedWhole ? serve() : finish() }
 
     private mutating func serve() -> [Action] {
         phase = .over
         return clients.isEmpty ? [] : [.serve(take())]
     }
 
-    private mutating func fetchWhole() -> [Action] {
-        clients.isEmpty ? [] : [.fetchWhole(take())]
-    }
+    private mutating func fetchWhole() -> [Action] { clients.isEmpty ? [] : [.fetchWhole(take())] }
 
     private mutating func finish() -> [Action] {
         phase = .over
@@ -415,9 +401,7 @@ struct BodyBuffer: Hashable {
     /// Whether everything received so far is still buffered.
     private(set) var isWhole = true
 
-    init(limit: Int) {
-        self.limit = limit
-    }
+    init(limit: Int) { self.limit = limit }
 
     /// Whether it would still be whole after this many more bytes.
     func hasRoom(for count: Int) -> Bool { isWhole && received + count <= limit }

@@ -32,7 +32,9 @@ extension Fetches {
         }
         noteSharing(of: head, in: fetch, isStored: storing != nil)
         let isWhole = storing?.part == nil
-        storing?.containsObjects = isWhole && containsObjects(head, in: fetch)
+        storing?.containsObjects =
+            isWhole && request.upstream.isJSON(head.fields)
+            && request.upstream.bodyMatch(request, status: head.status, fields: head.fields) != nil
         var meaning = Fetch.Head()
         meaning.isStorable = storing != nil
         meaning.isNews =
@@ -52,17 +54,6 @@ extension Fetches {
         let isForAll =
             fetch.request.isShareable && (200..<400).contains(head.status) && ![202, 206, 304].contains(head.status)
         return fetch.refreshes != nil || isGone || isForAll
-    }
-
-    private func containsObjects(_ head: UpstreamHead, in fetch: RunningFetch) -> Bool {
-        let request = fetch.request
-        guard request.upstream.isJSON(head.fields) else { return false }
-        return request.upstream.bodyMatch(request, status: head.status, fields: head.fields) != nil
-    }
-
-    /// Whether the response's body is served transformed.
-    private func isServedTransformed(_ head: UpstreamHead, in fetch: RunningFetch) -> Bool {
-        fetch.request.upstream.settings.rewriteLinks && fetch.request.upstream.isJSON(head.fields)
     }
 
     // MARK: What may be stored
@@ -88,34 +79,23 @@ extension Fetches {
         if let length = head.fields.text("content-length").flatMap(Int.init), length > settings.limits.document {
             throw .tooLarge(limit: settings.limits.document)
         }
-        let (route, requestFields) = (request.overrides, request.message.fields)
-        guard let selection = request.upstream.selection(policy, route: route, request: requestFields) else {
-            throw Unstored(
-                "vary",
-                .upstream,
-                "the upstream said Vary: \(head.fields.combined("vary")?.prefix(200) ?? "")"
-            )
+        guard let selection = request.selection(policy) else {
+            let said = head.fields.combined("vary")?.prefix(200) ?? ""
+            throw Unstored("vary", .upstream, "the upstream said Vary: \(said)")
         }
-        let fields = StoredFields.storable(
-            head.fields,
-            leavingOut: policy.fieldsNotStored + policy.fieldsNotReused,
-            replaysCookies: request.upstream.settings.cookies == .replay
-        )
         // Parts of a body that is served transformed would not fit the whole.
-        if part != nil, isServedTransformed(head, in: fetch) { throw .part }
-        let dated = StoredFields.dated(fields, at: wall)
-        return RunningFetch.Storing(policy: policy.stored, fields: dated, selection: selection, part: part)
+        if part != nil, request.upstream.settings.rewriteLinks, request.upstream.isJSON(head.fields) { throw .part }
+        let fields = request.storable(head.fields, policy, at: wall)
+        return RunningFetch.Storing(policy: policy.stored, fields: fields, selection: selection, part: part)
+    }
+
+    func times(of fetch: RunningFetch) -> ExchangeTimes {
+        ExchangeTimes(request: fetch.requestTime, response: now, wall: wall)
     }
 
     /// The cache policy that a head declares.
     func policy(of head: UpstreamHead, in fetch: RunningFetch) -> ResponsePolicy {
-        fetch.request.policy(
-            status: head.status,
-            fields: head.fields,
-            requestTime: fetch.requestTime,
-            responseTime: now,
-            wall: wall
-        )
+        fetch.request.policy(status: head.status, fields: head.fields, times: times(of: fetch))
     }
 
     /// Remembers why a response was not stored.
@@ -142,16 +122,15 @@ extension Fetches {
 
     /// Stores an absence, then runs `work` on this loop.
     func note(_ absence: ObservedAbsence, then work: @escaping () -> Void) {
-        after(
-            { [cache, log] in
-                do throws(StoreError) {
-                    try await cache.note(absence)
-                } catch {
-                    log.log(level: error.logLevel, "an absence could not be stored", metadata: ["error": "\(error)"])
-                }
-            },
-            then: { _ in work() }
-        )
+        after { [cache, log] in
+            do throws(StoreError) {
+                try await cache.note(absence)
+            } catch {
+                log.storeFailed("an absence could not be stored", error)
+            }
+        } then: { _ in
+            work()
+        }
     }
 }
 
@@ -160,28 +139,19 @@ extension Fetches {
 /// The end of a response with objects is withheld until its commit has marked every other document that shows them
 /// (`store.withhold` bounds the wait). Otherwise its client might then get another document with older values of them.
 extension Fetches {
-    /// Keeps a response; returns it, and whether its objects are yet to be committed; nil if a part is of no use.
-    func keep(_ storing: RunningFetch.Storing, status: Int, body: [UInt8], from fetch: RunningFetch)
-        -> (ready: ReadyResponse?, isWithheld: Bool)
-    {
+    /// A response, and whether its objects are yet to be committed; nil if a part is of no use.
+    typealias KeptResponse = (ready: ReadyResponse?, isWithheld: Bool)
+
+    func keep(_ storing: RunningFetch.Storing, status: Int, body: [UInt8], from fetch: RunningFetch) -> KeptResponse {
         if let part = storing.part { return keep(part, storing, body: body, from: fetch) }
-        let response = CachedResponse(
-            key: fetch.request.key,
-            status: status,
-            fields: storing.fields,
-            body: body,
-            policy: storing.policy,
-            selection: storing.selection
-        )
+        let (key, policy) = (fetch.request.key, storing.policy)
+        var response = CachedResponse(key: key, status: status, fields: storing.fields, body: body, policy: policy)
+        response.selection = storing.selection
         return keep(response, from: fetch, isAwaited: fetch.isAwaited)
     }
 
     /// Prepares a whole response for serving, and keeps it unless a write or a cleaning has invalidated it.
-    ///
-    /// - Parameter isAwaited: whether a client waits for its end.
-    func keep(_ response: CachedResponse, from fetch: RunningFetch, isAwaited: Bool)
-        -> (ready: ReadyResponse?, isWithheld: Bool)
-    {
+    func keep(_ response: CachedResponse, from fetch: RunningFetch, isAwaited: Bool) -> KeptResponse {
         let request = fetch.request
         let ready = ReadyResponse(response, for: request)
         let change = fetch.change
@@ -227,23 +197,13 @@ extension Fetches {
 
     /// Keeps a POST's response as its target's representation, after the write's invalidation.
     func keep(_ posted: CachedResponse, of request: ProxyRequest) {
-        let (status, fields) = (posted.status, posted.fields)
+        let (status, fields, url) = (posted.status, posted.fields, request.target)
         invalidations.noteKept(at: request.digest)
         // A write's response is as new as the write's completion (law 3).
-        cache.keep(
-            ReadyResponse(posted, for: request),
-            sent: cache.now,
-            age: 0,
-            match: request.upstream.bodyMatch(
-                "GET",
-                request.route,
-                url: request.target,
-                status: status,
-                fields: fields
-            ),
-            writtenAt: nil,
-            isSecret: request.isRepeated(in: posted.body, fields)
-        )
+        let match = request.upstream.bodyMatch("GET", request.route, url: url, status: status, fields: fields)
+        let ready = ReadyResponse(posted, for: request)
+        let isSecret = request.isRepeated(in: posted.body, fields)
+        cache.keep(ready, sent: cache.now, age: 0, match: match, writtenAt: nil, isSecret: isSecret)
     }
 
     /// Drops the response stored for a fetch's request, because it is outdated.

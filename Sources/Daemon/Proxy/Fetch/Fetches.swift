@@ -30,7 +30,7 @@ package final class Fetches {
     private var running: [ObjectIdentifier: RunningFetch] = [:]
     private var runningWrites: [ObjectIdentifier: RunningWrite] = [:]
     private var joinable: [Digest128: RunningFetch] = [:]
-    var hitForMiss: HitForMiss
+    var hitForMiss = HitForMiss()
     /// Responses that were recently not stored, and why.
     package var unstored = UnstoredResponses()
     package var pauses = UpstreamPauses()
@@ -44,23 +44,9 @@ package final class Fetches {
     var heldLimit: Int { 8 * settings.limits.document }
 
     /// - Parameter clients: one per upstream, in their order.
-    init(
-        loop: EventLoop,
-        settings: Configuration,
-        clients: [UpstreamClient],
-        cache: ResponseCache,
-        metrics: Metrics,
-        outcomes: WorkerMetrics,
-        log: Logger
-    ) {
-        self.loop = loop
-        self.settings = settings
-        self.clients = clients
-        self.cache = cache
-        self.metrics = metrics
-        self.outcomes = outcomes
-        self.log = log
-        hitForMiss = HitForMiss(now: loop.now)
+    init(of proxy: ProxyCore, clients: [UpstreamClient]) {
+        (loop, settings, cache, log) = (proxy.loop, proxy.settings, proxy.cache, proxy.log)
+        (metrics, outcomes, self.clients) = (proxy.metrics, proxy.outcomes, clients)
     }
 
     /// The store's clock in seconds; ages are counted by it.
@@ -97,14 +83,8 @@ package final class Fetches {
             return
         }
         if isHeldBack(Relay(request, reply, isLeader: true), stored: stored) { return }
-        let fetch = start(
-            request,
-            stored: stored,
-            variants: variants,
-            isJoinable: !sharesNothing,
-            parts: parts,
-            completes: completes
-        )
+        let isJoinable = !sharesNothing
+        let fetch = start(request, stored: stored, variants, parts: parts, completes: completes, isJoinable: isJoinable)
         fetch.join(request, reply, isLeader: true)
     }
 
@@ -179,34 +159,23 @@ package final class Fetches {
     private func start(
         _ request: ProxyRequest,
         stored: ReadyResponse?,
-        variants: [Variant] = [],
-        isJoinable: Bool = true,
-        isConditional: Bool = true,
+        _ variants: [Variant] = [],
         parts: ReadyResponse? = nil,
         completes: Bool = false,
+        isJoinable: Bool = true,
+        isConditional: Bool = true,
         refreshes: Refreshes.Subject? = nil
     ) -> RunningFetch {
         // A request for the missing bytes has its own condition, `If-Range`.
-        let validation =
-            isConditional && !completes ? Validation(request, stored: stored, variants: variants) : .none
-        let fetch = RunningFetch(
-            request,
-            stored: stored,
-            validation: validation,
-            parts: parts,
-            completes: completes,
-            refreshes: refreshes,
-            fetches: self
-        )
+        let isValidating = isConditional && !completes
+        let validation = isValidating ? Validation(request, stored: stored, variants: variants) : .none
+        let fetch = RunningFetch(request, stored, validation, parts, completes: completes, refreshes: refreshes, self)
         if isJoinable, let place = place(of: request) { joinable[place] = fetch }
         running[ObjectIdentifier(fetch)] = fetch
         metrics.upstream(request.upstream.name).started()
-        let upstreamRequest = request.upstreamRequest(
-            validation,
-            completing: fetch.completing,
-            resolvesDoubt: stored?.response.doubts.isEmpty == false
-        )
-        fetch.send(upstreamRequest, through: clients[request.upstream.index])
+        let resolvesDoubt = stored?.response.doubts.isEmpty == false
+        let sent = request.upstreamRequest(validation, completing: fetch.completing, resolvesDoubt: resolvesDoubt)
+        fetch.send(sent, through: clients[request.upstream.index])
         return fetch
     }
 
@@ -240,7 +209,6 @@ package final class Fetches {
     /// Counts a transfer that is over; returns how it ended, and its duration in seconds.
     ///
     /// - Parameters:
-    ///   - status: of the response; nil if none came.
     ///   - start: when the request was sent, in µs of the store's clock.
     func transferEnded(
         _ request: ProxyRequest,
@@ -303,10 +271,7 @@ extension Fetches {
     }
 
     /// Runs `step` on other threads, then `work` on this loop with its result.
-    func after<Value: Sendable>(
-        _ step: @escaping @Sendable () async -> Value,
-        then work: @escaping (Value) -> Void
-    ) {
+    func after<Value: Sendable>(_ step: @escaping @Sendable () async -> Value, then work: @escaping (Value) -> Void) {
         let result = Locked<Value?>(nil)
         let number = wait { if let value = result.value { work(value) } }
         let fetches = LoopReference(self, on: loop)
@@ -323,9 +288,7 @@ extension Fetches {
         return waitingCount
     }
 
-    private func resume(_ number: Int) {
-        waiting.removeValue(forKey: number)?()
-    }
+    private func resume(_ number: Int) { waiting.removeValue(forKey: number)?() }
 }
 
 /// Serving the clients that wait for a fetch.
@@ -340,14 +303,9 @@ extension Fetches {
     /// Serves a ready response to clients, to each in its own view and with links for its own address.
     ///
     /// - Parameter cookies: the upstream's `Set-Cookie` and other lines, which only the client gets whose request was sent.
-    func serve(
-        _ ready: ReadyResponse,
-        to relays: [Relay],
-        as cacheUse: (ProxyRequest) -> CacheUse,
-        cookies: [Field] = []
-    ) {
+    func serve(_ ready: ReadyResponse, to relays: [Relay], as use: (ProxyRequest) -> CacheUse, cookies: [Field] = []) {
         for relay in relays {
-            let cacheUse = cacheUse(relay.request)
+            let cacheUse = use(relay.request)
             if !ready.needsReceivedBytes(in: relay.request.view) {
                 let shown = cache.shown(ready, to: relay.request)
                 if shown.named.isEmpty {
@@ -372,27 +330,17 @@ extension Fetches {
 
     private func serve(_ shown: ReadyResponse, to relay: Relay, as cacheUse: CacheUse, cookies: [Field]) {
         count(cacheUse.outcome(of: shown), for: relay)
-        relay.reply.serve(
-            shown,
-            for: relay.request,
-            as: cacheUse,
-            isCollapsed: !relay.isLeader,
-            cookies: relay.isLeader ? cookies : [],
-            now: now
-        )
+        let (isLeader, request) = (relay.isLeader, relay.request)
+        let own = isLeader ? cookies : []
+        relay.reply.serve(shown, for: request, as: cacheUse, isCollapsed: !isLeader, cookies: own, now: now)
     }
 
     /// Serves a response that is whole and not stored.
     func serveUnstored(_ body: [UInt8], of fetch: RunningFetch, to relays: [Relay]) {
         guard let head = fetch.head else { return }
         let request = fetch.request
-        let response = CachedResponse(
-            key: request.key,
-            status: head.status,
-            fields: StoredFields.storable(head.fields),
-            body: body,
-            policy: policy(of: head, in: fetch).stored
-        )
+        let (fields, policy) = (StoredFields.storable(head.fields), policy(of: head, in: fetch).stored)
+        let response = CachedResponse(key: request.key, status: head.status, fields: fields, body: body, policy: policy)
         let ready = ReadyResponse(response, for: request)
         serve(ready, to: relays, as: { .unkept($0.reason) }, cookies: head.cookies)
     }
@@ -436,8 +384,7 @@ package struct Refreshes {
             failures[subject] = nil
             return
         }
-        if failures.count >= Self.limit { failures = failures.filter { $0.value.notBefore > now } }
-        if failures.count >= Self.limit { failures = [:] }
+        failures.makeRoom(limit: Self.limit) { $0.notBefore > now }
         let count = (failures[subject]?.count ?? 0) + 1
         failures[subject] = Failure(count: count, notBefore: now + Self.pause(after: count))
     }

@@ -4,12 +4,9 @@ package import HTTPServer
 import Settings
 import Upstream
 
-/// One client of a fetch: passes the response on to it, and knows how far behind it is.
-///
-/// The upstream loop only.
+/// One client of a fetch: passes the response on to it, and knows how far behind it is; the upstream loop only.
 final class Relay {
     let request: ProxyRequest
-    /// The recipient of its response.
     let reply: any Recipient
     /// Whether this client started the fetch; the others joined it.
     let isLeader: Bool
@@ -24,9 +21,7 @@ final class Relay {
     private var withheldNotModified: Fields?
 
     init(_ request: ProxyRequest, _ reply: any Recipient, isLeader: Bool) {
-        self.request = request
-        self.reply = reply
-        self.isLeader = isLeader
+        (self.request, self.reply, self.isLeader) = (request, reply, isLeader)
     }
 
     /// The number of bytes that the client has not taken yet.
@@ -45,17 +40,20 @@ final class Relay {
     /// the response turns out not to be storable.
     ///
     /// - Parameters:
-    ///   - terms: the terms on which the response will be stored; nil if it will not.
     ///   - withholdsEnd: whether to withhold the last byte, and so the end of the response, until `finish`.
-    func begin(_ head: UpstreamHead, storedOn terms: StorageTerms?, withholdsEnd: Bool, now: Int64) {
+    func begin(_ head: UpstreamHead, storedOn storing: RunningFetch.Storing?, withholdsEnd: Bool, now: Int64) {
         var fields = head.fields
         // A cookie is only for the client whose request was sent.
         if !isLeader { fields.remove("set-cookie") }
         let length = fields.text("content-length").flatMap(Int.init)
         fields.remove("content-length")
-        var status = CacheStatus.forwarded(request.reason, isStored: terms != nil, isCollapsed: !isLeader)
-        status.timeToLive = terms?.timeToLive
-        status.detail = request.overrides.cache == .never ? "never-by-route" : terms?.overrideDetail
+        var status = CacheStatus.forwarded(request.reason, isStored: storing != nil, isCollapsed: !isLeader)
+        if let storing {
+            let policy = request.upstream.applying(storing.policy, request.overrides)
+            status.timeToLive = policy.timeToLive(at: now)
+            status.detail = policy.overrideDetail(of: request.overrides, vary: VaryField(storing.fields))
+        }
+        if request.overrides.cache == .never { status.detail = "never-by-route" }
         if request.asksForItself, request.hasCurrent(status: head.status, fields: fields, now: now) {
             hasResponded = true
             status.forwardStatus = head.status
@@ -68,13 +66,9 @@ final class Relay {
         request.decorate(&fields, with: status)
         // If the length is unknown, the response ends with framing, not with a body byte.
         if withholdsEnd, let length, length > 0 { bytesBeforeEnd = length - 1 }
-        reply.begin(
-            status: head.status,
-            reason: head.reasonPhrase,
-            fields: fields,
-            framing: length.map { .length($0) } ?? .chunked,
-            isKept: terms != nil
-        )
+        let (code, phrase) = (head.status, head.reasonPhrase)
+        let framing: ReplyFraming = length.map { .length($0) } ?? .chunked
+        reply.begin(status: code, reason: phrase, fields: fields, framing: framing, isKept: storing != nil)
     }
 
     func write(_ piece: [UInt8]) {
@@ -180,15 +174,11 @@ extension Reply: Recipient {
         start(status: status, reason: reason, fields: fields, framing: framing)
     }
 
-    package func finish() {
-        finish(trailers: Fields())
-    }
+    package func finish() { finish(trailers: [:]) }
 }
 
 extension Reply {
     /// Serves a stored response: evaluates the conditions, adds `Age` and `Cache-Status`.
-    ///
-    /// - Parameter cookies: new ones, and other lines, for this client alone; a replayed response already contains its own.
     func serve(
         _ ready: ReadyResponse,
         for request: ProxyRequest,
@@ -198,7 +188,7 @@ extension Reply {
         now: Int64
     ) {
         guard let portion = SelectedPart(of: ready, for: request.message, now: now) else {
-            return refuse(.notCached(request))
+            return refuse(.notCached)
         }
         var (code, fields, body) = portion.message(from: ready)
         ready.addHistory(to: &fields, as: cacheUse, sent: code, isCollapsed: isCollapsed, now: now)

@@ -29,7 +29,6 @@ final class RunningFetch: TransferDelegate {
     /// The document that this fetch refreshes in the background.
     var refreshes: Refreshes.Subject?
 
-    /// The state machine.
     private(set) var state: Fetch
     /// The head, once it has come.
     private(set) var head: UpstreamHead?
@@ -73,19 +72,15 @@ final class RunningFetch: TransferDelegate {
 
     init(
         _ request: ProxyRequest,
-        stored: ReadyResponse?,
-        validation: Validation,
-        parts: ReadyResponse?,
+        _ stored: ReadyResponse?,
+        _ validation: Validation,
+        _ parts: ReadyResponse?,
         completes: Bool,
         refreshes: Refreshes.Subject?,
-        fetches: Fetches
+        _ fetches: Fetches
     ) {
-        self.request = request
-        self.stored = stored
-        self.validation = validation
-        self.parts = parts
-        completing = completes ? parts : nil
-        self.refreshes = refreshes
+        (self.request, self.stored, self.validation, self.parts) = (request, stored, validation, parts)
+        (completing, self.refreshes) = (completes ? parts : nil, refreshes)
         self.fetches = fetches
         start = fetches.cache.now
         requestTime = fetches.now
@@ -131,16 +126,9 @@ final class RunningFetch: TransferDelegate {
         relays.append((id, relay))
         let fetch = LoopReference(self, on: fetches.loop)
         reply.onDisconnect { fetch.enqueue { $0.left(id) } }
-        handle(
-            .joined(
-                Fetch.Client(
-                    id: id,
-                    isLeader: isLeader,
-                    wantsRendering: request.wantsRendering,
-                    wantsCut: request.isForWhole
-                )
-            )
-        )
+        var client = Fetch.Client(id: id, isLeader: isLeader, wantsRendering: request.wantsRendering)
+        client.wantsCut = request.isForWhole
+        handle(.joined(client))
     }
 
     private func left(_ id: Int) {
@@ -148,10 +136,7 @@ final class RunningFetch: TransferDelegate {
         handle(.left(id))
     }
 
-    /// Sends the request.
-    func send(_ request: UpstreamRequest, through client: UpstreamClient) {
-        transfer = client.start(request, self)
-    }
+    func send(_ request: UpstreamRequest, through client: UpstreamClient) { transfer = client.start(request, self) }
 
     // MARK: Transfer events
 
@@ -194,18 +179,17 @@ final class RunningFetch: TransferDelegate {
     /// Interprets the head and continues with the result.
     private func proceed() {
         guard let head else { return }
-        let (meaning, storing) = fetches.meaning(of: head, in: self)
+        var (meaning, storing) = fetches.meaning(of: head, in: self)
         self.storing = storing
-        var state = meaning
         let waiting = relays
         if let stored, request.upstream.isFailure(status: head.status, fields: head.fields) {
             let able = waiting.filter { stored.maySubstitute(at: fetches.now, for: $0.relay.request) }
-            state.canHaveStale = Set(able.map(\.id))
+            meaning.canHaveStale = Set(able.map(\.id))
         }
-        state.others = Set(waiting.filter { !$0.relay.isLeader && !matches($0.relay.request) }.map(\.id))
+        meaning.others = Set(waiting.filter { !$0.relay.isLeader && !matches($0.relay.request) }.map(\.id))
         // Events come at any time, so a silent stream has not stalled.
         if head.isEventStream { transfer?.setStallTimeout(nil) }
-        handle(.head(state))
+        handle(.head(meaning))
     }
 
     /// Whether the arriving response is of the variant that a client asks for; always false if it will not be stored.
@@ -225,7 +209,7 @@ final class RunningFetch: TransferDelegate {
 
     private func perform(_ action: Fetch.Action) {
         switch action {
-        case .noteAbsence: noteAbsence()
+        case .noteAbsence: if let absence { fetches.note(absence) { [self] in proceed() } }
         case .stopJoining: fetches.retire(self)
         case .resume: transfer?.resume()
         case .cancel: transfer?.cancel()
@@ -255,15 +239,10 @@ final class RunningFetch: TransferDelegate {
         }
     }
 
-    private func noteAbsence() {
-        guard let absence else { return }
-        fetches.note(absence) { [self] in proceed() }
-    }
-
     private func begin(_ id: Int, _ pieces: [[UInt8]]) {
         guard let head, let relay = relay(id) else { return }
-        let terms = storing.map { StorageTerms($0, request, now: fetches.now) }
-        relay.begin(head, storedOn: terms, withholdsEnd: storing?.containsObjects ?? false, now: fetches.now)
+        let (isWithheld, now) = (storing?.containsObjects ?? false, fetches.now)
+        relay.begin(head, storedOn: storing, withholdsEnd: isWithheld, now: now)
         fetches.count(request.isShareable || request.isForParts ? .miss : .bypass, for: relay)
         for piece in pieces { relay.write(piece) }
     }
@@ -283,8 +262,6 @@ final class RunningFetch: TransferDelegate {
     }
 
     /// Continues after a 304; a nil outcome means that it helps no client.
-    ///
-    /// - Parameter isWithheld: whether objects in it are yet to be committed.
     func endFreshening(_ outcome: Outcome?, isWithheld: Bool = false) {
         self.outcome = outcome
         handle(.freshened(outcome == nil ? .unusable : isWithheld ? awaitCommit() : .ready))
@@ -342,20 +319,5 @@ final class RunningFetch: TransferDelegate {
         guard charge > 0 else { return }
         fetches.release(charge, after: relays.map(\.relay.reply))
         charge = 0
-    }
-}
-
-/// The terms on which a response will be stored, for the `Cache-Status` of the first clients.
-struct StorageTerms {
-    let timeToLive: Int64
-    /// How the route's settings depart from the upstream's fields.
-    let overrideDetail: String?
-
-    init(_ storing: RunningFetch.Storing, _ request: ProxyRequest, now: Int64) {
-        let policy = request.upstream.applying(storing.policy, request.overrides)
-        timeToLive = policy.timeToLive(at: now)
-        overrideDetail =
-            request.overrides == CacheOverrides()
-            ? nil : policy.overrideDetail(of: request.overrides, vary: VaryField(storing.fields))
     }
 }

@@ -7,12 +7,7 @@ import Upstream
 /// Serving stale responses in place of errors (RFC 5861 §4, RFC 9111 §4.2.4).
 extension Fetches {
     /// Serves a stored response in place of an error, or when no response came.
-    func substitute(
-        _ stored: ReadyResponse,
-        forStatus status: Int?,
-        error: UpstreamError? = nil,
-        to relays: [Relay]
-    ) {
+    func substitute(_ stored: ReadyResponse, forStatus status: Int?, error: UpstreamError? = nil, to relays: [Relay]) {
         serve(stored, to: relays, as: { .substituted($0.reason, status: status, error: error) })
     }
 
@@ -26,10 +21,9 @@ extension Fetches {
                 continue
             }
             count(.error, for: relay)
-            relay.reply.refuse(
-                .upstreamFailed(error, upstream: upstream, isValidation: fetch.stored != nil),
-                relay.request.failed(error)
-            )
+            let isValidation = fetch.stored != nil
+            let problem = ProblemDocument.upstreamFailed(error, upstream: upstream, isValidation: isValidation)
+            relay.reply.refuse(problem, relay.request.failed(error))
         }
     }
 }

@@ -6,7 +6,6 @@ package import Store
 
 /// Why a response was not stored: the rule, and who decided it.
 package struct Unstored: Error, Sendable, Equatable {
-    /// Who decided it.
     package enum Decider: String, Sendable {
         case upstream, config, request
         /// HTTP's own rules.
@@ -18,28 +17,17 @@ package struct Unstored: Error, Sendable, Equatable {
     /// The rule as a token for programs, such as `no-store` or `too-large`.
     package var rule: String
     package var decidedBy: Decider
-    /// The reason in words.
     package var reason: String
 
     init(_ rule: String, _ decidedBy: Decider, _ reason: String) {
-        self.rule = rule
-        self.decidedBy = decidedBy
-        self.reason = reason
+        (self.rule, self.decidedBy, self.reason) = (rule, decidedBy, reason)
     }
 
-    static let eventStream = Unstored(
-        "event-stream",
-        .upstream,
-        "it is a stream of events, which has no end to wait for"
-    )
+    static let eventStream = Self("event-stream", .upstream, "it is a stream of events, which has no end to wait for")
     static let garbled = Unstored("garbled", .upstream, "its head is malformed")
     static let truncated = Unstored("truncated", .upstream, "its body broke off")
     static let invalidated = Unstored("invalidated", .larder, "a write or a cleaning made it outdated on its way")
-    static let olderIsBetter = Unstored(
-        "error",
-        .standard,
-        "an error does not take the place of a good stored response"
-    )
+    static let olderIsBetter = Self("error", .standard, "an error does not take the place of a good stored response")
     static let part = Unstored("partial", .standard, "it is a part that fits no stored response")
 
     static func tooLarge(limit: Int) -> Unstored {
@@ -72,7 +60,7 @@ package struct Unstored: Error, Sendable, Equatable {
     init(_ reason: Storability.Reason, _ fields: Fields, of request: ProxyRequest) {
         let settings = request.upstream.policySettings
         let field = TargetedDirectives.find(in: fields, targets: settings.targets)?.field ?? "Cache-Control"
-        let said = fields.combined(named: field.lowercased()).map { "\(field): \($0.prefix(200))" } ?? "no \(field)"
+        let said = fields.combined(field.lowercased()).map { "\(field): \($0.prefix(200))" } ?? "no \(field)"
         switch reason {
         case .noStore: self.init(reason.rawValue, .upstream, "the upstream said \(said)")
         case .isPrivate:
@@ -108,9 +96,8 @@ package struct Unstored: Error, Sendable, Equatable {
 
 /// The latest response to each URL that was not stored, for `explain`.
 ///
-/// Bounded; a value for one thread. It has two generations of entries.
+/// Bounded; a value for one thread.
 package struct UnstoredResponses {
-    /// A response that was not stored.
     package struct Note: Sendable {
         package let unstored: Unstored
         package let status: Int
@@ -123,37 +110,26 @@ package struct UnstoredResponses {
     private struct Place: Hashable {
         let upstream: String
         let url: String
+
+        init(_ key: DocumentKey) { (upstream, url) = (key.upstream, key.url) }
     }
 
-    private var young: [Place: Note] = [:]
-    private var old: [Place: Note] = [:]
+    private var notes: [Place: Note] = [:]
     /// The maximum number of notes, and the maximum length of their URLs.
-    private static let limit = 1_024
-    private static let urlLimit = 2_048
+    private static let (limit, urlLimit) = (1_024, 2_048)
 
-    package subscript(key: DocumentKey) -> Note? {
-        let place = Place(upstream: key.upstream, url: key.url)
-        return young[place] ?? old[place]
-    }
+    package subscript(key: DocumentKey) -> Note? { notes[Place(key)] }
 
     mutating func note(_ unstored: Unstored, status: Int, of request: ProxyRequest, at time: Int64) {
-        guard request.message.method == "GET", request.key.url.utf8.count <= Self.urlLimit else { return }
-        if young.count >= Self.limit / 2 { (old, young) = (young, [:]) }
-        young[Place(upstream: request.key.upstream, url: request.key.url)] = Note(
-            unstored: unstored,
-            status: status,
-            time: time,
-            principal: request.key.principal,
-            context: request.key.context
-        )
+        let key = request.key
+        guard request.message.method == "GET", key.url.utf8.count <= Self.urlLimit else { return }
+        // The last hour's are kept, if there is room for them.
+        notes.makeRoom(limit: Self.limit) { $0.time > time - 3_600 }
+        let (principal, context) = (key.principal, key.context)
+        notes[Place(key)] = Note(unstored: unstored, status: status, time: time, principal: principal, context: context)
     }
 
     /// Forgets a URL, because a response to it was stored.
-    mutating func forget(_ key: DocumentKey) {
-        let place = Place(upstream: key.upstream, url: key.url)
-        young[place] = nil
-        old[place] = nil
-    }
-
-    mutating func forgetAll() { (young, old) = ([:], [:]) }
+    mutating func forget(_ key: DocumentKey) { notes[Place(key)] = nil }
+    mutating func forgetAll() { notes = [:] }
 }

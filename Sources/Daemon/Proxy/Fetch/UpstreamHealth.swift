@@ -28,7 +28,6 @@ package struct UpstreamHealth: Sendable {
         case recovered(after: Duration, failures: Int)
     }
 
-    /// The number of requests that have ended.
     package private(set) var requests = 0
     /// The number of requests that count as failures.
     package private(set) var failures = 0
@@ -72,13 +71,8 @@ package struct UpstreamHealth: Sendable {
     }
 
     /// Counts a request whose end shows nothing about the upstream, such as a client that disconnects.
-    mutating func gaveUp() {
-        requests += 1
-    }
-
-    mutating func backsOff(until time: Int64) {
-        backOffEnd = max(backOffEnd, time)
-    }
+    mutating func gaveUp() { requests += 1 }
+    mutating func backsOff(until time: Int64) { backOffEnd = max(backOffEnd, time) }
 
     mutating func limited(_ limit: RateLimit) {
         let name = limit.resource ?? ""
@@ -109,7 +103,6 @@ package struct UpstreamHealth: Sendable {
 }
 
 extension RateLimit {
-    /// The share of it that is left.
     fileprivate var share: Double {
         guard let limit, limit > 0 else { return remaining == 0 ? 0 : 1 }
         return Double(remaining) / Double(limit)
@@ -119,8 +112,6 @@ extension RateLimit {
 /// Notes the health of upstreams at the end of each transfer, and logs its changes.
 extension Fetches {
     /// Notes what the end of a transfer shows about its upstream.
-    ///
-    /// - Parameter status: of the response; nil if none came.
     func note(_ result: Result<TransferSummary, UpstreamError>, status: Int?, of request: ProxyRequest) {
         let metrics = metrics.upstream(request.upstream.name)
         let time = RequestClock.wall
@@ -135,13 +126,11 @@ extension Fetches {
         }
         guard let failure else {
             guard case .recovered(let pause, let count)? = metrics.note({ $0.responded(at: time) }) else { return }
-            log.notice(
-                "the upstream is reachable again",
-                metadata: [
-                    "upstream": "\(request.upstream.name)", "after": "\(Self.rounded(pause))",
-                    "failed_requests": "\(count)",
-                ]
-            )
+            let metadata: Logger.Metadata = [
+                "upstream": "\(request.upstream.name)", "after": "\(Self.rounded(pause))",
+                "failed_requests": "\(count)",
+            ]
+            log.notice("the upstream is reachable again", metadata: metadata)
             return
         }
         let url = request.upstream.url(of: request.key.url)
@@ -182,8 +171,7 @@ extension UpstreamError {
         }
         switch self {
         case .tls(let reason): return Self.cure(ofTLS: reason, upstream, key)
-        case .couldNotResolve:
-            return "check \(key("url")) and the machine's DNS; behind a proxy, set \(proxy)"
+        case .couldNotResolve: return "check \(key("url")) and the machine's DNS; behind a proxy, set \(proxy)"
         case .refused: return "check \(key("url")), or whether a firewall requires a proxy (\(proxy))"
         case .connectTimeout:
             return "check the network, or whether a firewall requires a proxy (\(proxy)); timeouts.connect waits longer"

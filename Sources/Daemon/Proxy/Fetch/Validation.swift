@@ -123,7 +123,6 @@ extension Fetches {
         if stored.stored != nil { work() } else { afterCommits(work) }
     }
 
-    /// Renews the chosen response.
     private func renewChosen(_ stored: ReadyResponse, by head: UpstreamHead, _ fetch: RunningFetch) {
         // A document that has become dirty is no longer the one that the 304 confirms.
         guard cache.isStillClean(stored), !fetch.isInvalidated else { return fetch.endFreshening(nil) }
@@ -163,16 +162,10 @@ extension Fetches {
         fetch.endFreshening(kept.map { outcome($0, updated, isStored: isStored) }, isWithheld: isWithheld)
     }
 
-    /// The response for the clients.
-    ///
-    /// Followers that want another variant fetch theirs.
+    /// The response for the clients; followers that want another variant fetch theirs.
     private func outcome(_ ready: ReadyResponse, _ updated: Updated, isStored: Bool) -> RunningFetch.Outcome {
-        RunningFetch.Outcome(
-            ready: ready,
-            use: { .revalidated($0.reason, isStored: isStored) },
-            cookies: updated.cookies,
-            isForVariantOnly: true
-        )
+        let use = { (request: ProxyRequest) in CacheUse.revalidated(request.reason, isStored: isStored) }
+        return RunningFetch.Outcome(ready: ready, use: use, cookies: updated.cookies, isForVariantOnly: true)
     }
 
     private func replace(_ stored: ReadyResponse, by ready: ReadyResponse, _ fetch: RunningFetch) {
@@ -188,9 +181,7 @@ extension Fetches {
             status: stored.status,
             by: head.fields,
             request: request.facts,
-            requestTime: fetch.requestTime,
-            responseTime: now,
-            wall: wall,
+            times: times(of: fetch),
             settings: upstream.policySettings,
             route: request.overrides,
             replaysCookies: upstream.settings.cookies == .replay
@@ -199,9 +190,7 @@ extension Fetches {
         (response.fields, response.policy) = (new.fields, policy.stored)
         // A response restricted to requests that agree in their `OtherFields` stays so, whatever freshness the 304 gives.
         if stored.selection.isForAgreeing { policy.isForAgreeing = true }
-        let selection =
-            policy.storability == .yes
-            ? upstream.selection(policy, route: request.overrides, request: request.message.fields) : nil
+        let selection = policy.storability == .yes ? request.selection(policy) : nil
         let withheld = new.withheld.filter { !$0.isNamed("set-cookie") }
         return Updated(response: response, selection: selection, cookies: head.cookies + withheld)
     }
@@ -218,8 +207,7 @@ extension Fetches {
         let hasWhole = stored.response.form == .received && stored.response.status == 200
         let length = hasWhole ? stored.response.body.count : nil
         switch Freshening.outcome(ofHead: head.fields, stored: stored.response.fields, length: length) {
-        case .invalidate:
-            cache.drop(stored)
+        case .invalidate: cache.drop(stored)
         case .refresh:
             guard hasWhole else { return }
             onceCommitted(stored) { [self] in updateByHead(stored, head, fetch) }

@@ -1,38 +1,29 @@
 import CCrypto
 
-/// OpenSSL's message authentication and random bytes; the only file that imports it.
+/// OpenSSL's message authentication, Base64 and random bytes; the only file that imports it.
 package enum Crypto {
-    /// HMAC-SHA-256 (RFC 2104): 32 bytes.
-    ///
-    /// Any thread.
+    /// HMAC-SHA-256 (RFC 2104): 32 bytes; any thread.
     package static func authenticationCode(key: [UInt8], message: [UInt8]) -> [UInt8] {
         var code = [UInt8](repeating: 0, count: 32)
         var count: UInt32 = 0
-        let result = key.withUnsafeBytes { key in
-            message.withUnsafeBufferPointer { message in
-                code.withUnsafeMutableBufferPointer { code in
-                    HMAC(
-                        EVP_sha256(),
-                        key.baseAddress,
-                        Int32(key.count),
-                        message.baseAddress,
-                        message.count,
-                        code.baseAddress,
-                        &count
-                    )
-                }
-            }
-        }
+        let result = HMAC(EVP_sha256(), key, Int32(key.count), message, message.count, &code, &count)
         // It fails only if memory runs out or the library lacks SHA-256.
         precondition(result != nil && count == 32, "OpenSSL could not compute HMAC-SHA-256")
         return code
     }
 
+    /// Base64 with padding (RFC 4648 §4).
+    static func base64(_ bytes: [UInt8]) -> [UInt8] {
+        // The library also writes a NUL at the end.
+        var text = [UInt8](repeating: 0, count: (bytes.count + 2) / 3 * 4 + 1)
+        EVP_EncodeBlock(&text, bytes, Int32(bytes.count))
+        return text.dropLast()
+    }
+
     /// Random bytes fit for keys; nil if the system has none.
     static func randomBytes(_ count: Int) -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: count)
-        let result = bytes.withUnsafeMutableBufferPointer { RAND_bytes($0.baseAddress, Int32(count)) }
-        return result == 1 ? bytes : nil
+        return RAND_bytes(&bytes, Int32(count)) == 1 ? bytes : nil
     }
 
     /// Whether both are equal, in a time that does not depend on where they differ.

@@ -7,9 +7,7 @@ import Store
 package struct FieldRole: OptionSet, Sendable {
     package let rawValue: UInt8
 
-    package init(rawValue: UInt8) {
-        self.rawValue = rawValue
-    }
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// It identifies the principal.
     static let principal = FieldRole(rawValue: 1)
@@ -20,8 +18,6 @@ package struct FieldRole: OptionSet, Sendable {
 }
 
 extension FieldRole {
-    /// The role of a request field.
-    ///
     /// This allocates; the hit path uses `FieldRoleCache`.
     init(of name: UnsafeRawBufferPointer, _ principal: PrincipalFields, _ context: ContextFields) {
         self = []

@@ -27,19 +27,12 @@ package final class Guard: Sendable {
     }
 
     package enum Refusal: Sendable, Equatable {
-        /// 421
         case misdirected(authority: String)
-        /// 403
         case foreignOrigin(String)
-        /// 403
         case foreignSite(String)
-        /// 403
         case foreignReferrer(String)
-        /// 403
         case unattributed(authority: String)
-        /// 403
         case prefetch
-        /// 400
         case methodOverride(String)
 
         package var status: Int {
@@ -50,7 +43,6 @@ package final class Guard: Sendable {
             }
         }
 
-        /// The title of the problem document.
         var title: String {
             switch self {
             case .misdirected: "Not this server"
@@ -60,7 +52,6 @@ package final class Guard: Sendable {
             }
         }
 
-        /// The detail of the problem document, for people.
         package var message: String {
             switch self {
             case .misdirected(let authority):
@@ -126,8 +117,7 @@ package final class Guard: Sendable {
     package init(listeners: [Listener], hosts: [String] = [], cors: CORS = CORS(), wantsToken: Bool = false) {
         self.listeners = listeners
         self.hosts = hosts.compactMap { OwnHost($0) }
-        self.cors = cors
-        self.wantsToken = wantsToken
+        (self.cors, self.wantsToken) = (cors, wantsToken)
         usualHosts = listeners.flatMap { listener -> [(text: [UInt8], isLoopback: Bool)] in
             guard case .tcp(let host, let port) = listener else { return [(Array("localhost".utf8), true)] }
             let loopback = ["localhost:\(port)", "127.0.0.1:\(port)", "[::1]:\(port)"]
@@ -199,8 +189,7 @@ package final class Guard: Sendable {
 
     private func accepts(_ authority: Authority, at listener: Listener) -> Bool {
         switch listener {
-        case .unix:
-            return authority.isLoopback || hosts.contains { $0.authority.host == authority.host }
+        case .unix: return authority.isLoopback || hosts.contains { $0.authority.host == authority.host }
         case .tcp(let host, let port):
             // A person typed a loopback name without a port: no name server can rebind it.
             if authority.isLoopback, authority.port == nil || authority.port == port { return true }
@@ -291,5 +280,167 @@ extension Guard.Facts {
             }
         }
         return false
+    }
+}
+
+/// A host with its port as `Host`, a URL or an `Origin` spells it (RFC 3986 §3.2).
+package struct Authority: Sendable, Equatable {
+    /// In lower case, without a trailing dot; an IPv6 address without its brackets.
+    package var host: String
+    /// Nil if none is given.
+    package var port: UInt16?
+    var isIPv6 = false
+
+    package init(host: String, port: UInt16?) {
+        let lowercased = host.lowercased()
+        isIPv6 = lowercased.contains(":")
+        (self.host, self.port) = (lowercased, port)
+    }
+
+    /// Reads `host`, `host:port`, `[v6]` or `[v6]:port`; nil for anything else, user information and paths included.
+    init?(_ bytes: some Collection<UInt8>) {
+        var rest = FieldSyntax.lowercased(bytes)[...]
+        if rest.first == 0x5B {
+            guard let close = rest.firstIndex(of: 0x5D) else { return nil }
+            let address = rest[(rest.startIndex + 1)..<close]
+            guard !address.isEmpty,
+                address.allSatisfy({ FieldSyntax.hexDigit($0) != nil || $0 == 0x3A || $0 == 0x2E })
+            else { return nil }
+            host = String(decoding: address, as: UTF8.self)
+            isIPv6 = true
+            rest = rest[(close + 1)...]
+        } else {
+            let end = rest.firstIndex(of: 0x3A) ?? rest.endIndex
+            var name = rest[..<end]
+            if name.last == 0x2E { name.removeLast() }
+            guard !name.isEmpty, name.allSatisfy(Self.isHostByte) else { return nil }
+            host = String(decoding: name, as: UTF8.self)
+            rest = rest[end...]
+        }
+        guard let colon = rest.first else { return }
+        guard colon == 0x3A else { return nil }
+        let digits = rest.dropFirst()
+        // An empty port is the scheme's (RFC 3986 §3.2.3).
+        guard !digits.isEmpty else { return }
+        guard digits.count <= 5, digits.allSatisfy(FieldSyntax.isDigit),
+            let number = UInt16(String(decoding: digits, as: UTF8.self))
+        else { return nil }
+        port = number
+    }
+
+    package init?(_ text: String) { self.init(text.utf8) }
+
+    private static func isHostByte(_ byte: UInt8) -> Bool {
+        byte &- 0x61 < 26 || FieldSyntax.isDigit(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F
+    }
+
+    /// Whether the host always means this machine, whatever a name server says (RFC 6761 §6.3).
+    package var isLoopback: Bool {
+        host == "localhost" || host.hasSuffix(".localhost") || isIPv6 && (host == "::1" || host == "0:0:0:0:0:0:0:1")
+            || isIPv4 && host.hasPrefix("127.")
+    }
+
+    /// Whether the host is an address, which no name server can point elsewhere.
+    var isAddress: Bool { isIPv6 || isIPv4 }
+
+    private var isIPv4: Bool {
+        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 4
+            && parts.allSatisfy { $0.count <= 3 && UInt8($0) != nil && $0.utf8.allSatisfy(FieldSyntax.isDigit) }
+    }
+
+    /// The authority as a URL spells it.
+    var text: String { (isIPv6 ? "[\(host)]" : host) + (port.map { ":\($0)" } ?? "") }
+}
+
+/// A further name of this server, as in `hosts:`.
+package struct OwnHost: Sendable, Equatable {
+    package let authority: Authority
+    /// Whether a proxy in front of this server serves the name by HTTPS, written as `https://` before it.
+    let isSecure: Bool
+
+    package init?(_ word: String) {
+        isSecure = word.hasPrefix("https://")
+        guard let authority = Authority(isSecure ? String(word.dropFirst("https://".count)) : word) else { return nil }
+        self.authority = authority
+    }
+
+    /// Whether a request to this authority came by HTTPS under this name.
+    func isSecure(for other: Authority) -> Bool {
+        isSecure && authority.host == other.host && (authority.port ?? 443) == (other.port ?? 443)
+    }
+}
+
+/// The address that a client used for Larder, for rewritten links.
+package struct ClientAuthority: Sendable, Equatable {
+    /// As in the client's `Host`.
+    let authority: String
+
+    var bytes: [UInt8] { Array(authority.utf8) }
+
+    /// Whether a request names this authority.
+    func isNamed(_ bytes: UnsafeRawBufferPointer?) -> Bool {
+        guard let bytes else { return false }
+        var text = authority
+        return text.withUTF8 { $0.elementsEqual(bytes) }
+    }
+}
+
+/// The origins whose pages may use Larder from a browser, and the fields for them (the Fetch standard's CORS protocol).
+package struct CORS: Sendable, Equatable {
+    /// Origins as browsers spell them, `http://localhost:3000`; `*` allows all but `null`.
+    private let origins: [[UInt8]]
+    private let allowsAny: Bool
+    /// Seconds for which a browser may remember a preflight.
+    private static let maxAge = 600
+
+    package init(origins: [String] = []) {
+        // A trailing slash is a common slip in configurations; browsers never send one.
+        self.origins = origins.map { text in
+            var bytes = FieldSyntax.lowercased(text.utf8)
+            if bytes.last == 0x2F { bytes.removeLast() }
+            return bytes
+        }
+        allowsAny = origins.contains("*")
+    }
+
+    /// Whether pages of this origin may use Larder; `null`, the origin of sandboxed and local pages, never is.
+    func allows(_ origin: [UInt8]) -> Bool {
+        let lowercased = FieldSyntax.lowercased(origin)
+        if lowercased.elementsEqual("null".utf8) || lowercased.contains(0x2C) { return false }
+        return allowsAny || origins.contains(lowercased)
+    }
+
+    /// The fields for the response to an allowed origin, besides `Vary: Origin`.
+    ///
+    /// The upstream's own `Access-Control-*` fields must be removed first, because they concern the upstream's origin.
+    package func fields(for origin: [UInt8]) -> Fields {
+        // Pages may send no credentials; with them `*` would be a literal name.
+        Fields([Field("Access-Control-Allow-Origin", origin), Field("Access-Control-Expose-Headers", "*")])
+    }
+
+    /// The fields of the 204 that responds to a preflight from an allowed origin.
+    package func preflightFields(for origin: [UInt8], request: Fields) -> Fields {
+        var fields: Fields = [:]
+        fields.append("Access-Control-Allow-Origin", origin)
+        if let method = request[first: "access-control-request-method"], FieldSyntax.isToken(method) {
+            fields.append("Access-Control-Allow-Methods", method)
+        }
+        let names = request.all("access-control-request-headers").flatMap { FieldSyntax.members($0) }
+            .filter { FieldSyntax.isToken($0) }
+        if !names.isEmpty {
+            fields.append("Access-Control-Allow-Headers", Array(names.joined(separator: [0x2C, 0x20])))
+        }
+        if request.text("access-control-request-private-network") == "true" {
+            fields.append("Access-Control-Allow-Private-Network", "true")
+        }
+        fields.append("Access-Control-Max-Age", String(Self.maxAge))
+        fields.append("Vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers")
+        return fields
+    }
+
+    /// Removes the upstream's own `Access-Control-*` fields.
+    static func removeFields(from fields: inout Fields) {
+        fields.lines.removeAll { $0.lowercasedName.hasPrefix("access-control-") }
     }
 }

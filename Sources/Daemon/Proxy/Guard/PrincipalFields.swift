@@ -1,4 +1,5 @@
 import HTTPSemantics
+import HTTPServer
 import Settings
 
 /// The request fields and parameters that identify the principal (law 4).
@@ -21,7 +22,6 @@ package struct PrincipalFields: Sendable, Equatable {
 
     /// - Parameters:
     ///   - words: as in the configuration (`PrincipalWords`). Case does not matter.
-    ///   - isShared: whether to follow RFC 9111 as a shared cache.
     init(_ words: [String] = Configuration.Upstream.defaultPrincipal, isShared: Bool = false) {
         var (included, excluded): (Set<String>, Set<String>) = ([], [])
         for word in words.map({ $0.lowercased() }) where !PrincipalWords.isBase(word) {
@@ -34,9 +34,7 @@ package struct PrincipalFields: Sendable, Equatable {
                 included.insert(name)
             }
         }
-        self.included = included
-        self.excluded = excluded
-        self.isShared = isShared
+        (self.included, self.excluded, self.isShared) = (included, excluded, isShared)
         base =
             words.contains { $0.lowercased() == PrincipalWords.all }
             ? .all : PrincipalWords.replaces(words) ? .nothing : .recognised
@@ -112,8 +110,6 @@ package struct PrincipalFields: Sendable, Equatable {
     ///
     /// It contains credentials: it goes into `PrincipalKey.digest(of:)` and nowhere else. Each part is written with its length,
     /// so that no choice of values can imitate another.
-    ///
-    /// - Parameter target: path and query.
     func canonical(target: [UInt8], fields: Fields) -> [UInt8]? {
         var text: [UInt8] = []
         let counted = fields.lines.filter { reason(forField: $0.name) != nil }.map { ($0.lowercasedName, $0.value) }
@@ -215,9 +211,7 @@ package struct URLParameters: Sequence, IteratorProtocol {
 
     private enum Part { case path, query, fragment }
 
-    package init(_ url: [UInt8]) {
-        self.url = url
-    }
+    package init(_ url: [UInt8]) { self.url = url }
 
     package mutating func next() -> Parameter? {
         while position < url.count {
@@ -252,5 +246,73 @@ package struct URLParameters: Sequence, IteratorProtocol {
         case .query: byte == 0x26 || byte == 0x3B || byte == 0x23
         case .fragment: byte == 0x26 || byte == 0x3B
         }
+    }
+}
+
+/// The credentials of a request, as a response may repeat them.
+extension ProxyRequest {
+    /// Whether a response repeats a credential that it was asked for with; then nothing of it may reach the disk (law 4).
+    func isRepeated(in body: [UInt8], _ fields: Fields = Fields()) -> Bool {
+        let secrets = secrets
+        guard !secrets.isEmpty else { return false }
+        let texts = [body] + upstream.storable(fields).lines.map(\.value)
+        return secrets.contains { secret in texts.contains { ByteRanges.occurs(secret, in: $0[...]) } }
+    }
+
+    /// Shorter ones are not looked for: they would be found by chance.
+    private static let shortest = 8
+    /// Of cookies only the longer ones are: many say `lang=en-GB`.
+    private static let shortestCookie = 16
+
+    private var secrets: [[UInt8]] {
+        var secrets: [[UInt8]] = []
+        if let credential = upstream.settings.credential { secrets += Self.parts(of: credential.value.bytes) }
+        for line in message.fields.lines where upstream.principal.isSecret(field: line.name) {
+            // `X-Auth-Email` comes with a credential, and is none.
+            if NameMeaning.ofField(line.name) != .unknown, !NameMeaning.isSecretItself(line.name) { continue }
+            if line.isNamed("cookie") {
+                for cookie in line.value.split(separator: 0x3B) {
+                    let value = cookie.drop { $0 != 0x3D }.dropFirst()
+                    if value.count >= Self.shortestCookie { secrets.append(Array(value)) }
+                }
+            } else {
+                secrets += Self.parts(of: line.value)
+            }
+        }
+        let url = Array(target.utf8)
+        for parameter in URLParameters(url) where upstream.principal.reason(forParameter: url[parameter.name]) != nil {
+            guard let value = parameter.value else { continue }
+            secrets += [Array(url[value]), TargetNormaliser.unescaped(url[value])]
+        }
+        return secrets.filter { $0.count >= Self.shortest }
+    }
+
+    /// A field's value, what follows its scheme, and what is encoded in that as `Basic` has it.
+    private static func parts(of value: [UInt8]) -> [[UInt8]] {
+        guard let space = value.firstIndex(of: 0x20) else { return [value] }
+        let credential = Array(value[(space + 1)...])
+        guard FieldSyntax.equalsIgnoringCase(value[..<space], "basic".utf8),
+            let colon = decoded(credential).firstIndex(of: 0x3A)
+        else { return [credential] }
+        let plain = decoded(credential)
+        let password = Array(plain[(colon + 1)...])
+        // Some APIs take their key for the user name.
+        return [credential, password.isEmpty ? Array(plain[..<colon]) : password]
+    }
+
+    /// What Base64 (RFC 4648 §4) stands for, as far as it is that.
+    private static func decoded(_ text: [UInt8]) -> [UInt8] {
+        let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+        var (bytes, bits, count): ([UInt8], UInt32, Int) = ([], 0, 0)
+        for byte in text {
+            guard let digit = digits.firstIndex(of: byte) else { break }
+            bits = bits << 6 | UInt32(digit)
+            count += 6
+            if count >= 8 {
+                count -= 8
+                bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
+            }
+        }
+        return bytes
     }
 }

@@ -56,9 +56,7 @@ package struct TargetNormaliser: Sendable {
         var key: [UInt8]
     }
 
-    /// Whether a path needs no change: no escape, no dot segment, nothing invalid.
-    ///
-    /// The hit path checks this first.
+    /// Whether a path needs no change: no escape, no dot segment, nothing invalid; the hit path checks this first.
     @inline(__always)
     static func isPlain(_ path: UnsafeRawBufferPointer) -> Bool {
         var previous: UInt8 = 0
@@ -225,17 +223,14 @@ package struct TargetNormaliser: Sendable {
 
     /// The bytes of a piece of a target after decoding; invalid escapes stay.
     ///
-    /// - Parameter isMeant: which bytes are decoded; the escapes of others stay.
-    package static func unescaped(
-        _ piece: ArraySlice<UInt8>,
-        where isMeant: (UInt8) -> Bool = { _ in true }
-    ) -> [UInt8] {
+    /// - Parameter test: which bytes are decoded; the escapes of others stay.
+    package static func unescaped(_ piece: ArraySlice<UInt8>, where test: (UInt8) -> Bool = { _ in true }) -> [UInt8] {
         guard piece.contains(0x25) else { return Array(piece) }
         let piece = Array(piece)
         var result: [UInt8] = []
         var index = 0
         while index < piece.count {
-            if let byte = escaped(piece, at: index), isMeant(byte) {
+            if let byte = escaped(piece, at: index), test(byte) {
                 result.append(byte)
                 index += 3
             } else {

@@ -19,12 +19,8 @@ final class LiveDocument {
         let fields: [UInt8]
 
         init(_ request: ProxyRequest) {
-            digest = request.digest
-            view = request.view
-            base = request.base.bytes
-            var text: [UInt8] = []
-            for line in request.message.fields.lines { text.append(field: line) }
-            fields = text
+            (digest, view, base) = (request.digest, request.view, request.base.bytes)
+            fields = StoredHead.encode(request.message.fields)
         }
     }
 
@@ -41,6 +37,7 @@ final class LiveDocument {
     let key: Key
     let request: ProxyRequest
     private let look: (LiveDocument) -> Void
+    fileprivate let memory: LiveMemory
     private(set) var readers: [LiveReader] = []
     var rhythm: LiveRhythm
     /// When the upstream is asked next, in ns of the loop's clock.
@@ -83,18 +80,15 @@ final class LiveDocument {
     /// With more streams than this, those opened within a second of the upstream's response cause no further inquiry.
     private static let crowd = 16
 
-    /// - Parameter look: has the document examined.
     init(
         _ number: Int,
         _ key: Key,
         _ request: ProxyRequest,
         interval: Duration,
+        memory: LiveMemory,
         look: @escaping (LiveDocument) -> Void
     ) {
-        self.number = number
-        self.key = key
-        self.request = request
-        self.look = look
+        (self.number, self.key, self.request, self.memory, self.look) = (number, key, request, memory, look)
         rhythm = LiveRhythm(interval: interval)
     }
 
@@ -110,9 +104,7 @@ final class LiveDocument {
         }
     }
 
-    func remove(_ reader: LiveReader) {
-        readers.removeAll { $0 === reader }
-    }
+    func remove(_ reader: LiveReader) { readers.removeAll { $0 === reader } }
 
     /// Ends it, because it has no more readers.
     func end() {
@@ -161,9 +153,7 @@ final class LiveDocument {
     }
 
     /// Drops events noted since `takeNews`, because the look covers them.
-    func forgetCauses() {
-        causes = []
-    }
+    func forgetCauses() { causes = [] }
 
     // MARK: Inquiries
 
@@ -223,7 +213,6 @@ extension LiveDocument {
         /// Whether it is on disk.
         var isCommitted = false
         var policy: StoredPolicy?
-        /// Its variant.
         var variant: [UInt8] = []
         /// The fields of the upstream's response, if it came from an inquiry.
         var word: Fields?
@@ -253,7 +242,7 @@ extension LiveDocument {
     }
 
     /// Gives the current state a number after it was sent without one, and sends the id to its readers.
-    func give(_ number: Int64, memory: LiveMemory) {
+    func give(_ number: Int64) {
         state?.number = number
         let message = LiveMessage(number: number, memory: memory)
         for reader in readers where reader.edition == edition { reader.send(notice: message) }
@@ -265,25 +254,15 @@ extension LiveDocument {
     /// Sends each reader the events that it lacks.
     ///
     /// - Parameters:
-    ///   - update: the response that a GET would get; nil if it is unknown.
-    ///   - problem: why the upstream gave no response.
     ///   - hasWord: whether the upstream has just responded.
-    ///   - opening: the opening for new readers.
-    func send(
-        _ update: Update?,
-        problem: ProblemDocument?,
-        hasWord: Bool,
-        opening: Opening,
-        memory: LiveMemory,
-        now: Int64
-    ) {
+    func send(_ update: Update?, problem: ProblemDocument?, hasWord: Bool, opening: Opening, now: Int64) {
         if let update, !isNew(update) { state?.policy = update.policy }
-        var messages = Messages(self, update, memory: memory)
+        var messages = Messages(document: self, update: update)
         let hasRecovered = hasWord && problem == nil && failure != nil
         let fails = problem.map { failure != $0.status } ?? false
         if hasWord { failure = problem?.status }
         for reader in readers {
-            if reader.phase == .joining { join(reader, update, opening, &messages, now: now) }
+            if reader.phase == .joining { join(reader, opening, &messages, now: now) }
             let isUpToDate = reader.edition == edition
             let hasConcluded = reader.phase == .opening && reader.awaited <= concluded
             if hasConcluded, !hasWord, !isUpToDate {
@@ -315,22 +294,15 @@ extension LiveDocument {
     var joining: [LiveReader] { readers.filter { $0.phase == .joining } }
 
     /// Begins a stream with what is known.
-    private func join(
-        _ reader: LiveReader,
-        _ update: Update?,
-        _ opening: Opening,
-        _ messages: inout Messages,
-        now: Int64
-    ) {
-        var fields = Fields()
-        fields.append("Cache-Status", opening.cacheStatus)
+    private func join(_ reader: LiveReader, _ opening: Opening, _ messages: inout Messages, now: Int64) {
+        var fields: Fields = ["Cache-Status": opening.cacheStatus]
         fields.vary(by: request.upstream.variesBy)
         request.upstream.addCORS(to: &fields, for: request.message.fields)
         reader.open(fields, retry: opening.retry)
         reader.phase = opening.refusal == nil ? .opening : .following
         let isLast = reader.endsAfterWord && opening.refusal != nil
         defer { if isLast { reader.end() } }
-        guard let update else {
+        guard let update = messages.update else {
             if let refusal = opening.refusal { messages.send(failure: refusal, age: nil, isLast: isLast, to: reader) }
             return
         }
@@ -345,7 +317,7 @@ extension LiveDocument {
     }
 
     /// The encoded body of an event, shared while anything retains it.
-    fileprivate func encoding(of update: Update, memory: LiveMemory) -> LiveEncoding {
+    fileprivate func encoding(of update: Update) -> LiveEncoding {
         if let encoding, encoded == update.content { return encoding }
         let made = LiveEncoding(bodyOf: update.event, memory: memory)
         (encoding, encoded) = (made, update.content)
@@ -356,25 +328,16 @@ extension LiveDocument {
 
 /// The messages of one round, each made when the first reader needs it.
 private struct Messages {
-    private let document: LiveDocument
-    private let update: LiveDocument.Update?
-    private let memory: LiveMemory
-    private var made: [Name: LiveMessage] = [:]
+    let document: LiveDocument
+    let update: LiveDocument.Update?
+    var made: [Name: LiveMessage] = [:]
 
-    private struct Name: Hashable {
+    struct Name: Hashable {
         let kind: LiveEvent.Kind
         let isLast: Bool
     }
 
-    init(_ document: LiveDocument, _ update: LiveDocument.Update?, memory: LiveMemory) {
-        self.document = document
-        self.update = update
-        self.memory = memory
-    }
-
     /// Sends the state as an event of this kind; a state that is a problem is always an error.
-    ///
-    /// - Parameter isLast: whether the stream ends with it.
     mutating func send(_ kind: LiveEvent.Kind, isLast: Bool, to reader: LiveReader) {
         guard let update else { return }
         var event = update.event
@@ -391,9 +354,8 @@ private struct Messages {
     /// Sends why the upstream gave no response.
     mutating func send(failure problem: ProblemDocument, age: Int64?, isLast: Bool, to reader: LiveReader) {
         let event = LiveEvent(failure: problem, age: age)
-        reader.send(
-            notice: LiveMessage(event, id: id(isLast: isLast), body: LiveEncoding(bodyOf: event, memory: memory))
-        )
+        let body = LiveEncoding(bodyOf: event, memory: document.memory)
+        reader.send(notice: LiveMessage(event, id: id(isLast: isLast), body: body))
     }
 
     /// The message for the state, made once for each kind.
@@ -406,9 +368,9 @@ private struct Messages {
         }
         let body =
             if let update, event.body != nil {
-                document.encoding(of: update, memory: memory)
+                document.encoding(of: update)
             } else {
-                LiveEncoding(bodyOf: event, memory: memory)
+                LiveEncoding(bodyOf: event, memory: document.memory)
             }
         let message = LiveMessage(event, id: id(isLast: isLast), body: body)
         made[name] = message

@@ -5,9 +5,7 @@ import Settings
 package import Store
 import Synchronization
 
-/// All documents with open streams.
-///
-/// The upstream loop only.
+/// All documents with open streams; the upstream loop only.
 final class LiveDocuments {
     let watch: LiveWatch
     let memory: LiveMemory
@@ -31,17 +29,9 @@ final class LiveDocuments {
     /// How long a client that is behind has to take the rest when the daemon stops.
     private static let lastGrace: Duration = .milliseconds(200)
 
-    init(
-        settings: Configuration,
-        loop: EventLoop,
-        watch: LiveWatch,
-        metrics: LiveMetrics,
-        proxy: ProxyCore
-    ) {
-        self.settings = settings
-        self.loop = loop
-        self.watch = watch
-        self.metrics = metrics
+    init(of proxy: ProxyCore) {
+        (settings, loop) = (proxy.settings, proxy.loop)
+        (watch, metrics) = (proxy.cache.watch, proxy.metrics.live)
         self.proxy = proxy
         memory = LiveMemory(limit: 8 * settings.limits.document)
         memory.onExcess { [unowned self] in
@@ -53,16 +43,9 @@ final class LiveDocuments {
 
     // MARK: Streams
 
-    /// Opens a stream on the document of a request.
     func open(_ request: ProxyRequest, _ reply: Reply, _ mode: LiveMode) {
-        let reader = LiveReader(
-            reply,
-            mode: mode,
-            note: request.note,
-            loop: loop,
-            window: settings.limits.relayWindow,
-            metrics: metrics
-        )
+        let window = settings.limits.relayWindow
+        let reader = LiveReader(reply, mode, note: request.note, loop: loop, window: window, metrics: metrics)
         let document = document(of: request)
         document.add(reader, now: loop.now)
         reader.whenOver { [unowned self] in left($0, document) }
@@ -80,7 +63,8 @@ final class LiveDocuments {
         let key = LiveDocument.Key(request)
         if let number = numbers[key], let known = documents[number] { return known }
         nextNumber += 1
-        let document = LiveDocument(nextNumber, key, request, interval: settings.live.interval) { [unowned self] in
+        let interval = settings.live.interval
+        let document = LiveDocument(nextNumber, key, request, interval: interval, memory: memory) { [unowned self] in
             look($0)
         }
         numbers[key] = nextNumber
@@ -101,22 +85,16 @@ final class LiveDocuments {
         metrics.documents.set(documents.count)
     }
 
-    /// Adds objects to those watched for a document; returns whether all of them were watched already.
+    /// Whether all of these objects are watched for a document already.
+    ///
+    /// If so, from then on only they are; otherwise they are added.
     func watches(_ objects: [ObjectID], for document: LiveDocument) -> Bool {
         let wanted = Set(objects)
-        if wanted.isSubset(of: document.objects) { return true }
-        let all = document.objects.union(wanted)
+        let isComplete = wanted.isSubset(of: document.objects)
+        let all = isComplete ? wanted : document.objects.union(wanted)
         watch.watch(all, insteadOf: document.objects, for: document.number)
         document.objects = all
-        return false
-    }
-
-    /// Watches exactly these objects for a document.
-    func watchOnly(_ objects: [ObjectID], for document: LiveDocument) {
-        let wanted = Set(objects)
-        guard wanted != document.objects else { return }
-        watch.watch(wanted, insteadOf: document.objects, for: document.number)
-        document.objects = wanted
+        return isComplete
     }
 
     // MARK: Changes
@@ -154,13 +132,11 @@ final class LiveDocuments {
         for document in documents.values where document.invalidationCommitted() { look(document) }
     }
 
-    /// Has a document examined.
     private func look(_ document: LiveDocument) {
         let number = document.number
         proxy.assumeIsolated { $0.look(atNumber: number) }
     }
 
-    /// Has all documents examined.
     func lookAtAll() {
         for document in documents.values { look(document) }
     }
@@ -224,9 +200,7 @@ package final class LiveWatch: Sendable {
     package init() {}
 
     /// Sets what to do, on any thread, when something happens to a document; `take` returns the changes.
-    func onChange(_ wake: @escaping @Sendable () -> Void) {
-        state.withLock { $0.wake = wake }
-    }
+    func onChange(_ wake: @escaping @Sendable () -> Void) { state.withLock { $0.wake = wake } }
 
     /// The changes since the last call, by the documents' numbers.
     func take() -> [Int: Causes] {
@@ -268,16 +242,14 @@ package final class LiveWatch: Sendable {
     // MARK: Reports of changes
 
     /// Reports that a document was stored, freshened or dropped.
-    func documentChanged(_ digest: Digest128) {
-        guard isWatching.load(ordering: .acquiring) else { return }
-        note(.document, of: [digest]) { $0.documents[$1] }
-    }
+    func documentChanged(_ digest: Digest128) { note(.document, of: [digest]) { $0.documents[$1] } }
 
     private func note<Elements: Sequence>(
         _ cause: Causes,
         of elements: Elements,
         _ concerned: (inout State, Elements.Element) -> Set<Int>?
     ) {
+        guard isWatching.load(ordering: .acquiring) else { return }
         let wake = state.withLock { state -> (@Sendable () -> Void)? in
             let wasEmpty = state.pending.isEmpty
             for element in elements {
@@ -290,18 +262,10 @@ package final class LiveWatch: Sendable {
 }
 
 extension LiveWatch: ChangeListener {
-    package func objectsChanged(_ objects: [ObjectID]) {
-        guard isWatching.load(ordering: .acquiring) else { return }
-        note(.objects, of: objects) { $0.objects[$1] }
-    }
-
-    package func documentsRemoved(_ keys: [Digest128]) {
-        guard isWatching.load(ordering: .acquiring) else { return }
-        note(.removal, of: keys) { $0.documents[$1] }
-    }
+    package func objectsChanged(_ objects: [ObjectID]) { note(.objects, of: objects) { $0.objects[$1] } }
+    package func documentsRemoved(_ keys: [Digest128]) { note(.removal, of: keys) { $0.documents[$1] } }
 
     package func storeEmptied() {
-        guard isWatching.load(ordering: .acquiring) else { return }
         note(.removal, of: CollectionOfOne(())) { state, _ in
             state.documents.values.reduce(into: Set<Int>()) { $0.formUnion($1) }
         }
@@ -319,9 +283,7 @@ extension LiveWatch.State {
 package struct ChangeListeners: ChangeListener {
     let all: [any ChangeListener]
 
-    package init(_ all: any ChangeListener...) {
-        self.all = all
-    }
+    package init(_ all: any ChangeListener...) { self.all = all }
 
     package func objectsChanged(_ objects: [ObjectID]) {
         for listener in all { listener.objectsChanged(objects) }

@@ -35,7 +35,6 @@ struct LiveEvent: Sendable {
     var kind: Kind
     var problem: ProblemDocument?
     var status: Int?
-    /// In seconds.
     var age: Int64?
     var fields: Fields?
     var body: LiveBody?
@@ -59,7 +58,7 @@ struct LiveEvent: Sendable {
     /// Fields that change from response to response do not count, such as `Date` and rate limits.
     var description: [UInt8] {
         var text = Array("\(problem.map { "\($0.type) \($0.status)" } ?? "") \(status ?? 0)\n".utf8)
-        for name in Self.ofTheRepresentation { text += Array("\(fields?.combined(named: name) ?? "")\n".utf8) }
+        for name in Self.ofTheRepresentation { text += Array("\(fields?.combined(name) ?? "")\n".utf8) }
         return text
     }
 
@@ -90,49 +89,26 @@ struct LiveEvent: Sendable {
 /// Making events of responses.
 extension LiveEvent {
     /// Makes the event of a ready response, as it is served now.
-    init(
-        _ kind: Kind,
-        _ ready: ReadyResponse,
-        as cacheUse: CacheUse,
-        isCollapsed: Bool = false,
-        now: Int64
-    ) {
+    init(_ kind: Kind, _ ready: ReadyResponse, as cacheUse: CacheUse, isCollapsed: Bool = false, now: Int64) {
         var fields = ready.fields
-        ready.addHistory(to: &fields, as: cacheUse, sent: ready.response.status, isCollapsed: isCollapsed, now: now)
-        self.init(
-            kind: kind,
-            status: ready.response.status,
-            age: max(0, ready.policy.age(at: now)),
-            fields: Self.shown(fields),
-            body: LiveBody(ready.body)
-        )
+        let (status, age) = (ready.response.status, max(0, ready.policy.age(at: now)))
+        ready.addHistory(to: &fields, as: cacheUse, sent: status, isCollapsed: isCollapsed, now: now)
+        self.init(kind: kind, status: status, age: age, fields: Self.shown(fields), body: LiveBody(ready.body))
     }
 
     /// Makes the event of an upstream's response whose fields are already prepared for the client.
     init(fresh status: Int, _ fields: Fields, _ body: LiveBody) {
-        self.init(
-            kind: .fresh,
-            status: status,
-            age: AgeField.parse(fields) ?? 0,
-            fields: Self.shown(fields),
-            body: body
-        )
+        let age = AgeField.parse(fields) ?? 0
+        self.init(kind: .fresh, status: status, age: age, fields: Self.shown(fields), body: body)
     }
 
     /// Makes the event for a failure.
     ///
     /// - Parameters:
     ///   - age: of what was shown.
-    ///   - response: the upstream's error.
     init(failure problem: ProblemDocument, age: Int64?, _ response: LiveEvent? = nil) {
-        self.init(
-            kind: .error,
-            problem: problem,
-            status: response?.status,
-            age: age,
-            fields: response?.fields,
-            body: response?.body
-        )
+        self.init(kind: .error, problem: problem, status: response?.status, age: age)
+        (fields, body) = (response?.fields, response?.body)
     }
 
     /// The same event without the body, as `unchanged`.
@@ -156,9 +132,7 @@ struct LiveBody: Sendable {
     private(set) var pieces: [[UInt8]] = []
     private(set) var count = 0
 
-    init(_ body: [UInt8] = []) {
-        append(body)
-    }
+    init(_ body: [UInt8] = []) { append(body) }
 
     mutating func append(_ piece: [UInt8]) {
         guard !piece.isEmpty else { return }
@@ -169,33 +143,11 @@ struct LiveBody: Sendable {
     /// Whether a JSON string can represent it exactly: it is UTF-8 throughout, and does not begin with a byte order mark, which
     /// some JSON readers drop.
     var isText: Bool {
-        if pieces.lazy.joined().starts(with: [0xEF, 0xBB, 0xBF]) { return false }
-        // The start of a character that continues in the next piece.
-        var rest: [UInt8] = []
-        for piece in pieces {
-            let text = rest.isEmpty ? piece : rest + piece
-            let end = Self.endOfWholeCharacters(in: text)
-            guard Self.isText(text, before: end) else { return false }
-            rest = Array(text[end...])
-        }
-        return rest.isEmpty
+        let whole = joined
+        return !whole.starts(with: [0xEF, 0xBB, 0xBF]) && (try? UTF8Span(validating: whole.span)) != nil
     }
 
-    private static func isText(_ bytes: [UInt8], before end: Int) -> Bool {
-        let span = bytes.span
-        return (try? UTF8Span(validating: span.extracting(0..<end))) != nil
-    }
-
-    /// The start of an incomplete last character, whose lead byte promises more bytes than there are; else the end.
-    private static func endOfWholeCharacters(in bytes: [UInt8]) -> Int {
-        for length in 1...3 where length <= bytes.count {
-            let byte = bytes[bytes.count - length]
-            if byte & 0xC0 == 0x80 { continue }
-            let promised = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1
-            return promised > length ? bytes.count - length : bytes.count
-        }
-        return bytes.count
-    }
+    var joined: [UInt8] { pieces.count == 1 ? pieces[0] : pieces.reduce(into: []) { $0 += $1 } }
 }
 
 /// An encoded event, framed as the HTML standard defines (§9.2.5), and shared by all streams that it is sent to.
@@ -215,8 +167,7 @@ final class LiveMessage {
         case .text: head.replaceSubrange((head.count - 1)..., with: #","body":""#.utf8)
         case .base64: head.replaceSubrange((head.count - 1)..., with: #","base64":""#.utf8)
         }
-        self.head = head
-        self.body = body
+        (self.head, self.body) = (head, body)
     }
 
     /// Makes a message that only numbers the previous event; clients see no event (HTML, §9.2.6: without data none is
@@ -227,8 +178,6 @@ final class LiveMessage {
     }
 
     var count: Int { head.count + body.count }
-
-    /// The pieces in their order.
     var pieces: [[UInt8]] { [head] + body.pieces }
 }
 
@@ -251,43 +200,26 @@ final class LiveEncoding {
     /// - Parameter memory: counts it; nil if it is not retained.
     init(bodyOf event: LiveEvent, memory: LiveMemory? = nil) {
         let form: Form = event.body.map { $0.isText ? .text : .base64 } ?? .none
-        var pieces: [[UInt8]] = []
-        var portion: [UInt8] = []
-        for piece in event.body?.pieces ?? [] {
-            var rest = piece[...]
-            while !rest.isEmpty {
-                if portion.count == Self.portionSize {
-                    pieces.append(Self.encoded(portion, form))
-                    portion = []
-                }
-                let taken = rest.prefix(Self.portionSize - portion.count)
-                portion += taken
-                rest = rest.dropFirst(taken.count)
-            }
+        let whole = event.body?.joined ?? []
+        var pieces = stride(from: 0, to: whole.count, by: Self.portionSize).map { start in
+            Self.encoded(whole[start..<min(start + Self.portionSize, whole.count)], form)
         }
-        pieces.append(Self.encoded(portion, form) + (form == .none ? "\n\n" : "\"}\n\n").utf8)
-        self.form = form
-        self.pieces = pieces
+        pieces.append(Array((form == .none ? "\n\n" : "\"}\n\n").utf8))
+        (self.form, self.pieces) = (form, pieces)
         count = pieces.reduce(0) { $0 + $1.count }
         self.memory = memory
         memory?.hold(count)
     }
 
-    private static func encoded(_ portion: [UInt8], _ form: Form) -> [UInt8] {
+    private static func encoded(_ portion: ArraySlice<UInt8>, _ form: Form) -> [UInt8] {
+        guard form == .text else { return Crypto.base64(Array(portion)) }
         var bytes: [UInt8] = []
-        switch form {
-        case .none: break
-        case .text:
-            bytes.reserveCapacity(portion.count + portion.count / 4)
-            bytes.append(escapedForJSON: portion)
-        case .base64: bytes.append(base64: portion)
-        }
+        bytes.reserveCapacity(portion.count + portion.count / 4)
+        bytes.append(escapedForJSON: portion)
         return bytes
     }
 
-    deinit {
-        memory?.held -= count
-    }
+    deinit { memory?.held -= count }
 }
 
 /// The memory of all encoded bodies, and the recent ones that are kept for clients that come soon.
@@ -303,14 +235,10 @@ final class LiveMemory {
 
     private var relieve: () -> Void = {}
 
-    init(limit: Int) {
-        self.limit = limit
-    }
+    init(limit: Int) { self.limit = limit }
 
     /// Sets what to do when there are too many bytes.
-    func onExcess(_ relieve: @escaping () -> Void) {
-        self.relieve = relieve
-    }
+    func onExcess(_ relieve: @escaping () -> Void) { self.relieve = relieve }
 
     fileprivate func hold(_ bytes: Int) {
         held += bytes
@@ -324,23 +252,5 @@ final class LiveMemory {
         recentBytes += encoding.count
     }
 
-    func forget() {
-        recent = []
-        recentBytes = 0
-    }
-}
-
-extension [UInt8] {
-    /// Appends bytes in base64 with padding (RFC 4648 §4).
-    mutating func append(base64 bytes: [UInt8]) {
-        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-        reserveCapacity(count + (bytes.count + 2) / 3 * 4)
-        for start in stride(from: 0, to: bytes.count, by: 3) {
-            let length = Swift.min(3, bytes.count - start)
-            let group = (0..<3).reduce(0) { $0 << 8 | ($1 < length ? Int(bytes[start + $1]) : 0) }
-            for place in 0..<4 {
-                append(place <= length ? alphabet[group >> (18 - 6 * place) & 63] : UInt8(ascii: "="))
-            }
-        }
-    }
+    func forget() { (recent, recentBytes) = ([], 0) }
 }

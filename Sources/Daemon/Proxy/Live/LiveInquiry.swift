@@ -9,7 +9,6 @@ import Upstream
 /// It gathers the whole response, because only the end shows whether it differs. To the fetch it is a recipient like any other,
 /// so its request joins, coalesces and is stored like a plain one. The upstream loop only.
 final class LiveInquiry: Recipient {
-    /// The outcome of an inquiry.
     package enum Outcome {
         /// A response as the upstream sent it, and whether it is stored by now.
         case received(LiveEvent, isKept: Bool)
@@ -39,9 +38,7 @@ final class LiveInquiry: Recipient {
 
     /// - Parameter conclude: called once, unless the inquiry is released before.
     init(_ upstream: ProxiedUpstream, fetches: Fetches, conclude: @escaping (Outcome) -> Void) {
-        self.upstream = upstream
-        self.fetches = fetches
-        self.conclude = conclude
+        (self.upstream, self.fetches, self.conclude) = (upstream, fetches, conclude)
     }
 
     /// Releases everything held, because the response has been examined or is no longer wanted.
@@ -102,9 +99,7 @@ final class LiveInquiry: Recipient {
         }
     }
 
-    func abort() {
-        end(.failed(.responseBrokeOff(upstream: upstream.name), nil))
-    }
+    func abort() { end(.failed(.responseBrokeOff(upstream: upstream.name), nil)) }
 
     func respond(status: Int, fields: Fields, body: [UInt8]) {
         end(.received(LiveEvent(fresh: status, fields, LiveBody(body)), isKept: false))
@@ -130,9 +125,7 @@ final class LiveInquiry: Recipient {
         end(.failed(problem, nil))
     }
 
-    func refuse(_ problem: ProblemDocument, _ status: CacheStatus? = nil) {
-        end(.failed(problem, nil))
-    }
+    func refuse(_ problem: ProblemDocument, _ status: CacheStatus? = nil) { end(.failed(problem, nil)) }
 
     // MARK: Flow control
 

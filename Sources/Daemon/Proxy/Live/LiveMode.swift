@@ -67,23 +67,15 @@ package enum LiveMode: Sendable {
     /// Clients for events send `Accept: text/event-stream`. Larder itself satisfies that: the upstream never sees it, and it
     /// selects no representation.
     static func plain(_ fields: Fields) -> Fields {
-        var result = Fields()
-        for line in fields.lines where !ofTheStream.contains(line.lowercasedName) {
-            guard line.isNamed("accept") else {
-                result.lines.append(line)
-                continue
-            }
-            let members = FieldSyntax.members(line.value)
+        var lines = fields.lines.filter { !ofTheStream.contains($0.lowercasedName) }
+        for index in lines.indices where lines[index].isNamed("accept") {
+            let members = FieldSyntax.members(lines[index].value)
             let others = members.filter { !isEventStream($0) }
-            if others.count == members.count {
-                result.lines.append(line)
-            } else {
-                // A request that names nothing else accepts anything; most plain clients say so explicitly.
-                let rest = others.isEmpty ? Array("*/*".utf8) : Array(others.joined(separator: [0x2C, 0x20]))
-                result.lines.append(Field(name: line.name, value: rest))
-            }
+            guard others.count < members.count else { continue }
+            // A request that names nothing else accepts anything; most plain clients say so explicitly.
+            lines[index].value = others.isEmpty ? Array("*/*".utf8) : Array(others.joined(separator: [0x2C, 0x20]))
         }
-        return result
+        return Fields(lines)
     }
 
     private static func isEventStream(_ range: ArraySlice<UInt8>) -> Bool {

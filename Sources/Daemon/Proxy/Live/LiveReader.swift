@@ -22,7 +22,6 @@ final class LiveReader {
     let resumed: Int64?
     /// Whether the stream ends with the upstream's first response (`once`).
     let endsAfterWord: Bool
-    /// The note of its request, for the request log.
     let note: RequestNote?
     var phase = Phase.joining
     /// The number of the inquiry whose response this stream awaits.
@@ -53,20 +52,9 @@ final class LiveReader {
     private(set) var isOver = false
     private var over: (LiveReader) -> Void = { _ in }
 
-    init(
-        _ reply: Reply,
-        mode: LiveMode,
-        note: RequestNote?,
-        loop: EventLoop,
-        window: Int,
-        metrics: LiveMetrics
-    ) {
-        self.reply = reply
-        self.note = note
+    init(_ reply: Reply, _ mode: LiveMode, note: RequestNote?, loop: EventLoop, window: Int, metrics: LiveMetrics) {
+        (self.reply, self.note, self.loop, self.window, self.metrics) = (reply, note, loop, window, metrics)
         (resumed, endsAfterWord) = if case .on(let number) = mode { (number, false) } else { (nil, true) }
-        self.loop = loop
-        self.window = window
-        self.metrics = metrics
         metrics.streams.add()
     }
 
@@ -170,19 +158,16 @@ final class LiveReader {
 
     // MARK: The end
 
-    /// Refuses the stream before it has begun.
-    func refuse(_ problem: ProblemDocument) {
-        reply.refuse(problem)
-        close()
-    }
-
     /// Whether the client has read all that was sent.
     var isUpToDate: Bool { current == nil && reply.backlog == 0 }
 
     /// Ends the stream after what was sent.
     func end() {
         guard !isOver else { return }
-        guard phase != .joining else { return refuse(.stopping) }
+        guard phase != .joining else {
+            reply.refuse(.stopping)
+            return close()
+        }
         isEnding = true
         write()
     }
@@ -209,23 +194,16 @@ final class LiveReader {
 extension Reply {
     /// Keeps the client of a finished stream from connecting again (HTML, §9.2.3).
     func endEvents(_ request: ProxyRequest) {
-        var fields = Fields()
-        fields.append("Cache-Control", "no-store")
-        fields.append("Cache-Status", "larder; detail=live-over")
+        var fields: Fields = ["Cache-Control": "no-store", "Cache-Status": "larder; detail=live-over"]
         fields.vary(by: request.upstream.variesBy)
         request.upstream.addCORS(to: &fields, for: request.message.fields)
         respond(status: 204, fields: fields)
     }
 
     /// Begins a response of events.
-    ///
-    /// - Parameter fields: added to those of every stream.
     func startEvents(_ fields: Fields) {
-        var all = Fields()
-        all.append("Content-Type", EventStreamText.mediaType)
-        all.append("Cache-Control", "no-store")
-        all.lines += fields.lines
-        start(status: 200, fields: all, framing: .chunked)
+        let own: Fields = ["Content-Type": EventStreamText.mediaType, "Cache-Control": "no-store"]
+        start(status: 200, fields: Fields(own.lines + fields.lines), framing: .chunked)
     }
 }
 
@@ -257,9 +235,7 @@ struct LiveRhythm {
     /// Later times count as never.
     private static let farthest: Int64 = 100 * 365 * 86_400
 
-    init(interval: Duration) {
-        self.interval = interval.nanoseconds
-    }
+    init(interval: Duration) { self.interval = interval.nanoseconds }
 
     /// Notes the end of an inquiry.
     mutating func concluded(hasFailed: Bool, now: UInt64) {
@@ -288,9 +264,6 @@ struct LiveRhythm {
     }
 
     /// Notes that an inquiry begins, for this need.
-    mutating func began(_ need: Need) {
-        if need == .displaced { haste += 1 }
-    }
-
+    mutating func began(_ need: Need) { if need == .displaced { haste += 1 } }
     private static func span(_ seconds: Int64) -> UInt64 { UInt64(max(0, min(seconds, farthest))) * second }
 }

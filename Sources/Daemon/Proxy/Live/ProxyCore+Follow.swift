@@ -14,7 +14,6 @@ import Store
 ///        └──────────────────────── the upstream's response ◄───────────────────────────────────────┘
 /// ```
 extension ProxyCore {
-    /// Opens a stream.
     func follow(_ request: ProxyRequest, _ reply: Reply, _ mode: LiveMode) {
         if let problem = liveDocuments.refusal { return refuse(problem, reply) }
         liveDocuments.open(request, reply, mode)
@@ -31,11 +30,7 @@ extension ProxyCore {
         while let (causes, outcome) = document.takeNews() { await look(at: document, causes, outcome) }
     }
 
-    private func look(
-        at document: LiveDocument,
-        _ before: LiveWatch.Causes,
-        _ outcome: LiveInquiry.Outcome?
-    ) async {
+    private func look(at document: LiveDocument, _ before: LiveWatch.Causes, _ outcome: LiveInquiry.Outcome?) async {
         var (causes, outcome) = (before, outcome)
         let isBehind = await isBehind(document, hasWord: outcome != nil)
         if outcome != nil {
@@ -71,21 +66,15 @@ extension ProxyCore {
             if document.isNew(update) {
                 document.move(to: update, number: number)
             } else if let number {
-                document.give(number, memory: liveDocuments.memory)
+                document.give(number)
             }
         }
-        document.send(
-            update,
-            problem: failure,
-            hasWord: outcome != nil,
-            opening: opening(of: document, decision, shown, asks: asks),
-            memory: liveDocuments.memory,
-            now: now
-        )
+        let opening = opening(of: document, decision, shown, asks: asks)
+        document.send(update, problem: failure, hasWord: outcome != nil, opening: opening, now: now)
         document.releaseOutcome()
         // Its commit triggers another look, which can plan the next inquiry.
         guard !document.isOver, !isUnfindable || document.mustAsk else { return }
-        plan(document, decision, found, causes, asks: asks)
+        if asks { plan(document, found, need(of: document, decision, causes)) }
     }
 
     /// Waits for pending commits of a document, because a client that returns after a crash must find what it was sent.
@@ -121,26 +110,15 @@ extension ProxyCore {
                 known = (try? await cache.inView(of: document.request, found))?.known ?? []
                 guard !document.isOver else { return nil }
             }
-            let shown = Array(
-                Set(
-                    objects + cache.memory.responsesByObject.objects(of: found.residence) + found.response.objects
-                        + known
-                )
-            )
+            let shown =
+                objects + cache.memory.responsesByObject.objects(of: found.residence) + found.response.objects + known
             // Objects read before they were watched may have changed in between.
-            if liveDocuments.watches(shown, for: document) {
-                liveDocuments.watchOnly(shown, for: document)
-                return found
-            }
+            if liveDocuments.watches(shown, for: document) { return found }
         }
     }
 
     /// The stored response in the requested view, if there is one that may be shown.
-    private func shown(
-        by decision: Decision,
-        _ found: ReadyResponse?,
-        to document: LiveDocument
-    ) async -> Shown? {
+    private func shown(by decision: Decision, _ found: ReadyResponse?, to document: LiveDocument) async -> Shown? {
         guard let found else { return nil }
         found.residence.noteUse()
         let cacheUse: CacheUse
@@ -169,19 +147,17 @@ extension ProxyCore {
     }
 
     /// The opening of new streams; counts it.
-    private func opening(
-        of document: LiveDocument,
-        _ decision: Decision,
-        _ shown: Shown?,
-        asks: Bool
-    ) -> LiveDocument.Opening {
+    private func opening(of document: LiveDocument, _ decision: Decision, _ shown: Shown?, asks: Bool)
+        -> LiveDocument.Opening
+    {
+        let isOffline = modes.current == .offline
         var refusal: ProblemDocument?
         if !asks {
             refusal =
                 switch decision {
                 case .refuse(let problem): problem
-                case _ where modes.current == .offline: .offline(document.request.message.method)
-                default: .notCached(document.request)
+                case _ where isOffline: .offline(document.request.message.method)
+                default: .notCached
                 }
         }
         let status: String
@@ -196,28 +172,16 @@ extension ProxyCore {
             outcomes.count(outcome)
             reader.note?.counted(as: outcome)
         }
-        return LiveDocument.Opening(
-            cacheStatus: status,
-            refusal: refusal,
-            isOffline: modes.current == .offline,
-            retry: settings.live.retry
-        )
+        let retry = settings.live.retry
+        return LiveDocument.Opening(cacheStatus: status, refusal: refusal, isOffline: isOffline, retry: retry)
     }
 
     // MARK: Inquiries
 
     /// Asks the upstream now, or sets the time of the next inquiry.
-    private func plan(
-        _ document: LiveDocument,
-        _ decision: Decision,
-        _ found: ReadyResponse?,
-        _ causes: LiveWatch.Causes,
-        asks: Bool
-    ) {
-        guard asks else { return }
+    private func plan(_ document: LiveDocument, _ found: ReadyResponse?, _ need: LiveRhythm.Need) {
         if document.mustAsk { return ask(document, found) }
         guard document.inquiry == nil else { return }
-        let need = need(of: document, decision, found, causes)
         let now = loop.now
         var due = document.rhythm.due(need, now: now)
         if let pause = fetches.pauses.pause(for: document.request, now: now) { due = max(due, pause.until) }
@@ -230,12 +194,7 @@ extension ProxyCore {
         }
     }
 
-    private func need(
-        of document: LiveDocument,
-        _ decision: Decision,
-        _ found: ReadyResponse?,
-        _ causes: LiveWatch.Causes
-    ) -> LiveRhythm.Need {
+    private func need(of document: LiveDocument, _ decision: Decision, _ causes: LiveWatch.Causes) -> LiveRhythm.Need {
         switch decision {
         case .serve(let ready, _):
             if ready.response.form == .outdated { return .displaced }
@@ -375,16 +334,12 @@ extension ReadyResponse {
     }
 }
 
-/// A wait for an event, with a time limit.
-///
-/// The upstream loop only.
+/// A wait for an event, with a time limit; the upstream loop only.
 final class TimedWait {
     private var continuation: CheckedContinuation<Bool, Never>?
     var timer: EventTimer?
 
-    init(_ continuation: CheckedContinuation<Bool, Never>) {
-        self.continuation = continuation
-    }
+    init(_ continuation: CheckedContinuation<Bool, Never>) { self.continuation = continuation }
 
     func end(_ hasHappened: Bool) {
         timer = nil

@@ -53,8 +53,7 @@ package enum CacheUse: Sendable {
         case .substituted(let reason, let upstreamStatus, _):
             status = .forwarded(reason, status: upstreamStatus)
             detail = ready.response.doubts.isEmpty ? ready.staleDetail : ready.response.detail
-        case .completed(let reason):
-            status = .forwarded(reason, status: 206, isStored: true)
+        case .completed(let reason): status = .forwarded(reason, status: 206, isStored: true)
         case .unkept(let reason):
             status = .forwarded(reason, status: sent == ready.response.status ? nil : ready.response.status)
         case .fetched(let reason):
@@ -84,16 +83,14 @@ extension StoredPolicy {
     ///
     /// `forced`, `fresh-by-route`, `negative-by-route`, `vary-by-route`, or several of them joined by `+`; nil if the upstream's
     /// fields apply.
-    ///
-    /// - Parameter vary: the response's `Vary`.
-    func overrideDetail(of route: CacheOverrides, vary: VaryField) -> String? {
+    func overrideDetail(of route: CacheOverrides, vary: @autoclosure () -> VaryField) -> String? {
         var words: [String] = []
         switch lifetimeSource {
         case .route: words.append(route.cache == .force ? "forced" : "fresh-by-route")
         case .negative: words.append("negative-by-route")
         case .none, .maxAge, .sMaxAge, .expires, .heuristic, .targeted: break
         }
-        if !route.vary.ignore.isEmpty, case .fields(let names) = vary,
+        if !route.vary.ignore.isEmpty, case .fields(let names) = vary(),
             route.vary.ignore.contains(where: { names.contains($0.lowercased()) })
         {
             words.append("vary-by-route")
@@ -104,13 +101,8 @@ extension StoredPolicy {
 
 extension ReadyResponse {
     /// Adds the fields that report a response's age and how it came to be served.
-    ///
-    /// - Parameter sent: the status sent to the client.
     func addHistory(to fields: inout Fields, as cacheUse: CacheUse, sent: Int, isCollapsed: Bool, now: Int64) {
         fields.append("Age", String(max(0, policy.age(at: now))))
-        let status = cacheUse.cacheStatus(of: self, sent: sent, isCollapsed: isCollapsed, now: now)
-        let upstreamStatus = fields.all("cache-status")
-        fields.remove("cache-status")
-        fields.lines.append(Field(name: Array("Cache-Status".utf8), value: status.appended(to: upstreamStatus)))
+        cacheUse.cacheStatus(of: self, sent: sent, isCollapsed: isCollapsed, now: now).append(to: &fields)
     }
 }

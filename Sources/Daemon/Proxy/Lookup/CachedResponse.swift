@@ -41,22 +41,10 @@ package struct CachedResponse: Sendable {
     }
 
     /// A response as the upstream sent it, which is not stored yet.
-    init(
-        key: DocumentKey,
-        status: Int,
-        fields: Fields,
-        body: [UInt8],
-        policy: StoredPolicy,
-        selection: VarySelection = .none
-    ) {
-        self.key = key
-        self.status = status
+    init(key: DocumentKey, status: Int, fields: Fields, body: [UInt8], policy: StoredPolicy) {
+        (self.key, self.status, self.body, self.policy) = (key, status, body, policy)
+        (selection, form, objects) = (.none, .received, [])
         head = StoredHead.encode(fields)
-        self.body = body
-        self.policy = policy
-        self.selection = selection
-        form = .received
-        objects = []
     }
 
     /// The `detail` of `Cache-Status` on how it was made, if any.
@@ -81,16 +69,9 @@ extension CachedResponse {
     package init?(_ document: StoredDocument) {
         guard let policy = StoredPolicy(bytes: document.policy), let selection = VarySelection(bytes: document.variant)
         else { return nil }
-        key = document.key
-        self.document = document.id
-        status = document.status
-        head = document.head
-        body = document.body
-        migrated = document.migrated
-        self.policy = policy
-        self.selection = selection
-        objects = document.objects
-        doubts = document.doubts
+        (key, self.document, status, head) = (document.key, document.id, document.status, document.head)
+        (body, migrated, self.policy, self.selection) = (document.body, document.migrated, policy, selection)
+        (objects, doubts) = (document.objects, document.doubts)
         form =
             switch document.form {
             case .asReceived: .received

@@ -7,7 +7,6 @@ import Settings
 /// A pure function of the request, the stored response, the mode and the time.
 package enum Decision {
     case serve(ReadyResponse, CacheUse)
-    /// Serve the stored response and refresh it in the background.
     case serveAndRefresh(ReadyResponse, CacheUse)
     /// Ask the upstream; `stored` is what a 304 would freshen and what may replace an error.
     case ask(CacheStatus.Forward, stored: ReadyResponse?)
@@ -36,33 +35,29 @@ package enum Decision {
         now: Int64
     ) -> Decision {
         func ask(_ reason: CacheStatus.Forward) -> Decision {
-            request.directives.onlyIfCached ? .refuse(.notCached(request)) : .ask(reason, stored: found)
+            request.directives.onlyIfCached ? .refuse(.notCached) : .ask(reason, stored: found)
         }
         guard let found else { return ask(request.overrides.cache == .never ? .bypass : absence) }
         // Newer values are known but cannot be composed: only the upstream has the whole.
         if found.response.form == .outdated { return ask(.stale) }
         if found.isDoubtDue(at: now), !request.directives.onlyIfCached { return ask(.stale) }
         switch found.policy.reuse(at: now, for: request.directives) {
-        case .fresh:
-            return .serve(found, .hit(isStale: false))
+        case .fresh: return .serve(found, .hit(isStale: false))
         case .stale(_, _, let allowed):
             if allowed.contains(.whileRevalidating) { return .serveAndRefresh(found, .hit(isStale: true)) }
             if allowed.contains(.byRequest) { return .serve(found, .hit(isStale: true)) }
             return ask(.stale)
-        case .mustValidate(_, let reason, _):
-            return ask(reason.isOfRequest ? .request : .stale)
+        case .mustValidate(_, let reason, _): return ask(reason.isOfRequest ? .request : .stale)
         }
     }
 
     private static func offline(_ request: ProxyRequest, _ found: ReadyResponse?, now: Int64) -> Decision {
-        guard let found else { return .refuse(.unknownOffline(request)) }
-        switch found.policy.reuse(at: now, for: .none) {
-        case .fresh:
-            return .serve(found, found.response.form == .outdated ? .offline(isStale: true) : .hit(isStale: false))
-        case .stale, .mustValidate:
+        guard let found else { return .refuse(.unknownOffline) }
+        guard case .fresh = found.policy.reuse(at: now, for: .none), found.response.form != .outdated else {
             // No upstream can be asked, so the known response must do.
             return .serve(found, .offline(isStale: true))
         }
+        return .serve(found, .hit(isStale: false))
     }
 }
 
@@ -88,7 +83,6 @@ package enum PartDecision {
     /// - Parameters:
     ///   - stored: the stored whole, which may not be served without validation.
     ///   - parts: the stored parts of the requested variant.
-    ///   - limit: the length of the largest document that is stored.
     package init(
         _ request: ProxyRequest,
         stored: ReadyResponse?,
@@ -124,25 +118,20 @@ package enum PartDecision {
             return held(parts, request, mode: mode, now: now)
         }
         // A part beside an older whole would contradict it: the whole is renewed, and the range cut from it.
-        if let stored, request.isStorable {
-            return .ask(request.forWhole, stored: stored, completing: nil)
-        }
+        if let stored, request.isStorable { return .ask(request.forWhole, stored: stored, completing: nil) }
         return .ask(parts == nil ? request : request.asking(because: .partial), stored: stored, completing: nil)
     }
 
     /// What to do if the parts hold the requested range; depends on their freshness.
     private static func held(_ parts: ReadyResponse, _ request: ProxyRequest, mode: Mode, now: Int64) -> PartDecision {
         switch (mode, parts.policy.reuse(at: now, for: mode == .offline ? .none : request.directives)) {
-        case (_, .fresh):
-            return .serve(parts, .hit(isStale: false))
-        case (.offline, _):
-            return .serve(parts, .offline(isStale: true))
+        case (_, .fresh): return .serve(parts, .hit(isStale: false))
+        case (.offline, _): return .serve(parts, .offline(isStale: true))
         case (.online, .stale(_, _, let allowed)) where allowed.contains(.byRequest):
             return .serve(parts, .hit(isStale: true))
         case (.online, .mustValidate(_, let reason, _)) where reason.isOfRequest:
             return .ask(request.asking(because: .request), stored: parts, completing: nil)
-        case (.online, _):
-            return .ask(request.asking(because: .stale), stored: parts, completing: nil)
+        case (.online, _): return .ask(request.asking(because: .stale), stored: parts, completing: nil)
         }
     }
 }

@@ -257,7 +257,7 @@ extension Fetches {
     ///
     /// Nil if its length does not match, something newer is known, or it is too small to be worth it.
     func keep(_ content: ContentRange, _ storing: RunningFetch.Storing, body: [UInt8], from fetch: RunningFetch)
-        -> (ready: ReadyResponse?, isWithheld: Bool)
+        -> KeptResponse
     {
         guard let new = KnownParts(content, body: body) else { return (nil, false) }
         let request = fetch.request
@@ -275,14 +275,8 @@ extension Fetches {
             return (nil, false)
         }
         guard let policy = policy(of: fields, storing, isWhole: parts.isWhole, fetch) else { return (nil, false) }
-        var response = CachedResponse(
-            key: request.key,
-            status: 200,
-            fields: fields,
-            body: parts.body,
-            policy: policy,
-            selection: storing.selection
-        )
+        var response = CachedResponse(key: request.key, status: 200, fields: fields, body: parts.body, policy: policy)
+        response.selection = storing.selection
         if parts.isWhole { return keep(response, from: fetch, isAwaited: true) }
         for value in parts.contentRanges { fields.append("Content-Range", value) }
         (response.key, response.status, response.fields) = (request.partsKey, 206, fields)
@@ -302,16 +296,11 @@ extension Fetches {
     private func policy(of fields: Fields, _ storing: RunningFetch.Storing, isWhole: Bool, _ fetch: RunningFetch)
         -> StoredPolicy?
     {
-        let request = fetch.request
+        let arrival = storing.policy.responseTime
         var aged = fields
         if storing.policy.ageValue >= 0 { aged.append("Age", String(storing.policy.ageValue)) }
-        let policy = request.policy(
-            status: isWhole ? 200 : 206,
-            fields: aged,
-            requestTime: fetch.requestTime,
-            responseTime: storing.policy.responseTime,
-            wall: storing.policy.responseTime - now + wall
-        )
+        let times = ExchangeTimes(request: fetch.requestTime, response: arrival, wall: arrival - now + wall)
+        let policy = fetch.request.policy(status: isWhole ? 200 : 206, fields: aged, times: times)
         return policy.storability == .yes ? policy.stored : nil
     }
 

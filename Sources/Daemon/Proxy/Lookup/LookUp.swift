@@ -38,7 +38,6 @@ extension ProxyCore {
         }
     }
 
-    /// The response for a request, given the documents from disk.
     private func admit(_ documents: [StoredDocument], for request: ProxyRequest) -> ReadyResponse? {
         if let ready = cache.admit(documents, for: request, now: now) { return ready }
         guard let ready = cache.inMemory(request, now: now) else { return nil }

@@ -2,6 +2,7 @@ package import CachePolicy
 import HTTPSemantics
 import HTTPServer
 package import Mapping
+import Settings
 package import Store
 import Synchronization
 
@@ -29,7 +30,6 @@ package final class ReadyResponse: MemoryResident {
     let head: [UInt8]
     /// The same for a 304.
     let notModifiedHead: [UInt8]
-    /// The body as it is served.
     package let body: [UInt8]
     let preconditions: Preconditions.Stored
     /// Whether it is restricted to requests that agree in their `OtherFields`, and the digest of these; nil for none.
@@ -41,7 +41,6 @@ package final class ReadyResponse: MemoryResident {
     let isJSON: Bool
     /// The flags of the response that this one was made from for a view or an address, if any.
     let source: Residence?
-    /// The view that it was made for.
     let view: View
     /// The objects shown by their bare identities, until the store has been asked for them.
     let named: Set<ObjectName>
@@ -68,9 +67,7 @@ package final class ReadyResponse: MemoryResident {
         source: Residence? = nil,
         known: [ObjectName: RelatedObject]? = nil
     ) {
-        self.source = source
-        self.view = view
-        self.upstream = upstream
+        (self.source, self.view, self.upstream) = (source, view, upstream)
         key = response.key
         residence = Residence(digest: digest)
         precedence = Self.precedence(of: response)
@@ -78,8 +75,7 @@ package final class ReadyResponse: MemoryResident {
         shown = Mutex(response.objects)
         let route = upstream.overrides(ofURL: response.key.url)
         policy = upstream.applying(response.policy, route)
-        let overrideDetail =
-            route == CacheOverrides() ? nil : policy.overrideDetail(of: route, vary: VaryField(response.fields))
+        let overrideDetail = policy.overrideDetail(of: route, vary: VaryField(response.fields))
         self.overrideDetail = overrideDetail
         let details = [response.detail, overrideDetail].compactMap(\.self)
         hitDetail = details.isEmpty ? [] : Array("; detail=\(details.joined(separator: "+"))".utf8)
@@ -135,12 +131,8 @@ package final class ReadyResponse: MemoryResident {
     var outdated: ReadyResponse {
         var response = response
         response.form = .outdated
-        return ReadyResponse(
-            response,
-            digest: residence.digest,
-            upstream: upstream,
-            base: base ?? ClientAuthority(authority: "")
-        )
+        let base = base ?? ClientAuthority(authority: "")
+        return ReadyResponse(response, digest: residence.digest, upstream: upstream, base: base)
     }
 
     /// Whether it shows the newest known values.
@@ -186,13 +178,8 @@ package final class ReadyResponse: MemoryResident {
     /// The raw view of a composed response cannot be made from it: see `ResponseCache.inView`.
     package func shown(to request: ProxyRequest) -> ReadyResponse {
         guard needsRendering(for: request) else { return self }
-        return ReadyResponse(
-            response,
-            digest: residence.digest,
-            upstream: upstream,
-            base: request.base,
-            view: request.view
-        )
+        let (digest, base, view) = (residence.digest, request.base, request.view)
+        return ReadyResponse(response, digest: digest, upstream: upstream, base: base, view: view)
     }
 
     /// Whether a request wants another view or has another address.
@@ -212,7 +199,7 @@ package final class ReadyResponse: MemoryResident {
     /// Whether the request's conditions show that the client already has this response.
     func isNotModified(_ request: borrowing RequestHead, now: Int64) -> Bool {
         let conditions = Preconditions(fields: request.conditions, now: now)
-        return conditions.evaluateForCache(method: "GET", against: preconditions) == .notModified
+        return conditions.isNotModified(method: "GET", against: preconditions)
     }
 
     private static func head(_ status: Int, _ fields: Fields, length: Int?) -> [UInt8] {
@@ -226,10 +213,7 @@ package final class ReadyResponse: MemoryResident {
 /// Properties of a request that the hit path compares besides its key.
 extension RequestHead {
     /// Whether its `Accept` names JSON and nothing that another type would satisfy.
-    var asksForJSONOnly: Bool {
-        guard let accept = self[.accept] else { return false }
-        return ContextFields.isJSONOnlyAccept(accept)
-    }
+    var asksForJSONOnly: Bool { self[.accept].map { ContextFields.isJSONOnlyAccept($0) } ?? false }
 
     /// The conditions that a cache evaluates.
     var conditions: Fields {
@@ -240,5 +224,103 @@ extension RequestHead {
             fields.lines.append(Field(name: Array(field.name), value: Array(field.value)))
         }
         return fields
+    }
+}
+
+/// A response's fields and body as they are served at one address.
+struct Rendering {
+    var fields: Fields
+    var body: [UInt8]
+    /// Whether any of it was written for this address.
+    var dependsOnBase = false
+    /// The objects that the mapped view shows by their bare identities.
+    var named: Set<ObjectName> = []
+
+    /// The fields that concern the upstream's bytes, and are false for others.
+    private static let fieldsOfBytes = [
+        "last-modified", "content-md5", "digest", "content-digest", "repr-digest", "signature", "signature-input",
+    ]
+
+    /// Formats JSON pointers as a list of strings (RFC 9651); the list is cut off at a member if it is too long for a field.
+    private static func list(_ pointers: [String]) -> String {
+        var list = ""
+        for pointer in pointers {
+            let quoted = "\"" + pointer.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+            guard list.utf8.count + quoted.utf8.count < 4_000, quoted.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
+            else { break }
+            list += (list.isEmpty ? "" : ", ") + quoted
+        }
+        return list
+    }
+
+    /// Turns a response's fields into those of its mapped view; the response to a write gets no tag.
+    static func describe(_ mapped: MappedBody, in fields: inout Fields) {
+        for name in fieldsOfBytes + ["etag"] { fields.remove(name) }
+        fields.set("Content-Type", "application/json")
+        if !mapped.synthetic.isEmpty { fields.set("Larder-Synthetic", list(mapped.synthetic)) }
+    }
+
+    init(
+        _ response: CachedResponse,
+        upstream: ProxiedUpstream,
+        base: ClientAuthority,
+        view: View,
+        known: [ObjectName: [UInt8]] = [:]
+    ) {
+        let received = response.fields
+        fields = received
+        body = response.body
+        let links = upstream.links(for: base)
+        links.rewrite(&fields)
+        dependsOnBase = fields != received
+        var isChanged = response.form == .composed
+        // In a part a link may be cut in two, and bytes are counted by their position in the upstream's body.
+        if response.status != 206, upstream.settings.rewriteLinks, view != .raw, upstream.isJSON(fields),
+            let rewritten = links.rewritten(body: body)
+        {
+            body = rewritten
+            dependsOnBase = true
+            isChanged = true
+        }
+        let isRewriting = upstream.settings.rewriteLinks
+        let rewrite = { (text: [UInt8]) in isRewriting ? links.rewritten(body: text) ?? text : text }
+        // The mapped view is made of the body, migrated to the models' current versions.
+        if view == .mapped,
+            let mapped = upstream.mapped(
+                response,
+                body: response.migrated.map(rewrite) ?? body,
+                known: known.mapValues(rewrite)
+            )
+        {
+            body = mapped.body
+            named = mapped.named
+            Self.describe(mapped, in: &fields)
+            isChanged = true
+        }
+        if isChanged {
+            for name in Self.fieldsOfBytes { fields.remove(name) }
+            fields.set("ETag", OwnEntityTag.make(body: body, view: view, base: dependsOnBase ? base : nil))
+        }
+        fields.remove("content-length")
+        // A response without a date gets that of its arrival (RFC 9110 §6.6.1).
+        if response.policy.flags.contains(.dateAssumed) {
+            fields.set("Date", String(decoding: HTTPDate.format(response.policy.date), as: UTF8.self))
+        }
+        Via.append(to: &fields)
+        fields.vary(by: upstream.variesBy)
+    }
+}
+
+/// The entity tags of responses that Larder itself has changed: composed ones, and those with rewritten links.
+///
+/// They are strong, because equal tags mean equal bytes. They begin with `larder-`, which identifies them in later requests, and
+/// never go upstream.
+enum OwnEntityTag {
+    /// The tag of a body as served in one view and at one address; `base` is nil if the body does not depend on it.
+    static func make(body: [UInt8], view: View, base: ClientAuthority?) -> String {
+        // No address contains a line break. Bytes as received need no such tag.
+        let marked = view == .mapped ? Array("mapped\n".utf8) : []
+        let code = Crypto.authenticationCode(key: marked + (base?.bytes ?? []), message: body)
+        return "\"larder-\(code.prefix(16).map { $0.hexadecimal(width: 2) }.joined())\""
     }
 }

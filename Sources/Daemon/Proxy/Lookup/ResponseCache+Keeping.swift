@@ -17,7 +17,6 @@ extension ResponseCache {
     /// - Parameters:
     ///   - sent: when its request was sent, on the store's clock.
     ///   - age: the response's `Age` in µs: it shows the state at that time before the request.
-    ///   - match: the routes' rule for its body.
     ///   - writtenAt: when the first write to its upstream since then completed, in µs of the store's clock; nil without one.
     ///   - isSecret: whether nothing of it may reach the disk; it is then kept in memory, and only if it contains no objects.
     ///   - isAwaited: whether a client waits for the commit, which is then not delayed to form a batch.
@@ -143,11 +142,7 @@ extension ResponseCache {
             // The daemon is stopping, and logs how many commits it gave up.
             memory.remove(ready, at: digest)
         case .failure(let error):
-            log.log(
-                level: error.logLevel,
-                "a response could not be stored",
-                metadata: ["error": "\(error)", "url": "\(ready.key.url)"]
-            )
+            log.storeFailed("a response could not be stored", error, url: ready.key.url)
             // Without its objects in the store it would not follow their changes.
             if containsObjects { memory.remove(ready, at: digest) }
         }
@@ -178,5 +173,201 @@ extension ResponseCache {
             ready.residence.isDirty.store(true, ordering: .relaxed)
             memory.remove(ready, at: ready.residence.digest)
         }
+    }
+}
+
+/// The kept responses whose commit is pending.
+///
+/// Until its commit, the objects in a response are unknown: other responses that show them are served unchanged, and the disk has
+/// an older response in its own place. So a response with objects is hidden until its commit, which updates all others at the
+/// same moment. If that takes too long, it is shown before (`ResponseCache.show`). Any thread.
+final class PendingCommits: Sendable {
+    /// Whether a response can be found before its commit.
+    enum Visibility {
+        /// It is, or was, in memory, and a hit.
+        case shown
+        /// No look-up finds it.
+        case hidden
+        /// A later response of its variant was kept meanwhile, so no look-up may find this one any more.
+        case superseded
+        /// It is outdated, and its commit must drop it.
+        case refuted
+    }
+
+    struct Entry {
+        let ready: ReadyResponse
+        /// When its request was sent, on the store's clock.
+        let sent: Int64
+        let containsObjects: Bool
+        var visibility: Visibility
+        /// Whether a later write may have changed objects that it shows.
+        var isDoubted = false
+        /// Whether its commit is done and its visibility final.
+        var isConcluded = false
+    }
+
+    // Not private: the compiler (6.3.1) cannot lay out structs in a mutex from other files if they are.
+    struct State {
+        var entries: [Digest128: [Entry]] = [:]
+        /// The tasks waiting for a change under a digest.
+        var waiters: [Digest128: [CheckedContinuation<Void, Never>]] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    /// Whether a response under a digest is pending.
+    func contains(_ digest: Digest128) -> Bool { state.withLock { $0.entries[digest] != nil } }
+
+    /// Whether a response other than a document's own is pending under a digest.
+    func contains(_ digest: Digest128, besides document: DocumentID) -> Bool {
+        state.withLock { $0.entries[digest]?.contains { $0.ready.stored?.document != document } ?? false }
+    }
+
+    /// Waits until a response pending under a digest is committed or shown; returns at once if there is none.
+    func change(at digest: Digest128) async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let isPending = state.withLock { state in
+                guard state.entries[digest] != nil else { return false }
+                state.waiters[digest, default: []].append(continuation)
+                return true
+            }
+            if !isPending { continuation.resume() }
+        }
+    }
+
+    /// Adds a response, before any look-up can find it.
+    ///
+    /// - Parameters:
+    ///   - sent: when its request was sent, on the store's clock.
+    func begin(_ ready: ReadyResponse, sent: Int64, containsObjects: Bool, isHidden: Bool) {
+        let digest = ready.residence.digest
+        state.withLock { state in
+            state.change(at: digest) { entry in
+                let isSame = entry.ready.variant == ready.variant && entry.ready.key == ready.key
+                if isSame, entry.visibility == .hidden { entry.visibility = .superseded }
+            }
+            let visibility: Visibility = isHidden ? .hidden : .shown
+            let entry = Entry(ready: ready, sent: sent, containsObjects: containsObjects, visibility: visibility)
+            state.entries[digest, default: []].append(entry)
+        }
+    }
+
+    /// Shows a hidden response before its commit, unless it is in doubt.
+    ///
+    /// - Parameter show: inserts it into memory; not called if the commit has begun to do so.
+    func show(_ ready: ReadyResponse, by show: () -> Void) {
+        let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+            let isShown = state.change(ready) { entry in
+                guard entry.visibility == .hidden, !entry.isDoubted else { return false }
+                entry.visibility = .shown
+                return true
+            }
+            guard isShown == true else { return [] }
+            show()
+            return state.waiters.removeValue(forKey: ready.residence.digest) ?? []
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Marks an upstream's responses requested before a time as doubtful, because they may be older than a write.
+    ///
+    /// Only their commits show whether they are. Returns those that had been shown.
+    func doubt(of upstream: String, sentUntil time: Int64) -> [ReadyResponse] {
+        state.withLock { state in
+            var shown: [ReadyResponse] = []
+            for digest in Array(state.entries.keys) {
+                state.change(at: digest) { entry in
+                    guard entry.containsObjects, !entry.isDoubted, entry.sent <= time,
+                        entry.ready.upstream.storeKey == upstream
+                    else { return }
+                    entry.isDoubted = true
+                    if entry.visibility == .shown { shown.append(entry.ready) }
+                }
+            }
+            return shown
+        }
+    }
+
+    /// Has a response dropped by its commit; returns false if the commit is done, so that the caller must drop it.
+    func refute(_ ready: ReadyResponse) -> Bool {
+        state.withLock { state in
+            let isRefuted = state.change(ready) { entry in
+                if !entry.isConcluded { entry.visibility = .refuted }
+                return !entry.isConcluded
+            }
+            return isRefuted ?? false
+        }
+    }
+
+    /// Concludes a response's commit and returns its visibility; from now on `show` and `refute` have no effect on it.
+    func conclude(_ ready: ReadyResponse) -> Visibility {
+        let visibility = state.withLock { state in
+            state.change(ready) { entry in
+                defer { (entry.visibility, entry.isConcluded) = (.shown, true) }
+                return entry.visibility
+            }
+        }
+        return visibility ?? .superseded
+    }
+
+    /// Removes a response that has been committed, or will not be; called after memory was changed.
+    func end(_ ready: ReadyResponse) {
+        let digest = ready.residence.digest
+        let waiters = state.withLock { state in
+            state.entries[digest]?.removeAll { $0.ready === ready }
+            if state.entries[digest]?.isEmpty == true { state.entries[digest] = nil }
+            return state.waiters.removeValue(forKey: digest) ?? []
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+}
+
+extension PendingCommits.State {
+    fileprivate mutating func change(at digest: Digest128, _ change: (inout PendingCommits.Entry) -> Void) {
+        guard var list = entries[digest] else { return }
+        for index in list.indices { change(&list[index]) }
+        entries[digest] = list
+    }
+
+    /// Changes a response's entry; nil if it has none.
+    fileprivate mutating func change<Result>(
+        _ ready: ReadyResponse,
+        _ change: (inout PendingCommits.Entry) -> Result
+    ) -> Result? {
+        let digest = ready.residence.digest
+        guard let index = entries[digest]?.firstIndex(where: { $0.ready === ready }) else { return nil }
+        return change(&entries[digest, default: []][index])
+    }
+}
+
+/// A value for each recently changed document, for readers of the store that may still find its former state.
+///
+/// Bounded, at more changes than can be under way into or out of the store at a time.
+struct RecentDocuments<Value> {
+    private static var limit: Int { 4096 }
+    /// Each value with the position of its latest change in `order`.
+    private var known: [DocumentID: (value: Value, place: Int)] = [:]
+    /// The documents of the latest changes; one changed several times occurs as often.
+    private var order: [DocumentID] = []
+    private var next = 0
+
+    /// The latest value for a document, committed or not, if any.
+    subscript(id: DocumentID) -> Value? { known[id]?.value }
+
+    mutating func insert(_ value: Value, of id: DocumentID) {
+        if order.count < Self.limit {
+            order.append(id)
+        } else {
+            let oldest = order[next]
+            if known[oldest]?.place == next { known[oldest] = nil }
+            order[next] = id
+        }
+        known[id] = (value, next)
+        next = (next + 1) % Self.limit
+    }
+
+    /// Removes the latest value for a document if it satisfies the condition.
+    mutating func remove(_ id: DocumentID, where isMeant: (Value) -> Bool) {
+        if let value = self[id], isMeant(value) { known[id] = nil }
     }
 }

@@ -18,20 +18,16 @@ extension ResponseCache {
             do throws(StoreError) {
                 return try await expanded(ready, naming: shown.named, to: request)
             } catch {
-                log.log(
-                    level: error.logLevel,
-                    "related objects could not be read: the mapped view shows their identities",
-                    metadata: ["error": "\(error)", "url": "\(ready.key.url)"]
-                )
+                let message: Logger.Message =
+                    "related objects could not be read: the mapped view shows their identities"
+                log.storeFailed(message, error, url: ready.key.url)
                 return shown
             }
         }
         guard let body = try await store.received(ready.document.load(ordering: .relaxed)) else { return nil }
         var response = ready.response
-        response.body = body
-        response.form = .received
-        return ReadyResponse(response, for: request)
-            .shown(to: request)
+        (response.body, response.form) = (body, .received)
+        return ReadyResponse(response, for: request).shown(to: request)
     }
 
     /// The response in the view and for the address of a request.
@@ -55,11 +51,9 @@ extension ResponseCache {
     /// The mapped view with those of the named objects that are known, of the same principal and context.
     ///
     /// It is kept in memory if all are known, because then a change of any of them marks it dirty.
-    private func expanded(
-        _ ready: ReadyResponse,
-        naming names: Set<ObjectName>,
-        to request: ProxyRequest
-    ) async throws(StoreError) -> ReadyResponse {
+    private func expanded(_ ready: ReadyResponse, naming names: Set<ObjectName>, to request: ProxyRequest)
+        async throws(StoreError) -> ReadyResponse
+    {
         let upstream = ready.upstream
         let selectedBy = upstream.context.rest(of: ready.response.selection)
         let found = try await store.known(names, beside: ready.key, selectedBy: selectedBy)
@@ -81,11 +75,9 @@ extension ResponseCache {
         memory.responses(at: ready.residence.digest)?.contains { $0 === ready } == true
     }
 
-    private func beside(
-        _ ready: ReadyResponse,
-        for request: ProxyRequest,
-        known: [ObjectName: RelatedObject]?
-    ) -> ReadyResponse {
+    private func beside(_ ready: ReadyResponse, for request: ProxyRequest, known: [ObjectName: RelatedObject]?)
+        -> ReadyResponse
+    {
         ReadyResponse(
             ready.response,
             digest: ready.residence.digest.besides,
@@ -116,7 +108,6 @@ extension Digest128 {
 /// A stored document as a client would get it in one view.
 package struct ShownDocument: Sendable {
     package let document: InspectedDocument
-    /// The fields as they are served.
     package let fields: Fields
     package let body: [UInt8]
     /// The response that a request would find, in the upstream's shape; nil if its upstream is no longer configured.

@@ -41,10 +41,7 @@ package final class ResponseCache: Sendable {
     static let uncommittedLimit = 128 << 20
 
     package init(store: ObjectStore, memory: MemoryTier<ReadyResponse>, watch: LiveWatch, log: Logger) {
-        self.store = store
-        self.memory = memory
-        self.watch = watch
-        self.log = log
+        (self.store, self.memory, self.watch, self.log) = (store, memory, watch, log)
     }
 
     /// The store's clock, in µs.
@@ -103,14 +100,9 @@ package final class ResponseCache: Sendable {
 
     private func noteDoubts(of ready: ReadyResponse) {
         guard !ready.response.doubts.isEmpty else { return doubts.forget(ready.residence.digest) }
-        ready.asksAgain.store(
-            doubts.nextInquiry(
-                for: ready.residence.digest,
-                about: ready.response.doubts,
-                lag: ready.upstream.settings.lag.lists.seconds
-            ),
-            ordering: .relaxed
-        )
+        let lag = ready.upstream.settings.lag.lists.seconds
+        let next = doubts.nextInquiry(for: ready.residence.digest, about: ready.response.doubts, lag: lag)
+        ready.asksAgain.store(next, ordering: .relaxed)
     }
 
     /// Notes an inquiry about a document that may show a member in doubt.
@@ -188,9 +180,7 @@ package final class ResponseCache: Sendable {
         freshened.withLock { $0.insert(FreshenedFields(head: head, policy: policy, sent: sent), of: document) }
         let digest = ready.residence.digest
         let isResident = memory.responses(at: digest)?.contains { $0.stored?.document == document } == true
-        if !commits.contains(digest, besides: document), !isDropped(document),
-            isResident || isLatest
-        {
+        if !commits.contains(digest, besides: document), !isDropped(document), isResident || isLatest {
             memory.insert(ready, at: digest, insteadOf: { $0.stored?.document == document })
         } else {
             memory.discard(ready)
@@ -215,11 +205,7 @@ package final class ResponseCache: Sendable {
                 }
                 watch.documentChanged(digest)
             } catch {
-                log.log(
-                    level: error.logLevel,
-                    "a renewal could not be stored",
-                    metadata: ["error": "\(error)", "url": "\(ready.key.url)"]
-                )
+                log.storeFailed("a renewal could not be stored", error, url: ready.key.url)
             }
         }
     }
@@ -346,11 +332,7 @@ final class OpenDoubts: Sendable {
     }
 
     /// Removes a document that no longer shows a doubt.
-    func forget(_ digest: Digest128) {
-        inquiries.withLock { inquiries in
-            if !inquiries.isEmpty { inquiries[digest] = nil }
-        }
-    }
+    func forget(_ digest: Digest128) { inquiries.withLock { $0[digest] = nil } }
 }
 
 /// A value behind a lock, with which a closure on another thread returns its result.

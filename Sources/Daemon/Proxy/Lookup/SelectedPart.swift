@@ -18,7 +18,7 @@ package enum SelectedPart: Equatable {
     /// Nil if only parts of the response are known, and they do not contain the requested range.
     package init?(of ready: ReadyResponse, for request: Request, now: Int64) {
         let conditions = Preconditions(fields: request.fields, now: now)
-        if conditions.evaluateForCache(method: request.method, against: ready.preconditions) == .notModified {
+        if conditions.isNotModified(method: request.method, against: ready.preconditions) {
             self = .nothing
             return
         }
@@ -101,7 +101,7 @@ package enum SelectedPart: Equatable {
     /// These fields concern the bytes sent, which differ now; `Repr-Digest` concerns the whole.
     private static func fieldsOfParts(of ready: ReadyResponse) -> Fields {
         var fields = ready.fields
-        for name in ["content-md5", "content-digest", "content-range"] { fields.remove(named: name) }
+        for name in ["content-md5", "content-digest", "content-range"] { fields.remove(name) }
         return fields
     }
 }
@@ -132,21 +132,18 @@ struct ByteRanges {
     let contentType: String
     let body: [UInt8]
 
-    /// - Parameters:
-    ///   - contentType: of the whole; each part repeats it.
-    ///   - length: of the whole; nil if it is not known.
     init(_ parts: [Part], contentType: [UInt8]?, length: Int?) {
         let boundary = Self.boundary(outside: parts)
         var body: [UInt8] = []
         body.reserveCapacity(parts.reduce(64) { $0 + $1.bytes.count + 192 })
         for part in parts {
-            body += Array("\r\n--\(boundary)\r\n".utf8)
-            if let contentType { body.append(field: Field(name: Array("Content-Type".utf8), value: contentType)) }
+            body += "\r\n--\(boundary)\r\n".utf8
+            if let contentType { body.append(field: Field("Content-Type", contentType)) }
             body.append(field: Field("Content-Range", RangeField.contentRange(part.range, length: length)))
             body += [0x0D, 0x0A]
             body += part.bytes
         }
-        body += Array("\r\n--\(boundary)--\r\n".utf8)
+        body += "\r\n--\(boundary)--\r\n".utf8
         self.body = body
         self.contentType = "multipart/byteranges; boundary=\(boundary)"
     }

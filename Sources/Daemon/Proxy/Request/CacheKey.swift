@@ -51,7 +51,6 @@ extension CacheKeyParts {
 }
 
 extension IncomingRequest {
-    /// The cache key for a principal.
     func cacheKey(of principal: PrincipalID) -> DocumentKey {
         DocumentKey(upstream: upstream.storeKey, principal: principal, context: parts.context, url: parts.url)
     }
@@ -151,9 +150,7 @@ struct CacheKeyBuilder {
         }
         let prefix = upstream.normaliser.prefix.count
         let base = upstream.normaliser.basePath
-        if prefix == 0, base.isEmpty {
-            return digest(upstream, principal, request.target, hasher)
-        }
+        if prefix == 0, base.isEmpty { return digest(upstream, principal, request.target, hasher) }
         url.removeAll(keepingCapacity: true)
         url.append(contentsOf: base)
         url.append(contentsOf: UnsafeRawBufferPointer(rebasing: request.target[prefix...]))

@@ -6,9 +6,7 @@ package import Settings
 import Store
 import Upstream
 
-/// One upstream on the request path: its settings, compiled for quick use.
-///
-/// Immutable, shared by all threads.
+/// One upstream on the request path: its settings, compiled for quick use; immutable, shared by all threads.
 package final class ProxiedUpstream: Sendable {
     let index: Int
     package let settings: Configuration.Upstream
@@ -45,8 +43,7 @@ package final class ProxiedUpstream: Sendable {
     package var name: String { settings.name }
 
     package init(index: Int, _ rules: CompiledUpstream) {
-        self.index = index
-        self.rules = rules
+        (self.index, self.rules) = (index, rules)
         settings = rules.settings
         normaliser = TargetNormaliser(prefix: settings.prefix, basePath: settings.url.basePath)
         principal = PrincipalFields(settings.principal, isShared: settings.shared)
@@ -130,31 +127,14 @@ package final class ProxiedUpstream: Sendable {
     }
 
     /// The routes' rule for a response's body, if any.
-    ///
-    /// - Parameters:
-    ///   - route: the path for matching routes.
-    ///   - url: path and query.
-    func bodyMatch(
-        _ method: String,
-        _ route: String,
-        url: String,
-        status: Int,
-        fields: Fields
-    ) -> CompiledUpstream.BodyMatch? {
-        rules.body(
-            RouteSubject(
-                method: method,
-                path: route,
-                query: Self.query(ofURL: url),
-                status: status,
-                contentType: Self.mediaType(fields)
-            )
-        )
+    func bodyMatch(_ method: String, _ route: String, url: String, status: Int, fields: Fields)
+        -> CompiledUpstream.BodyMatch?
+    {
+        let (query, type) = (Self.query(ofURL: url), Self.mediaType(fields))
+        return rules.body(RouteSubject(method: method, path: route, query: query, status: status, contentType: type))
     }
 
     /// The mapped view of a response; nil if no route maps it.
-    ///
-    /// - Parameter known: the objects to show in place of bare identities.
     func mapped(_ response: CachedResponse, body: [UInt8], known: [ObjectName: [UInt8]]) -> MappedBody? {
         let (url, fields) = (response.key.url, response.fields)
         guard response.status != 206, isJSON(fields),
@@ -192,7 +172,7 @@ package final class ProxiedUpstream: Sendable {
         }
         let ignored = ignoredInVary.union(route.vary.ignore.map { $0.lowercased() })
         selecting.removeAll { ignored.contains($0) || principal.reason(forField: $0.utf8) != nil }
-        guard !selecting.contains(where: { principal.isSecret(field: $0.utf8) && request.contains(named: $0) }) else {
+        guard !selecting.contains(where: { principal.isSecret(field: $0.utf8) && request.contains($0) }) else {
             return nil
         }
         if policy.isForAgreeing { selecting.append(OtherFields.name) }
@@ -283,11 +263,8 @@ extension ProxiedUpstream {
 
     /// Whether a successful DELETE means that its target is deleted.
     func deletes(_ request: ProxyRequest, status: Int) -> Bool {
-        rules.deletes(
-            path: request.route,
-            query: Self.query(ofURL: request.target),
-            status: (200..<300).contains(status) ? status : nil
-        )
+        let query = Self.query(ofURL: request.target)
+        return rules.deletes(path: request.route, query: query, status: (200..<300).contains(status) ? status : nil)
     }
 
     /// Further targets that a write of this path invalidates by its route: paths, and patterns of paths.
@@ -295,13 +272,9 @@ extension ProxiedUpstream {
     /// - Parameter status: of its response; nil before the response, or if it never came.
     func invalidated(by request: ProxyRequest, status: Int?) -> (paths: [String], patterns: [InvalidationPattern]) {
         var (paths, patterns): ([String], [InvalidationPattern]) = ([], [])
-        let base = settings.url.basePath
-        for pattern in rules.invalidated(
-            method: request.message.method,
-            path: request.route,
-            query: Self.query(ofURL: request.target),
-            status: status.flatMap { (200..<300).contains($0) ? $0 : nil }
-        ) {
+        let (method, query, base) = (request.message.method, Self.query(ofURL: request.target), settings.url.basePath)
+        let success = status.flatMap { (200..<300).contains($0) ? $0 : nil }
+        for pattern in rules.invalidated(method: method, path: request.route, query: query, status: success) {
             if let path = pattern.onlyPath {
                 paths += [base + path] + (path == "/" ? [] : ["\(base)\(path)/"])
             } else {

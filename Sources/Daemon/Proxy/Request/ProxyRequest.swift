@@ -38,7 +38,6 @@ package struct ProxyRequest: Sendable {
     /// Why the upstream is asked, for `Cache-Status`; set by the decision.
     package private(set) var reason = CacheStatus.Forward.uriMiss
 
-    /// - Parameter otherFields: the digest of the incoming request's `OtherFields`, if any.
     package init(
         _ message: Request,
         _ incoming: IncomingRequest,
@@ -49,12 +48,8 @@ package struct ProxyRequest: Sendable {
         self.message = message
         // Hop-by-hop fields are not sent upstream, so they must not select a variant.
         self.message.fields = message.fields.withoutHopByHop()
-        self.message.fields.remove(named: OtherFields.name)
-        if let otherFields {
-            self.message.fields.lines.append(
-                Field(name: Array(OtherFields.name.utf8), value: OtherFields.text(otherFields))
-            )
-        }
+        self.message.fields.remove(OtherFields.name)
+        if let otherFields { self.message.fields.append(OtherFields.name, OtherFields.text(otherFields)) }
         upstream = incoming.upstream
         target = incoming.target
         route = incoming.route
@@ -64,18 +59,14 @@ package struct ProxyRequest: Sendable {
         note?.hasKey(digest)
         directives = RequestDirectives(fields: message.fields)
         view = incoming.view
-        overrides = incoming.upstream.overrides(
-            for: incoming.route,
-            query: ProxiedUpstream.query(ofURL: incoming.target)
-        )
+        let query = ProxiedUpstream.query(ofURL: incoming.target)
+        overrides = incoming.upstream.overrides(for: incoming.route, query: query)
         base = incoming.base
         let ranges = message.method == "GET" ? message.fields.all("range") : []
         range = RangeField(lines: ranges)
         hasForeignRange = RangeField.isForeign(lines: ranges)
-        wantsJSONOnly =
-            message.fields[first: "accept"].map { accept in
-                accept.withUnsafeBytes { ContextFields.isJSONOnlyAccept($0) }
-            } ?? false
+        let accept = message.fields[first: "accept"]
+        wantsJSONOnly = accept?.withUnsafeBytes { ContextFields.isJSONOnlyAccept($0) } ?? false
     }
 
     /// Whether its client gets transformed JSON: in the mapped view, or with rewritten links.
@@ -86,9 +77,7 @@ package struct ProxyRequest: Sendable {
     var isHead: Bool { message.method == "HEAD" }
 
     /// Whether its response is the whole document, which other requests may share and which may be stored.
-    var isShareable: Bool {
-        isStorable && (range == nil || isForWhole) && !hasForeignRange
-    }
+    var isShareable: Bool { isStorable && (range == nil || isForWhole) && !hasForeignRange }
 
     /// Whether its response may be stored at all.
     var isStorable: Bool {
@@ -126,7 +115,7 @@ package struct ProxyRequest: Sendable {
         guard !directives.noStore, !isPassed else { return nil }
         var request = self
         request.message.method = "GET"
-        for name in UpstreamFields.conditional.union(["range"]) { request.message.fields.remove(named: name) }
+        for name in UpstreamFields.conditional.union(["range"]) { request.message.fields.remove(name) }
         return request
     }
 
@@ -164,8 +153,8 @@ extension ProxyRequest {
             fields.remove("if-range")
         }
         if let credential = upstream.settings.credential {
-            fields.remove(named: credential.header.lowercased())
-            fields.lines.append(Field(name: Array(credential.header.utf8), value: credential.value.bytes))
+            fields.remove(credential.header.lowercased())
+            fields.append(credential.header, credential.value.bytes)
         }
         fields.lines += validation.fields.lines
         if resolvesDoubt { fields.append("Cache-Control", "no-cache") }
@@ -173,13 +162,8 @@ extension ProxyRequest {
         let isRanged = fields.contains("range")
         // A range counts bytes as they are sent; content-coded bytes would differ from those stored.
         if isRanged { fields.append("Accept-Encoding", "identity") }
-        var sent = UpstreamRequest(
-            method: message.method,
-            url: upstream.url(of: target),
-            fields: fields,
-            body: message.body,
-            decodes: !isRanged
-        )
+        let (method, url) = (message.method, upstream.url(of: target))
+        var sent = UpstreamRequest(method: method, url: url, fields: fields, body: message.body, decodes: !isRanged)
         sent.client = UpstreamSlots.Client(principal: key.principal.rawValue, host: message.peer)
         return sent
     }
@@ -191,29 +175,28 @@ extension ProxyRequest {
     var facts: RequestFacts { RequestFacts(method: message.method, fields: message.fields) }
 
     /// The policy of a response to it, with the configuration applied.
-    ///
-    /// - Parameters:
-    ///   - requestTime: when the request was sent, and `responseTime` when the head of its response came, in seconds of the
-    ///     store's
-    ///     clock.
-    ///   - wall: the latter in seconds of the wall clock, with which `Date` is compared.
-    func policy(
-        status: Int,
-        fields: Fields,
-        requestTime: Int64,
-        responseTime: Int64,
-        wall: Int64
-    ) -> ResponsePolicy {
-        ResponsePolicy(
+    func policy(status: Int, fields: Fields, times: ExchangeTimes) -> ResponsePolicy {
+        let rules = upstream.policySettings
+        return ResponsePolicy(
             request: facts,
             status: status,
             fields: fields,
-            requestTime: requestTime,
-            responseTime: responseTime,
-            wall: wall,
-            settings: upstream.policySettings,
+            times: times,
+            settings: rules,
             route: overrides
         )
+    }
+
+    /// The variant of a response to it; nil if no request will ever match.
+    func selection(_ policy: ResponsePolicy) -> VarySelection? {
+        upstream.selection(policy, route: overrides, request: message.fields)
+    }
+
+    /// The fields of a response to store, with its time of arrival, in seconds of the wall clock, as `Date` if there is none.
+    func storable(_ fields: Fields, _ policy: ResponsePolicy, at wall: Int64) -> Fields {
+        let named = policy.fieldsNotStored + policy.fieldsNotReused
+        let replays = upstream.settings.cookies == .replay
+        return StoredFields.dated(StoredFields.storable(fields, leavingOut: named, replaysCookies: replays), at: wall)
     }
 }
 
@@ -251,9 +234,7 @@ extension ProxyRequest {
         Via.append(to: &fields)
         if !fields.contains("age") { fields.append("Age", "0") }
         fields.vary(by: upstream.variesBy)
-        let known = fields.all("cache-status")
-        fields.remove("cache-status")
-        fields.lines.append(Field(name: Array("Cache-Status".utf8), value: status.appended(to: known)))
+        status.append(to: &fields)
         upstream.addCORS(to: &fields, for: message.fields)
     }
 
@@ -265,7 +246,6 @@ extension ProxyRequest {
         return fields
     }
 
-    /// The `Cache-Status` for a failed response.
     func failed(_ error: UpstreamError) -> CacheStatus {
         var status = CacheStatus.forwarded(reason)
         status.detail = error.label
@@ -277,7 +257,7 @@ extension ProxyRequest {
         let conditions = Preconditions(fields: message.fields, now: now)
         guard !conditions.isEmpty else { return false }
         let sent = Preconditions.Stored(status: status, fields: fields, now: now)
-        return conditions.evaluateForCache(method: message.method, against: sent) == .notModified
+        return conditions.isNotModified(method: message.method, against: sent)
     }
 }
 
@@ -296,7 +276,7 @@ extension ProxyRequest {
     }
 
     /// Whether the client sent conditions besides `If-Range`.
-    var hasConditions: Bool { !Preconditions(fields: message.fields, now: 0).isEmpty }
+    var hasConditions: Bool { !conditions.isEmpty }
 
     /// The same request, for which the whole is fetched.
     var forWhole: ProxyRequest {
@@ -337,10 +317,7 @@ extension ReadyResponse {
     /// The request fields for the one gap between stored parts, conditional on the representation being the same.
     var fieldsAskingForGap: [Field] {
         guard let gap = parts?.gap, let tag = preconditions.entityTag else { return [] }
-        return [
-            Field("Range", "bytes=\(gap.lowerBound)-\(gap.upperBound - 1)"),
-            Field(name: Array("If-Range".utf8), value: tag.bytes),
-        ]
+        return [Field("Range", "bytes=\(gap.lowerBound)-\(gap.upperBound - 1)"), Field("If-Range", tag.bytes)]
     }
 
     /// Whether fetching one gap would complete these parts: they have a strong tag, and one range is missing.
@@ -391,8 +368,7 @@ extension IncomingRequest {
     package init(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, quickDigest: Digest128?)
         throws(ProblemDocument)
     {
-        self.upstream = upstream
-        self.quickDigest = quickDigest
+        (self.upstream, self.quickDigest) = (upstream, quickDigest)
         var query = request.query.map { Array($0) }
         let parameters = LiveMode.takeParameters(from: &query)
         let normalised: TargetNormaliser.Target

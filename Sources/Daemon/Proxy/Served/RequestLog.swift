@@ -13,7 +13,6 @@ import Upstream
 ///
 /// Requests that pass `ProxyCore` are always noted. Hits from memory are noted only while they are wanted: the access log is on,
 /// a stream follows, or the list was requested within the last minute. Otherwise a hit costs one relaxed load here.
-///
 /// Any thread. Bounded: new requests replace the oldest.
 package final class RequestLog: Sendable {
     /// The number of requests kept.
@@ -29,10 +28,7 @@ package final class RequestLog: Sendable {
         /// The request with number n is at n % capacity.
         var kept: [ServedRequest] = []
         var lastID: Int64 = 0
-        /// Receives every request as it is noted.
-        var sink: (@Sendable (ServedRequest) -> Void)?
-        /// Callbacks for new requests.
-        var listeners: [Int: @Sendable () -> Void] = [:]
+        var listeners: [Int: @Sendable (ServedRequest) -> Void] = [:]
         var lastListener = 0
         var askedUntil: UInt64 = 0
     }
@@ -45,9 +41,8 @@ package final class RequestLog: Sendable {
     @inline(__always)
     func notesHits(at now: UInt64) -> Bool { watchedUntil.load(ordering: .relaxed) > now }
 
-    /// Notes a finished request.
     func note(_ request: ServedRequest) {
-        let (sink, listeners, noted) = state.withLock { state in
+        let (listeners, noted) = state.withLock { state in
             var noted = request
             state.lastID += 1
             noted.id = state.lastID
@@ -58,10 +53,9 @@ package final class RequestLog: Sendable {
             } else {
                 state.kept[Int(noted.id % Int64(Self.capacity))] = noted
             }
-            return (state.sink, Array(state.listeners.values), noted)
+            return (Array(state.listeners.values), noted)
         }
-        sink?(noted)
-        for listener in listeners { listener() }
+        for listener in listeners { listener(noted) }
     }
 
     /// The requests after a number, the oldest first; hits are noted for the next minute.
@@ -83,8 +77,11 @@ package final class RequestLog: Sendable {
     /// The number of the latest request.
     package var lastID: Int64 { state.withLock { $0.lastID } }
 
-    /// Calls back, on any thread, whenever requests were noted; returns the argument for `stopListening`.
-    package func listen(_ listener: @escaping @Sendable () -> Void) -> Int {
+    /// Calls back, on any thread, with every request from now on; returns the argument for `stopListening`.
+    ///
+    /// A listener must return at once.
+    @discardableResult
+    package func listen(_ listener: @escaping @Sendable (ServedRequest) -> Void) -> Int {
         state.withLock { state in
             state.lastListener += 1
             state.listeners[state.lastListener] = listener
@@ -100,18 +97,9 @@ package final class RequestLog: Sendable {
         }
     }
 
-    /// Passes every request from now on to a sink, which must return at once; for the life of the process.
-    package func setSink(_ sink: @escaping @Sendable (ServedRequest) -> Void) {
-        state.withLock { state in
-            state.sink = sink
-            watch(state)
-        }
-    }
-
     /// Runs within the lock, so that no two changes are stored in the wrong order.
     private func watch(_ state: borrowing State) {
-        let isWatched = state.sink != nil || !state.listeners.isEmpty
-        watchedUntil.store(isWatched ? .max : state.askedUntil, ordering: .relaxed)
+        watchedUntil.store(state.listeners.isEmpty ? state.askedUntil : .max, ordering: .relaxed)
     }
 }
 
@@ -141,7 +129,6 @@ package struct ServedRequest: Sendable, Equatable {
     package var outcome = Outcome.error
     /// Larder's member of `Cache-Status`.
     package var cacheStatus: String?
-    /// The `detail` in that member.
     package var detail: String?
     /// Bytes of the response's body.
     package var bytes = 0
@@ -158,8 +145,7 @@ package struct ServedRequest: Sendable, Equatable {
     static let urlLimit = 4_096
 
     package init(client: ClientAddress, method: String, url: String, upstream: String?) {
-        self.client = client
-        self.method = method
+        (self.client, self.method) = (client, method)
         self.url = url.utf8.count <= Self.urlLimit ? url : String(url.prefix(Self.urlLimit / 4)) + "…"
         self.upstream = upstream
     }
@@ -193,7 +179,6 @@ package struct ClientAddress: Sendable, Equatable {
     }
 }
 
-/// The clocks by which requests are timed.
 enum RequestClock {
     /// A monotonic clock in nanoseconds.
     static var nanoseconds: UInt64 { read(CLOCK_MONOTONIC, 1_000_000_000) }
@@ -232,13 +217,7 @@ package final class RequestNote: ReplyObserver {
     }
 
     /// - Parameter started: when the request's head was read, in ns of the monotonic clock.
-    init(
-        _ request: Request,
-        _ incoming: IncomingRequest,
-        at entrance: BoundAddress,
-        started: UInt64,
-        _ proxy: ProxyCore
-    ) {
+    init(_ request: Request, _ incoming: IncomingRequest, at place: BoundAddress, started: UInt64, _ proxy: ProxyCore) {
         requests = proxy.requests
         log = proxy.log
         slowness = Double(proxy.settings.slowRequests.nanoseconds) / 1_000_000_000
@@ -246,12 +225,8 @@ package final class RequestNote: ReplyObserver {
         upstream = incoming.upstream
         route = incoming.route
         self.started = started
-        var served = ServedRequest(
-            client: ClientAddress(peer: request.peer, at: entrance),
-            method: request.method,
-            url: incoming.parts.url,
-            upstream: incoming.upstream.name
-        )
+        let (client, url) = (ClientAddress(peer: request.peer, at: place), incoming.parts.url)
+        var served = ServedRequest(client: client, method: request.method, url: url, upstream: upstream.name)
         served.time = RequestClock.wall - Int64((RequestClock.nanoseconds - started) / 1_000)
         state = Mutex(State(served: served))
     }
@@ -259,13 +234,8 @@ package final class RequestNote: ReplyObserver {
     package var outlivesClient: Bool { false }
 
     /// Notes the outcome that the metrics have counted.
-    func counted(as outcome: Outcome) {
-        state.withLock { $0.outcome = outcome }
-    }
-
-    func hasKey(_ key: Digest128) {
-        state.withLock { $0.served.key = key }
-    }
+    func counted(as outcome: Outcome) { state.withLock { $0.outcome = outcome } }
+    func hasKey(_ key: Digest128) { state.withLock { $0.served.key = key } }
 
     /// Adds the time of a transfer that the request waited for; there may be several.
     func upstreamTook(_ seconds: Double) {
@@ -285,12 +255,8 @@ package final class RequestNote: ReplyObserver {
         }
     }
 
-    package func wrote(_ bytes: [UInt8]) {
-        state.withLock { $0.served.bytes += bytes.count }
-    }
-
+    package func wrote(_ bytes: [UInt8]) { state.withLock { $0.served.bytes += bytes.count } }
     package func finished() { end(isWhole: true) }
-
     package func aborted() { end(isWhole: false) }
 
     private func end(isWhole: Bool) {

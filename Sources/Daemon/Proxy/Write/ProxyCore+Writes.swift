@@ -27,28 +27,17 @@ extension ProxyCore {
             )
         } catch {
             // After an unrecorded write an old response might still be served, so the request is not sent.
-            log.log(
-                level: error.logLevel,
-                "a write could not be recorded",
-                metadata: ["url": "\(request.key.url)", "error": "\(error)"]
-            )
+            log.storeFailed("a write could not be recorded", error, url: request.key.url)
             return refuse(.storeFailed(error), reply)
         }
         count(.bypass, for: request)
         let (start, requestTime) = (cache.now, now)
         let write = fetches.write(request.asking(because: .method), reply)
         let outcome = await write.ended()
-        let (responseTime, wall) = (now, wall)
+        let times = ExchangeTimes(request: requestTime, response: now, wall: wall)
         let isAlone = await complete(outcome, of: request, suspect: suspect, since: start)
         // Another write may have invalidated the target meanwhile, and may have been the later one.
-        if isAlone,
-            let posted = outcome.representation(
-                ofTargetOf: request,
-                requestTime: requestTime,
-                responseTime: responseTime,
-                wall: wall
-            )
-        {
+        if isAlone, let posted = outcome.representation(ofTargetOf: request, times) {
             fetches.keep(posted, of: request)
         }
         write.committed()
@@ -91,15 +80,13 @@ extension ProxyCore {
         do {
             try await cache.store.invalidate([InvalidationTarget(upstream: request.upstream.storeKey, path: path)])
         } catch {
-            log.log(level: error.logLevel, "an invalidation could not be stored", metadata: ["error": "\(error)"])
+            log.storeFailed("an invalidation could not be stored", error)
         }
         invalidate(invalidation, at: cache.now)
         liveDocuments.invalidationsCommitted()
     }
 
     /// Makes everything that an invalidation covers outdated, in memory, fetches and streams.
-    ///
-    /// - Parameter time: when the write was over, in µs of the store's clock.
     func invalidate(_ invalidation: Invalidation, at time: Int64) {
         let (upstream, patterns) = (invalidation.upstream.storeKey, invalidation.patterns)
         fetches.invalidate(invalidation, at: time)
@@ -154,19 +141,15 @@ extension ProxyCore {
         cache.uncommittedWrites.end(number)
         fetches.release(write.observation?.body.count ?? 0)
         liveDocuments.invalidationsCommitted()
-        log.notice(
-            "what a write changed is stored now",
-            metadata: ["upstream": "\(upstream.name)", "path": "\(write.path)"]
-        )
+        let (name, path) = (upstream.name, write.path)
+        log.notice("what a write changed is stored now", metadata: ["upstream": "\(name)", "path": "\(path)"])
     }
 }
 
 /// Writes whose response came but which could not be stored, because the disk was full or failed.
 ///
 /// Until such a write is stored, nothing on disk records its changes. So everything known of its upstream from before it counts
-/// as changed (law 10): it is fetched again, and served only if the upstream cannot be asked.
-///
-/// Any thread.
+/// as changed (law 10): it is fetched again, and served only if the upstream cannot be asked. Any thread.
 final class UncommittedWrites: Sendable {
     /// Each write's upstream, and when it was over, on the store's clock; by number.
     private let writes = Mutex<[Int: (upstream: String, time: Int64)]>([:])
@@ -179,17 +162,14 @@ final class UncommittedWrites: Sendable {
     var isFull: Bool { count.load(ordering: .relaxed) >= Self.limit }
 
     /// Adds a write, before any response is removed from memory because of it.
-    func begin(_ number: Int, upstream: String, time: Int64) {
-        writes.withLock { writes in
-            writes[number] = (upstream, time)
-            count.store(writes.count, ordering: .sequentiallyConsistent)
-        }
-    }
+    func begin(_ number: Int, upstream: String, time: Int64) { set(number, (upstream, time)) }
 
-    /// Removes a write that has been stored.
-    func end(_ number: Int) {
+    /// Removes a write that is stored.
+    func end(_ number: Int) { set(number, nil) }
+
+    private func set(_ number: Int, _ write: (upstream: String, time: Int64)?) {
         writes.withLock { writes in
-            writes[number] = nil
+            writes[number] = write
             count.store(writes.count, ordering: .sequentiallyConsistent)
         }
     }

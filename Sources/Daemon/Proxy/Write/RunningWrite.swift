@@ -6,9 +6,7 @@ import Mapping
 import Settings
 import Upstream
 
-/// An unsafe request under way: performs its `Write`'s actions and sends it the events.
-///
-/// The upstream loop only.
+/// An unsafe request under way: performs its `Write`'s actions and sends it the events; the upstream loop only.
 final class RunningWrite: TransferDelegate {
     let request: ProxyRequest
     /// When the request was sent, in µs of the store's clock.
@@ -26,8 +24,7 @@ final class RunningWrite: TransferDelegate {
     private var charge = 0
 
     init(_ request: ProxyRequest, _ reply: Reply, fetches: Fetches) {
-        self.request = request
-        self.reply = reply
+        (self.request, self.reply) = (request, reply)
         self.fetches = fetches
         start = fetches.cache.now
         state = Write(wantsMapped: request.view == .mapped, limit: fetches.settings.limits.document)
@@ -132,12 +129,8 @@ final class RunningWrite: TransferDelegate {
             length = mapped.body.count
         }
         request.decorate(&fields, with: .forwarded(request.reason))
-        reply.start(
-            status: head.status,
-            reason: head.reasonPhrase,
-            fields: fields,
-            framing: length.map { .length($0) } ?? .chunked
-        )
+        let framing: ReplyFraming = length.map { .length($0) } ?? .chunked
+        reply.start(status: head.status, reason: head.reasonPhrase, fields: fields, framing: framing)
     }
 
     private func releaseCharge() {

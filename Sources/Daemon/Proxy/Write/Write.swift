@@ -54,7 +54,6 @@ struct Write: Hashable {
 
     /// - Parameters:
     ///   - wantsMapped: whether the client wants the mapped view, which is made from the whole body.
-    ///   - limit: the largest body that is kept, in bytes.
     init(wantsMapped: Bool, limit: Int) {
         self.wantsMapped = wantsMapped
         body = BodyBuffer(limit: limit)
@@ -84,10 +83,8 @@ struct Write: Hashable {
         case (.committing, .committed):
             defer { phase = .over }
             return release()
-        case (.asking, .clientLeft), (.responding, .clientLeft):
-            return [.resume]
-        default:
-            return []
+        case (.asking, .clientLeft), (.responding, .clientLeft): return [.resume]
+        default: return []
         }
     }
 

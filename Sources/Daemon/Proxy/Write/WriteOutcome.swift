@@ -6,7 +6,6 @@ import Settings
 import Store
 import Upstream
 
-/// The outcome of a write.
 struct WriteOutcome: Sendable {
     var head: UpstreamHead?
     /// The whole body, if it came whole and is not too large to be kept.
@@ -99,9 +98,9 @@ struct WriteOutcome: Sendable {
     /// Whether the response is restricted to requests that agree with this one in `OtherFields`; then no other response may show
     /// its objects.
     private func isForAgreeing(_ head: UpstreamHead, _ request: ProxyRequest) -> Bool {
-        request.message.fields.contains(named: OtherFields.name)
-            && request.policy(status: head.status, fields: head.fields, requestTime: 0, responseTime: 0, wall: 0)
-                .isForAgreeing
+        let times = ExchangeTimes(request: 0, response: 0)
+        return request.message.fields.contains(OtherFields.name)
+            && request.policy(status: head.status, fields: head.fields, times: times).isForAgreeing
     }
 
     /// The mapped view of the response; nil if no route maps it.
@@ -118,7 +117,6 @@ extension WriteOutcome {
     ///
     /// - Parameters:
     ///   - start: when it was sent, on the store's clock.
-    ///   - end: when it was over.
     func completed(
         as effect: CompletedWrite.Effect,
         of request: ProxyRequest,
@@ -171,48 +169,17 @@ extension WriteOutcome {
     ///
     /// Such a response has explicit freshness and a `Content-Location` that equals the target URI, and serves later requests for
     /// it.
-    ///
-    /// - Parameters:
-    ///   - requestTime: when the request was sent, and `responseTime` when its response had come, in seconds of the store's
-    ///     clock.
-    ///   - wall: the latter in seconds of the wall clock.
-    func representation(
-        ofTargetOf request: ProxyRequest,
-        requestTime: Int64,
-        responseTime: Int64,
-        wall: Int64
-    ) -> CachedResponse? {
+    func representation(ofTargetOf request: ProxyRequest, _ times: ExchangeTimes) -> CachedResponse? {
         // Responses of other statuses describe the action; a later GET would not get them.
         guard request.message.method == "POST", error == nil, let head, head.status == 200,
             let body, !head.isEventStream, !head.isGarbled, Self.isOfTarget(head.fields, request)
         else { return nil }
-        let policy = request.policy(
-            status: head.status,
-            fields: head.fields,
-            requestTime: requestTime,
-            responseTime: responseTime,
-            wall: wall
-        )
-        guard policy.storability == .yes,
-            let selection = request.upstream.selection(
-                policy,
-                route: request.overrides,
-                request: request.message.fields
-            )
-        else { return nil }
-        let fields = StoredFields.storable(
-            head.fields,
-            leavingOut: policy.fieldsNotStored + policy.fieldsNotReused,
-            replaysCookies: request.upstream.settings.cookies == .replay
-        )
-        return CachedResponse(
-            key: request.key,
-            status: head.status,
-            fields: StoredFields.dated(fields, at: wall),
-            body: body,
-            policy: policy.stored,
-            selection: selection
-        )
+        let policy = request.policy(status: head.status, fields: head.fields, times: times)
+        guard policy.storability == .yes, let selection = request.selection(policy) else { return nil }
+        let (key, fields) = (request.key, request.storable(head.fields, policy, at: times.wall))
+        var response = CachedResponse(key: key, status: 200, fields: fields, body: body, policy: policy.stored)
+        response.selection = selection
+        return response
     }
 
     private static func isOfTarget(_ fields: Fields, _ request: ProxyRequest) -> Bool {
