@@ -215,8 +215,7 @@ private struct ConcreteModel {
 
     /// Nil for a model whose objects are stored under its own name.
     init?(of model: String, _ models: [String: UpstreamModels]) {
-        let base = models.values.lazy.map { $0.models.objectName(of: model) }.first { $0 != model }
-        guard let base else { return nil }
+        guard let base = Inventory.base(of: model, models) else { return nil }
         (self.model, self.base, self.models) = (model, base, models)
     }
 
