@@ -75,11 +75,11 @@ final class PublicNumbers: Sendable {
             writer.append(UInt64(bitPattern: opening.start))
             writer.append(UInt64(bitPattern: opening.base))
         }
-        try Query(database, "INSERT OR REPLACE INTO _meta VALUES ('openings', ?)").run(writer.bytes)
+        try database.query("INSERT OR REPLACE INTO _meta VALUES ('openings', ?)").run(writer.bytes)
     }
 
     private static func read(in database: Database) throws -> [Opening] {
-        let bytes = try Query(database, "SELECT value FROM _meta WHERE key = 'openings'").first { $0.bytes(0) } ?? []
+        let bytes = try database.query("SELECT value FROM _meta WHERE key = 'openings'").first { $0.bytes(0) } ?? []
         var reader = VariableReader(bytes, of: "the base of its numbers is")
         var openings: [Opening] = []
         while !reader.isAtEnd {

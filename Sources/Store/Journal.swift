@@ -294,7 +294,7 @@ struct ChangeReader {
         let sequence = try Meta.sequence.integer(in: database) ?? 0
         var page = ChangePage(changes: [], end: max(start, sequence), isLast: true, floor: floor, erased: 0)
         var entries: [(entry: Journal.Entry, time: Int64)] = []
-        try Query(database, "SELECT sequence, at, entries FROM _changes WHERE sequence > ? ORDER BY sequence")
+        try database.query("SELECT sequence, at, entries FROM _changes WHERE sequence > ? ORDER BY sequence")
             .eachWhile(start) { row in
                 let time = row.integer(1)
                 for entry in try Journal.decode(row.bytes(2), at: row.integer(0)) where entry.sequence > start {
@@ -382,8 +382,7 @@ struct ChangeReader {
     }
 
     private func row(of object: ObjectID) throws -> Row? {
-        let known = try Query(
-            database,
+        let known = try database.query(
             """
             SELECT \(Row.columns), o.deleted, v.payload, v.declared, \(StoredState.columns)
             FROM _objects o \(Row.names) LEFT JOIN _versions v ON v.id = o.version WHERE o.id = ?
@@ -396,7 +395,7 @@ struct ChangeReader {
             return known
         }
         return try known
-            ?? Query(database, "SELECT \(Row.columns) FROM _gone o \(Row.names) WHERE o.object = ?")
+            ?? database.query("SELECT \(Row.columns) FROM _gone o \(Row.names) WHERE o.object = ?")
             .first(object, read: Row.init)
     }
 

@@ -171,9 +171,7 @@ public final class ObjectStore: Sendable {
         timer.cancel()
         flush.cancel()
     }
-}
 
-extension ObjectStore {
     /// Has the writer run a job after everything queued earlier, as soon as there is room in the queue.
     ///
     /// `done` runs on the writer's thread, after the commit.
@@ -287,7 +285,7 @@ extension ObjectStore {
     /// The body of a document as received; nil if the document is gone.
     public func received(_ id: DocumentID) async throws(StoreError) -> [UInt8]? {
         try await core.read { database in
-            guard try Query(database, "SELECT 1 FROM _documents WHERE id = ?").integer(id) != nil else { return nil }
+            guard try database.query("SELECT 1 FROM _documents WHERE id = ?").integer(id) != nil else { return nil }
             let stored = try StoredBody(document: id, in: database)
             return try stored.received(payloads: stored.payloads(in: database))
         }
@@ -326,9 +324,7 @@ extension ObjectStore {
     /// The listener is not notified, because it would also drop responses received under the same key since.
     public func remove(_ id: DocumentID) { core.post(.batched, { _ = try $0.delete(id) }, done: { _ in }) }
 
-    /// Removes all variants under a key soon.
-    ///
-    /// Responses queued earlier are stored first, and so are removed as well.
+    /// Removes all variants under a key soon; responses queued earlier are stored first, and so are removed as well.
     public func remove(at key: DocumentKey) { enqueue(.batched, { try $0.remove(at: key) }, done: { _ in }) }
 
     /// Records the use of documents, for eviction; batched, and lost if it cannot be written.

@@ -365,7 +365,4 @@ public struct StoreStatistics: Sendable, Equatable {
     public var evicted: Int64 = 0
     /// The last error; nil once a commit has succeeded again.
     public var trouble: String?
-
-    /// Statistics of a store that has just been opened.
-    public init() {}
 }

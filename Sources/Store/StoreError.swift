@@ -14,9 +14,7 @@ public enum StoreError: Error, Sendable, Equatable {
     case group(path: String, name: String, reason: String)
     /// The store's own bound is reached; or, on opening, the disk is full.
     case full(String)
-    /// The disk accepts no writes: it is full, read-only or failing.
-    ///
-    /// A `StoreNotice` reports when that begins and ends.
+    /// The disk accepts no writes: it is full, read-only or failing; a `StoreNotice` reports when that begins and ends.
     case unwritable(String)
     /// The file is damaged.
     case corrupt(String)

@@ -96,9 +96,6 @@ public struct ConversionFault: Sendable, Equatable {
     public var pointer: String
     /// What was expected, for a person; it never quotes the value.
     public var reason: String
-
-    /// Describes a fault.
-    public init(pointer: String, reason: String) { (self.pointer, self.reason) = (pointer, reason) }
 }
 
 extension ConversionResult {

@@ -163,9 +163,7 @@ struct CompositionAttempt {
     func pin(at shape: Shape) -> PinTree.Place? {
         tree.places(in: shape.text, shape.value.range).first { $0.range == shape.value.range }
     }
-}
 
-extension CompositionAttempt {
     /// Writes a relation to objects keyed by name whose newest value differs from the pinned one.
     ///
     /// An object that keeps its key keeps its pin. A new one takes the shape of the others if they share one.

@@ -310,8 +310,7 @@ struct MergedWriter {
             writeMember(newest, shownAs: member.value, at: inner)
             position = member.value.range.upperBound
         }
-        let close = value.range.upperBound - 1
-        output.append(contentsOf: value.text[position..<close])
+        output.append(contentsOf: value.text[position..<value.range.upperBound - 1])
         for (inner, member) in byParent[path] ?? [] where !shown.contains(inner) {
             guard let name = inner.lastName else { continue }
             if !shown.isEmpty { output.append(UInt8(ascii: ",")) }

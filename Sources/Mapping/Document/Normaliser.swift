@@ -1,6 +1,4 @@
-/// Decomposes bodies into objects.
-///
-/// Every byte has one owner, the innermost declared model with an identity (law 5).
+/// Decomposes bodies into objects; every byte has one owner, the innermost declared model with an identity (law 5).
 public struct Normaliser: Sendable {
     let models: Models
     private let objectLimit: Int

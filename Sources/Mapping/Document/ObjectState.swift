@@ -2,9 +2,7 @@
 public struct ObjectState: Sendable, Equatable {
     /// The last seen version that gives the settled values their shape; nil if nothing is known.
     public var base: Contribution?
-    /// The settled values in payload form, if the base version shows others.
-    ///
-    /// Undeclared members are as in the base.
+    /// The settled values in payload form, if the base version shows others; undeclared members are as in the base.
     public var merged: [UInt8]?
     /// When the settled values were observed.
     public var knowledge: Knowledge
@@ -273,9 +271,7 @@ public struct ObjectState: Sendable, Equatable {
                 ?? .min
         }
     }
-}
 
-extension ObjectState {
     /// The source of each known member of the object.
     ///
     /// For display, not for the path of a request.

@@ -36,9 +36,7 @@ struct JSONScanner {
 
     /// The byte at an offset, or 0 at the end; valid JSON never contains a 0 byte.
     @inline(__always)
-    func byte(_ position: Int) -> UInt8 {
-        position < end ? base[position] : 0
-    }
+    func byte(_ position: Int) -> UInt8 { position < end ? base[position] : 0 }
 
     /// Scans a whole text: white space, a value, white space.
     func scanText() -> Int {
@@ -167,9 +165,7 @@ struct JSONScanner {
         while byte(position) &- UInt8(ascii: "0") < 10 { position += 1 }
         return position > start ? position : Failure.malformed
     }
-}
 
-extension JSONScanner {
     /// Scans the string whose opening quote is here.
     @inline(__always)
     func scanString(_ open: Int) -> Int {

@@ -96,9 +96,7 @@ struct JSONSlice: Sendable {
         }
         return elements
     }
-}
 
-extension JSONSlice {
     /// Whether two values are equal as JSON (law 7): numbers as exact decimals, strings by unescaped code points,
     /// members in any order.
     ///
@@ -142,9 +140,7 @@ extension JSONSlice {
             return zip(members, others).allSatisfy { $0.value.isEqual(to: $1.value) }
         }
     }
-}
 
-extension JSONSlice {
     /// Whether two values of a relation are equal; a reference to an object equals the object's bare identity.
     func isEqual(to other: JSONSlice, as link: ObservedMember.Link) -> Bool {
         if bytes.elementsEqual(other.bytes) { return true }

@@ -68,9 +68,7 @@ struct MemberPath: Hashable, Sendable {
     }
 
     func hash(into hasher: inout Hasher) { hasher.combine(digest) }
-}
 
-extension MemberPath {
     /// The path of the object that directly contains the member.
     var parent: MemberPath {
         guard let slash = text.utf8.lastIndex(of: UInt8(ascii: "/")) else { return .root }

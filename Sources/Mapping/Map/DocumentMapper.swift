@@ -169,9 +169,7 @@ extension DocumentMapper {
         }
         return family
     }
-}
 
-extension DocumentMapper {
     /// Writes a mapped body back as the upstream's JSON.
     ///
     /// Null is written only where the mapped body has it. Synthetic values are written only if they were changed or are

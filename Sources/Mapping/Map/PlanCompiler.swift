@@ -307,9 +307,7 @@ struct PlanCompiler {
         let above = Set(chain)
         return planIndex(of: chain + own.filter { !above.contains($0) })
     }
-}
 
-extension PlanCompiler {
     /// Finds the relation that each write path completes.
     mutating func connectCompletions(of plan: inout ModelPlan, _ places: [Member], _ members: [Member]) {
         guard plan.properties.contains(where: { !$0.completes.isEmpty }) else { return }

@@ -142,9 +142,7 @@ struct UnmapRun {
     }
 
     mutating func warnOfNoPlace(_ value: Value, _ model: String?) { warn(.notWritten, at: value, model: model) }
-}
 
-extension UnmapRun {
     /// The plan of a mapped object's concrete model: the first whose condition holds for the JSON that would be
     /// written.
     func choose(_ index: Int, for object: Value) -> Int {
@@ -192,9 +190,7 @@ extension UnmapRun {
         }
         return builder.json()
     }
-}
 
-extension UnmapRun {
     /// Writes the value of one property to its source, or to its declared `to:`.
     ///
     /// - Parameters:
@@ -430,9 +426,7 @@ extension UnmapRun {
         let message = "The object has another \(what) than this; it is not written back."
         warn(.notWritten, message, at: target.shown, model: target.model)
     }
-}
 
-extension UnmapRun {
     /// Writes the value of a relation.
     mutating func related(
         _ value: Value,

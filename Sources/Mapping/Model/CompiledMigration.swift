@@ -52,9 +52,7 @@ struct CompiledMigration: Sendable {
         }
         return edited
     }
-}
 
-extension CompiledMigration {
     /// Applies the changes to the values of members with a policy of their own.
     func apply(to gathered: GatheredValues) -> GatheredValues {
         var edited = gathered

@@ -154,9 +154,7 @@ extension KeyPathSyntax {
     }
 }
 
-/// A value from an object's surroundings.
-///
-/// It is written with `@` in place of a key path.
+/// A value from an object's surroundings; it is written with `@` in place of a key path.
 public enum ContextValue: Sendable, Equatable {
     /// `@url`: the path and query of the request.
     case url

@@ -1,6 +1,4 @@
-/// A mismatch between one body and the declarations.
-///
-/// It never delays, alters or fails a response.
+/// A mismatch between one body and the declarations; it never delays, alters or fails a response.
 public struct MappingWarning: Sendable, Equatable {
     /// The fixed set of warnings; the raw value is the label that people and programs see.
     public enum Kind: String, Sendable, CaseIterable {
@@ -64,9 +62,7 @@ public struct MappingWarning: Sendable, Equatable {
 
     /// The kind of mismatch.
     public var kind: Kind
-    /// One sentence for a person.
-    ///
-    /// It contains no data of the body except an object's identity.
+    /// One sentence for a person; it contains no data of the body except an object's identity.
     public var message: String
     /// The JSON pointer (RFC 6901) of the place, if there is one.
     public var pointer: String?

@@ -16,7 +16,7 @@ struct ModelCompiler {
     let sources: PropertySources
     /// The key paths of relations to several objects.
     let listPaths: Set<String>
-    /// The collected mistakes in single properties; if nil, the first mistake is thrown.
+    /// The collected mistakes; if nil, the first mistake is thrown.
     private var faults: [MappingError]?
 
     /// Creates a compiler for one declaration.
@@ -44,60 +44,80 @@ struct ModelCompiler {
         )
     }
 
-    /// Collects the mistakes in single properties; throws on any other mistake.
-    mutating func check(_ faults: inout [MappingError]) throws(MappingError) {
-        self.faults = []
+    /// All mistakes in the declaration; the part with a mistake counts as empty for what follows it.
+    mutating func check() -> [MappingError] {
+        faults = []
         var (tree, rules) = (PathTree(), [MemberRule]())
-        defer { faults = self.faults ?? [] }
-        _ = try compile(into: &tree, rules: &rules)
+        do throws(MappingError) {
+            _ = try compile(into: &tree, rules: &rules)
+        } catch {
+            faults?.append(error)
+        }
+        return faults ?? []
     }
 
-    /// Throws a mistake in a property, or collects it.
-    private mutating func object(_ error: MappingError) throws(MappingError) {
-        if faults == nil { throw error }
-        faults?.append(error)
+    /// Runs one step; throws a mistake in it, or collects it and returns `empty`.
+    private mutating func step<Value>(
+        orElse empty: Value,
+        _ work: (inout ModelCompiler) throws(MappingError) -> Value
+    ) throws(MappingError) -> Value {
+        do throws(MappingError) {
+            return try work(&self)
+        } catch {
+            guard faults != nil else { throw error }
+            faults?.append(error)
+            return empty
+        }
     }
 
     mutating func compile(
         into tree: inout PathTree,
         rules table: inout [MemberRule]
     ) throws(MappingError) -> CompiledModel {
-        try checkMigrations()
+        try step(orElse: ()) { (compiler) throws(MappingError) in try compiler.checkMigrations() }
         try addProperties()
-        let identity = try parts(declaration.identity, as: "identity", from: 0)
-        let memberCount = identity.count { !$0.paths.isEmpty }
-        let keys = try parts(declaration.keys, as: "keys", from: memberCount)
-        let modified = try declaration.modified.map { (name) throws(MappingError) in
-            try spellings(of: name, as: "modified")
+        let identity = try step(orElse: []) { (compiler) throws(MappingError) in
+            try compiler.parts(compiler.declaration.identity, as: "identity", from: 0)
         }
-        for path in modified ?? [] { root.update(path.map(PathStep.name)[...]) { $0.isAsked = true } }
-        for path in try resolve(declaration.local, as: "local") { root.update(path[...]) { $0.isLocal = true } }
-        for path in try resolve(declaration.secret, as: "secret") { addRule(at: path) { $0.isSecret = true } }
-        try checkSecrets(identity, keys)
+        let memberCount = identity.count { !$0.paths.isEmpty }
+        let keys = try step(orElse: []) { (compiler) throws(MappingError) in
+            try compiler.parts(compiler.declaration.keys, as: "keys", from: memberCount)
+        }
+        let modified: [[String]] = try step(orElse: []) { (compiler) throws(MappingError) in
+            guard let modified = compiler.declaration.modified else { return [] }
+            return try compiler.spellings(of: modified, as: "modified")
+        }
+        for path in modified { root.update(path.map(PathStep.name)[...]) { $0.isAsked = true } }
+        try step(orElse: ()) { (compiler) throws(MappingError) in
+            for path in try compiler.resolve(compiler.declaration.local, as: "local") {
+                compiler.root.update(path[...]) { $0.isLocal = true }
+            }
+        }
+        try step(orElse: ()) { (compiler) throws(MappingError) in
+            for path in try compiler.resolve(compiler.declaration.secret, as: "secret") {
+                compiler.addRule(at: path) { $0.isSecret = true }
+            }
+            try compiler.checkSecrets(identity, keys)
+        }
         let captures = (identity + keys).map(\.paths).filter { !$0.isEmpty }
         // No model has more than 64 captures. A key beyond them is not read.
         for (index, paths) in captures.enumerated() where index < 64 {
             for path in paths { root.update(path.map(PathStep.name)[...]) { $0.captures |= 1 << UInt64(index) } }
         }
-        for (name, part) in zip(declaration.identity, identity) {
-            for path in part.paths {
-                var isList = false
-                root.update(path.map(PathStep.name)[...]) { isList = $0.relation >= 0 && $0.arity != .one }
-                if isList { throw .identityIsList(name, model: declaration.name) }
-            }
-        }
+        try step(orElse: ()) { (compiler) throws(MappingError) in try compiler.checkNoList(in: identity) }
         for (path, rule) in rules {
             root.update(path[...]) { $0.rule = Int32(table.count) }
             table.append(rule)
         }
-        var deletedWhen: CompiledCondition?
-        if let condition = declaration.deletedWhen { deletedWhen = try compile(condition, as: "deleted_when") }
+        let deletedWhen: CompiledCondition? = try step(orElse: nil) { (compiler) throws(MappingError) in
+            try compiler.compile(compiler.declaration.deletedWhen, as: "deleted_when")
+        }
         var reading = CompiledModel.Reading(
             captureCount: captures.count,
             identity: identity,
             identityNames: declaration.identity,
             keys: Array(zip(declaration.keys, keys)).map { (name: $0.0, part: $0.1) },
-            modifiedPaths: modified ?? [],
+            modifiedPaths: modified,
             required: required,
             deletedWhen: deletedWhen,
             onDelete: declaration.onDelete ?? .stale,
@@ -106,14 +126,7 @@ struct ModelCompiler {
         reading.isPlain =
             !rules.contains { $0.rule.checked != nil }
             && declaration.properties.allSatisfy { $0.merge == .latest || $0.merge == .replace }
-        for choice in declaration.choices {
-            guard let model = indexes[choice.model] else {
-                throw .unknownModel(choice.model, property: "cluster", model: declaration.name)
-            }
-            var condition: CompiledCondition?
-            if let asked = choice.condition { condition = try compile(asked, as: "cluster") }
-            reading.choices.append(CompiledModel.Choice(condition: condition, model: model))
-        }
+        reading.choices = try step(orElse: []) { (compiler) throws(MappingError) in try compiler.choices() }
         return CompiledModel(
             declaration,
             objectName: objectName,
@@ -121,6 +134,28 @@ struct ModelCompiler {
             reading: reading,
             fallback: fallback
         )
+    }
+
+    private mutating func choices() throws(MappingError) -> [CompiledModel.Choice] {
+        var choices: [CompiledModel.Choice] = []
+        for choice in declaration.choices {
+            guard let model = indexes[choice.model] else {
+                throw .unknownModel(choice.model, property: "cluster", model: declaration.name)
+            }
+            choices.append(CompiledModel.Choice(condition: try compile(choice.condition, as: "cluster"), model: model))
+        }
+        return choices
+    }
+
+    /// An identity is one value.
+    private mutating func checkNoList(in identity: [CompiledModel.Part]) throws(MappingError) {
+        for (name, part) in zip(declaration.identity, identity) {
+            for path in part.paths {
+                var isList = false
+                root.update(path.map(PathStep.name)[...]) { isList = $0.relation >= 0 && $0.arity != .one }
+                if isList { throw .identityIsList(name, model: declaration.name) }
+            }
+        }
     }
 
     /// Identities and keys are stored to name objects, so they cannot be secret.
@@ -172,43 +207,38 @@ struct ModelCompiler {
         var paths: [(property: PropertyDeclaration, path: [PathStep])] = []
         for property in declaration.properties {
             for source in property.parts.isEmpty ? [property.from] : property.parts.map(\.from) {
-                do throws(MappingError) {
+                try step(orElse: ()) { (compiler) throws(MappingError) in
                     // A value from the surroundings is not a member.
-                    guard let path = try member(source, of: property) else { continue }
+                    guard let path = try compiler.member(source, of: property) else { return }
                     if let other = readers[path], other.name != property.name,
                         // A read-only property does not compete for the way back.
                         other.output != .none, property.output != .none,
                         // Nor do the properties of two models.
-                        !isOpen
+                        !compiler.isOpen
                     {
-                        throw .sameKeyPath(source, properties: [other.name, property.name], model: declaration.name)
+                        let (names, model) = ([other.name, property.name], compiler.declaration.name)
+                        throw .sameKeyPath(source, properties: names, model: model)
                     }
                     if readers[path] == nil || property.output != .none { readers[path] = property }
                     paths.append((property, path))
-                } catch {
-                    try object(error)
                 }
             }
         }
         // Outer relations come first: a property within one is derived from it and has no bytes of its own here.
         for (property, path) in paths.sorted(by: { $0.path.count < $1.path.count }) {
             guard let relation = property.relation, property.parts.isEmpty else { continue }
-            do throws(MappingError) {
-                try addRelation(relation, of: property, at: path)
-            } catch {
-                try object(error)
+            try step(orElse: ()) { (compiler) throws(MappingError) in
+                try compiler.addRelation(relation, of: property, at: path)
             }
         }
         for (property, path) in paths where root.relationPrefix(of: path) == nil {
-            do throws(MappingError) {
-                try checkMerge(of: property)
-                root.update(path[...]) {
+            try step(orElse: ()) { (compiler) throws(MappingError) in
+                try compiler.checkMerge(of: property)
+                compiler.root.update(path[...]) {
                     $0.isProperty = true
                     $0.merge = property.merge
                 }
-                try addRules(of: property, at: path)
-            } catch {
-                try object(error)
+                try compiler.addRules(of: property, at: path)
             }
         }
     }
@@ -348,7 +378,8 @@ extension ModelCompiler {
         }
     }
 
-    mutating func compile(_ condition: Condition, as use: String) throws(MappingError) -> CompiledCondition {
+    mutating func compile(_ condition: Condition?, as use: String) throws(MappingError) -> CompiledCondition? {
+        guard let condition else { return nil }
         var asked: [[String]] = []
         let compiled = try CompiledCondition(condition.spelled(by: sources)) { (path) throws(MappingError) in
             let path = try names(at: path, entry: path, as: use)

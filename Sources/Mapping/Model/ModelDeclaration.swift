@@ -54,9 +54,7 @@ public struct ModelDeclaration: Sendable, Equatable {
         (self.sharesAll, self.local, self.modified, self.base) = (sharesAll, local, modified, base)
         (self.choices, self.secret, self.version, self.migrations) = (choices, secret, version, migrations)
     }
-}
 
-extension ModelDeclaration {
     /// The entry for a member in `local`, given its JSON pointer without the leading slash: its property, or else its
     /// key path.
     public func keyPath(of member: String) -> String {

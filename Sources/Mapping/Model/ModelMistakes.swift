@@ -63,7 +63,7 @@ extension Models {
         }
     }
 
-    /// All mistakes in a declaration: each one that stops the compiler is removed, and the rest is compiled again.
+    /// All mistakes in a declaration.
     private static func faults(
         in declaration: ModelDeclaration,
         at index: Int,
@@ -71,31 +71,11 @@ extension Models {
         _ indexes: [String: Int],
         isOpen: Bool = false
     ) -> [MappingError] {
-        var faults: [MappingError] = []
-        var rest: ModelDeclaration? = declaration
-        while let attempt = rest {
-            var found: [MappingError] = []
-            var compiler = ModelCompiler(
-                attempt,
-                indexes: indexes,
-                objectName: clusters.root(of: index),
-                fallback: index,
-                isOpen: isOpen
-            )
-            do throws(MappingError) {
-                try compiler.check(&found)
-                rest = nil
-            } catch {
-                found.append(error)
-                rest = attempt.without(error)
-            }
-            faults += found
-        }
-        return faults
+        let root = clusters.root(of: index)
+        var compiler = ModelCompiler(declaration, indexes: indexes, objectName: root, fallback: index, isOpen: isOpen)
+        return compiler.check()
     }
-}
 
-extension Models {
     /// The clusters without undeclared or circular bases and choices, so that everything else can still be checked.
     private static func soundClusters(
         of declarations: inout [ModelDeclaration],
@@ -199,34 +179,6 @@ extension ModelDeclaration {
         return entries.contains { name in
             name == entry.text || properties.contains { $0.name == name && $0.from == entry.text }
         }
-    }
-
-    /// The declaration without the part that an error is about; nil if nothing can be removed.
-    fileprivate func without(_ error: MappingError) -> ModelDeclaration? {
-        var copy = self
-        if let name = error.blamed {
-            guard let index = properties.lastIndex(where: { $0.name == name }) else { return nil }
-            copy.properties.remove(at: index)
-            return copy
-        }
-        switch error {
-        case .invalidMigration, .versionWithinCluster: (copy.version, copy.migrations) = (0, [])
-        case .identityIsList: copy.identity = []
-        case .secretIdentity: copy.secret = []
-        case .invalidKeyPath(_, let use, _), .crossesRelation(_, let use, _, _, _), .namedTwice(_, let use, _):
-            switch use {
-            case "identity": copy.identity = []
-            case "keys": copy.keys = []
-            case "local": copy.local = []
-            case "secret": copy.secret = []
-            case "modified": copy.modified = nil
-            case "deleted_when": copy.deletedWhen = nil
-            case "cluster": copy.choices = []
-            default: return nil
-            }
-        default: return nil
-        }
-        return copy == self ? nil : copy
     }
 }
 

@@ -123,9 +123,7 @@ struct PathTree: Sendable {
         for index in 0..<min(count, 8) { word |= UInt64(name[index]) << UInt64(index * 8) }
         return word
     }
-}
 
-extension PathTree {
     /// The table as pointers, for loops that look up every member of a body; valid only within `withView`.
     struct View {
         let nodes: UnsafePointer<Node>

@@ -287,7 +287,5 @@ extension StringProtocol {
     ///
     /// It works on bytes: characters would take ten times as long, and a combining mark after the question mark would
     /// hide it.
-    @inlinable public var beforeQuery: SubSequence {
-        self[..<(utf8.firstIndex(of: UInt8(ascii: "?")) ?? endIndex)]
-    }
+    @inlinable public var beforeQuery: SubSequence { self[..<(utf8.firstIndex(of: UInt8(ascii: "?")) ?? endIndex)] }
 }

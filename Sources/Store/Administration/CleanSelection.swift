@@ -75,8 +75,7 @@ struct CleanSelection {
         before = filter.olderThan.map { now - $0 }
         identity = filter.identity.map { Identity($0) }
         owners = filter.isPrivate ? .anonymous : .zero
-        collections = try Query(
-            database,
+        collections = try database.query(
             """
             SELECT c.id FROM _collections c
             JOIN _scopes s ON s.id = c.scope
@@ -99,8 +98,7 @@ struct CleanSelection {
         if !isAnyModel, collections.isEmpty { return slice }
         var isSelected: [ObjectID: Bool] = [:]
         var (looks, bytes) = (0, Int64(0))
-        try Query(
-            database,
+        try database.query(
             """
             SELECT d.id, d.url, b.pins, d.length,
                 (?1 IS NULL OR u.text = ?1) AND (?2 IS NULL OR p.label = ?2)
@@ -132,8 +130,7 @@ struct CleanSelection {
     /// Whether a document found a moment ago is still selected; it may have been freshened since.
     func isSelected(_ document: DocumentID) throws -> Bool {
         guard let before else { return true }
-        return try Query(
-            database,
+        return try database.query(
             "SELECT o.finish FROM _documents d JOIN _observations o ON o.id = d.observation WHERE d.id = ?"
         ).first(document) { $0.integer(0) < before } ?? false
     }
@@ -150,7 +147,7 @@ struct CleanSelection {
     /// Whether an object itself is selected; a filter without a model selects every object of the removed documents.
     func selects(_ object: ObjectID) throws -> Bool {
         guard filter.model != nil else { return true }
-        let isOfCollection = try Query(database, "SELECT collection, identity FROM _objects WHERE id = ?")
+        let isOfCollection = try database.query("SELECT collection, identity FROM _objects WHERE id = ?")
             .first(object) { row in
                 collections.contains(row.id(0)) && (identity == nil || Identity(row, column: 1) == identity)
             }
@@ -174,7 +171,7 @@ struct CleanSelection {
         guard !isOfURLs, !collections.isEmpty else { return slice }
         let wanted = Set(collections)
         var looks = 0
-        try Query(database, "\(Self.orphans) WHERE r.object > ? ORDER BY r.object").eachWhile(after) { row in
+        try database.query("\(Self.orphans) WHERE r.object > ? ORDER BY r.object").eachWhile(after) { row in
             slice.position = row.id(0)
             if try isSelected(row, in: wanted) { slice.found.append(row.id(0)) }
             looks += 1
@@ -187,7 +184,7 @@ struct CleanSelection {
 
     /// Whether an object found a moment ago is still selected, and was not observed after `time`.
     func isOrphan(_ object: ObjectID, knownBefore time: Int64) throws -> Bool {
-        try Query(database, "\(Self.orphans) WHERE r.object = ?").first(object) { row in
+        try database.query("\(Self.orphans) WHERE r.object = ?").first(object) { row in
             let isKnown = try lastSeen(row.bytes(3)) <= time
             return try isKnown && isSelected(row, in: Set(collections))
         } ?? false
@@ -204,15 +201,13 @@ struct CleanSelection {
     private func isOfModel(_ object: ObjectID) throws -> Bool { try concrete?.includes(object, in: database) ?? true }
 
     private func lastSeen(_ state: [UInt8]) throws -> Int64 {
-        let query = try Query(database, "SELECT finish FROM _observations WHERE id = ?")
+        let query = try database.query("SELECT finish FROM _observations WHERE id = ?")
         return try ObjectRecord.decode(state).filter { $0.observation != 0 }
             .map { try query.integer($0.observation) ?? .min }.max() ?? .min
     }
 }
 
-/// A concrete model of a cluster.
-///
-/// Its objects are stored under the cluster's base, and recognised by their members.
+/// A concrete model of a cluster; its objects are stored under the cluster's base, and recognised by their members.
 private struct ConcreteModel {
     let model: String
     let base: String
@@ -220,8 +215,7 @@ private struct ConcreteModel {
 
     /// Nil for a model whose objects are stored under its own name.
     init?(of model: String, _ models: [String: UpstreamModels]) {
-        let base = models.values.lazy.map { $0.models.objectName(of: model) }.first { $0 != model }
-        guard let base else { return nil }
+        guard let base = Inventory.base(of: model, models) else { return nil }
         (self.model, self.base, self.models) = (model, base, models)
     }
 

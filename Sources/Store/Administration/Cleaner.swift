@@ -179,7 +179,7 @@ struct Cleaner {
         matching selection: CleanSelection,
         in session: WriterSession
     ) throws -> (selected: Set<ObjectID>, unshown: Set<ObjectID>)? {
-        let observation = try Query(session.database, "SELECT observation FROM _documents WHERE id = ?")
+        let observation = try session.database.query("SELECT observation FROM _documents WHERE id = ?")
             .integer(document)
         guard let observation else { return nil }
         let objects = Set(try StoredBody.pins(of: document, in: session.database).map(\.object))
@@ -234,7 +234,7 @@ struct Cleaner {
     private mutating func countDocuments(_ documents: [DocumentID]) async throws(StoreError) {
         let (bytes, places) = try await core.scan { database, _ in
             var (bytes, places) = (Int64(0), [ObjectID: Int64]())
-            let length = try Query(database, "\(StoreCount.bytesOfDocument)")
+            let length = try database.query("\(StoreCount.bytesOfDocument)")
             for id in documents {
                 bytes += try length.integer(id) ?? 0
                 for pin in try StoredBody.pins(of: id, in: database) { places[pin.object, default: 0] += 1 }
@@ -272,8 +272,7 @@ struct Cleaner {
         _ selection: CleanSelection
     ) throws {
         let database = selection.database
-        let found = try Query(
-            database,
+        let found = try database.query(
             """
             SELECT o.state, m.text FROM _objects o JOIN _collections c ON c.id = o.collection
             JOIN _names m ON m.id = c.model WHERE o.id = ?
@@ -286,7 +285,7 @@ struct Cleaner {
         }
         count.objects += 1
         count.models[found.model, default: 0] += 1
-        let length = try Query(database, "\(StoreCount.bytesOfVersion)")
+        let length = try database.query("\(StoreCount.bytesOfVersion)")
         for version in Set(found.entries.map(\.version)) { count.bytes += try length.integer(version) ?? 0 }
     }
 }

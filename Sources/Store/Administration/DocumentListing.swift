@@ -79,8 +79,7 @@ private struct DocumentScan: Sendable {
     mutating func next(_ limit: Int, until deadline: ContinuousClock.Instant, in database: Database) throws
         -> [DocumentID]
     {
-        let scopes = try Query(
-            database,
+        let scopes = try database.query(
             """
             SELECT s.id FROM _scopes s
             JOIN _names u ON u.id = s.upstream AND (?1 IS NULL OR u.text = ?1)
@@ -91,8 +90,7 @@ private struct DocumentScan: Sendable {
         let wanted = Set(scopes)
         var last = position
         if !isStopped {
-            try Query(
-                database,
+            try database.query(
                 """
                 SELECT id, scope, (?1 IS NULL OR instr(lower(url), lower(?1)))
                     AND (?3 IS NULL OR substr(url, 1, length(?3)) = ?3)
@@ -169,8 +167,7 @@ extension InspectedDocument {
             let stored = try DocumentReader(database, models: models).document(id)
         else { return nil }
         (self.row, self.stored) = (row, stored)
-        let name = try Query(
-            database,
+        let name = try database.query(
             """
             SELECT m.text, o.identity FROM _objects o JOIN _collections c ON c.id = o.collection
             JOIN _names m ON m.id = c.model WHERE o.id = ?
@@ -206,7 +203,7 @@ extension DocumentRow {
 
     /// Reads one document's row; nil if it is gone.
     static func read(_ id: DocumentID, in database: Database) throws -> DocumentRow? {
-        try Query(database, "SELECT \(columns) FROM \(tables) WHERE d.id = ?").first(id) { try DocumentRow($0) }
+        try database.query("SELECT \(columns) FROM \(tables) WHERE d.id = ?").first(id) { try DocumentRow($0) }
     }
 
     /// Reads a row that begins with `columns`.

@@ -8,9 +8,8 @@ struct Inventory {
 
     func count() throws -> StoreCount {
         var count = StoreCount(bytes: try FileBudget.used(in: database))
-        count.documents = Int(try Query(database, "SELECT count(*) FROM _documents").integer() ?? 0)
-        try Query(
-            database,
+        count.documents = Int(try database.query("SELECT count(*) FROM _documents").integer() ?? 0)
+        try database.query(
             """
             SELECT m.text, n FROM _names m JOIN (
                 SELECT c.model, sum(n) AS n FROM (SELECT collection, count(*) AS n FROM _objects GROUP BY collection)
@@ -22,8 +21,7 @@ struct Inventory {
             count.objects += Int(row.integer(1))
         }
         // Deleted objects keep a row, but are not counted.
-        try Query(
-            database,
+        try database.query(
             """
             SELECT m.text, count(*) FROM _objects o JOIN _collections c ON c.id = o.collection
             JOIN _names m ON m.id = c.model WHERE o.deleted IS NOT NULL GROUP BY m.text
@@ -41,8 +39,7 @@ struct Inventory {
         // SQLite reads the first table of the query first: collections, then an identity in the index of each; or a key in its
         // index; or the deleted objects of each collection; or else all objects in the order of their ids. The plus keeps SQLite
         // from using that order for a look-up.
-        let isIndexed = query.identity != nil || query.key != nil || query.areDeleted
-        let order = isIndexed ? "+o.id" : "o.id"
+        let order = query.identity != nil || query.key != nil || query.areDeleted ? "+o.id" : "o.id"
         let key = "LEFT JOIN _keys k ON k.object = o.id AND k.value = ?8"
         let source =
             if query.identity != nil {
@@ -54,8 +51,7 @@ struct Inventory {
             } else { "_objects o \(key) JOIN _collections c ON c.id = o.collection" }
         // The objects of a cluster are stored under the name of its base.
         let base = query.model.flatMap { Self.base(of: $0, models) }
-        let found = try Query(
-            database,
+        let found = try database.query(
             """
             SELECT \(FoundObject.columns), k.bound
             FROM \(source)
@@ -139,8 +135,7 @@ struct Inventory {
     func warnings(limit: Int, after: Int64?) throws -> Page<StoredWarning> {
         let limit = max(limit, 1)
         let offset = after ?? 0
-        let rows = try Query(
-            database,
+        let rows = try database.query(
             """
             SELECT kind, subject, message, count, first, last, url, pointer FROM _warnings
             ORDER BY last DESC, kind, subject LIMIT ? OFFSET ?
@@ -202,12 +197,11 @@ public struct OwnerNames: Sendable, Equatable {
     private static let limit = 10
 
     init(_ database: Database) throws {
-        let query = try Query(
-            database,
+        let query = try database.query(
             "SELECT DISTINCT u.text FROM _scopes s JOIN _names u ON u.id = s.upstream ORDER BY u.text"
         )
         upstreams = try query.all { $0.string(0) }
-        let principals = try Query(database, "SELECT label FROM _principals ORDER BY id LIMIT \(Self.limit + 1)")
+        let principals = try database.query("SELECT label FROM _principals ORDER BY id LIMIT \(Self.limit + 1)")
             .all { $0.string(0) }
         areAllPrincipals = principals.count <= Self.limit
         self.principals = Array(principals.prefix(Self.limit))
@@ -224,7 +218,7 @@ extension ObjectStore {
 
     /// Whether a principal has this label.
     public func hasPrincipal(_ label: String) async throws(StoreError) -> Bool {
-        try await core.read { try Query($0, "SELECT 1 FROM _principals WHERE label = ?").integer(label) != nil }
+        try await core.read { try $0.query("SELECT 1 FROM _principals WHERE label = ?").integer(label) != nil }
     }
 }
 

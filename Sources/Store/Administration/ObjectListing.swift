@@ -132,8 +132,7 @@ struct ObjectScan: Sendable {
 
     /// The collections of the model, in the order of their ids.
     private func collections(in database: Database, models: [String: UpstreamModels]) throws -> [Int64] {
-        try Query(
-            database,
+        try database.query(
             """
             SELECT c.id FROM _collections c
             JOIN _names m ON m.id = c.model AND (m.text = ?1 OR m.text = ?2)
@@ -166,8 +165,7 @@ struct ObjectScan: Sendable {
         while let collection = rest.popFirst() {
             let bound = first == nil ? "AND ?3 IS NULL" : "AND o.identity \(isDescending ? "<" : ">") ?3"
             var (last, isStopped) = (first, false)
-            try Query(
-                database,
+            try database.query(
                 """
                 SELECT o.id, \(Self.isWanted), o.identity FROM _objects o
                 WHERE o.collection = ?2 \(bound) ORDER BY o.identity \(isDescending ? "DESC" : "")
@@ -198,8 +196,7 @@ struct ObjectScan: Sendable {
         if case .row(let row) = position { last = row }
         var isStopped = collections.isEmpty
         if !isStopped {
-            try Query(
-                database,
+            try database.query(
                 """
                 SELECT o.id, CASE WHEN o.collection IN (SELECT value FROM json_each(?3)) THEN \(Self.isWanted) END
                 FROM _objects o WHERE o.id \(isDescending ? "<" : ">") ?2 ORDER BY o.id \(isDescending ? "DESC" : "")
@@ -225,8 +222,7 @@ struct ObjectScan: Sendable {
 extension Inventory {
     /// Rows for object ids, in this order; objects that are gone are left out.
     func objects(_ ids: [ObjectID], view: ObjectQuery.View, models: [String: UpstreamModels]) throws -> [ObjectRow] {
-        let query = try Query(
-            database,
+        let query = try database.query(
             """
             SELECT \(FoundObject.columns) FROM _objects o
             JOIN _collections c ON c.id = o.collection JOIN _scopes s ON s.id = c.scope

@@ -142,8 +142,7 @@ struct ShowingReader {
     /// A document that shows an object, composed if newer values are known; nil if it is gone.
     func document(_ id: DocumentID, showing object: ObjectID) throws -> ShowingDocument? {
         let reader = try DocumentReader(database, models: models)
-        return try Query(
-            database,
+        return try database.query(
             """
             SELECT \(DocumentRow.columns), d.observation, d.scope, d.verified, s.principal
             FROM \(DocumentRow.tables) WHERE d.id = ?
@@ -208,7 +207,7 @@ struct ShowingReader {
             )
         }
         guard let mark = state.mark else { return nil }
-        let source = try Query(database, "SELECT source FROM _marks WHERE object = ?")
+        let source = try database.query("SELECT source FROM _marks WHERE object = ?")
             .first(object) { MarkSource(text: $0.string(0)) }
         return ObjectNotice(
             kind: mark.isTombstone ? .deleted : .unknown,
@@ -232,7 +231,7 @@ struct ShowingReader {
         return try latest.sorted { ($0.value.start, $0.key) > ($1.value.start, $1.key) }.compactMap {
             version,
             observation in
-            try Query(database, "SELECT payload, declared FROM _versions WHERE id = ?").first(version) { row in
+            try database.query("SELECT payload, declared FROM _versions WHERE id = ?").first(version) { row in
                 let payload = row.bytes(0)
                 let models = models[upstream]?.models
                 return Contribution(
@@ -246,7 +245,7 @@ struct ShowingReader {
 
     /// The response of an observation; nil if it is not known.
     private func source(of observation: Int64) throws -> ObservationSource? {
-        let noted = try Query(database, "SELECT source FROM _observations WHERE id = ? AND source IS NOT NULL")
+        let noted = try database.query("SELECT source FROM _observations WHERE id = ? AND source IS NOT NULL")
             .first(observation) { $0.string(0) }
         if let noted {
             let parts = noted.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
@@ -261,8 +260,8 @@ struct ShowingReader {
     /// binary search takes some twenty look-ups among a million documents.
     func url(observedAs observation: Int64) throws -> String? {
         var low: Int64 = 0
-        var high = (try Query(database, "SELECT max(id) FROM _documents").integer() ?? 0) + 1
-        let query = try Query(database, "SELECT id, observation, url FROM _documents WHERE id >= ? ORDER BY id LIMIT 1")
+        var high = (try database.query("SELECT max(id) FROM _documents").integer() ?? 0) + 1
+        let query = try database.query("SELECT id, observation, url FROM _documents WHERE id >= ? ORDER BY id LIMIT 1")
         while low < high {
             let middle = low + (high - low) / 2
             let found = try query.first(middle) { (id: $0.integer(0), observation: $0.integer(1), url: $0.string(2)) }
@@ -309,7 +308,7 @@ struct ShowingScan: Sendable {
     {
         if !isBegun {
             isBegun = true
-            let entries = try Query(database, "SELECT state FROM _objects WHERE id = ?")
+            let entries = try database.query("SELECT state FROM _objects WHERE id = ?")
                 .first(object) { try ObjectRecord.decode($0.bytes(0)) }
             missing = entries?.reduce(0) { $0 + $1.uses } ?? 0
         }
@@ -318,7 +317,7 @@ struct ShowingScan: Sendable {
         var isStopped = missing == 0
         var (position, missing) = (position, missing)
         if !isStopped {
-            try Query(database, "SELECT document, pins FROM _bodies WHERE document < ? ORDER BY document DESC")
+            try database.query("SELECT document, pins FROM _bodies WHERE document < ? ORDER BY document DESC")
                 .eachWhile(position) { row in
                     position = row.id(0)
                     let places = row.withBytes(1) { Pins.places(of: object, in: $0) }

@@ -117,7 +117,7 @@ final class StoreCopy {
             throw error
         }
         (target, self.backup) = (handle, backup)
-        pageSize = try Query(database, "PRAGMA page_size").integer() ?? 0
+        pageSize = try database.query("PRAGMA page_size").integer() ?? 0
     }
 
     /// Copies some pages; returns whether all are copied.
@@ -149,9 +149,9 @@ final class StoreCopy {
         try PageChecksums.seal(path, isNew: true)
         let copy = try DatabaseQueue(path: path)
         try copy.write { database in
-            try Query(database, "DELETE FROM _told").run()
+            try database.query("DELETE FROM _told").run()
             try Meta.closed.set(1, in: database)
-            try Query(database, "INSERT OR REPLACE INTO _meta VALUES (?, ?)")
+            try database.query("INSERT OR REPLACE INTO _meta VALUES (?, ?)")
                 .run(Meta.principalKey.rawValue, principalKey)
         }
         try copy.close()

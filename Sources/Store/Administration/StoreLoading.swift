@@ -112,13 +112,13 @@ enum StoreLoading {
             let queue = try DatabaseQueue(path: path, configuration: settings)
             defer { try? queue.close() }
             return try queue.read { database in
-                let key = try Query(database, "SELECT value FROM _meta WHERE key = ?")
+                let key = try database.query("SELECT value FROM _meta WHERE key = ?")
                     .first(Meta.principalKey.rawValue) { $0.bytes(0) }
                 guard let key else {
                     throw StoreError.refused("this is the file of a store itself, no copy; make one with larder save")
                 }
                 if !isMerged { try checkFit(database, core) }
-                let problem = try Query(database, "PRAGMA quick_check(1)").first { $0.string(0) }
+                let problem = try database.query("PRAGMA quick_check(1)").first { $0.string(0) }
                 guard problem == "ok" else { throw StoreError.corrupt(problem ?? "quick_check gave no result") }
                 return key
             }
@@ -129,8 +129,8 @@ enum StoreLoading {
 
     /// Refuses a copy whose pages or whose clock cannot become the store's.
     private static func checkFit(_ database: Database, _ core: StoreCore) throws {
-        let pages = try Query(database, "PRAGMA page_count").integer() ?? 0
-        let size = try Query(database, "PRAGMA page_size").integer() ?? 0
+        let pages = try database.query("PRAGMA page_count").integer() ?? 0
+        let size = try database.query("PRAGMA page_size").integer() ?? 0
         guard size == core.budget.pageSize else {
             throw StoreError.refused("the copy has pages of \(size) bytes, the store of \(core.budget.pageSize)")
         }
@@ -209,8 +209,7 @@ enum StoreLoading {
         let queue = try DatabaseQueue(path: path)
         defer { try? queue.close() }
         return try queue.read { database in
-            try Query(
-                database,
+            try database.query(
                 "SELECT id, digest FROM _principals WHERE id > ? AND id IN (SELECT principal FROM _scopes)"
             ).all(PrincipalID.anonymous) { ($0.id(0), $0.bytes(1)) }
         }
@@ -227,19 +226,19 @@ enum StoreLoading {
     ) throws -> DatabaseQueue {
         let copy = try DatabaseQueue(path: path)
         try copy.write { database in
-            try Query(database, "DELETE FROM _principals WHERE id > ?").run(PrincipalID.anonymous)
+            try database.query("DELETE FROM _principals WHERE id > ?").run(PrincipalID.anonymous)
             // Negative numbers, which no principal has, avoid collisions.
             for (old, new) in principals {
-                try Query(database, "UPDATE _scopes SET principal = ? WHERE principal = ?").run(-new.rawValue, old)
+                try database.query("UPDATE _scopes SET principal = ? WHERE principal = ?").run(-new.rawValue, old)
             }
-            try Query(database, "UPDATE _scopes SET principal = -principal WHERE principal < 0").run()
-            try Query(database, "DELETE FROM _changes").run()
-            try Query(database, "DELETE FROM _gone").run()
+            try database.query("UPDATE _scopes SET principal = -principal WHERE principal < 0").run()
+            try database.query("DELETE FROM _changes").run()
+            try database.query("DELETE FROM _gone").run()
             try Meta.journal.remove(in: database)
-            try Query(database, "DELETE FROM _meta WHERE key = ?").run(Meta.principalKey.rawValue)
+            try database.query("DELETE FROM _meta WHERE key = ?").run(Meta.principalKey.rawValue)
             try digest(database, documentsAfter: offset, core.hasher)
             for (table, column) in [("_bodies", "document"), ("_used", "document"), ("_undivided", "document")] {
-                try Query(database, "UPDATE \(table) SET \(column) = \(column) + ?").run(offset)
+                try database.query("UPDATE \(table) SET \(column) = \(column) + ?").run(offset)
             }
         }
         return copy
@@ -247,19 +246,18 @@ enum StoreLoading {
 
     private static func digest(_ database: Database, documentsAfter offset: Int64, _ hasher: KeyHasher) throws {
         var scopes: [ScopeID: (upstream: String, principal: PrincipalID, context: String)] = [:]
-        try Query(
-            database,
+        try database.query(
             """
             SELECT s.id, u.text, s.principal, x.text FROM _scopes s
             JOIN _names u ON u.id = s.upstream JOIN _names x ON x.id = s.context
             """
         ).each { scopes[$0.id(0)] = ($0.string(1), $0.id(2), $0.string(3)) }
-        let update = try Query(database, "UPDATE _documents SET id = ?, low = ?, place = ? WHERE id = ?")
-        let last = try Query(database, "SELECT max(id) FROM _documents").integer() ?? 0
+        let update = try database.query("UPDATE _documents SET id = ?, low = ?, place = ? WHERE id = ?")
+        let last = try database.query("SELECT max(id) FROM _documents").integer() ?? 0
         var position: Int64 = 0
         while position < last {
             var rows: [(id: Int64, scope: ScopeID, url: String)] = []
-            try Query(database, "SELECT id, scope, url FROM _documents WHERE id > ? AND id <= ? ORDER BY id LIMIT 4096")
+            try database.query("SELECT id, scope, url FROM _documents WHERE id > ? AND id <= ? ORDER BY id LIMIT 4096")
                 .each(position, last) { rows.append(($0.integer(0), $0.id(1), $0.string(2))) }
             guard let end = rows.last?.id else { break }
             position = end
@@ -306,16 +304,16 @@ enum StoreLoading {
             try core.clock.stored.write(in: database)
             try core.publicNumbers.write(in: database)
             // The requests of the principals that this store knows may be under way.
-            try Query(session.database, "SELECT id, digest, label FROM _principals WHERE id > ?")
+            try session.database.query("SELECT id, digest, label FROM _principals WHERE id > ?")
                 .each(PrincipalID.anonymous) { row in
-                    try Query(database, "INSERT INTO _principals (id, digest, label) VALUES (?, ?, ?)")
+                    try database.query("INSERT INTO _principals (id, digest, label) VALUES (?, ?, ?)")
                         .run(row.integer(0), row.bytes(1), row.string(2))
                 }
             let isOwned =
-                try Query(database, "SELECT 1 FROM _scopes WHERE principal NOT IN (SELECT id FROM _principals)")
+                try database.query("SELECT 1 FROM _scopes WHERE principal NOT IN (SELECT id FROM _principals)")
                 .first { _ in false } ?? true
             guard isOwned else { throw StoreError.refused("principals were forgotten meanwhile; try again") }
-            try Query(database, "SELECT low FROM _documents").each { lows.append(UInt64(bitPattern: $0.integer(0))) }
+            try database.query("SELECT low FROM _documents").each { lows.append(UInt64(bitPattern: $0.integer(0))) }
             return (UInt64(bitPattern: secret.0), UInt64(bitPattern: secret.1))
         }
         // This must precede the commit: a look-up must never miss a stored document.

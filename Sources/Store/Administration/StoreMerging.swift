@@ -194,8 +194,8 @@ struct CopiedContent: Sendable {
         self.models = models
         queue = try DatabaseQueue(path: path)
         (total, hasSameSecret) = try queue.read { database in
-            let documents = try Query(database, "SELECT count(*) FROM _documents").integer() ?? 0
-            let orphans = try Query(database, "SELECT count(*) FROM _orphans").integer() ?? 0
+            let documents = try database.query("SELECT count(*) FROM _documents").integer() ?? 0
+            let orphans = try database.query("SELECT count(*) FROM _orphans").integer() ?? 0
             let low = try Meta.keyLow.integer(in: database) ?? Meta.secretLow.integer(in: database) ?? 0
             let high = try Meta.keyHigh.integer(in: database) ?? Meta.secretHigh.integer(in: database) ?? 0
             let hasher = KeyHasher(secret: (UInt64(bitPattern: low), UInt64(bitPattern: high)))
@@ -218,7 +218,7 @@ struct CopiedContent: Sendable {
         try queue.read { database in
             var (cursor, slice) = (cursor, CopiedSlice())
             let reader = Reader(database: database, models: models, hasSameSecret: hasSameSecret)
-            let documents = try Query(database, "SELECT id FROM _documents WHERE id > ? ORDER BY id LIMIT ?")
+            let documents = try database.query("SELECT id FROM _documents WHERE id > ? ORDER BY id LIMIT ?")
                 .all(cursor.document, Self.rows) { $0.id(0, as: DocumentID.self) }
             for id in documents where slice.bytes < Self.bytes {
                 try reader.add(id, to: &slice)
@@ -226,8 +226,7 @@ struct CopiedContent: Sendable {
                 cursor.done += 1
             }
             guard documents.isEmpty else { return (cursor, slice) }
-            let orphans = try Query(
-                database,
+            let orphans = try database.query(
                 """
                 SELECT object FROM _orphans WHERE object > ? AND EXISTS (SELECT 1 FROM _objects WHERE id = object)
                 ORDER BY object LIMIT ?
@@ -250,8 +249,7 @@ private struct Reader {
     let hasSameSecret: Bool
 
     func add(_ id: DocumentID, to slice: inout CopiedSlice) throws {
-        let found = try Query(
-            database,
+        let found = try database.query(
             """
             SELECT d.scope, d.url, d.variant, d.status, d.length, d.head, d.policy, o.start, o.finish, o.kind,
                 (SELECT at FROM _used WHERE document = d.id), EXISTS (SELECT 1 FROM _undivided WHERE document = d.id),
@@ -293,13 +291,12 @@ private struct Reader {
 
     /// Whether a write may mean the object by a name that only a path has given it.
     private func isBound(_ id: ObjectID) throws -> Bool {
-        try Query(database, "SELECT 1 FROM _keys WHERE object = ? AND bound = 1").integer(id) != nil
+        try database.query("SELECT 1 FROM _keys WHERE object = ? AND bound = 1").integer(id) != nil
     }
 
     func add(_ id: ObjectID, to slice: inout CopiedSlice) throws {
         guard slice.objects[id] == nil else { return }
-        let found = try Query(
-            database,
+        let found = try database.query(
             """
             SELECT \(StoredState.columns), c.scope, m.text, o.identity, (SELECT source FROM _marks WHERE object = o.id)
             FROM _objects o JOIN _collections c ON c.id = o.collection JOIN _names m ON m.id = c.model WHERE o.id = ?
@@ -315,7 +312,7 @@ private struct Reader {
         var state = try found.stored.state(of: found.model, models, in: database)
         var declared = models?.version(of: found.model) ?? 0
         if let base = state.base {
-            let stored = try Query(database, "SELECT declared FROM _versions WHERE id = ?").integer(base.version)
+            let stored = try database.query("SELECT declared FROM _versions WHERE id = ?").integer(base.version)
             declared = max(declared, Int(stored ?? 0))
         }
         var sightings: [Int64: CopiedObject.Sighting] = [:]
@@ -337,12 +334,12 @@ private struct Reader {
     }
 
     private func keys(of id: ObjectID) throws -> [(value: Int64, isBound: Bool)] {
-        try Query(database, "SELECT value, bound FROM _keys WHERE object = ?")
+        try database.query("SELECT value, bound FROM _keys WHERE object = ?")
             .all(id) { ($0.integer(0), $0.integer(1) == 1) }
     }
 
     private func sighting(_ id: Int64) throws -> CopiedObject.Sighting {
-        let found = try Query(database, "SELECT start, finish, kind, source FROM _observations WHERE id = ?")
+        let found = try database.query("SELECT start, finish, kind, source FROM _observations WHERE id = ?")
             .first(id) { ($0.observation(id, from: 0).moved, $0.isNull(3) ? nil : $0.string(3)) }
         guard let found else { throw StoreError.corrupt("observation \(id) is missing") }
         guard found.1 == nil else { return .init(observation: found.0, source: found.1) }
@@ -351,8 +348,7 @@ private struct Reader {
     }
 
     private func scope(_ id: ScopeID) throws -> CopiedScope {
-        let found = try Query(
-            database,
+        let found = try database.query(
             """
             SELECT u.text, p.digest, x.text FROM _scopes s JOIN _principals p ON p.id = s.principal
             JOIN _names u ON u.id = s.upstream JOIN _names x ON x.id = s.context WHERE s.id = ?

@@ -22,8 +22,7 @@ struct DocumentReader {
     ) throws -> (documents: [StoredDocument], verified: [DocumentID], sequence: Int64) {
         var documents: [StoredDocument] = []
         var verified: [DocumentID] = []
-        try Query(
-            database,
+        try database.query(
             """
             SELECT d.id, d.scope, d.verified, d.variant, d.status, d.head, d.policy, d.observation, o.start, o.finish, o.kind
             \(Self.underKey) JOIN _observations o ON o.id = d.observation WHERE d.low = ?1 AND d.url = ?2
@@ -53,8 +52,7 @@ struct DocumentReader {
 
     /// A document by its id; nil if it is gone.
     func document(_ id: DocumentID) throws -> StoredDocument? {
-        try Query(
-            database,
+        try database.query(
             """
             SELECT d.scope, d.verified, d.variant, d.status, d.head, d.policy, o.id, o.start, o.finish, o.kind,
                 d.url, u.text, x.text, s.principal
@@ -155,24 +153,21 @@ struct DocumentReader {
         """
 
     func id(of name: ObjectName, scope: ScopeID) throws -> ObjectID? {
-        try Query(database, "SELECT o.id \(Self.byName)").first(scope, name.model, Identity(name.identity)) { $0.id(0) }
+        try database.query("SELECT o.id \(Self.byName)").first(scope, name.model, Identity(name.identity)) { $0.id(0) }
     }
 
     /// The state of an object; nil if nothing is known of it.
     func state(of name: ObjectName, scope: ScopeID) throws -> ObjectState? {
-        let found = try Query(database, "SELECT \(StoredState.columns), u.text \(Self.byName)")
+        let found = try database.query("SELECT \(StoredState.columns), u.text \(Self.byName)")
             .first(scope, name.model, Identity(name.identity)) {
                 (state: try StoredState($0, from: 0), upstream: $0.string(6))
             }
         return try found.map { try $0.state.state(of: name.model, models[$0.upstream]?.models, in: database) }
     }
-}
 
-extension DocumentReader {
     /// The variants under a key without their bodies, newest first, up to the limit on variants.
     func variants(at key: DocumentKey, digest: Digest128) throws -> [StoredVariant] {
-        try Query(
-            database,
+        try database.query(
             """
             SELECT d.variant, d.head, d.policy, d.id, d.verified
             \(Self.underKey) WHERE d.low = ?1 AND d.url = ?2 ORDER BY d.id DESC LIMIT ?6
@@ -189,8 +184,7 @@ extension DocumentReader {
 
     /// The documents of a URL for every principal and context, newest first.
     func documents(ofURL url: String, upstream: String, place: Int64, limit: Int) throws -> [DocumentOfURL] {
-        try Query(
-            database,
+        try database.query(
             """
             SELECT p.label, x.text, d.variant, d.status, d.policy
             FROM _documents d
@@ -282,8 +276,7 @@ extension ObjectStore {
         let context = ObjectContext(key: key.context, selectedBy: selectedBy).text
         return try await core.read { database in
             let sequence = try Meta.sequence.integer(in: database) ?? 0
-            let scope = try Query(
-                database,
+            let scope = try database.query(
                 """
                 SELECT s.id FROM _scopes s JOIN _names u ON u.id = s.upstream AND u.text = ?2
                 JOIN _names x ON x.id = s.context AND x.text = ?3 WHERE s.principal = ?1

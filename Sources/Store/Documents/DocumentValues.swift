@@ -119,9 +119,7 @@ public struct ReceivedObservation: Sendable {
 
 /// The result of storing a response.
 public struct Receipt: Sendable {
-    /// The document.
-    ///
-    /// Nil if none was stored: it was cleaned or invalidated meanwhile, or a later one is stored.
+    /// The document; nil if none was stored: it was cleaned or invalidated meanwhile, or a later one is stored.
     public var document: DocumentID?
     /// The objects it shows.
     public var objects: [ObjectID] = []

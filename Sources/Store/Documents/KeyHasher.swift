@@ -222,7 +222,7 @@ enum KeyLoader {
                 try core.pool.read { database in
                     var lows: [UInt64] = []
                     // This reads only the index.
-                    try Query(database, "SELECT low FROM _documents INDEXED BY _documents_low").each { row in
+                    try database.query("SELECT low FROM _documents INDEXED BY _documents_low").each { row in
                         lows.append(UInt64(bitPattern: row.integer(0)))
                         if lows.count == 4096 {
                             core.presence.insert(lows)

@@ -24,7 +24,7 @@ extension ObjectStore {
         if let known = knownPrincipal(digest) { return known }
         let forgettings = core.principals.forgettings
         let stored = try await core.read { database in
-            try Query(database, "SELECT id FROM _principals WHERE digest = ?")
+            try database.query("SELECT id FROM _principals WHERE digest = ?")
                 .first(digest) { $0.id(0, as: PrincipalID.self) }
         }
         if let stored { core.principals.add(digest, id: stored, lookedUpAfter: forgettings) }

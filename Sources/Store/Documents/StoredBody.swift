@@ -10,7 +10,7 @@ struct StoredBody {
     let keyed: [Int]
 
     init(document id: DocumentID, in database: Database) throws {
-        let found = try Query(database, "SELECT pins, skeleton, body, keyed FROM _bodies WHERE document = ?")
+        let found = try database.query("SELECT pins, skeleton, body, keyed FROM _bodies WHERE document = ?")
             .first(id, read: StoredBody.init)
         guard let found else { throw StoreError.corrupt("the body of document \(id) is missing") }
         self = found
@@ -44,7 +44,7 @@ struct StoredBody {
     }
 
     static func pins(of id: DocumentID, in database: Database) throws -> [Pin] {
-        try Query(database, "SELECT pins FROM _bodies WHERE document = ?")
+        try database.query("SELECT pins FROM _bodies WHERE document = ?")
             .first(id) { try Pins.decode($0.bytes(0)) } ?? []
     }
 
@@ -53,7 +53,7 @@ struct StoredBody {
         -> Set<ObjectID>
     {
         var changed: Set<ObjectID> = []
-        let query = try Query(database, "SELECT id FROM _objects WHERE id BETWEEN ?1 AND ?2 AND changed > ?3")
+        let query = try database.query("SELECT id FROM _objects WHERE id BETWEEN ?1 AND ?2 AND changed > ?3")
         for run in RowRuns.of(objects.lazy.map(\.rawValue)) {
             try query.each(run.lowerBound, run.upperBound, sequence) { row in
                 if objects.contains(row.id(0)) { changed.insert(row.id(0)) }
@@ -67,7 +67,7 @@ struct StoredBody {
         var known: [Int64: [UInt8]] = [:]
         known.reserveCapacity(pins.count)
         for pin in pins { known[pin.version] = [] }
-        let query = try Query(database, "SELECT id, payload FROM _versions WHERE id BETWEEN ? AND ?")
+        let query = try database.query("SELECT id, payload FROM _versions WHERE id BETWEEN ? AND ?")
         var found = 0
         for run in RowRuns.of(known.keys) {
             try query.each(run.lowerBound, run.upperBound) { row in
@@ -83,8 +83,7 @@ struct StoredBody {
     /// The model version under which each pin was stored, in their order.
     func declaredVersions(in database: Database) throws -> [Int] {
         var declared: [Int64: Int] = [:]
-        let query = try Query(
-            database,
+        let query = try database.query(
             "SELECT id, declared FROM _versions WHERE id BETWEEN ? AND ? AND declared IS NOT NULL"
         )
         for run in RowRuns.of(Set(pins.map(\.version))) {

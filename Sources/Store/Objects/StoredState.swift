@@ -28,8 +28,7 @@ struct StoredState {
         _ object: ObjectID,
         in database: Database
     ) throws -> (state: StoredState, model: String, upstream: String)? {
-        try Query(
-            database,
+        try database.query(
             """
             SELECT \(columns), m.text, u.text FROM _objects o
             JOIN _collections c ON c.id = o.collection JOIN _scopes s ON s.id = c.scope
@@ -44,8 +43,7 @@ struct StoredState {
         (state.merged, state.deletedSince) = (merged, deletedSince)
         var declared = 0
         if let entry = entries.first, entry.observation != 0 {
-            let found = try Query(
-                database,
+            let found = try database.query(
                 """
                 SELECT o.start, o.finish, o.kind, v.payload, v.declared FROM _observations o, _versions v
                 WHERE o.id = ? AND v.id = ?

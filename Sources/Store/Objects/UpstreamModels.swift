@@ -48,7 +48,7 @@ struct ModelVersions {
                         .modelMigrated(upstream: upstream, model: model.name, from: stored ?? 0, to: model.version)
                     )
                 }
-                try Query(database, "INSERT OR REPLACE INTO _models VALUES (?, ?, ?)")
+                try database.query("INSERT OR REPLACE INTO _models VALUES (?, ?, ?)")
                     .run(upstream, model.name, model.version)
             }
         }
@@ -57,16 +57,15 @@ struct ModelVersions {
     }
 
     private func recorded(in database: Database) throws -> [(upstream: String, model: String, version: Int)] {
-        let exists = try Query(database, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_models'")
+        let exists = try database.query("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_models'")
             .integer()
         guard exists != nil else { return [] }
-        return try Query(database, "SELECT upstream, model, version FROM _models")
+        return try database.query("SELECT upstream, model, version FROM _models")
             .all { ($0.string(0), $0.string(1), Int($0.integer(2))) }
     }
 
     private func hasObjects(of model: String, upstream: String, in database: Database) throws -> Bool {
-        try Query(
-            database,
+        try database.query(
             """
             SELECT 1 FROM _names m JOIN _collections c ON c.model = m.id JOIN _scopes s ON s.id = c.scope
             JOIN _names u ON u.id = s.upstream AND u.text = ?2

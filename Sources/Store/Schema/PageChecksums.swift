@@ -284,7 +284,7 @@ extension Schema {
 
     /// Whether a file's pages have checksums.
     static func hasChecksums(_ database: Database) throws -> Bool {
-        try Query(database, "PRAGMA user_version").integer() == checksummed
+        try database.query("PRAGMA user_version").integer() == checksummed
     }
 
     /// Records that a file's pages have checksums, if its header reserves space for them.

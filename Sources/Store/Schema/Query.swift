@@ -140,6 +140,11 @@ struct Query {
     )
 }
 
+extension Database {
+    /// A statement of this connection, from GRDB's cache.
+    func query(_ sql: String) throws -> Query { try Query(self, sql) }
+}
+
 /// The statements of one connection, found by the address of their text.
 ///
 /// GRDB's own cache hashes the whole text each time, which is too slow for the writer's inner loop.
@@ -149,7 +154,7 @@ struct QueryCache {
     mutating func query(_ sql: StaticString, in database: Database) throws -> Query {
         let address = UInt(bitPattern: sql.utf8Start)
         if let known = queries[address] { return known }
-        let query = try Query(database, sql.description)
+        let query = try database.query(sql.description)
         queries[address] = query
         return query
     }

@@ -249,17 +249,16 @@ enum Meta: String {
     case modernised
 
     func integer(in database: Database) throws -> Int64? {
-        try Query(database, "SELECT value FROM _meta WHERE key = ?").integer(rawValue)
+        try database.query("SELECT value FROM _meta WHERE key = ?").integer(rawValue)
     }
 
     func set(_ value: Int64, in database: Database) throws {
-        try Query(
-            database,
+        try database.query(
             "INSERT INTO _meta VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2 WHERE value IS NOT ?2"
         ).run(rawValue, value)
     }
 
-    func remove(in database: Database) throws { try Query(database, "DELETE FROM _meta WHERE key = ?").run(rawValue) }
+    func remove(in database: Database) throws { try database.query("DELETE FROM _meta WHERE key = ?").run(rawValue) }
 }
 
 /// Reads and writes the clock's state.

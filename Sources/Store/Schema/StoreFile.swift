@@ -153,8 +153,8 @@ struct StoreFile: Sendable {
     {
         try pool.writeWithoutTransaction { database in
             // This empties the WAL first, to make room in it.
-            _ = try Query(database, "PRAGMA wal_checkpoint(RESTART)").integer()
-            let tables = try Query(database, "SELECT count(*) FROM sqlite_schema").integer() ?? 0
+            _ = try database.query("PRAGMA wal_checkpoint(RESTART)").integer()
+            let tables = try database.query("SELECT count(*) FROM sqlite_schema").integer() ?? 0
             try checkContent(database, path: path, isNew: tables == 0, budget: budget)
             if tables == 0 { try Schema.noteChecksums(in: database, file: file) }
         }
@@ -189,8 +189,8 @@ struct StoreFile: Sendable {
         defer { try? queue.close() }
         return try queue.read { database in
             let migrator = Schema.migrator
-            let tables = try Query(database, "SELECT count(*) FROM sqlite_schema").integer() ?? 0
-            let application = try Query(database, "PRAGMA application_id").integer()
+            let tables = try database.query("SELECT count(*) FROM sqlite_schema").integer() ?? 0
+            let application = try database.query("PRAGMA application_id").integer()
             if tables > 0, application != Schema.applicationID {
                 throw StoreError.cannotOpen(path: path, reason: "it is an SQLite database of another program")
             }
@@ -252,13 +252,13 @@ struct StoreFile: Sendable {
         guard !isNew else { return }
         let wasClosed = try? Meta.closed.integer(in: database) == 1
         guard wasClosed != true, budget.fileBytes <= checkLimit else { return }
-        let result = try Query(database, "PRAGMA quick_check(1)").first { $0.string(0) }
+        let result = try database.query("PRAGMA quick_check(1)").first { $0.string(0) }
         guard result == "ok" else { throw StoreError.corrupt(result ?? "quick_check gave no result") }
     }
 
     static func numbers(in database: Database) throws -> WriterSession.Numbers {
         func last(_ column: String, _ table: String) throws -> Int64 {
-            try Query(database, "SELECT max(\(column)) FROM \(table)").integer() ?? 0
+            try database.query("SELECT max(\(column)) FROM \(table)").integer() ?? 0
         }
         return WriterSession.Numbers(
             document: DocumentID(rawValue: try last("id", "_documents")),

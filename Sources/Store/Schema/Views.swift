@@ -40,7 +40,7 @@ struct Views {
         let text = definitions.map(\.sql).joined(separator: ";\n")
         let digest = Int64(bitPattern: hasher.content(Array(text.utf8)))
         guard try Meta.views.integer(in: database) != digest else { return }
-        let existing = try Query(database, "SELECT name FROM sqlite_schema WHERE type = 'view'").all { $0.string(0) }
+        let existing = try database.query("SELECT name FROM sqlite_schema WHERE type = 'view'").all { $0.string(0) }
         for name in existing { try database.execute(sql: "DROP VIEW \(SQLText.quoted(name))") }
         for definition in definitions { try database.execute(sql: definition.sql) }
         try Meta.views.set(digest, in: database)

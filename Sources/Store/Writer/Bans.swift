@@ -132,8 +132,7 @@ extension InvalidationPattern {
         throws -> [DocumentID]
     {
         try Dictionary(grouping: patterns, by: \.upstream).flatMap { upstream, patterns in
-            try Query(
-                database,
+            try database.query(
                 """
                 SELECT id, url FROM _documents WHERE id <= ?1 AND scope IN
                 (SELECT s.id FROM _scopes s JOIN _names u ON u.id = s.upstream WHERE u.text = ?2)

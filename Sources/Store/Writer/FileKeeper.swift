@@ -89,8 +89,7 @@ struct FileKeeper {
         var documents: [DocumentID] = []
         var last: Int64 = .max
         var bytes = 0
-        try Query(
-            session.database,
+        try session.database.query(
             "SELECT u.document, u.at, d.length FROM _used u JOIN _documents d ON d.id = u.document ORDER BY u.at LIMIT 64"
         ).eachWhile { row in
             documents.append(row.id(0))
@@ -136,7 +135,7 @@ struct FileKeeper {
             let isCut = erasing || session.disk.trouble == nil
             defer { if isCut { _ = core.reserve.keep() } }
             let pragma = "PRAGMA wal_checkpoint(\(isCut ? "TRUNCATE" : "RESTART"))"
-            return try Query(database, pragma).first { $0.integer(0) == 0 } ?? false
+            return try database.query(pragma).first { $0.integer(0) == 0 } ?? false
         } catch {
             return false
         }
@@ -150,10 +149,10 @@ struct FileKeeper {
 
     /// Returns some free pages; the result is true while there are more.
     func returnSomePages(_ session: WriterSession) throws -> Bool {
-        func free() throws -> Int64 { try Query(session.database, "PRAGMA freelist_count").integer() ?? 0 }
+        func free() throws -> Int64 { try session.database.query("PRAGMA freelist_count").integer() ?? 0 }
         let before = try free()
         guard before > 0 else { return false }
-        try Query(session.database, "PRAGMA incremental_vacuum(512)").run()
+        try session.database.query("PRAGMA incremental_vacuum(512)").run()
         shortenWAL(session)
         let after = try free()
         return after > 0 && after < before
@@ -310,8 +309,8 @@ struct FileBudget: Sendable {
     ///
     /// For the writing connection. Returns the file's size.
     func freeze(_ database: Database) throws -> Int64 {
-        let pages = try Query(database, "PRAGMA page_count").integer() ?? 0
-        let size = try Query(database, "PRAGMA page_size").integer() ?? pageSize
+        let pages = try database.query("PRAGMA page_count").integer() ?? 0
+        let size = try database.query("PRAGMA page_size").integer() ?? pageSize
         try database.execute(sql: "PRAGMA max_page_count = \(pages)")
         try database.execute(sql: "PRAGMA wal_autocheckpoint = \(max(reserve / 4 / size, 16))")
         return pages * size
@@ -319,9 +318,9 @@ struct FileBudget: Sendable {
 
     /// The bytes in use in the file, without free pages.
     static func used(in database: Database) throws -> Int64 {
-        let pages = try Query(database, "PRAGMA page_count").integer() ?? 0
-        let free = try Query(database, "PRAGMA freelist_count").integer() ?? 0
-        let size = try Query(database, "PRAGMA page_size").integer() ?? 0
+        let pages = try database.query("PRAGMA page_count").integer() ?? 0
+        let free = try database.query("PRAGMA freelist_count").integer() ?? 0
+        let size = try database.query("PRAGMA page_size").integer() ?? 0
         return (pages - free) * size
     }
 

@@ -51,10 +51,10 @@ struct NameTable {
         if scopes.count > Self.limit || names.count > Self.limit || collectionsByID.count > Self.limit { forget() }
         let upstream = try name(scope.upstream, in: database)
         let context = try name(scope.context, in: database)
-        try Query(database, "INSERT OR IGNORE INTO _scopes (id, upstream, principal, context) VALUES (?, ?, ?, ?)")
+        try database.query("INSERT OR IGNORE INTO _scopes (id, upstream, principal, context) VALUES (?, ?, ?, ?)")
             .run(new, upstream, scope.principal, context)
         let found = "SELECT id FROM _scopes WHERE upstream = ? AND principal = ? AND context = ?"
-        let id = ScopeID(rawValue: try written(try Query(database, found).integer(upstream, scope.principal, context)))
+        let id = ScopeID(rawValue: try written(try database.query(found).integer(upstream, scope.principal, context)))
         scopes[scope] = id
         scopesByID[id] = scope
         return id
@@ -62,8 +62,7 @@ struct NameTable {
 
     mutating func scope(_ id: ScopeID, in database: Database) throws -> Scope {
         if let scope = scopesByID[id] { return scope }
-        let scope = try Query(
-            database,
+        let scope = try database.query(
             """
             SELECT u.text, s.principal, x.text FROM _scopes s
             JOIN _names u ON u.id = s.upstream JOIN _names x ON x.id = s.context WHERE s.id = ?
@@ -79,9 +78,9 @@ struct NameTable {
         let key = Collection(scope: scope, model: model)
         if let id = collections[key] { return id }
         let model = try name(model, in: database)
-        try Query(database, "INSERT OR IGNORE INTO _collections (scope, model) VALUES (?, ?)").run(scope, model)
+        try database.query("INSERT OR IGNORE INTO _collections (scope, model) VALUES (?, ?)").run(scope, model)
         let found = "SELECT id FROM _collections WHERE scope = ? AND model = ?"
-        let id = CollectionID(rawValue: try written(try Query(database, found).integer(scope, model)))
+        let id = CollectionID(rawValue: try written(try database.query(found).integer(scope, model)))
         collections[key] = id
         return id
     }
@@ -89,8 +88,7 @@ struct NameTable {
     /// The scope and the model of a collection.
     mutating func collection(_ id: CollectionID, in database: Database) throws -> (scope: ScopeID, model: String) {
         if let known = collectionsByID[id] { return known }
-        let found = try Query(
-            database,
+        let found = try database.query(
             "SELECT c.scope, m.text FROM _collections c JOIN _names m ON m.id = c.model WHERE c.id = ?"
         ).first(id) { (scope: $0.id(0, as: ScopeID.self), model: $0.string(1)) }
         guard let found else { throw StoreError.corrupt("collection \(id) is missing") }
@@ -100,8 +98,8 @@ struct NameTable {
 
     private mutating func name(_ text: String, in database: Database) throws -> Int64 {
         if let id = names[text] { return id }
-        try Query(database, "INSERT OR IGNORE INTO _names (text) VALUES (?)").run(text)
-        let id = try written(try Query(database, "SELECT id FROM _names WHERE text = ?").integer(text))
+        try database.query("INSERT OR IGNORE INTO _names (text) VALUES (?)").run(text)
+        let id = try written(try database.query("SELECT id FROM _names WHERE text = ?").integer(text))
         names[text] = id
         return id
     }

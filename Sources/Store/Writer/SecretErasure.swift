@@ -41,7 +41,7 @@ struct SecretErasure {
             let secrets = Self.secrets(of: models)
             // A member that is no longer secret may be stored from now on, and must be erased if it becomes secret again.
             guard try secrets != Self.recorded(upstream, in: database) else { continue }
-            try Query(database, "INSERT OR REPLACE INTO _meta VALUES (?, ?)")
+            try database.query("INSERT OR REPLACE INTO _meta VALUES (?, ?)")
                 .run(Self.key(upstream), secrets.sorted().joined(separator: "\n"))
         }
     }
@@ -54,7 +54,7 @@ struct SecretErasure {
     }
 
     private static func recorded(_ upstream: String, in database: Database) throws -> Set<String> {
-        let text = try Query(database, "SELECT value FROM _meta WHERE key = ?").first(key(upstream)) { $0.string(0) }
+        let text = try database.query("SELECT value FROM _meta WHERE key = ?").first(key(upstream)) { $0.string(0) }
         return Set((text ?? "").split(separator: "\n").map(String.init))
     }
 

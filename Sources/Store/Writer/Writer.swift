@@ -277,7 +277,7 @@ struct FoundDamage {
         try empty.writeWithoutTransaction { try $0.execute(sql: "PRAGMA user_version = \(Schema.checksummed)") }
         try core.pool.writeWithoutTransaction { database in
             try PageChecksums.withoutComparing(in: database) { try empty.unsafeRead { try $0.backup(to: database) } }
-            _ = try? Query(database, "PRAGMA wal_checkpoint(TRUNCATE)").integer()
+            _ = try? database.query("PRAGMA wal_checkpoint(TRUNCATE)").integer()
         }
     }
 

@@ -6,9 +6,7 @@ import Mapping
 /// Used only on the writer's thread. Objects and observations are read once per batch, changed in memory, and written by
 /// `flush`: an object that is shown a hundred times in a batch is written once.
 final class WriterSession {
-    /// The last issued ids and numbers.
-    ///
-    /// None is reused while the store is open, even if rows were deleted.
+    /// The last issued ids and numbers; none is reused while the store is open, even if rows were deleted.
     struct Numbers: Sendable {
         var document: DocumentID
         var object: ObjectID
