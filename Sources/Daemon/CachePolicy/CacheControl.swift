@@ -29,9 +29,7 @@ package struct RequestDirectives: Sendable, Equatable {
 
     /// Whether no directive affects the decision on reuse.
     @inline(__always)
-    var isPlain: Bool {
-        maxAge < 0 && minFresh < 0 && maxStale < 0 && staleIfError < 0 && !noCache && !onlyIfCached
-    }
+    var isPlain: Bool { maxAge < 0 && minFresh < 0 && maxStale < 0 && staleIfError < 0 && !noCache && !onlyIfCached }
 
     /// Reads one line of `Cache-Control`; must be called once per line.
     package mutating func read(cacheControl value: UnsafeRawBufferPointer) {
@@ -207,9 +205,7 @@ package struct ResponseDirectives: Sendable, Equatable {
             all = true
             return
         }
-        for name in names.map({ FieldSyntax.lowercased($0) }) where !fields.contains(name) {
-            fields.append(name)
-        }
+        for name in names.map({ FieldSyntax.lowercased($0) }) where !fields.contains(name) { fields.append(name) }
     }
 }
 
@@ -316,9 +312,7 @@ struct DirectiveReader {
     private(set) var isInDoubt: Bool
 
     /// - Parameter isInDoubt: Whether an earlier line of the field had a misplaced quote; the lines form one list.
-    init(_ bytes: UnsafeRawBufferPointer, isInDoubt: Bool = false) {
-        (self.bytes, self.isInDoubt) = (bytes, isInDoubt)
-    }
+    init(_ bytes: UnsafeRawBufferPointer, isInDoubt: Bool = false) { (self.bytes, self.isInDoubt) = (bytes, isInDoubt) }
 
     /// Returns the next directive; nil at the end of the line.
     mutating func next() -> Directive? {

@@ -36,9 +36,7 @@ package struct ContextFields: Sendable, Equatable {
                 return false
             }
             let start = form == .suffix ? name.count - bytes.count : 0
-            for index in 0..<bytes.count where asciiLowercased(name[start + index]) != bytes[index] {
-                return false
-            }
+            for index in 0..<bytes.count where asciiLowercased(name[start + index]) != bytes[index] { return false }
             return true
         }
     }
@@ -132,9 +130,8 @@ package struct ContextFields: Sendable, Equatable {
                 parameter.count >= 3 && asciiLowercased(parameter[0]) == 0x71 && parameter[1] == 0x3D
                 // A weight of zero is a refusal.
                 && (FieldNormalisation.weight(Array(parameter[2...])[...]) ?? 0) > 0
-            guard parameter.isEmpty || isWeight || FieldSyntax.equalsIgnoringCase(parameter, "charset=utf-8") else {
-                return false
-            }
+            guard parameter.isEmpty || isWeight || FieldSyntax.equalsIgnoringCase(parameter, "charset=utf-8")
+            else { return false }
         }
         return true
     }

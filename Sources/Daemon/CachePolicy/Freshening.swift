@@ -33,8 +33,7 @@ package enum Freshening {
 
     /// Compares all validators in the response to the HEAD, and the length.
     ///
-    /// - Parameters:
-    ///   - length: The length of its body; nil if the upstream would count another one.
+    /// - Parameter length: The length of its body; nil if the upstream would count another one.
     package static func outcome(ofHead head: Fields, stored: Fields, length: Int?) -> HeadOutcome {
         for name in ["etag", "last-modified"] {
             if let new = head[first: name], new != stored[first: name] { return .invalidate }

@@ -10,8 +10,7 @@ package struct LinkRewriter: Sendable, Equatable {
     private let basePath: [UInt8]
     private let clientPrefix: [UInt8]
 
-    /// - Parameters:
-    ///   - upstream: The base URL, such as `https://api.github.com/v3`.
+    /// - Parameter upstream: The base URL, such as `https://api.github.com/v3`.
     package init(upstream: String, authority: String, prefix: String, scheme: String = "http") {
         base = URIReference(upstream)
         var path = base.path
@@ -48,9 +47,8 @@ package struct LinkRewriter: Sendable, Equatable {
         if parsed.authority != nil {
             var absolute = parsed
             if absolute.scheme == nil { absolute.scheme = base.scheme }
-            guard absolute.origin == base.origin, let rest = Self.rest(of: absolute.path, under: basePath) else {
-                return nil
-            }
+            guard absolute.origin == base.origin, let rest = Self.rest(of: absolute.path, under: basePath)
+            else { return nil }
             return client + rest + Self.tail(parsed)
         }
         // An absolute path: its host is now this server, where the paths have another prefix.
@@ -112,9 +110,7 @@ package struct LinkRewriter: Sendable, Equatable {
         }
         return result
     }
-}
 
-extension LinkRewriter {
     /// The JSON text with absolute upstream URLs in its strings rewritten to this server; nil if there are none.
     ///
     /// It rewrites string values (not member names) that *begin* with the upstream's base URL, followed by the end of the
@@ -133,9 +129,8 @@ extension LinkRewriter {
                 let start = index + 1
                 let end = Self.endOfString(body, from: start)
                 index = end + 1
-                guard let match = matchedBase(body, from: start, to: end), !Self.isName(body, after: end) else {
-                    continue
-                }
+                guard let match = matchedBase(body, from: start, to: end), !Self.isName(body, after: end)
+                else { continue }
                 if result.isEmpty { result.reserveCapacity(body.count) }
                 result += body[copied..<start]
                 result += match.isEscaped ? Self.escapingSlashes(client) : client

@@ -93,9 +93,8 @@ package struct RangeField: Sendable, Equatable {
     /// The ranges as they are sent; nil if they cover more than the whole, which saves nothing (RFC 9110 §14.2).
     private static func joined(_ wanted: [Range<Int>], length: Int) -> [Range<Int>]? {
         // Merged only if requested in ascending order, so that the parts arrive in the order the client expects.
-        guard zip(wanted, wanted.dropFirst()).allSatisfy({ $0.lowerBound <= $1.lowerBound }) else {
-            return wanted.reduce(0) { $0.addingReportingOverflow($1.count).partialValue } > length ? nil : wanted
-        }
+        guard zip(wanted, wanted.dropFirst()).allSatisfy({ $0.lowerBound <= $1.lowerBound })
+        else { return wanted.reduce(0) { $0.addingReportingOverflow($1.count).partialValue } > length ? nil : wanted }
         var joined: [Range<Int>] = []
         for range in wanted {
             if let last = joined.last, range.lowerBound <= last.upperBound {

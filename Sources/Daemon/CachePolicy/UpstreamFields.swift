@@ -44,9 +44,7 @@ package enum UpstreamFields {
         Via.append(to: &result)
         return result
     }
-}
 
-extension UpstreamFields {
     private static let methodOverrides: Set<String> = ["x-http-method-override", "x-http-method", "x-method-override"]
 
     /// Whether a field names another method than the request line.
@@ -72,9 +70,7 @@ package enum OriginHandling: Sendable, Equatable {
 /// The `Via` field (RFC 9110 §7.6.3).
 package enum Via {
     /// Adds Larder to the list of intermediaries; several lines become one.
-    package static func append(to fields: inout Fields) {
-        fields.append(member: Array("1.1 larder".utf8), to: "Via")
-    }
+    package static func append(to fields: inout Fields) { fields.append(member: Array("1.1 larder".utf8), to: "Via") }
 
     /// The number of times a request may pass through a Larder.
     private static let limit = 8

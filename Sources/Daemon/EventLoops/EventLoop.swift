@@ -391,9 +391,8 @@ package enum SystemCall {
         var buffer = [CChar](repeating: 0, count: 128)
         return buffer.withUnsafeMutableBufferPointer { room in
             // Swift does not see the GNU form of strerror_r; this is the POSIX one, which is thread-safe.
-            guard let text = room.baseAddress, strerror_r(number, text, room.count) == 0 else {
-                return "error \(number)"
-            }
+            guard let text = room.baseAddress, strerror_r(number, text, room.count) == 0
+            else { return "error \(number)" }
             return String(cString: text)
         }
     }

@@ -17,8 +17,7 @@ package class LoopEvent {
     fileprivate private(set) var event: OpaquePointer?
     private let happened: (ReadyEvents) -> Void
 
-    /// - Parameters:
-    ///   - number: A descriptor or a signal; -1 for a timer.
+    /// - Parameter number: A descriptor or a signal; -1 for a timer.
     fileprivate init(_ loop: EventLoop, _ number: Int32, flags: Int16, _ happened: @escaping (ReadyEvents) -> Void) {
         loop.proveOwnership()
         (self.loop, self.happened) = (loop, happened)

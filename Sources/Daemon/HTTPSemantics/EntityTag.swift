@@ -21,9 +21,7 @@ package struct EntityTag: Sendable, Equatable {
     package var bytes: [UInt8] { (isWeak ? [0x57, 0x2F] : []) + [0x22] + opaque + [0x22] }
 
     /// Whether both are strong and have the same bytes (RFC 9110 §8.8.3.2).
-    package func matchesStrongly(_ other: EntityTag) -> Bool {
-        !isWeak && !other.isWeak && opaque == other.opaque
-    }
+    package func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && opaque == other.opaque }
 
     /// Whether both have the same bytes, weak or not.
     package func matchesWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }

@@ -102,9 +102,7 @@ private struct JSONWriter {
         bytes.append(escapedForJSON: text.utf8)
         bytes.append(UInt8(ascii: "\""))
     }
-}
 
-extension JSONWriter {
     private mutating func write(printable text: String) {
         guard text.unicodeScalars.contains(where: { $0.isDeceptive }) else { return write(text) }
         bytes.append(UInt8(ascii: "\""))

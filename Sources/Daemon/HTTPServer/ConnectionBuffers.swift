@@ -118,9 +118,8 @@ struct OutputQueue {
         _ vectors: UnsafeMutableBufferPointer<iovec>,
         _ descriptor: Int32
     ) -> SystemCall.Outcome<Int> {
-        guard index < pieces.count, filled < vectors.count, offered < Self.bytesPerCall else {
-            return SocketCall.send(descriptor, UnsafeMutableBufferPointer(rebasing: vectors[..<filled]))
-        }
+        guard index < pieces.count, filled < vectors.count, offered < Self.bytesPerCall
+        else { return SocketCall.send(descriptor, UnsafeMutableBufferPointer(rebasing: vectors[..<filled])) }
         let piece = pieces[index]
         let count = min(piece.count, Self.bytesPerCall - offered)
         return piece.bytes.withUnsafeBytes { bytes in

@@ -7,11 +7,7 @@ extension HTTPConnection {
     /// Runs when the socket has input or has reached its end.
     func readable() {
         if phase == .lingering { return linger() }
-        if input.isEmpty {
-            readIntoSharedMemory()
-        } else {
-            readIntoOwnMemory()
-        }
+        if input.isEmpty { readIntoSharedMemory() } else { readIntoOwnMemory() }
         updateReading()
     }
 

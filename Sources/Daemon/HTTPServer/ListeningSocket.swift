@@ -131,9 +131,8 @@ struct ListeningSocket: Sendable {
         var room = [CChar](repeating: 0, count: 16 * 1024)
         getgrnam_r(group, &entry, &room, room.count, &result)
         guard result != nil else { throw .unknownGroup(group) }
-        guard chown(path, uid_t.max, entry.gr_gid) == 0 else {
-            throw .system(address: "unix:\(path)", call: "chown", errno: errno)
-        }
+        guard chown(path, uid_t.max, entry.gr_gid) == 0
+        else { throw .system(address: "unix:\(path)", call: "chown", errno: errno) }
     }
 
     // MARK: Inherited
@@ -142,9 +141,8 @@ struct ListeningSocket: Sendable {
     static func inherited(_ descriptor: Int32) throws(ListenError) -> ListeningSocket {
         var isListening: Int32 = 0
         var count = socklen_t(MemoryLayout<Int32>.size)
-        guard getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &count) == 0, isListening != 0 else {
-            throw .notListening(descriptor: descriptor)
-        }
+        guard getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &count) == 0, isListening != 0
+        else { throw .notListening(descriptor: descriptor) }
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         let address = SocketAddress.bound(descriptor)
@@ -367,9 +365,7 @@ package final class Entrance: Sendable {
     /// The address as it was given to `Server.listen`.
     package let configured: ListenAddress
 
-    init(address: BoundAddress, configured: ListenAddress) {
-        (self.address, self.configured) = (address, configured)
-    }
+    init(address: BoundAddress, configured: ListenAddress) { (self.address, self.configured) = (address, configured) }
 }
 
 /// The reason why an address cannot be listened on.

@@ -399,9 +399,8 @@ extension [UInt8] {
     /// So no upstream and no handler can start a line of its own.
     mutating func append(line field: Field) {
         let classes = ByteClass.table
-        guard !field.name.isEmpty, field.name.allSatisfy({ classes[Int($0)] & ByteClass.token.rawValue != 0 }) else {
-            return
-        }
+        guard !field.name.isEmpty, field.name.allSatisfy({ classes[Int($0)] & ByteClass.token.rawValue != 0 })
+        else { return }
         self += field.name
         self += ": ".utf8
         append(value: field.value)

@@ -98,9 +98,8 @@ package final class RequestParser {
         }
         head.targetCount = index - head.targetOffset
         if head.targetCount > limits.maxTarget { return .targetTooLong }
-        guard head.targetCount > 0, index < line.upperBound, base[index] == 0x20 else {
-            return index == line.upperBound ? .badRequestLine : .badTarget
-        }
+        guard head.targetCount > 0, index < line.upperBound, base[index] == 0x20
+        else { return index == line.upperBound ? .badRequestLine : .badTarget }
         head.pathCount = (question < 0 ? index : question) - head.targetOffset
         return readVersion(base, (index + 1)..<line.upperBound) ?? readTarget(base)
     }
@@ -166,9 +165,8 @@ package final class RequestParser {
         guard head.fieldCount < limits.maxFields else { return .tooManyFields }
         var colon = line.lowerBound
         while colon < line.upperBound, classes[Int(base[colon])] & ByteClass.token.rawValue != 0 { colon += 1 }
-        guard colon > line.lowerBound, colon < line.upperBound, base[colon] == UInt8(ascii: ":") else {
-            return .badFieldName
-        }
+        guard colon > line.lowerBound, colon < line.upperBound, base[colon] == UInt8(ascii: ":")
+        else { return .badFieldName }
         var start = colon + 1
         var end = line.upperBound
         while start < end, base[start] == 0x20 || base[start] == 0x09 { start += 1 }
@@ -256,9 +254,8 @@ package final class RequestParser {
 
     private func readExpectation() -> RequestFault? {
         guard let expectation = head[.expect], head.isHTTP11 else { return nil }
-        guard head.count(of: .expect) == 1, FieldSyntax.equalsIgnoringCase(expectation, "100-continue") else {
-            return .unknownExpectation
-        }
+        guard head.count(of: .expect) == 1, FieldSyntax.equalsIgnoringCase(expectation, "100-continue")
+        else { return .unknownExpectation }
         head.expectsContinue = head.hasBody
         return nil
     }

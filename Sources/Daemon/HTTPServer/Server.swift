@@ -62,8 +62,7 @@ package final class Server: Sendable {
             let socket = try ListeningSocket.unix(path: path, mode: mode, group: group)
             paths.withLock { $0.append(path) }
             return [startSharing(socket, address)]
-        case .inherited(let descriptor):
-            return [startSharing(try ListeningSocket.inherited(descriptor), address)]
+        case .inherited(let descriptor): return [startSharing(try ListeningSocket.inherited(descriptor), address)]
         }
     }
 

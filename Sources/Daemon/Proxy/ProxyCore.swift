@@ -91,9 +91,8 @@ package actor ProxyCore {
             log.storeFailed("a principal could not be stored", error)
             // Its principal cannot be stored, so the response is for this request alone.
             let request = request(exchange.request, of: .anonymous)
-            guard MethodFacts.isSafe(request.message.method), incoming.live == nil else {
-                return refuse(.storeFailed(error), exchange.reply)
-            }
+            guard MethodFacts.isSafe(request.message.method), incoming.live == nil
+            else { return refuse(.storeFailed(error), exchange.reply) }
             pass(request.passed, exchange.reply)
         }
     }
@@ -171,9 +170,8 @@ package actor ProxyCore {
         ready.residence.noteUse()
         count(use.outcome(of: ready), for: request)
         do {
-            guard let shown = try await cache.inView(of: request, ready) else {
-                return fetches.ask(request.asking(because: .miss), reply, stored: nil)
-            }
+            guard let shown = try await cache.inView(of: request, ready)
+            else { return fetches.ask(request.asking(because: .miss), reply, stored: nil) }
             reply.serve(shown, for: request, as: use, now: now)
         } catch {
             refuse(.storeFailed(error), reply)
@@ -187,9 +185,8 @@ package actor ProxyCore {
             let token = fetches.invalidations.token(for: request.digest)
             let absence = found == nil ? await cache.absence(of: request) : .uriMiss
             let decision = Decision(request, found, absence: absence, mode: modes.current, now: now)
-            guard case .ask = decision, request.asksForItself, cache.mayHaveVariants(besides: found, of: request) else {
-                return (decision, [])
-            }
+            guard case .ask = decision, request.asksForItself, cache.mayHaveVariants(besides: found, of: request)
+            else { return (decision, []) }
             var variants: [Variant] = []
             do {
                 variants = try await cache.variants(besides: request)

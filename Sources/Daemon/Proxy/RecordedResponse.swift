@@ -55,9 +55,8 @@ package struct RecordedResponse: Sendable {
             request.method == "GET" && request.body == nil && incoming.live == nil && incoming.view == .wire
             && !unusual.contains { request.fields.contains($0) }
         // Without a Date the connection must add one, and some statuses have no body.
-        guard isPlain, ready.fields.contains("date"), ![204, 205, 206, 304].contains(ready.response.status) else {
-            return nil
-        }
+        guard isPlain, ready.fields.contains("date"), ![204, 205, 206, 304].contains(ready.response.status)
+        else { return nil }
         return ready
     }
 
@@ -87,8 +86,7 @@ package struct RecordedResponse: Sendable {
 extension IncomingRequest {
     /// A recorded request, as if a client had just sent it; nil if its target is not the upstream's.
     ///
-    /// - Parameters:
-    ///   - target: path and query as they went upstream.
+    /// - Parameter target: path and query as they went upstream.
     package init?(recorded target: String, fields: Fields, credentials: [UInt8]?, _ upstream: ProxiedUpstream) {
         let bytes = Array(target.utf8)
         let base = upstream.normaliser.basePath
@@ -108,9 +106,8 @@ extension IncomingRequest {
 
     /// The client's own credentials, if any.
     package var clientCredentials: [UInt8]? {
-        guard let credentials = parts.credentials, let own = upstream.settings.credential else {
-            return parts.credentials
-        }
+        guard let credentials = parts.credentials, let own = upstream.settings.credential
+        else { return parts.credentials }
         let rest = credentials.dropFirst("credential:".utf8.count + own.value.bytes.count + 1)
         return rest.isEmpty ? nil : Array(rest)
     }
@@ -161,9 +158,8 @@ extension ResponseCache {
         done: @escaping @Sendable () -> Void
     ) async -> Bool {
         let (upstream, credentials, moment) = (incoming.upstream, incoming.parts.credentials, now)
-        guard let principal = try? await principals.identify(credentials, quick: nil, of: upstream) else {
-            return false
-        }
+        guard let principal = try? await principals.identify(credentials, quick: nil, of: upstream)
+        else { return false }
         let fields = StoredFields.storable(recorded.fields)
         let policy = upstream.policy(ofRecorded: recorded.status, fields, at: seconds)
         let match =
@@ -187,9 +183,7 @@ extension ResponseCache {
         store.receive(document) { _ in done() }
         return true
     }
-}
 
-extension ResponseCache {
     package static func fields(of document: StoredDocument) -> Fields { StoredHead.decode(document.head) }
 }
 

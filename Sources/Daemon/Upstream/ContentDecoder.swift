@@ -124,9 +124,8 @@ private final class BrotliDecoder: Algorithm {
     private(set) var isAtEnd = false
 
     init() {
-        guard let state = BrotliDecoderCreateInstance(nil, nil, nil) else {
-            preconditionFailure("out of memory for brotli")
-        }
+        guard let state = BrotliDecoderCreateInstance(nil, nil, nil)
+        else { preconditionFailure("out of memory for brotli") }
         self.state = state
     }
 
@@ -193,9 +192,8 @@ package enum DecodedBody {
         let isWhole = body.withUnsafeBytes { input in
             var rest = input
             while true {
-                guard let count = try? room.withUnsafeMutableBytes({ try decoder.decode(&rest, into: $0) }) else {
-                    return false
-                }
+                guard let count = try? room.withUnsafeMutableBytes({ try decoder.decode(&rest, into: $0) })
+                else { return false }
                 result += room[..<count]
                 if result.count > limit { return false }
                 if count == 0 { return rest.isEmpty && decoder.isAtEnd }

@@ -30,8 +30,7 @@ package struct CurlExchange {
         let length: Int
         let sent: (Int) -> Void
 
-        /// - Parameters:
-        ///   - descriptor: A descriptor open for reading until the exchange is over.
+        /// - Parameter descriptor: A descriptor open for reading until the exchange is over.
         package init(descriptor: Int32, length: Int, sent: @escaping (Int) -> Void) {
             (self.descriptor, self.length, self.sent) = (descriptor, length, sent)
         }

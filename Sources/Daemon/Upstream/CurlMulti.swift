@@ -122,11 +122,7 @@ final class CurlMulti {
 
     private func timerChanged(_ milliseconds: Int) {
         // libcurl must not be called from here, not even for 0, so a zero timer is used (CURLMOPT_TIMERFUNCTION).
-        if milliseconds < 0 {
-            timer.cancel()
-        } else {
-            timer.schedule(after: .milliseconds(milliseconds))
-        }
+        if milliseconds < 0 { timer.cancel() } else { timer.schedule(after: .milliseconds(milliseconds)) }
     }
 
     private static func from(_ context: UnsafeMutableRawPointer?) -> CurlMulti {

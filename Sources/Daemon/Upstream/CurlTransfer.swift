@@ -72,9 +72,8 @@ final class CurlTransfer {
     func add(fieldLine line: [UInt8]) {
         (line + [0]).withUnsafeBufferPointer { bytes in
             bytes.withMemoryRebound(to: CChar.self) { text in
-                guard let longer = curl_slist_append(fieldList, text.baseAddress) else {
-                    preconditionFailure("out of memory for a field")
-                }
+                guard let longer = curl_slist_append(fieldList, text.baseAddress)
+                else { preconditionFailure("out of memory for a field") }
                 fieldList = longer
             }
         }
@@ -133,9 +132,8 @@ final class CurlTransfer {
     /// The transfer that an easy handle belongs to; nil for handles that libcurl makes for itself.
     static func of(_ easy: UnsafeMutableRawPointer?) -> CurlTransfer? {
         var context: UnsafeMutableRawPointer?
-        guard let easy, larder_easy_get_pointer(easy, CURLINFO_PRIVATE, &context) == CURLE_OK, context != nil else {
-            return nil
-        }
+        guard let easy, larder_easy_get_pointer(easy, CURLINFO_PRIVATE, &context) == CURLE_OK, context != nil
+        else { return nil }
         return from(context)
     }
 
@@ -260,9 +258,8 @@ extension CurlTransfer {
         throws(UpstreamError)
     {
         guard FieldSyntax.isToken(request.method.utf8) else { throw .invalidRequest("the method is not a token") }
-        guard request.url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
-            throw .invalidRequest("the URL has blanks or control characters in it")
-        }
+        guard request.url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F })
+        else { throw .invalidRequest("the URL has blanks or control characters in it") }
         setTarget(request)
         setMethod(request.method, bodyLength: bodyLength)
         try setFields(request, bodyLength: bodyLength)

@@ -244,9 +244,8 @@ extension Transfer: CurlTransfer.Owner {
                 decodedBytes = 0
                 guard withheldHead != nil else { return .taken }
                 // Kept in case the body does not conform to its coding.
-                guard withheldBytes.count + bytes.count <= Self.withheldLimit else {
-                    return broken(bytes, because: "nothing comes of it")
-                }
+                guard withheldBytes.count + bytes.count <= Self.withheldLimit
+                else { return broken(bytes, because: "nothing comes of it") }
                 withheldBytes += bytes
                 return .taken
             }

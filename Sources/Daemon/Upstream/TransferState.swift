@@ -61,8 +61,7 @@ struct TransferState {
     ///
     /// Nil also while the transfer waits for a connection, or for the upstream to respond: then no side is slow.
     ///
-    /// - Parameters:
-    ///   - sent: The number of request body bytes sent so far; nil if all have been sent.
+    /// - Parameter sent: The number of request body bytes sent so far; nil if all have been sent.
     mutating func pace(sent: Int?, received: Int, now: UInt64) -> Int? {
         let bytes: Int
         switch (phase, sent) {

@@ -276,9 +276,7 @@ package struct UpstreamSlots {
     package static func total(_ limit: Int) -> Int { limit + max(1, limit / 4) }
 
     /// - Parameters: The number of slots of each kind that one client may have; 0 for no limit.
-    init(exchanges: Int, uploads: Int) {
-        pools = [.exchange: Pool(limit: exchanges), .upload: Pool(limit: uploads)]
-    }
+    init(exchanges: Int, uploads: Int) { pools = [.exchange: Pool(limit: exchanges), .upload: Pool(limit: uploads)] }
 
     /// Whether requests wait, or did until a moment ago.
     var isCrowded: Bool { pools.values.contains { $0.lastWaited != nil } }

@@ -28,9 +28,7 @@ package enum UpstreamError: Error, Sendable, Equatable {
     case tooSlow(bytesPerSecond: Int)
     case requestBodyFailed(String)
     case cancelled
-}
 
-extension UpstreamError {
     /// A short name from a fixed set, for metrics and problem documents.
     package var label: String {
         switch self {

@@ -25,9 +25,7 @@ package struct UpstreamHead: Sendable, Equatable {
         case http11
         case http2
     }
-}
 
-extension UpstreamHead {
     /// Whether the response is a stream of server-sent events, which only ends with its connection.
     package var isEventStream: Bool { fields.isEventStream }
 
@@ -75,8 +73,7 @@ struct ResponseHeadReader {
     /// The final head to pass on if the body turns out not to conform to its coding.
     private(set) var garbled: UpstreamHead?
 
-    /// - Parameters:
-    ///   - limit: The maximum size of all heads and the trailers together, in bytes.
+    /// - Parameter limit: The maximum size of all heads and the trailers together, in bytes.
     init(limit: Int, decodes: Bool) { (self.limit, self.decodes) = (limit, decodes) }
 
     /// Whether no line has arrived yet.
@@ -102,9 +99,8 @@ struct ResponseHeadReader {
             lines[lines.count - 1].value += [0x20] + content.trimmingBlanks()
             return .incomplete
         }
-        guard let colon = content.firstIndex(of: UInt8(ascii: ":")) else {
-            return .failed(.badResponse("a header line without a colon"))
-        }
+        guard let colon = content.firstIndex(of: UInt8(ascii: ":"))
+        else { return .failed(.badResponse("a header line without a colon")) }
         // White space before the colon must be removed from responses (RFC 9112 §5.1).
         let name = content[..<colon].trimmingBlanks()
         // An invalid name is not passed on: the next parser might interpret it differently.
@@ -129,9 +125,8 @@ struct ResponseHeadReader {
 
     private func interim(_ line: StatusLine, _ fields: Fields) -> Step {
         // Neither is allowed here (RFC 9110 §8.6, RFC 9112 §6.1), and libcurl would apply it to the final response.
-        guard !fields.contains("content-length"), !fields.contains("transfer-encoding") else {
-            return .failed(.badResponse("an interim response that announces a body"))
-        }
+        guard !fields.contains("content-length"), !fields.contains("transfer-encoding")
+        else { return .failed(.badResponse("an interim response that announces a body")) }
         return .informational(status: line.status, fields: fields.withoutHopByHop())
     }
 
@@ -175,9 +170,8 @@ private struct StatusLine {
         case let other where other.hasPrefix("1."): version = .http11
         default: return nil
         }
-        guard parts[1].count == 3, let status = Int(String(decoding: parts[1], as: UTF8.self)), status >= 100 else {
-            return nil
-        }
+        guard parts[1].count == 3, let status = Int(String(decoding: parts[1], as: UTF8.self)), status >= 100
+        else { return nil }
         self.status = status
         reason =
             parts.count > 2 ? parts[2].map { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F ? 0x20 : $0 }.trimmingBlanks() : []
@@ -215,9 +209,8 @@ extension Fields {
         guard let first = numbers.first, first.count <= 18, first.allSatisfy(FieldSyntax.isDigit),
             numbers.allSatisfy({ $0 == first })
         else { return false }
-        guard values != [first], let place = lines.firstIndex(where: { $0.isNamed("content-length") }) else {
-            return true
-        }
+        guard values != [first], let place = lines.firstIndex(where: { $0.isNamed("content-length") })
+        else { return true }
         let name = lines[place].name
         remove("content-length")
         lines.insert(Field(name: name, value: first), at: place)

@@ -231,9 +231,8 @@ struct LimitedResources {
     func resource(of request: ProxyRequest) -> String? {
         let (first, both) = Self.segments(of: request)
         if let resource = exact[Key(upstream: request.upstream.index, path: both)] { return resource }
-        guard let common = byFirst[Key(upstream: request.upstream.index, path: first)], common.isShared else {
-            return nil
-        }
+        guard let common = byFirst[Key(upstream: request.upstream.index, path: first)], common.isShared
+        else { return nil }
         return common.resource
     }
 
@@ -247,6 +246,7 @@ struct LimitedResources {
 
 /// The documents whose responses recently were not shareable, so that requests for them need not wait for one another.
 ///
+/// Otherwise a request for such a document would wait for the head of an earlier fetch only to learn that its response is of no
 /// use to it. A document is remembered for a minute and a half after its last such response. It is forgotten when a storable
 /// response comes, or when a write or a cleaning may have changed the document. A value for one thread.
 struct HitForMiss {

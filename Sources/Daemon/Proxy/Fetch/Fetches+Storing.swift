@@ -109,9 +109,8 @@ extension Fetches {
     /// The absence of a known object that a head reports, if any.
     func absence(in head: UpstreamHead, of fetch: RunningFetch) -> ObservedAbsence? {
         let request = fetch.request
-        guard head.status == 404 || head.status == 410, !request.upstream.rules.models.declarations.isEmpty else {
-            return nil
-        }
+        guard head.status == 404 || head.status == 410, !request.upstream.rules.models.declarations.isEmpty
+        else { return nil }
         let bound = request.upstream.bound(request)
         guard bound != nil || fetch.stored != nil else { return nil }
         let age = policy(of: head, in: fetch).stored.knownAge

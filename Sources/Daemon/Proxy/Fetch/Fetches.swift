@@ -208,8 +208,7 @@ package final class Fetches {
 
     /// Counts a transfer that is over; returns how it ended, and its duration in seconds.
     ///
-    /// - Parameters:
-    ///   - start: when the request was sent, in µs of the store's clock.
+    /// - Parameter start: when the request was sent, in µs of the store's clock.
     func transferEnded(
         _ request: ProxyRequest,
         _ result: Result<TransferSummary, UpstreamError>,

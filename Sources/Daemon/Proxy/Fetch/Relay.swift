@@ -39,8 +39,7 @@ final class Relay {
     /// For a shareable response, Larder asked for the whole without the client's own conditions. They are evaluated here, even if
     /// the response turns out not to be storable.
     ///
-    /// - Parameters:
-    ///   - withholdsEnd: whether to withhold the last byte, and so the end of the response, until `finish`.
+    /// - Parameter withholdsEnd: whether to withhold the last byte, and so the end of the response, until `finish`.
     func begin(_ head: UpstreamHead, storedOn storing: RunningFetch.Storing?, withholdsEnd: Bool, now: Int64) {
         var fields = head.fields
         // A cookie is only for the client whose request was sent.
@@ -175,9 +174,7 @@ extension Reply: Recipient {
     }
 
     package func finish() { finish(trailers: [:]) }
-}
 
-extension Reply {
     /// Serves a stored response: evaluates the conditions, adds `Age` and `Cache-Status`.
     func serve(
         _ ready: ReadyResponse,
@@ -187,9 +184,8 @@ extension Reply {
         cookies: [Field] = [],
         now: Int64
     ) {
-        guard let portion = SelectedPart(of: ready, for: request.message, now: now) else {
-            return refuse(.notCached)
-        }
+        guard let portion = SelectedPart(of: ready, for: request.message, now: now)
+        else { return refuse(.notCached) }
         var (code, fields, body) = portion.message(from: ready)
         ready.addHistory(to: &fields, as: cacheUse, sent: code, isCollapsed: isCollapsed, now: now)
         let replays = request.upstream.settings.cookies == .replay

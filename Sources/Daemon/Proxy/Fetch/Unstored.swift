@@ -39,9 +39,8 @@ package struct Unstored: Error, Sendable, Equatable {
         if request.overrides.cache == .never {
             return Unstored("never-by-route", .config, "its route says cache: never")
         }
-        guard request.message.method == "GET" else {
-            return Unstored("method", .standard, "responses to \(request.message.method) are not stored")
-        }
+        guard request.message.method == "GET"
+        else { return Unstored("method", .standard, "responses to \(request.message.method) are not stored") }
         if request.directives.noStore {
             return Unstored("request-no-store", .request, "the request said Cache-Control: no-store")
         }

@@ -136,9 +136,8 @@ extension Fetches {
         // From now on it varies by other fields, or must not be kept.
         cache.drop(stored)
         // Parts that are no longer kept still serve this one request.
-        guard !stored.isPartial else {
-            return fetch.endFreshening(outcome(ready(updated.response, fetch), updated, isStored: false))
-        }
+        guard !stored.isPartial
+        else { return fetch.endFreshening(outcome(ready(updated.response, fetch), updated, isStored: false)) }
         keepAnew(updated, fetch)
     }
 
@@ -153,9 +152,8 @@ extension Fetches {
     /// Stores a body again as if it had just come with the fields of the 304.
     private func keepAnew(_ updated: Updated, _ fetch: RunningFetch) {
         var response = updated.response
-        guard let selection = updated.selection else {
-            return fetch.endFreshening(outcome(ready(response, fetch), updated, isStored: false))
-        }
+        guard let selection = updated.selection
+        else { return fetch.endFreshening(outcome(ready(response, fetch), updated, isStored: false)) }
         (response.selection, response.document, response.objects) = (selection, nil, [])
         let isStored = !fetch.isInvalidated
         let (kept, isWithheld) = keep(response, from: fetch, isAwaited: fetch.isAwaited)
@@ -217,9 +215,8 @@ extension Fetches {
     private func updateByHead(_ stored: ReadyResponse, _ head: UpstreamHead, _ fetch: RunningFetch) {
         guard cache.isStillClean(stored), !fetch.isInvalidated, let known = stored.stored else { return }
         // Without a validator the HEAD does not confirm the objects in the body, whose times would be renewed.
-        guard known.objects.isEmpty || head.fields.contains("etag") || head.fields.contains("last-modified") else {
-            return
-        }
+        guard known.objects.isEmpty || head.fields.contains("etag") || head.fields.contains("last-modified")
+        else { return }
         var updated = updated(stored.response, by: head, fetch)
         guard updated.selection == stored.response.selection else { return cache.drop(stored) }
         (updated.response.document, updated.response.objects) = known

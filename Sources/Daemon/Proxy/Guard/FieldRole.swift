@@ -75,9 +75,8 @@ package final class FieldRoleCache {
 
     /// The role of a field that is not a known one, or of a query parameter.
     func role(of name: UnsafeRawBufferPointer, _ kind: Kind, _ upstream: ProxiedUpstream) -> FieldRole {
-        guard name.count <= Self.slotSize - Self.headSize, upstream.index < 256, let start = name.baseAddress else {
-            return Self.role(of: name, kind, upstream)
-        }
+        guard name.count <= Self.slotSize - Self.headSize, upstream.index < 256, let start = name.baseAddress
+        else { return Self.role(of: name, kind, upstream) }
         let slot = slots + Self.place(name, kind, upstream) * Self.slotSize
         let head = slot.assumingMemoryBound(to: UInt8.self)
         if head[0] == kind.rawValue, head[1] == UInt8(name.count), head[2] == UInt8(upstream.index),

@@ -35,20 +35,15 @@ package final class Guard: Sendable {
         case prefetch
         case methodOverride(String)
 
-        package var status: Int {
-            switch self {
-            case .misdirected: 421
-            case .foreignOrigin, .foreignSite, .foreignReferrer, .unattributed, .prefetch: 403
-            case .methodOverride: 400
-            }
-        }
+        package var status: Int { kind.status }
+        var title: String { kind.title }
 
-        var title: String {
+        private var kind: (status: Int, title: String) {
             switch self {
-            case .misdirected: "Not this server"
-            case .foreignOrigin, .foreignSite, .foreignReferrer, .unattributed: "Not for this page"
-            case .prefetch: "Not ahead of time"
-            case .methodOverride: "One method, not two"
+            case .misdirected: (421, "Not this server")
+            case .foreignOrigin, .foreignSite, .foreignReferrer, .unattributed: (403, "Not for this page")
+            case .prefetch: (403, "Not ahead of time")
+            case .methodOverride: (400, "One method, not two")
             }
         }
 
@@ -134,9 +129,7 @@ package final class Guard: Sendable {
         if place == .foreign { return .refused(.misdirected(authority: Self.text(facts.authority))) }
         if facts.isPrefetch { return .refused(.prefetch) }
         if let field = facts.methodOverride { return .refused(.methodOverride("\(field.name)")) }
-        if facts.origin == nil, facts.secFetchSite == nil {
-            return place == .loopback ? .allowed : checkUntold(facts)
-        }
+        if facts.origin == nil, facts.secFetchSite == nil { return place == .loopback ? .allowed : checkUntold(facts) }
         return checkBrowser(facts)
     }
 
@@ -147,9 +140,8 @@ package final class Guard: Sendable {
             let bytes = Array(referer)
             let page = URIReference(bytes)
             let origin = page.scheme.map { Array($0) + [0x3A, 0x2F, 0x2F] + (page.authority.map { Array($0) } ?? []) }
-            guard let origin, isSameOrigin(origin, facts.authority) || cors.allows(origin) else {
-                return .refused(.foreignReferrer(Self.text(facts.referer)))
-            }
+            guard let origin, isSameOrigin(origin, facts.authority) || cors.allows(origin)
+            else { return .refused(.foreignReferrer(Self.text(facts.referer))) }
             return .allowed
         }
         guard facts.isOfBrowser, !wantsToken else { return .allowed }
@@ -163,9 +155,8 @@ package final class Guard: Sendable {
             if cors.allows(bytes) {
                 return facts.isOptions && facts.asksForMethod ? .preflight(bytes) : .allowedOrigin(bytes)
             }
-            guard isSameOrigin(bytes, facts.authority) else {
-                return .refused(.foreignOrigin(Self.text(facts.origin)))
-            }
+            guard isSameOrigin(bytes, facts.authority)
+            else { return .refused(.foreignOrigin(Self.text(facts.origin))) }
         }
         guard let site = facts.secFetchSite else { return .allowed }
         let isOwn = FieldSyntax.equalsIgnoringCase(site, "none") || FieldSyntax.equalsIgnoringCase(site, "same-origin")
@@ -181,9 +172,8 @@ package final class Guard: Sendable {
         for usual in usualHosts where FieldSyntax.isSame(authority, usual.text) {
             return usual.isLoopback ? .loopback : .elsewhere
         }
-        guard let parsed = Authority(authority), listeners.contains(where: { accepts(parsed, at: $0) }) else {
-            return .foreign
-        }
+        guard let parsed = Authority(authority), listeners.contains(where: { accepts(parsed, at: $0) })
+        else { return .foreign }
         return parsed.isLoopback ? .loopback : .elsewhere
     }
 
@@ -202,9 +192,8 @@ package final class Guard: Sendable {
             return hosts.contains { known in
                 if known.isSecure { return known.isSecure(for: authority) }
                 guard known.authority.host == authority.host else { return false }
-                guard let knownPort = known.authority.port else {
-                    return isOwnPort || authority.port == nil || authority.port == 443
-                }
+                guard let knownPort = known.authority.port
+                else { return isOwnPort || authority.port == nil || authority.port == 443 }
                 return (authority.port ?? 80) == knownPort
             }
         }

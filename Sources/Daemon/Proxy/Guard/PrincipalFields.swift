@@ -20,8 +20,7 @@ package struct PrincipalFields: Sendable, Equatable {
     private let excluded: Set<String>
     private let isShared: Bool
 
-    /// - Parameters:
-    ///   - words: as in the configuration (`PrincipalWords`). Case does not matter.
+    /// - Parameter words: as in the configuration (`PrincipalWords`). Case does not matter.
     init(_ words: [String] = Configuration.Upstream.defaultPrincipal, isShared: Bool = false) {
         var (included, excluded): (Set<String>, Set<String>) = ([], [])
         for word in words.map({ $0.lowercased() }) where !PrincipalWords.isBase(word) {

@@ -201,37 +201,31 @@ package struct TargetNormaliser: Sendable {
 
     /// The same for a path or a query alone.
     private static func normalisingEscapes(inPart target: [UInt8]) -> [UInt8] {
-        var result: [UInt8] = []
-        result.reserveCapacity(target.count)
         let decodes = isWellFormed(target)
-        var index = 0
-        while index < target.count {
-            guard let byte = escaped(target, at: index) else {
-                result.append(target[index])
-                index += 1
-                continue
-            }
-            if decodes, isUnreserved(byte) {
-                result.append(byte)
-            } else {
-                result += [0x25, uppercased(target[index + 1]), uppercased(target[index + 2])]
-            }
-            index += 3
+        return replacingEscapes(target[...]) { byte, escape in
+            decodes && isUnreserved(byte) ? [byte] : escape.map { $0 >= 0x61 ? $0 - 0x20 : $0 }
         }
-        return result
     }
 
     /// The bytes of a piece of a target after decoding; invalid escapes stay.
     ///
     /// - Parameter test: which bytes are decoded; the escapes of others stay.
     package static func unescaped(_ piece: ArraySlice<UInt8>, where test: (UInt8) -> Bool = { _ in true }) -> [UInt8] {
-        guard piece.contains(0x25) else { return Array(piece) }
+        replacingEscapes(piece) { byte, escape in test(byte) ? [byte] : Array(escape) }
+    }
+
+    /// Replaces each valid escape, given the byte that it stands for.
+    private static func replacingEscapes(
+        _ piece: ArraySlice<UInt8>,
+        by replacement: (_ byte: UInt8, _ escape: ArraySlice<UInt8>) -> [UInt8]
+    ) -> [UInt8] {
         let piece = Array(piece)
+        guard piece.contains(0x25) else { return piece }
         var result: [UInt8] = []
         var index = 0
         while index < piece.count {
-            if let byte = escaped(piece, at: index), test(byte) {
-                result.append(byte)
+            if let byte = escaped(piece, at: index) {
+                result += replacement(byte, piece[index..<(index + 3)])
                 index += 3
             } else {
                 result.append(piece[index])
@@ -252,8 +246,6 @@ package struct TargetNormaliser: Sendable {
         else { return nil }
         return high << 4 | low
     }
-
-    private static func uppercased(_ digit: UInt8) -> UInt8 { digit >= 0x61 ? digit - 0x20 : digit }
 
     /// RFC 3986 §2.3.
     private static func isUnreserved(_ byte: UInt8) -> Bool {

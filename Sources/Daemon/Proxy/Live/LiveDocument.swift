@@ -253,8 +253,7 @@ extension LiveDocument {
 
     /// Sends each reader the events that it lacks.
     ///
-    /// - Parameters:
-    ///   - hasWord: whether the upstream has just responded.
+    /// - Parameter hasWord: whether the upstream has just responded.
     func send(_ update: Update?, problem: ProblemDocument?, hasWord: Bool, opening: Opening, now: Int64) {
         if let update, !isNew(update) { state?.policy = update.policy }
         var messages = Messages(document: self, update: update)

@@ -123,9 +123,7 @@ final class LiveDocuments {
     }
 
     /// Invalidates all documents after a cleaning of everything.
-    func invalidateAll() {
-        for document in documents.values { document.invalidate() }
-    }
+    func invalidateAll() { documents.values.forEach { $0.invalidate() } }
 
     /// Examines the invalidated documents once the write's effects are committed.
     func invalidationsCommitted() {
@@ -137,9 +135,7 @@ final class LiveDocuments {
         proxy.assumeIsolated { $0.look(atNumber: number) }
     }
 
-    func lookAtAll() {
-        for document in documents.values { look(document) }
-    }
+    func lookAtAll() { documents.values.forEach(look) }
 
     private func ticked() {
         memory.forget()
@@ -285,19 +281,8 @@ package struct ChangeListeners: ChangeListener {
 
     package init(_ all: any ChangeListener...) { self.all = all }
 
-    package func objectsChanged(_ objects: [ObjectID]) {
-        for listener in all { listener.objectsChanged(objects) }
-    }
-
-    package func documentsRemoved(_ keys: [Digest128]) {
-        for listener in all { listener.documentsRemoved(keys) }
-    }
-
-    package func principalsForgotten() {
-        for listener in all { listener.principalsForgotten() }
-    }
-
-    package func storeEmptied() {
-        for listener in all { listener.storeEmptied() }
-    }
+    package func objectsChanged(_ objects: [ObjectID]) { all.forEach { $0.objectsChanged(objects) } }
+    package func documentsRemoved(_ keys: [Digest128]) { all.forEach { $0.documentsRemoved(keys) } }
+    package func principalsForgotten() { all.forEach { $0.principalsForgotten() } }
+    package func storeEmptied() { all.forEach { $0.storeEmptied() } }
 }

@@ -104,8 +104,7 @@ extension LiveEvent {
 
     /// Makes the event for a failure.
     ///
-    /// - Parameters:
-    ///   - age: of what was shown.
+    /// - Parameter age: of what was shown.
     init(failure problem: ProblemDocument, age: Int64?, _ response: LiveEvent? = nil) {
         self.init(kind: .error, problem: problem, status: response?.status, age: age)
         (fields, body) = (response?.fields, response?.body)

@@ -68,9 +68,8 @@ final class LiveInquiry: Recipient {
 
     func write(_ piece: [UInt8]) {
         guard !hasEnded, arriving != nil else { return }
-        guard count + piece.count <= fetches.settings.limits.document else {
-            return give(up: .liveTooLarge(limit: fetches.settings.limits.document))
-        }
+        guard count + piece.count <= fetches.settings.limits.document
+        else { return give(up: .liveTooLarge(limit: fetches.settings.limits.document)) }
         arriving?.body?.append(piece)
         count += piece.count
         if !isKept { charge(piece.count) }
@@ -88,9 +87,8 @@ final class LiveInquiry: Recipient {
     }
 
     func finish() {
-        guard !hasEnded, let response = arriving, let fields = response.fields, let status = response.status else {
-            return
-        }
+        guard !hasEnded, let response = arriving, let fields = response.fields, let status = response.status
+        else { return }
         arriving = nil
         if upstream.isFailure(status: status, fields: fields) {
             end(.failed(.upstreamResponded(status, upstream: upstream.name), response))
@@ -113,9 +111,8 @@ final class LiveInquiry: Recipient {
         cookies: [Field],
         now: Int64
     ) {
-        guard case .substituted(_, let status, let error) = cacheUse else {
-            return end(.served(ready, cacheUse, isCollapsed: isCollapsed))
-        }
+        guard case .substituted(_, let status, let error) = cacheUse
+        else { return end(.served(ready, cacheUse, isCollapsed: isCollapsed)) }
         let problem: ProblemDocument =
             if let status {
                 .upstreamResponded(status, upstream: upstream.name)

@@ -28,12 +28,10 @@ package enum LiveMode: Sendable {
         guard parameters.isEmpty || takesEvents else { throw .liveNeedsAccept }
         let values = (fields.combined("larder-live").map { [$0] } ?? []) + parameters
         guard let value = values.first else { return nil }
-        guard value == "once" || value == "on", values.allSatisfy({ $0 == value }) else {
-            throw .badLive(values.joined(separator: ", "))
-        }
-        guard request.method == .get, !request.hasBody else {
-            throw .liveNeedsGet(String(decoding: request.methodBytes, as: UTF8.self))
-        }
+        guard value == "once" || value == "on", values.allSatisfy({ $0 == value })
+        else { throw .badLive(values.joined(separator: ", ")) }
+        guard request.method == .get, !request.hasBody
+        else { throw .liveNeedsGet(String(decoding: request.methodBytes, as: UTF8.self)) }
         let last = fields.combined("last-event-id")
         if value == "once" {
             self = last == Self.endID ? .over : .once

@@ -48,8 +48,7 @@ package enum CacheUse: Sendable {
         case .heldBack:
             status = .hit()
             detail = "retry-after"
-        case .revalidated(let reason, let isStored):
-            status = .forwarded(reason, status: 304, isStored: isStored)
+        case .revalidated(let reason, let isStored): status = .forwarded(reason, status: 304, isStored: isStored)
         case .substituted(let reason, let upstreamStatus, _):
             status = .forwarded(reason, status: upstreamStatus)
             detail = ready.response.doubts.isEmpty ? ready.staleDetail : ready.response.detail

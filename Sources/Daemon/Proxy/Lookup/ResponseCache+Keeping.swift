@@ -237,8 +237,7 @@ final class PendingCommits: Sendable {
 
     /// Adds a response, before any look-up can find it.
     ///
-    /// - Parameters:
-    ///   - sent: when its request was sent, on the store's clock.
+    /// - Parameter sent: when its request was sent, on the store's clock.
     func begin(_ ready: ReadyResponse, sent: Int64, containsObjects: Bool, isHidden: Bool) {
         let digest = ready.residence.digest
         state.withLock { state in

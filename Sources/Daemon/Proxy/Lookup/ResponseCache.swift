@@ -209,9 +209,7 @@ package final class ResponseCache: Sendable {
             }
         }
     }
-}
 
-extension ResponseCache {
     /// Why a look-up found nothing, in terms of RFC 9211: nothing under the URL, or only other variants.
     ///
     /// Asks the disk only if it may have something under the key, and reads no bodies.

@@ -56,9 +56,8 @@ package enum SelectedPart: Equatable {
     /// Only the upstream may say that no range is satisfiable, because the response may have grown.
     private static func held(_ field: RangeField?, in parts: KnownParts) -> SelectedPart? {
         let selection = parts.length.map { field?.select(length: $0) } ?? field?.selectWithoutLength()
-        guard case .ranges(let ranges) = selection, ranges.allSatisfy({ parts.bytes(in: $0) != nil }) else {
-            return nil
-        }
+        guard case .ranges(let ranges) = selection, ranges.allSatisfy({ parts.bytes(in: $0) != nil })
+        else { return nil }
         return ranges.count == 1 ? .part(ranges[0]) : .several(ranges)
     }
 

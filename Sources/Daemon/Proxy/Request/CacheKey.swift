@@ -33,9 +33,8 @@ extension CacheKeyParts {
             credentials = own
             return
         }
-        guard !fields.lines.contains(where: { $0.isNamed(credential.header.lowercased()) }) else {
-            throw .credentialRefused(upstream: upstream.name)
-        }
+        guard !fields.lines.contains(where: { $0.isNamed(credential.header.lowercased()) })
+        else { throw .credentialRefused(upstream: upstream.name) }
         // Responses to the credential belong to its principal, whoever the client is.
         credentials = Array("credential:".utf8) + credential.value.bytes + [0] + (own ?? [])
     }
@@ -132,9 +131,7 @@ struct CacheKeyBuilder {
     }
 
     /// The digest of the fields that are neither in the key nor known to be harmless, if any.
-    func otherFieldsDigest(_ hasher: KeyHasher) -> Digest128? {
-        otherLines.isEmpty ? nil : hasher.digest(otherLines)
-    }
+    func otherFieldsDigest(_ hasher: KeyHasher) -> Digest128? { otherLines.isEmpty ? nil : hasher.digest(otherLines) }
 
     /// The digest of the request's key.
     mutating func digest(

@@ -49,8 +49,7 @@ package final class PrincipalResolver: Sendable {
 
     /// The principal of a request; a new one is stored durably.
     ///
-    /// - Parameters:
-    ///   - quick: the digest by which the hit path will look it up.
+    /// - Parameter quick: the digest by which the hit path will look it up.
     func identify(_ credentials: [UInt8]?, quick: Digest128?, of upstream: ProxiedUpstream)
         async throws(StoreError) -> PrincipalID
     {
@@ -119,9 +118,8 @@ package struct PrincipalKey: Sendable {
     /// Reads the key, or creates one if there is no file yet; blocks on the disk; call it at start.
     package static func open(path: String) throws(PrincipalKeyError) -> PrincipalKey {
         if let key = try load(path) { return key }
-        guard let secret = Crypto.randomBytes(byteCount) else {
-            throw .unwritable(path: path, reason: "the system gave no random bytes")
-        }
+        guard let secret = Crypto.randomBytes(byteCount)
+        else { throw .unwritable(path: path, reason: "the system gave no random bytes") }
         do throws(SecretFile.Failure) {
             // If another process is faster, its key is used.
             try SecretFile.write(secret, to: path, replacing: false)

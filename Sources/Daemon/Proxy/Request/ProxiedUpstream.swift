@@ -93,9 +93,8 @@ package final class ProxiedUpstream: Sendable {
         let url = principal.redacted(target: target.key)
         guard hasKeyRules, url.contains(0x3F) else { return url }
         let route = String(decoding: target.routePath, as: UTF8.self)
-        guard let match = rules.route(method: "GET", path: route, status: nil), let rules = keyRules[match.index] else {
-            return url
-        }
+        guard let match = rules.route(method: "GET", path: route, status: nil), let rules = keyRules[match.index]
+        else { return url }
         return rules.applied(to: url)
     }
 
@@ -172,9 +171,8 @@ package final class ProxiedUpstream: Sendable {
         }
         let ignored = ignoredInVary.union(route.vary.ignore.map { $0.lowercased() })
         selecting.removeAll { ignored.contains($0) || principal.reason(forField: $0.utf8) != nil }
-        guard !selecting.contains(where: { principal.isSecret(field: $0.utf8) && request.contains($0) }) else {
-            return nil
-        }
+        guard !selecting.contains(where: { principal.isSecret(field: $0.utf8) && request.contains($0) })
+        else { return nil }
         if policy.isForAgreeing { selecting.append(OtherFields.name) }
         return VarySelection(.fields(selecting.sorted()), request: request)
     }
@@ -214,9 +212,7 @@ package final class ProxiedUpstream: Sendable {
     }
 
     /// A rewriter of links to the address that a client used.
-    func links(for base: ClientAuthority) -> LinkRewriter {
-        links.leading(to: base.authority, by: scheme(for: base))
-    }
+    func links(for base: ClientAuthority) -> LinkRewriter { links.leading(to: base.authority, by: scheme(for: base)) }
 
     /// The scheme by which a client has used an address: `http`, unless a proxy serves the name by HTTPS according to `hosts:`.
     func scheme(for base: ClientAuthority) -> String {
@@ -310,9 +306,8 @@ final class Site {
         upstreams.firstIndex { upstream in
             let prefix = upstream.normaliser.prefix
             guard !prefix.isEmpty else { return true }
-            guard path.count >= prefix.count, path.count == prefix.count || path[prefix.count] == 0x2F else {
-                return false
-            }
+            guard path.count >= prefix.count, path.count == prefix.count || path[prefix.count] == 0x2F
+            else { return false }
             return path.prefix(prefix.count).elementsEqual(prefix)
         }
     }

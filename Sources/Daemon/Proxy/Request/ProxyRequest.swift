@@ -104,30 +104,26 @@ package struct ProxyRequest: Sendable {
             && conditions.isForOrigin
     }
 
-    package func asking(because reason: CacheStatus.Forward) -> ProxyRequest {
+    private func with(_ change: (inout ProxyRequest) -> Void) -> ProxyRequest {
         var request = self
-        request.reason = reason
+        change(&request)
         return request
     }
+
+    package func asking(because reason: CacheStatus.Forward) -> ProxyRequest { with { $0.reason = reason } }
 
     /// A request for the whole document of which this one wants a part or the head; nil if it must not be stored.
     var ofWhole: ProxyRequest? {
         guard !directives.noStore, !isPassed else { return nil }
-        var request = self
-        request.message.method = "GET"
-        for name in UpstreamFields.conditional.union(["range"]) { request.message.fields.remove(name) }
-        return request
+        return with { request in
+            request.message.method = "GET"
+            for name in UpstreamFields.conditional.union(["range"]) { request.message.fields.remove(name) }
+        }
     }
 
     /// The same request, to be passed on without a look-up.
-    package var passed: ProxyRequest {
-        var request = asking(because: .bypass)
-        request.isPassed = true
-        return request
-    }
-}
+    package var passed: ProxyRequest { with { ($0.reason, $0.isPassed) = (.bypass, true) } }
 
-extension ProxyRequest {
     /// The paths that a write to this target makes suspect from the moment it is sent.
     package var suspects: [String] { WriteOutcome.noResponse.invalidated(by: self) }
 
@@ -224,9 +220,7 @@ extension ProxyRequest {
         let isAuthorized = message.fields.contains("authorization") || settings.addsCredential
         return !isAuthorized || directives.permitsAuthorization
     }
-}
 
-extension ProxyRequest {
     /// Prepares a relayed response's fields for the client: rewrites links, and adds `Cache-Status`.
     func decorate(_ fields: inout Fields, with status: CacheStatus) {
         upstream.links(for: base).rewrite(&fields)
@@ -279,11 +273,7 @@ extension ProxyRequest {
     var hasConditions: Bool { !conditions.isEmpty }
 
     /// The same request, for which the whole is fetched.
-    var forWhole: ProxyRequest {
-        var request = self
-        request.isForWhole = true
-        return request
-    }
+    var forWhole: ProxyRequest { with { $0.isForWhole = true } }
 
     /// The key for stored parts of the response, distinct from the whole's, so that no look-up for a whole finds them.
     ///
@@ -324,9 +314,8 @@ extension ReadyResponse {
     ///
     /// - Parameter limit: of the whole's length; a larger whole would not be stored.
     func isCompletable(limit: Int) -> Bool {
-        guard let tag = preconditions.entityTag, !tag.isWeak, !tag.isOwn, let parts, let length = parts.length else {
-            return false
-        }
+        guard let tag = preconditions.entityTag, !tag.isWeak, !tag.isOwn, let parts, let length = parts.length
+        else { return false }
         return parts.gap != nil && length <= limit
     }
 }

@@ -172,9 +172,8 @@ package struct ClientAddress: Sendable, Equatable {
         if isUser, bytes.count == 4 { return "uid:\(bytes.withUnsafeBytes { $0.loadUnaligned(as: UInt32.self) })" }
         guard bytes.count == 4 || bytes.count == 16 else { return "-" }
         var room = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
-        guard inet_ntop(bytes.count == 4 ? AF_INET : AF_INET6, bytes, &room, socklen_t(room.count)) != nil else {
-            return "-"
-        }
+        guard inet_ntop(bytes.count == 4 ? AF_INET : AF_INET6, bytes, &room, socklen_t(room.count)) != nil
+        else { return "-" }
         return room.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
     }
 }
@@ -275,9 +274,7 @@ package final class RequestNote: ReplyObserver {
         metrics.responded(route: match?.index, seconds: seconds)
         if slowness > 0, seconds > slowness { report(served) }
     }
-}
 
-extension RequestNote {
     private func report(_ served: ServedRequest) {
         let text = { (seconds: Double) in "\((seconds * 1_000).rounded() / 1_000)" }
         var metadata: Logger.Metadata = [

@@ -52,8 +52,7 @@ struct Write: Hashable {
     private var isMapped = false
     private var end = Fetch.End.failed
 
-    /// - Parameters:
-    ///   - wantsMapped: whether the client wants the mapped view, which is made from the whole body.
+    /// - Parameter wantsMapped: whether the client wants the mapped view, which is made from the whole body.
     init(wantsMapped: Bool, limit: Int) {
         self.wantsMapped = wantsMapped
         body = BodyBuffer(limit: limit)

@@ -77,9 +77,8 @@ struct WriteOutcome: Sendable {
 
     /// The objects in the response's body, if any.
     func observed(by request: ProxyRequest) -> (rule: BodyRule, body: [UInt8], surroundings: MappingContext)? {
-        guard let head, let body, !body.isEmpty, (200..<300).contains(head.status), head.status != 202 else {
-            return nil
-        }
+        guard let head, let body, !body.isEmpty, (200..<300).contains(head.status), head.status != 202
+        else { return nil }
         guard request.upstream.isJSON(head.fields), request.mayShareObjects(head.fields), !isForAgreeing(head, request),
             !request.isRepeated(in: body)
         else { return nil }
@@ -110,13 +109,10 @@ struct WriteOutcome: Sendable {
         let mapped = request.upstream.mapper.map(body, as: match.rule, in: context)
         return mapped.isMapped ? mapped : nil
     }
-}
 
-extension WriteOutcome {
     /// A write that may have changed something, for the store to complete.
     ///
-    /// - Parameters:
-    ///   - start: when it was sent, on the store's clock.
+    /// - Parameter start: when it was sent, on the store's clock.
     func completed(
         as effect: CompletedWrite.Effect,
         of request: ProxyRequest,
@@ -162,9 +158,7 @@ extension WriteOutcome {
         }
         return write
     }
-}
 
-extension WriteOutcome {
     /// The response to a POST if it is the new representation of its target (RFC 9110 §9.3.3).
     ///
     /// Such a response has explicit freshness and a `Content-Location` that equals the target URI, and serves later requests for
