@@ -40,10 +40,7 @@ extension ConfigReader {
         var rest = Self.tagLimit
         refuseTags(in: root, &rest)
         if root.isNothing { return .mapping([:]) }
-        guard let mapping = root.mapping else {
-            misfit(root, wanted: "keys with values")
-            return nil
-        }
+        guard let mapping = root.mapping else { return misfit(root, wanted: "keys with values") }
         guard let include = mapping["include"] else { return root }
         return layered(include, in: mapping, of: file, &inclusion)
     }
@@ -122,9 +119,7 @@ extension ConfigReader {
             let bytes = try ConfigBytes.read(path, limit: ConfigFile.sizeLimit).bytes
             if let text = String(validating: bytes, as: UTF8.self) { return text }
             error(place, "\"\(path)\" cannot be included: it is not UTF-8 text")
-        } catch {
-            self.error(place, "\"\(path)\" cannot be included: \(error.reason)")
-        }
+        } catch { self.error(place, "\"\(path)\" cannot be included: \(error.reason)") }
         return nil
     }
 
