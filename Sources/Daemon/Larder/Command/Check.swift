@@ -17,15 +17,13 @@ struct Check: ParsableCommand {
     )
 
     @Argument(
-        help: ArgumentHelp("The config file, as with --config.", valueName: "file"),
+        help: .value("file", "The config file, as with --config."),
         completion: .file(extensions: ["yaml", "yml"])
     )
     var file: String?
 
     @OptionGroup var source: ConfigOptions
-
-    @Flag(help: "Print one JSON document, for programs.")
-    var json = false
+    @Flag(help: "Print one JSON document, for programs.") var json = false
 
     func validate() throws {
         try GivenText.require(["config file": file])
