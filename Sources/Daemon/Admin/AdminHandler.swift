@@ -36,9 +36,7 @@ package final class AdminHandler: HTTPHandler {
         _ verdict: Guard.Verdict,
         isTrusted: Bool,
         on executor: (any TaskExecutor)?
-    ) {
-        Task(executorPreference: executor) { await respond(to: exchange, service, verdict, isTrusted: isTrusted) }
-    }
+    ) { Task(executorPreference: executor) { await respond(to: exchange, service, verdict, isTrusted: isTrusted) } }
 
     private func door(of entrance: Entrance) -> Guard {
         if let known = doors[ObjectIdentifier(entrance)] { return known.door }

@@ -270,31 +270,25 @@ package struct ChangeReset: AdminBody, Equatable {
     /// The number belongs to another store, to the future, or to a commit lost in a power failure.
     static func unknown(upTo: Int64) -> ChangeReset {
         ChangeReset(
-            reason: "unknown",
-            message: "the given number is not one of this store's; changes before \(upTo) are not sent",
+            "unknown",
+            "the given number is not one of this store's; changes before \(upTo) are not sent",
             upTo: upTo
         )
     }
 
     /// The changes are older than those kept.
     static func evicted(after: Int64, upTo: Int64) -> ChangeReset {
-        ChangeReset(
-            reason: "evicted",
-            message: "the changes after \(after) up to \(upTo) are no longer kept",
-            after: after,
-            upTo: upTo
-        )
+        ChangeReset("evicted", "the changes after \(after) up to \(upTo) are no longer kept", after: after, upTo: upTo)
     }
 
     /// A clean has removed the objects, and their names with them.
     static func cleaned(_ count: Int, after: Int64, upTo: Int64) -> ChangeReset {
-        ChangeReset(
-            reason: "cleaned",
-            message:
-                "changes between \(after) and \(upTo) that are missing here, as a clean has removed their objects: \(count)",
-            after: after,
-            upTo: upTo
-        )
+        let what = "changes between \(after) and \(upTo) that are missing here, as a clean has removed their objects"
+        return ChangeReset("cleaned", "\(what): \(count)", after: after, upTo: upTo)
+    }
+
+    private init(_ reason: String, _ message: String, after: Int64? = nil, upTo: Int64) {
+        (self.reason, self.message, self.after, self.upTo) = (reason, message, after, upTo)
     }
 
     var event: [UInt8] { EventStreamText.event(Self.eventName, id: upTo, data: AdminJSON.encode(self)) }

@@ -92,14 +92,7 @@ extension AdminRoute {
         areDeleted: Bool = false
     ) async throws -> ObjectsResponse {
         let paging = try Paging(request)
-        var query = ObjectQuery(
-            model: request.captures["model"],
-            identity: request.captures["id"],
-            upstream: request.value("upstream"),
-            principal: request.value("principal"),
-            limit: paging.limit,
-            after: paging.after
-        )
+        var query = ObjectQuery(request, limit: paging.limit, after: paging.after)
         (query.areDeleted, query.view) = (areDeleted, view.query)
         let page = try await daemon.objects(named: query)
         return ObjectsResponse(objects: page.rows.map { .init($0) }, next: page.cursor)

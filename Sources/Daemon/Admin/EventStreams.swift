@@ -256,9 +256,7 @@ struct ChangeEvents {
     }
 
     /// - Parameter number: the public number of a commit sequence.
-    init(_ page: ChangePage, number: @escaping (Int64) -> Int64) {
-        (self.page, self.number) = (page, number)
-    }
+    init(_ page: ChangePage, number: @escaping (Int64) -> Int64) { (self.page, self.number) = (page, number) }
 
     /// The events in the page for a stream, and the number of the last one; empty if it wants none.
     mutating func bytes(for stream: ChangeStream) -> (bytes: [UInt8], last: Int64?) {
@@ -328,9 +326,7 @@ package actor RequestStreams {
         var client = EventStreamClient()
     }
 
-    package init(_ log: RequestLog, loop: EventLoop) {
-        (self.log, self.loop) = (log, loop)
-    }
+    package init(_ log: RequestLog, loop: EventLoop) { (self.log, self.loop) = (log, loop) }
 
     private nonisolated func enqueue(_ work: @escaping @Sendable (isolated RequestStreams) -> Void) {
         loop.enqueue { [weak self] in self?.assumeIsolated { work($0) } }

@@ -161,9 +161,7 @@ package struct Drift: Sendable, Equatable {
     /// A sentence for people.
     package var text: String
 
-    package init(_ severity: Severity, _ text: String) {
-        (self.severity, self.text) = (severity, text)
-    }
+    package init(_ severity: Severity, _ text: String) { (self.severity, self.text) = (severity, text) }
 
     /// The parts of a response that are compared.
     package struct Response: Sendable {

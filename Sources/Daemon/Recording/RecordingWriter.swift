@@ -65,22 +65,12 @@ package final class RecordingWriter {
         throws(RecordingError)
     {
         var exchange = exchange
-        let name = String(number + 1)
-        let digits = String(repeating: "0", count: max(0, 6 - name.count)) + name
         var written: [String] = []
         do throws(RecordingError) {
-            exchange.request.body = try write(
-                requestBody,
-                digits + ".request",
-                Fields(recorded: exchange.request.fields ?? []),
-                &written
-            )
-            exchange.response.body = try write(
-                responseBody,
-                digits,
-                Fields(recorded: exchange.response.fields),
-                &written
-            )
+            let sent = Fields(recorded: exchange.request.fields ?? [])
+            exchange.request.body = try write(requestBody, nextName + ".request", sent, &written)
+            let received = Fields(recorded: exchange.response.fields)
+            exchange.response.body = try write(responseBody, nextName, received, &written)
             let line = exchange.line + [0x0A]
             if let failure = RecordingFolder.writeAll(line, to: lines) {
                 ftruncate(lines, off_t(end))
@@ -94,6 +84,12 @@ package final class RecordingWriter {
             for name in written { unlink("\(folder.path)/\(name)") }
             throw error
         }
+    }
+
+    /// The name of the next body, without its ending: six digits at least.
+    private var nextName: String {
+        let name = String(number + 1)
+        return String(repeating: "0", count: max(0, 6 - name.count)) + name
     }
 
     private func write(_ body: [UInt8], _ name: String, _ fields: Fields, _ written: inout [String])
@@ -137,9 +133,8 @@ package final class RecordingWriter {
 
     /// Writes a body of an existing exchange; returns its name.
     func writeBody(_ body: [UInt8], _ fields: Fields) throws(RecordingError) -> String? {
-        let name = String(number + 1)
         var written: [String] = []
-        let path = try write(body, String(repeating: "0", count: max(0, 6 - name.count)) + name, fields, &written)
+        let path = try write(body, nextName, fields, &written)
         if path != nil { number += 1 }
         return path
     }

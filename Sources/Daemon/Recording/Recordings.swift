@@ -96,13 +96,9 @@ package final class Recordings: ExchangeInterceptor {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         let running = running.withLock { $0 }
         return names.filter { RecordingFolder("\(folder)/\($0)").hasManifest }.sorted().map { name in
-            Entry(
-                name: name,
-                folder: "\(folder)/\(name)",
-                exchanges: running[name]?.recorder.count,
-                session: running[name]?.session,
-                began: running[name]?.began
-            )
+            let (now, folder) = (running[name], "\(folder)/\(name)")
+            let count = now?.recorder.count
+            return Entry(name: name, folder: folder, exchanges: count, session: now?.session, began: now?.began)
         }
     }
 

@@ -342,9 +342,7 @@ package final class RecordingInterceptor: ExchangeInterceptor {
         replayer: Replayer?,
         recorder: Recorder?,
         missed: @escaping @Sendable (Replayer.Miss) -> Void = { _ in }
-    ) {
-        (self.replayer, self.recorder, self.missed) = (replayer, recorder, missed)
-    }
+    ) { (self.replayer, self.recorder, self.missed) = (replayer, recorder, missed) }
 
     package var isActive: Bool { true }
 

@@ -35,8 +35,8 @@ package struct ConfigFile {
     ) -> ConfigFile {
         var reader = ConfigReader(environment: environment)
         var draft = ConfigDraft()
-        var inclusion = ConfigReader.Inclusion(file)
-        guard let root = reader.compose(yaml, file: file, &inclusion) else {
+        reader.inclusion = ConfigReader.Inclusion(file)
+        guard let root = reader.compose(yaml, file: file) else {
             return ConfigFile(settings: draft.settings, diagnostics: reader.sorted)
         }
         draft.places = reader.section(root, into: &draft)
@@ -196,9 +196,9 @@ extension ConfigFile {
         var root = Node.Mapping([])
         if let path, let bytes = try? ConfigBytes.read(path, limit: sizeLimit).bytes {
             var reader = ConfigReader(environment: environment)
-            var inclusion = ConfigReader.Inclusion(path)
+            reader.inclusion = ConfigReader.Inclusion(path)
             let text = String(decoding: bytes, as: UTF8.self)
-            root = reader.compose(text, file: path, &inclusion)?.mapping ?? root
+            root = reader.compose(text, file: path)?.mapping ?? root
         }
         let upstreams = settings.upstreams.map { upstream -> (Node, Node) in
             let known = root["upstreams"]?.mapping?[Node(upstream.name)]?.mapping ?? Node.Mapping([])

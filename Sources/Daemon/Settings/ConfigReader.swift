@@ -9,6 +9,7 @@ struct ConfigReader {
     let environment: [String: String]
     /// The files read; places refer to them.
     var sources = ConfigSources()
+    var inclusion = Inclusion()
     /// Whether an included file could not be read, which may contain missing keys.
     var isIncomplete = false
     /// The diagnostics so far, each with its place in the sources.
@@ -150,8 +151,7 @@ struct ConfigReader {
         switch node {
         case .sequence(let sequence): return Array(sequence)
         case .scalar where !node.isNothing: return [node]
-        default:
-            return misfit(node, wanted: wanted)
+        default: return misfit(node, wanted: wanted)
         }
     }
 
@@ -274,8 +274,7 @@ extension ConfigReader {
                 parts.append(JSONText.string(name).bytes + Array(":".utf8) + part)
             }
             return Array("{".utf8) + parts.joined(separator: Array(",".utf8)) + Array("}".utf8)
-        case .alias:
-            return misfit(node, wanted: "a value")
+        case .alias: return misfit(node, wanted: "a value")
         }
     }
 

@@ -11,7 +11,7 @@ package struct Place: Sendable, Hashable, Comparable {
 
 /// A message about a config: the place, the mistake, and what to write instead.
 package struct Diagnostic: Sendable, Equatable, CustomStringConvertible {
-    package enum Severity: String, Sendable {
+    package enum Severity: String, Sendable, Encodable {
         /// The config is not used.
         case error
         /// The config works, but probably not as intended or not as safely as it could.

@@ -147,9 +147,7 @@ extension ConfigReader {
             return names.map { .init(wire: $0.text, mapped: $0.text) }
         }
         guard let pairs = pairs(node, wanted: "the upstream's spellings, each with a name") else { return nil }
-        if pairs.isEmpty {
-            return errorHere(node.place, "it has no case; write { open: open, closed: done }")
-        }
+        if pairs.isEmpty { return errorHere(node.place, "it has no case; write { open: open, closed: done }") }
         return pairs.compactMap { wire, _, value in
             text(value, wanted: "a name").map { .init(wire: wire, mapped: $0) }
         }

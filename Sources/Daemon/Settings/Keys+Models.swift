@@ -149,8 +149,7 @@ extension ConfigReader {
         case ["all"]: return keys["all"].flatMap { conditions($0) }.map { .all($0) }
         case ["any"]: return keys["any"].flatMap { conditions($0) }.map { .any($0) }
         case ["not"]: return keys["not"].flatMap { condition($0) }.map { .not($0) }
-        default:
-            return errorHere(node.place, "this is not a condition. \(ConditionKeys.help)")
+        default: return errorHere(node.place, "this is not a condition. \(ConditionKeys.help)")
         }
     }
 

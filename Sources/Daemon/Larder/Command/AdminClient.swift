@@ -77,13 +77,8 @@ struct AdminClient {
         if body != nil { fields.append("Content-Type", "application/json") }
         let (host, socket): (String, String?) =
             if case .unix(let path, _, _) = address { ("localhost", path) } else { ("\(address)", nil) }
-        return CurlExchange(
-            method: method,
-            url: "http://\(host)\(target)",
-            fields: fields,
-            body: body,
-            unixSocket: socket
-        )
+        let url = "http://\(host)\(target)"
+        return CurlExchange(method: method, url: url, fields: fields, body: body, unixSocket: socket)
     }
 
     /// Sends a request; a status that is not 2xx is an error.
@@ -252,11 +247,8 @@ struct EventReader {
             lastID = nextID
             defer { (name, data) = ("", []) }
             guard !data.isEmpty else { return nil }
-            return ReceivedEvent(
-                name: name.isEmpty ? "message" : name,
-                data: data.joined(separator: "\n"),
-                lastID: lastID
-            )
+            let name = name.isEmpty ? "message" : name
+            return ReceivedEvent(name: name, data: data.joined(separator: "\n"), lastID: lastID)
         }
         let parts = line.split(separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
         var value = parts.count > 1 ? parts[1] : []

@@ -52,7 +52,7 @@ struct Check: ParsableCommand {
         var diagnostics: [Entry]
 
         struct Entry: Encodable {
-            var severity: String
+            var severity: Diagnostic.Severity
             var file: String
             var line: Int?
             var column: Int?
@@ -62,13 +62,8 @@ struct Check: ParsableCommand {
         init(_ diagnostics: [Diagnostic]) {
             ok = !diagnostics.contains { $0.severity == .error }
             self.diagnostics = diagnostics.map {
-                Entry(
-                    severity: $0.severity.rawValue,
-                    file: $0.file,
-                    line: $0.place?.line,
-                    column: $0.place?.column,
-                    message: $0.message
-                )
+                let (line, column) = ($0.place?.line, $0.place?.column)
+                return Entry(severity: $0.severity, file: $0.file, line: line, column: column, message: $0.message)
             }
         }
     }

@@ -104,7 +104,8 @@ struct Diff: ParsableCommand {
             fields.lines += own.lines
             do {
                 let url = upstream.url.origin + exchange.request.target
-                let response = try questions.ask(upstream, exchange.request.method, url, fields)
+                let request = UpstreamRequest(method: exchange.request.method, url: url, fields: fields)
+                let response = try questions.ask(upstream, request)
                 try comparison.compare(number, of: recording, with: response)
             } catch let error as UpstreamQuestions.Failure {
                 comparison.skipped.append((exchange.title, error.message))
@@ -187,14 +188,8 @@ final class UpstreamQuestions {
     }
 
     /// Sends a request and waits for its response.
-    func ask(
-        _ upstream: Configuration.Upstream,
-        _ method: String,
-        _ url: String,
-        _ fields: Fields
-    ) throws -> RecordingComparison.Update {
+    func ask(_ upstream: Configuration.Upstream, _ request: UpstreamRequest) throws -> RecordingComparison.Update {
         let response = CollectedResponse()
-        let request = UpstreamRequest(method: method, url: url, fields: fields)
         clients.enqueue { $0.client(for: upstream).start(request, response) }
         return try response.wait()
     }

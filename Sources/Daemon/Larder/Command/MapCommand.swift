@@ -117,12 +117,8 @@ struct MapCommand: ParsableCommand {
                 "no route says what \(incoming.route) holds; see: larder route GET \(url ?? "") --status \(status)"
             )
         }
-        let context = MappingContext(
-            url: incoming.parts.url,
-            captures: match.captures,
-            bound: match.bound,
-            fields: fields
-        )
+        let url = incoming.parts.url
+        let context = MappingContext(url: url, captures: match.captures, bound: match.bound, fields: fields)
         return (incoming.upstream, match.rule, context)
     }
 
@@ -196,11 +192,8 @@ struct MapCommand: ParsableCommand {
         // A value that could not be mapped back need not be JSON.
         let text = String(decoding: body, as: UTF8.self)
         let result = JSONBody.isMalformed(body) ? AdminJSON.encode(text) : body
-        let report = Report(
-            result: RawJSON(result),
-            warnings: warnings.map(MappingWarningResponse.init),
-            synthetic: synthetic
-        )
+        let warned = warnings.map(MappingWarningResponse.init)
+        let report = Report(result: RawJSON(result), warnings: warned, synthetic: synthetic)
         Terminal.out(AdminJSON.encode(report))
     }
 

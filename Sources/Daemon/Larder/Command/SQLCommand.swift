@@ -178,18 +178,12 @@ struct SQLCommand: ParsableCommand {
         }
         let empty = models.filter { !$0.hasRows }
         if !shown.isEmpty {
-            blocks.append(
-                HumanText.wrapped(
-                    "\(shown[0].name)_current and so on have the same columns, and each object once.",
-                    width: width,
-                    indent: 0
-                )
-            )
+            let others = "\(shown[0].name)_current and so on have the same columns, and each object once."
+            blocks.append(HumanText.wrapped(others, width: width))
         }
         if !empty.isEmpty {
-            blocks.append(
-                HumanText.wrapped("Without rows: \(empty.map(\.name).joined(separator: ", "))", width: width, indent: 0)
-            )
+            let names = empty.map(\.name).joined(separator: ", ")
+            blocks.append(HumanText.wrapped("Without rows: \(names)", width: width))
         }
         Terminal.out(blocks.joined(separator: "\n\n"))
     }
@@ -314,7 +308,7 @@ extension SQLCell {
 
 extension HumanText {
     /// Text wrapped to a width.
-    static func wrapped(_ text: String, width: Int, indent: Int) -> String {
+    static func wrapped(_ text: String, width: Int, indent: Int = 0) -> String {
         let margin = String(repeating: " ", count: indent)
         var lines: [String] = []
         for word in text.printable.split(separator: " ") {
