@@ -250,7 +250,7 @@ import Testing
         )
     }
 
-    @Test func `tail shows the last requests and each new one, and ends with the daemon`() throws {
+    @Test func `tail shows the last requests and each new one, and goes on when the daemon is back`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/before")
@@ -266,17 +266,29 @@ import Testing
         )
         #expect(!tail.output.contains("\u{1B}"))
         #expect(!json.output.contains("/before"))
-        for line in json.output.split(separator: "\n") {
-            #expect(try JSONSerialization.jsonObject(with: Data(line.utf8)) is [String: Any])
-        }
-        json.signal(SIGINT)
-        #expect(json.waitForEnd() == .exited(0))
         #expect(larder.terminate() == .exited(0))
-        #expect(tail.waitForEnd() == .exited(0))
-        #expect(tail.errors.contains("has ended"))
+        #expect(eventually { tail.errors.contains("has ended; waiting until it is back") })
         let late = try start(larder, "tail")
         #expect(late.waitForEnd() == .exited(1))
         #expect(late.errors.hasPrefix("larder: nothing listens on"))
+        // The next daemon makes a new token.
+        try FileManager.default.removeItem(atPath: larder.folder.file("admin.token"))
+        let next = try Larder(
+            arguments: ["--upstream", origin.url],
+            folder: larder.folder,
+            addresses: ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:\(larder.adminPort)"]
+        )
+        _ = try next.get("/again")
+        #expect(eventually { tail.output.contains("/again") && json.output.contains("/again") })
+        #expect(tail.errors.contains("is back"))
+        #expect(tail.output.ranges(of: "/before").count == 1)
+        for line in json.output.split(separator: "\n") {
+            #expect(try JSONSerialization.jsonObject(with: Data(line.utf8)) is [String: Any])
+        }
+        for process in [tail, json] {
+            process.signal(SIGINT)
+            #expect(process.waitForEnd() == .exited(0))
+        }
     }
 
     @Test func `colours are for terminals whose user wants them`() throws {

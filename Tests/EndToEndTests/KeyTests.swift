@@ -122,6 +122,7 @@ import Testing
         #expect(!output.contains("hush") && !output.contains("secret"))
         let text = try key(url, config: Self.config).1
         #expect(text.contains("key        /v3/search/issues?a=~&access_token=REDACTED&q=b\n"))
+        #expect(text.contains("route      search/**  key: parameters sorted"))
         #expect(!text.contains("secret"))
     }
 

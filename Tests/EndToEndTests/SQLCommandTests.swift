@@ -111,6 +111,20 @@ import Testing
         _ = origin
     }
 
+    @Test func `rows for programs are printed as they come`() throws {
+        let (origin, larder) = try Self.filled()
+        let endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select i from n"
+        let command = "\(Larder.binary) sql --store \(larder.folder.file("larder.db")) --timeout 60s"
+        #expect(try ChildProcess.run("sh", ["-c", "\(command) --csv '\(endless)' | head -3"]) == "i\n1\n2\n")
+        let json = try ChildProcess.run("sh", ["-c", "\(command) --json '\(endless)' | head -2"])
+        #expect(json == "[{\"i\":1},\n {\"i\":2},\n")
+        // What has been found is there, in whole lines, and the exit code says that it is not all.
+        let cut = try sql(larder, "--csv", "--timeout", "1s", endless)
+        #expect(cut.end == .exited(1) && cut.output.hasPrefix("i\n1\n2\n") && cut.output.hasSuffix("\n"))
+        #expect(cut.errors.contains("took longer than 1s"))
+        _ = origin
+    }
+
     @Test func `the store is the config's, and one that is not there is an error that says what to do`() throws {
         let (origin, larder) = try Self.filled()
         let folder = TemporaryFolder()

@@ -4,10 +4,13 @@ import Testing
 @testable import Larder
 
 struct CommandLogTests {
-    private let time = LogTime(seconds: 1_352_813_496, milliseconds: 7)
-
     private func line(_ form: LogForm, _ message: String, _ fields: Logger.Metadata = [:]) -> String {
-        LineLogHandler(label: "larder", form: form, level: .info).line(.warning, message, fields, time: time)
+        LineLogHandler(label: "larder", form: form, level: .info).line(
+            .warning,
+            message,
+            fields,
+            milliseconds: 1_352_813_496_007
+        )
     }
 
     @Test func `people read time, level, message and fields`() {

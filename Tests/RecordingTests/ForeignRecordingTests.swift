@@ -31,7 +31,7 @@ import Testing
         #expect(file.exchanges[0].responseFields.recorded == ["set-cookie: a=1", "set-cookie: b=2"])
         #expect(file.exchanges[0].time == 1_767_607_200.5)
         #expect(file.exchanges[1].requestBody == Array("{}".utf8))
-        #expect(file.origins.map(\.origin) == ["https://a.example", "https://b.example"])
+        #expect(file.origins.map(\.text) == ["https://a.example", "https://b.example"])
         #expect(file.losses.map(\.text) == ["requests without a response", "the pages of the HAR"])
         #expect(ForeignRecording.target(of: file.exchanges[0].url) == "/x?y=1")
         #expect(ForeignRecording.target(of: "https://b.example?q") == "/?q")

@@ -114,15 +114,13 @@ struct ConfigFileTests {
     }
 
     @Test func `flags win over the file, and an upstream's URL over the file's`() throws {
-        let overrides = ConfigOverrides(
+        var overrides = ConfigOverrides(
             upstream: try UpstreamURL("http://127.0.0.1:9001"),
             listen: [.unix(path: "/run/x")],
             admin: [.tcp(host: "127.0.0.1", port: 1)],
-            storePath: "/tmp/s",
-            mode: .offline,
-            workers: 2,
-            logLevel: .debug
+            storePath: "/tmp/s"
         )
+        (overrides.mode, overrides.workers, overrides.logLevel) = (.offline, 2, .debug)
         let settings = try settings(one + "listen: 127.0.0.1:1\nworkers: 8\nmode: online\n", overriding: overrides)
         #expect(settings.upstreams[0].url.description == "http://127.0.0.1:9001")
         #expect(settings.listen == [.unix(path: "/run/x")])

@@ -140,6 +140,15 @@ struct ConfigMistakesTests {
         #expect(found.first?.hasSuffix(message) == true, "\(found)")
     }
 
+    @Test func `a small size needs a unit, unless it is zero`() throws {
+        #expect(
+            complaints(one + "memory: { maximum_size: 64 }\nlimits: { minimum_rate: 0, body: 512B, head: 4096 }\n")
+                == ["2:25: memory.maximum_size: \"64\" has no unit; write 64MiB, or 64B if bytes are meant"]
+        )
+        let settings = try settings(one + "memory: { maximum_size: 0 }\nlimits: { target: 2000 }\n")
+        #expect(settings.memory.maximumSize == 0 && settings.limits.target == 2000)
+    }
+
     @Test func `a path that only a shell would expand is refused`() {
         #expect(
             complaints("upstreams: { a: { url: http://a.example } }\nstore: { path: ~/x.db }") == [

@@ -32,7 +32,7 @@ struct ConfigUnitsTests {
         #expect(try Units.size(text) == bytes)
     }
 
-    @Test(arguments: ["", "MiB", "5mb", "5 MiB", "5MiB5", "-1", "1.5GiB", "99999999999TiB"])
+    @Test(arguments: ["", "MiB", "5mb", "5 MiB", "5MiB5", "-1", "1.5GiB", "99999999999TiB", "64", "1023"])
     func `what is no size is refused`(_ text: String) {
         #expect(throws: Units.Misfit.self) { try Units.size(text) }
     }

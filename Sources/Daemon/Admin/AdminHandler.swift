@@ -1,7 +1,6 @@
-import CachePolicy
 import HTTPSemantics
 import HTTPServer
-package import Proxy
+import Proxy
 
 /// The admin side's HTTP handler.
 ///
@@ -9,52 +8,39 @@ package import Proxy
 package final class AdminHandler: HTTPHandler {
     private let service: AdminService
     private let hosts: [String]
-    private let cors: CORS
     private let executor: (any TaskExecutor)?
     /// The guards by entrance, each created at its first request, because only then is the bound address known.
     private var doors: [ObjectIdentifier: (entrance: Entrance, door: Guard)] = [:]
 
     /// - Parameters:
     ///   - hosts: further host names of the admin side.
-    ///   - cors: the pages of other origins that may use it; none by default.
     ///   - executor: where responses are made; the shared pool by default. Not a loop that serves data: a page of a thousand
     ///     objects takes milliseconds.
-    package init(service: AdminService, hosts: [String] = [], cors: CORS = CORS(), executor: (any TaskExecutor)? = nil)
-    {
-        self.service = service
-        self.hosts = hosts
-        self.cors = cors
-        self.executor = executor
+    package init(service: AdminService, hosts: [String] = [], executor: (any TaskExecutor)? = nil) {
+        (self.service, self.hosts, self.executor) = (service, hosts, executor)
     }
 
     func received(_ request: borrowing RequestHead, on connection: HTTPConnection) {
         let entrance = connection.entrance
         // The guard comes first, before anything else of the request is examined.
-        let door = door(of: entrance)
-        let verdict = door.check(Guard.Facts(request, authority: request.authority))
+        let verdict = door(of: entrance).check(Guard.Facts(request, authority: request.authority))
         // A Unix socket's permissions decide who may use it.
         let isTrusted = if case .unix = entrance.address { true } else { false }
-        let exchange = connection.deferReply(request)
-        Self.begin(exchange, service: service, cors: door.cors, verdict, isTrusted: isTrusted, on: executor)
+        Self.begin(connection.deferReply(request), service, verdict, isTrusted: isTrusted, on: executor)
     }
 
     // Separate from `received`: the compiler (6.3.1) cannot check a task made where something noncopyable is in scope.
     private static func begin(
         _ exchange: Exchange,
-        service: AdminService,
-        cors: CORS,
+        _ service: AdminService,
         _ verdict: Guard.Verdict,
         isTrusted: Bool,
         on executor: (any TaskExecutor)?
-    ) {
-        Task(executorPreference: executor) {
-            await respond(to: exchange, service: service, cors: cors, verdict, isTrusted: isTrusted)
-        }
-    }
+    ) { Task(executorPreference: executor) { await respond(to: exchange, service, verdict, isTrusted: isTrusted) } }
 
     private func door(of entrance: Entrance) -> Guard {
         if let known = doors[ObjectIdentifier(entrance)] { return known.door }
-        let door = Guard(listeners: entrance.guardListeners, hosts: hosts, cors: cors, wantsToken: true)
+        let door = Guard(listeners: entrance.guardListeners, hosts: hosts, wantsToken: true)
         // The entrance is retained, so that no other one gets its identity.
         doors[ObjectIdentifier(entrance)] = (entrance, door)
         return door
@@ -62,36 +48,23 @@ package final class AdminHandler: HTTPHandler {
 
     private static func respond(
         to exchange: Exchange,
-        service: AdminService,
-        cors: CORS,
+        _ service: AdminService,
         _ verdict: Guard.Verdict,
         isTrusted: Bool
     ) async {
-        let request = exchange.request
-        var crossOrigin = Fields()
-        switch verdict {
-        case .allowed: break
-        case .allowedOrigin(let origin): crossOrigin = cors.fields(for: origin)
-        case .preflight(let origin):
-            let fields = cors.preflightFields(for: origin, request: request.fields)
-            return exchange.reply.respond(status: 204, fields: fields)
-        case .refused(let refusal):
+        if case .refused(let refusal) = verdict {
             return exchange.reply.respond(ProblemDocument(status: refusal.status, detail: refusal.message))
         }
         var response: AdminResponse
         do throws(ProblemDocument) {
-            response = await service.respond(try await read(request), isTrusted: isTrusted)
-        } catch {
-            response = .problem(error)
+            response = await service.respond(try await read(exchange.request), isTrusted: isTrusted)
+        } catch { response = .problem(error) }
+        guard let stream = response.stream else {
+            return exchange.reply.respond(status: response.status, fields: response.fields, body: response.body)
         }
-        response.fields.lines += crossOrigin.lines
-        if !crossOrigin.lines.isEmpty { response.fields.vary(by: ["Origin"]) }
-        if let stream = response.stream {
-            guard request.method == "HEAD" else { return stream(exchange.reply, response.fields) }
-            exchange.reply.start(status: response.status, fields: response.fields, framing: .none)
-            return exchange.reply.finish()
-        }
-        exchange.reply.respond(status: response.status, fields: response.fields, body: response.body)
+        guard exchange.request.method == "HEAD" else { return stream(exchange.reply, response.fields) }
+        exchange.reply.start(status: response.status, fields: response.fields, framing: .none)
+        exchange.reply.finish()
     }
 
     /// The request with its body.
@@ -100,9 +73,7 @@ package final class AdminHandler: HTTPHandler {
         let tooLong = ProblemDocument(413, "the body of a request to the admin side may have at most \(limit) bytes")
         var bytes: [UInt8] = []
         let parts = request.target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-        let takesFile = AdminRoute.all.contains {
-            $0.takesFile && $0.method == request.method && $0.path == parts[0]
-        }
+        let takesFile = AdminRoute.all.contains { $0.takesFile && $0.method == request.method && $0.path == parts[0] }
         if !takesFile, let body = request.body {
             if let length = body.declaredLength, length > limit { throw tooLong }
             do throws(RequestBodyError) {
@@ -138,4 +109,103 @@ extension Entrance {
         case (.tcp(let host, let port), _): [.tcp(host: host, port: port)]
         }
     }
+}
+
+/// The admin side without its sockets: turns a request value into a response value.
+package struct AdminService: Sendable {
+    /// The maximum size of a body in bytes.
+    static let maximumBody = 64 << 10
+
+    private let daemon: DaemonCore
+
+    package init(_ daemon: DaemonCore) { self.daemon = daemon }
+
+    /// Responds to one request; any thread.
+    ///
+    /// Every error becomes a response. `isTrusted` means that the connection itself authenticates the client, as a Unix socket
+    /// does.
+    func respond(_ request: AdminRequest, isTrusted: Bool) async -> AdminResponse {
+        var response: AdminResponse
+        do {
+            response = try await dispatch(request, isTrusted: isTrusted)
+        } catch { response = .problem(ProblemDocument(error)) }
+        for field in Self.always where !response.fields.contains(field.lowercasedName) {
+            response.fields.lines.append(field)
+        }
+        return response
+    }
+
+    private func dispatch(_ request: AdminRequest, isTrusted: Bool) async throws -> AdminResponse {
+        let match = AdminRoute.match(request, in: AdminRoute.all)
+        if case .route(let route, _) = match, route.access == .open {
+            // Health, readiness and metrics are for monitors, which have no token; the dashboard's files contain no data.
+        } else if !isTrusted {
+            // This precedes 404 and 405, so that strangers learn nothing from them.
+            try authorize(request)
+        }
+        switch match {
+        case .none: throw ProblemDocument.notFound("there is nothing at this path; GET /openapi.json lists all paths")
+        case .otherMethods(let methods):
+            let allowed = (methods + ["OPTIONS"]).joined(separator: ", ")
+            if request.method == "OPTIONS" {
+                return AdminResponse(status: 204, fields: Fields([Field("Allow", allowed)]))
+            }
+            throw ProblemDocument(
+                405,
+                "this path does not support \(request.method): use \(methods.joined(separator: " or "))",
+                fields: Fields([Field("Allow", allowed)])
+            )
+        case .route(let route, let captures):
+            var request = request
+            request.captures = captures
+            try checkQuery(of: request, against: route)
+            return try await route.respond(request, daemon)
+        }
+    }
+
+    private func authorize(_ request: AdminRequest) throws {
+        let credentials = request.fields.all("authorization")
+        if credentials.count == 1,
+            daemon.token.authorizes(credentials[0]) || daemon.logins.authorizes(credentials[0])
+        {
+            return
+        }
+        let error = credentials.isEmpty ? "" : ", error=\"invalid_token\""
+        throw ProblemDocument(
+            401,
+            credentials.isEmpty
+                ? "send Authorization: Bearer with the content of \(AdminToken.fileName), a file beside the store"
+                : "this is not the token of this daemon: use the content of \(AdminToken.fileName) beside its store",
+            fields: Fields([Field("WWW-Authenticate", AdminToken.challenge + error)])
+        )
+    }
+
+    /// Refuses unknown and empty parameters: a misspelled condition, or an unset variable, must not mean "everything".
+    private func checkQuery(of request: AdminRequest, against route: AdminRoute) throws {
+        var seen: Set<String> = []
+        for (name, value) in request.query {
+            guard let parameter = route.query.first(where: { $0.name == name }) else {
+                let known = route.query.map(\.name).joined(separator: ", ")
+                throw ProblemDocument.badRequest(
+                    "\(name) is not a parameter of \(route.path)"
+                        + (known.isEmpty ? ", which takes none" : ": use \(known)")
+                )
+            }
+            guard seen.insert(name).inserted || parameter.isRepeatable else {
+                throw ProblemDocument.badRequest("\(name) is given twice")
+            }
+            guard !value.isEmpty || parameter.kind != .string else {
+                throw ProblemDocument.badRequest("\(name) is empty: give it a value, or leave it out")
+            }
+        }
+    }
+
+    /// The fields of every response, which must not be stored, embedded or taken for another type.
+    private static let always = [
+        Field("Cache-Control", "no-store"),
+        Field("X-Content-Type-Options", "nosniff"),
+        Field("Cross-Origin-Resource-Policy", "same-origin"),
+        Field("Referrer-Policy", "no-referrer"),
+        Field("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
+    ]
 }

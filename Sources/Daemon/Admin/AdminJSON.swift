@@ -134,9 +134,7 @@ private enum ReadableJSON {
     }
 
     /// The number that a string stands for, if any.
-    static func number(in text: String) -> String? {
-        text.first == numberMark ? String(text.dropFirst()) : nil
-    }
+    static func number(in text: String) -> String? { text.first == numberMark ? String(text.dropFirst()) : nil }
 
     private static func copyNumber(_ text: [UInt8], _ position: inout Int, to output: inout [UInt8]) {
         let start = position

@@ -39,10 +39,7 @@ struct AdminRequest: Sendable {
             else { return nil }
             parameters.append((name, value))
         }
-        self.method = method
-        self.components = components
-        self.query = parameters
-        self.fields = fields
+        (self.method, self.components, self.query, self.fields) = (method, components, parameters, fields)
         self.body = body
     }
 
@@ -52,9 +49,7 @@ struct AdminRequest: Sendable {
     }
 
     /// All values of a parameter of the query, in order.
-    func values(_ name: String) -> [String] {
-        query.filter { $0.name == name }.map(\.value)
-    }
+    func values(_ name: String) -> [String] { query.filter { $0.name == name }.map(\.value) }
 
     /// Decodes percent-escapes; nil for a broken escape or bytes that are not UTF-8.
     private static func decode(_ text: Substring.UTF8View, plusIsSpace: Bool) -> String? {
@@ -136,15 +131,11 @@ extension AdminRequest {
         do throws(Units.Misfit) {
             let (seconds, attoseconds) = try Units.duration(text).components
             return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
-        } catch {
-            throw ProblemDocument.badRequest("\(member): \"\(text)\" \(error.reason)")
-        }
+        } catch { throw ProblemDocument.badRequest("\(member): \"\(text)\" \(error.reason)") }
     }
 
     /// Whether the client wants server-sent events.
-    var acceptsEvents: Bool {
-        fields.combined("accept")?.lowercased().contains(EventStreamText.mediaType) == true
-    }
+    var acceptsEvents: Bool { fields.combined("accept")?.lowercased().contains(EventStreamText.mediaType) == true }
 
     /// A capture of its path.
     func capture(_ name: String) -> String { captures[name] ?? "" }
@@ -182,10 +173,10 @@ extension AdminRequest {
 /// The page of a list that a client wants.
 struct Paging: Sendable, Equatable {
     static let maximum = 1000
-    static let parameters: [AdminRoute.Parameter] = [
-        .init("limit", "Rows of a page, 1 to \(maximum); 100 by default.", .integer),
-        .init("after", "The `next` of the previous page."),
-    ]
+    static let parameters: [AdminRoute.Parameter] = AdminRoute.Parameter.documented([
+        "Rows of a page, 1 to \(maximum); 100 by default.": .init("limit", .integer),
+        "The `next` of the previous page.": .init("after"),
+    ])
 
     let limit: Int
     var after: Int64?
@@ -201,17 +192,15 @@ struct Paging: Sendable, Equatable {
     }
 
     /// The page's size alone, for lists whose `after` is no number.
-    static func limit(_ request: AdminRequest) throws -> Int {
-        try request.integer("limit", in: 1...maximum) ?? 100
-    }
+    static func limit(_ request: AdminRequest) throws -> Int { try request.integer("limit", in: 1...maximum) ?? 100 }
 }
 
 /// The upstream and the principal that a client wants data of.
 enum Ownership {
-    static let parameters: [AdminRoute.Parameter] = [
-        .init("upstream", "An upstream's name; every upstream's unless given."),
-        .init("principal", "A principal's label, such as `anonymous`; every principal's unless given."),
-    ]
+    static let parameters: [AdminRoute.Parameter] = AdminRoute.Parameter.documented([
+        "An upstream's name; every upstream's unless given.": .init("upstream"),
+        "A principal's label, such as `anonymous`; every principal's unless given.": .init("principal"),
+    ])
 }
 
 extension ProblemDocument {
@@ -222,9 +211,7 @@ extension ProblemDocument {
     }
 
     /// A failure of the store.
-    init(_ error: StoreError) {
-        self.init(error == .closed ? 503 : 500, error.description)
-    }
+    init(_ error: StoreError) { self.init(error == .closed ? 503 : 500, error.description) }
 
     /// The problem document for an error that a route throws.
     init(_ error: any Error) {

@@ -1,5 +1,5 @@
-import Glibc
 package import Mapping
+import Settings
 import Store
 
 // The admin side's responses, written by the daemon and read by the commands. `why`, `explain` and `changes` have files of their
@@ -13,9 +13,12 @@ package protocol AdminBody: Codable, Sendable {
     static var sentences: [String: String] { get }
 }
 
+extension AdminBody {
+    package static var sentences: [String: String] { [:] }
+}
+
 /// `GET /healthz` and `GET /readyz`.
 struct StatusResponse: AdminBody {
-    static let sentences: [String: String] = [:]
     var status: String
 }
 
@@ -24,9 +27,7 @@ package struct ModeResponse: AdminBody {
     package static let sentences = ["mode": "`online` or `offline`."]
     package var mode: String
 
-    package init(mode: String) {
-        self.mode = mode
-    }
+    package init(mode: String) { self.mode = mode }
 }
 
 /// `GET /count`, and the progress of a clean.
@@ -135,10 +136,10 @@ package struct DocumentsResponse: AdminBody {
     package struct Document: AdminBody {
         package static let sentences = [
             "id": "Its number, for `/documents/{id}`.", "upstream": "The upstream's name.",
-            "principal": "The principal's label.",
-            "context": "The representation that was asked for.", "url": "Path and query.", "status": "The status code.",
-            "objects": "How many objects it shows.", "bytes": "The length of the body received.",
-            "received": "When it was received (RFC 3339).", "used": "When it was last used (RFC 3339).",
+            "principal": "The principal's label.", "context": "The representation that was asked for.",
+            "url": "Path and query.", "status": "The status code.", "objects": "How many objects it shows.",
+            "bytes": "The length of the body received.", "received": "When it was received (RFC 3339).",
+            "used": "When it was last used (RFC 3339).",
         ]
         var id: Int64
         package var upstream: String
@@ -208,18 +209,7 @@ extension Page {
 enum StoreTime {
     /// `2026-11-21T09:52:33.250Z` for microseconds since 1970.
     static func text(_ microseconds: Int64) -> String {
-        let milliseconds = max(0, CopiedTime.shown(microseconds)) / 1000
-        var seconds = time_t(milliseconds / 1000)
-        var parts = tm()
-        gmtime_r(&seconds, &parts)
-        return "\(padded(parts.tm_year + 1900, 4))-\(padded(parts.tm_mon + 1, 2))-\(padded(parts.tm_mday, 2))T"
-            + "\(padded(parts.tm_hour, 2)):\(padded(parts.tm_min, 2)):\(padded(parts.tm_sec, 2))"
-            + ".\(padded(Int32(milliseconds % 1000), 3))Z"
-    }
-
-    private static func padded(_ number: Int32, _ width: Int) -> String {
-        let digits = String(number)
-        return String(repeating: "0", count: max(0, width - digits.count)) + digits
+        timestamp(milliseconds: max(0, CopiedTime.shown(microseconds)) / 1000)
     }
 }
 
@@ -283,10 +273,8 @@ package struct WarningCure: AdminBody, Equatable {
                 )
             case .tooManyObjects:
                 ("Allow more objects in one response, if you have the memory.", "limits:\n  objects: …")
-            case .requiredMissing:
-                ("Do not require the property.", ofProperty("required: false"))
-            case .unexpectedNull:
-                ("Allow null.", ofProperty("null: true"))
+            case .requiredMissing: ("Do not require the property.", ofProperty("required: false"))
+            case .unexpectedNull: ("Allow null.", ofProperty("null: true"))
             case .quarantined:
                 (
                     "Widen the check that the value fails: type, range, length, pattern, one_of or null.",

@@ -1,5 +1,7 @@
 import HTTPSemantics
 import HTTPServer
+import Proxy
+import Settings
 
 /// One endpoint of the admin side: its path, its purpose, its access, and what a program must know to use it.
 ///
@@ -19,11 +21,24 @@ struct AdminRoute: Sendable {
         }
 
         let name: String
-        var kind = Kind.string
-        let sentence: String
-        var isRequired = false
+        let kind: Kind
+        private(set) var sentence = ""
+        let isRequired: Bool
         /// Whether it may occur several times.
-        var isRepeatable = false
+        let isRepeatable: Bool
+
+        init(_ name: String, _ kind: Kind = .string, isRequired: Bool = false, isRepeatable: Bool = false) {
+            (self.name, self.kind, self.isRequired, self.isRepeatable) = (name, kind, isRequired, isRepeatable)
+        }
+
+        /// Parameters, each after the sentence that says what it means.
+        static func documented(_ parameters: KeyValuePairs<String, Parameter>) -> [Parameter] {
+            parameters.map { sentence, parameter in
+                var parameter = parameter
+                parameter.sentence = sentence
+                return parameter
+            }
+        }
     }
 
     /// Makes the response; a thrown error becomes a problem document (`ProblemDocument.init(_: any Error)`).
@@ -32,26 +47,23 @@ struct AdminRoute: Sendable {
     let method: String
     /// `/objects/{model}`: literal components, and captures in braces.
     let path: String
-    let sentence: String
-    var access = Access.guarded
+    private(set) var sentence = ""
+    let access: Access
     /// The query parameters; others are refused.
-    var query: [Parameter] = []
+    let query: [Parameter]
     /// The members of a JSON body; empty if it takes none.
-    var body: [Parameter] = []
+    let body: [Parameter]
     /// Whether the body is a file of any size.
-    var takesFile = false
+    let takesFile: Bool
     /// The media type of a successful response.
-    var mediaType = "application/json"
+    let mediaType: String
     /// The type of its body, if that is JSON.
-    var schema: (any AdminBody.Type)?
+    let schema: (any AdminBody.Type)?
     let respond: Responder
-}
 
-extension AdminRoute {
     /// - Parameter endpoint: method and path, such as `GET /objects/{model}`.
     init(
         _ endpoint: String,
-        _ sentence: String,
         access: Access = .guarded,
         query: [Parameter] = [],
         body: [Parameter] = [],
@@ -61,31 +73,29 @@ extension AdminRoute {
         respond: @escaping Responder
     ) {
         let parts = endpoint.split(separator: " ").map(String.init)
-        self.init(
-            method: parts[0],
-            path: parts[1],
-            sentence: sentence,
-            access: access,
-            query: query,
-            body: body,
-            takesFile: takesFile,
-            mediaType: mediaType,
-            schema: schema,
-            respond: respond
-        )
+        (method, path, self.access, self.query, self.body) = (parts[0], parts[1], access, query, body)
+        (self.takesFile, self.mediaType, self.schema, self.respond) = (takesFile, mediaType, schema, respond)
+    }
+
+    /// Routes, each after the sentence that says what it is for.
+    static func documented(_ routes: KeyValuePairs<String, AdminRoute>) -> [AdminRoute] {
+        routes.map { sentence, route in
+            var route = route
+            route.sentence = sentence
+            return route
+        }
     }
 
     /// A route that responds with one JSON document, whose type is its schema.
     static func json<Body: AdminBody>(
         _ endpoint: String,
-        _ sentence: String,
         access: Access = .guarded,
         query: [Parameter] = [],
         body: [Parameter] = [],
         status: Int = 200,
         respond: @escaping @Sendable (AdminRequest, DaemonCore) async throws -> Body
     ) -> AdminRoute {
-        AdminRoute(endpoint, sentence, access: access, query: query, body: body, schema: Body.self) { request, daemon in
+        AdminRoute(endpoint, access: access, query: query, body: body, schema: Body.self) { request, daemon in
             .json(try await respond(request, daemon), status: status)
         }
     }
@@ -137,19 +147,6 @@ extension AdminRoute {
     }
 }
 
-extension AdminRoute.Parameter {
-    init(
-        _ name: String,
-        _ sentence: String,
-        _ kind: Kind = .string,
-        isRequired: Bool = false,
-        isRepeatable: Bool = false
-    ) {
-        (self.name, self.kind, self.sentence) = (name, kind, sentence)
-        (self.isRequired, self.isRepeatable) = (isRequired, isRepeatable)
-    }
-}
-
 /// A response of the admin side.
 struct AdminResponse: Sendable {
     var status = 200
@@ -177,4 +174,52 @@ struct AdminResponse: Sendable {
         response.fields.lines += problem.fields.lines
         return response
     }
+}
+
+extension AdminRoute {
+    /// Every endpoint, in the order of the OpenAPI document.
+    static let all: [AdminRoute] =
+        dashboard + monitoring + activity + contents + following + control + copies + recordings
+
+    private static let monitoring: [AdminRoute] = documented([
+        "Whether the process is alive.":
+            .json("GET /healthz", access: .open) { _, _ in StatusResponse(status: "alive") },
+        "Whether Larder serves requests: 503 with the reason while it starts or stops.":
+            .json("GET /readyz", access: .open) { _, daemon in
+                guard let reason = daemon.state.unreadiness else { return StatusResponse(status: "ready") }
+                throw ProblemDocument(503, reason, fields: Fields([Field("Retry-After", "1")]))
+            },
+        "The daemon's metrics, for Prometheus.":
+            AdminRoute("GET /metrics", access: .open, mediaType: "text/plain") { _, daemon in
+                let reading = try await Metric.Reading(daemon)
+                return .text(Array(PrometheusText.write(Metric.all, reading).utf8), type: PrometheusText.mediaType)
+            },
+        "This description of the admin side.": AdminRoute("GET /openapi.json") { _, daemon in
+            let document = OpenAPIDocument.describe(AdminRoute.all, version: daemon.version)
+            return .text(document.bytes + [0x0A], type: "application/json")
+        },
+    ])
+
+    private static let control: [AdminRoute] = documented([
+        "Removes what matches every condition given, for good, and responds with what it removed; with Accept: text/event-stream, as events: progress, then done or error. It stops when the client of the events disconnects.":
+            clean,
+        "The mode the daemon is in.":
+            .json("GET /mode") { _, daemon in ModeResponse(mode: daemon.modes.current.rawValue) },
+        "Changes the mode until it is changed again or the daemon restarts.":
+            .json("PUT /mode", query: modeParameter, body: modeParameter) { request, daemon in
+                let (first, second) = (request.value("mode"), try request.texts(["mode"], advice: "mode")["mode"])
+                guard first == nil || second == nil else { throw ProblemDocument.badRequest("mode is given twice") }
+                guard let mode = (first ?? second).flatMap(Mode.init(rawValue:)) else {
+                    throw ProblemDocument.badRequest(
+                        "mode must be one of \(Mode.allCases.map(\.rawValue).joined(separator: ", "))"
+                    )
+                }
+                daemon.modes.set(mode)
+                return ModeResponse(mode: mode.rawValue)
+            },
+    ])
+
+    private static let modeParameter = Parameter.documented([
+        "\(Mode.allCases.map(\.rawValue).joined(separator: " or ")).": .init("mode")
+    ])
 }

@@ -13,6 +13,18 @@ struct ChangeRequest: Sendable {
         case oldest
         /// Changes after this number, the last that the client has seen; nil if it gave no valid number.
         case after(Int64?)
+
+        /// The commit sequence after which the changes begin, and what to tell a client whose number is not known.
+        func position(in store: ObjectStore) -> (Int64, ChangeReset?) {
+            let now = store.sequence
+            switch self {
+            case .now: return (now, nil)
+            case .oldest: return (0, nil)
+            case .after(let number):
+                if let known = number.flatMap({ store.sequence(fromPublic: $0) }) { return (known, nil) }
+                return (now, .unknown(upTo: store.publicSequence(now)))
+            }
+        }
     }
 
     /// The form of the response.
@@ -30,19 +42,11 @@ struct ChangeRequest: Sendable {
     var wantsValues = false
 
     static let parameters: [AdminRoute.Parameter] =
-        [
-            .init(
-                "since",
-                "Begin after this number; 0: with the oldest kept. `Last-Event-ID` overrides it.",
-                .integer
-            ),
-            .init("values", "`true`: with each object's newest known members at the time of sending.", .boolean),
-            .init(
-                "limit",
-                "With `Accept: application/json`: changes of a page, 1 to 1000; 100 by default.",
-                .integer
-            ),
-        ] + ChangeFilter.parameters
+        AdminRoute.Parameter.documented([
+            "Begin after this number; 0: with the oldest kept. `Last-Event-ID` overrides it.": .init("since", .integer),
+            "`true`: with each object's newest known members at the time of sending.": .init("values", .boolean),
+            "With `Accept: application/json`: changes of a page, 1 to 1000; 100 by default.": .init("limit", .integer),
+        ]) + ChangeFilter.parameters
 
     init(_ request: AdminRequest, _ daemon: DaemonCore) async throws {
         filter = try await ChangeFilter(request, daemon)
@@ -123,16 +127,13 @@ struct ChangeFilter: Sendable, Equatable {
 }
 
 extension ChangeFilter {
-    static let parameters: [AdminRoute.Parameter] = [
-        .init(
-            "model",
-            "Only objects of this model: for a cluster's base all of its objects, for a concrete model those known to be of it.",
-            isRepeatable: true
-        ),
-        .init("id", "Only objects with this identity, as `/objects` shows it.", isRepeatable: true),
-        .init("upstream", "Only objects of this upstream.", isRepeatable: true),
-        .init("principal", "Only objects of the principal with this label, such as `anonymous`.", isRepeatable: true),
-    ]
+    static let parameters: [AdminRoute.Parameter] = AdminRoute.Parameter.documented([
+        "Only objects of this model: for a cluster's base all of its objects, for a concrete model those known to be of it.":
+            .init("model", isRepeatable: true),
+        "Only objects with this identity, as `/objects` shows it.": .init("id", isRepeatable: true),
+        "Only objects of this upstream.": .init("upstream", isRepeatable: true),
+        "Only objects of the principal with this label, such as `anonymous`.": .init("principal", isRepeatable: true),
+    ])
 
     /// Reads the conditions; refuses one that can never hold, because silence would hide the mistake.
     ///
@@ -153,38 +154,33 @@ extension ChangeFilter {
 
 extension AdminRoute {
     /// Changes of objects, as a stream of events or page by page.
-    static let changes = AdminRoute(
-        "GET /changes",
-        "Changes of objects as server-sent events, from now on or from a number on; with Accept: application/json, a page of them.",
-        query: ChangeRequest.parameters,
-        mediaType: EventStreamText.mediaType,
-        schema: ChangesResponse.self
-    ) { request, daemon in
-        let wanted = try await ChangeRequest(request, daemon)
-        guard try await daemon.store.changes(after: daemon.store.sequence, limit: 1) != nil else {
-            throw ProblemDocument.notFound("no changes are kept: the config says `store: { changes: 0 }`")
-        }
-        switch wanted.form {
-        case .page(let limit): return .json(try await page(wanted, limit: limit, daemon.store))
-        case .events: return .events { reply, fields in daemon.changeStreams.open(wanted, reply, fields: fields) }
-        }
-    }
+    static let following = documented([
+        "Changes of objects as server-sent events, from now on or from a number on; with Accept: application/json, a page of them.":
+            AdminRoute(
+                "GET /changes",
+                query: ChangeRequest.parameters,
+                mediaType: EventStreamText.mediaType,
+                schema: ChangesResponse.self
+            ) { request, daemon in
+                let wanted = try await ChangeRequest(request, daemon)
+                guard try await daemon.store.changes(after: daemon.store.sequence, limit: 1) != nil else {
+                    throw ProblemDocument.notFound("no changes are kept: the config says `store: { changes: 0 }`")
+                }
+                switch wanted.form {
+                case .page(let limit): return .json(try await page(wanted, limit: limit, daemon.store))
+                case .events:
+                    return .events { reply, fields in daemon.changeStreams.open(wanted, reply, fields: fields) }
+                }
+            }
+    ])
 
     /// The maximum number of reads for one page, if few of the changes read are wanted.
     private static let readsPerPage = 16
 
     private static func page(_ wanted: ChangeRequest, limit: Int, _ store: ObjectStore) async throws -> ChangesResponse
     {
-        var resets: [ChangeReset] = []
-        let start: Int64
-        switch wanted.start {
-        case .now: start = store.sequence
-        case .oldest: start = 0
-        case .after(let number):
-            let known = number.flatMap { store.sequence(fromPublic: $0) }
-            start = known ?? store.sequence
-            if known == nil { resets.append(.unknown(upTo: store.publicSequence(start))) }
-        }
+        let (start, reset) = wanted.start.position(in: store)
+        var resets = reset.map { [$0] } ?? []
         var (position, rows, isLast): (Int64, [ChangeResponse], Bool) = (start, [], false)
         for _ in 0..<readsPerPage where rows.count < limit && !isLast {
             let (after, count) = (position, limit - rows.count)
@@ -274,31 +270,25 @@ package struct ChangeReset: AdminBody, Equatable {
     /// The number belongs to another store, to the future, or to a commit lost in a power failure.
     static func unknown(upTo: Int64) -> ChangeReset {
         ChangeReset(
-            reason: "unknown",
-            message: "the given number is not one of this store's; changes before \(upTo) are not sent",
+            "unknown",
+            "the given number is not one of this store's; changes before \(upTo) are not sent",
             upTo: upTo
         )
     }
 
     /// The changes are older than those kept.
     static func evicted(after: Int64, upTo: Int64) -> ChangeReset {
-        ChangeReset(
-            reason: "evicted",
-            message: "the changes after \(after) up to \(upTo) are no longer kept",
-            after: after,
-            upTo: upTo
-        )
+        ChangeReset("evicted", "the changes after \(after) up to \(upTo) are no longer kept", after: after, upTo: upTo)
     }
 
     /// A clean has removed the objects, and their names with them.
     static func cleaned(_ count: Int, after: Int64, upTo: Int64) -> ChangeReset {
-        ChangeReset(
-            reason: "cleaned",
-            message:
-                "changes between \(after) and \(upTo) that are missing here, as a clean has removed their objects: \(count)",
-            after: after,
-            upTo: upTo
-        )
+        let what = "changes between \(after) and \(upTo) that are missing here, as a clean has removed their objects"
+        return ChangeReset("cleaned", "\(what): \(count)", after: after, upTo: upTo)
+    }
+
+    private init(_ reason: String, _ message: String, after: Int64? = nil, upTo: Int64) {
+        (self.reason, self.message, self.after, self.upTo) = (reason, message, after, upTo)
     }
 
     var event: [UInt8] { EventStreamText.event(Self.eventName, id: upTo, data: AdminJSON.encode(self)) }

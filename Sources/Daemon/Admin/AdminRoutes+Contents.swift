@@ -1,3 +1,4 @@
+import CachePolicy
 import HTTPSemantics
 import Mapping
 import Proxy
@@ -8,34 +9,27 @@ import Store
 /// Lists and searches are read by keys, and stop after half a second with the position to continue from. So a page of a table
 /// with ten million objects costs as much as one of ten.
 extension AdminRoute {
-    static let contents: [AdminRoute] = [
-        .json("GET /count", "How many objects and documents the store has, and their size.") { _, daemon in
-            CountResponse(try await daemon.store.count())
-        },
-        .json(
-            "GET /objects/{model}",
-            "The objects of a model at their newest known values. A page may be short, or even empty, and have a next.",
-            query: [
-                Parameter(
-                    "search",
-                    "Only objects whose identity, key or JSON contains this, whatever the case of ASCII letters."
-                ),
-                Parameter(
-                    "sort",
-                    "`id` or `stored`, the order in which they were first stored; `-id` and `-stored` for the reverse. By `id` they come principal by principal; this finds the few of one model among many others at once. By `id` with a search, else `stored`."
-                ),
-            ] + ObjectView.parameters + Paging.parameters + Ownership.parameters
-        ) { request, daemon in
-            let view = try ObjectView(request, daemon)
-            let listed = try await list(request, view, daemon)
-            if listed.objects.isEmpty { try await daemon.checkNames(of: request) }
-            return listed
-        },
-        .json(
-            "GET /objects/{model}/{id}",
-            "The objects of a model with this identity, or with a key of this value: one per principal and context.",
-            query: ObjectView.parameters + Paging.parameters + Ownership.parameters
-        ) { request, daemon in
+    static let contents: [AdminRoute] = documented([
+        "How many objects and documents the store has, and their size.":
+            .json("GET /count") { _, daemon in CountResponse(try await daemon.store.count()) },
+        "The objects of a model at their newest known values. A page may be short, or even empty, and have a next.":
+            .json(
+                "GET /objects/{model}",
+                query: Parameter.documented([
+                    "Only objects whose identity, key or JSON contains this, whatever the case of ASCII letters.":
+                        Parameter("search"),
+                    "`id` or `stored`, the order in which they were first stored; `-id` and `-stored` for the reverse. By `id` they come principal by principal; this finds the few of one model among many others at once. By `id` with a search, else `stored`.":
+                        Parameter("sort"),
+                ]) + ObjectView.parameters + Paging.parameters + Ownership.parameters
+            ) { request, daemon in
+                let view = try ObjectView(request, daemon)
+                let listed = try await list(request, view, daemon)
+                if listed.objects.isEmpty { try await daemon.checkNames(of: request) }
+                return listed
+            },
+        "The objects of a model with this identity, or with a key of this value: one per principal and context.":
+            .json("GET /objects/{model}/{id}", query: ObjectView.parameters + Paging.parameters + Ownership.parameters)
+        { request, daemon in
             let view = try ObjectView(request, daemon)
             let page = try await objects(request, view, daemon)
             guard page.objects.isEmpty else { return page }
@@ -46,59 +40,50 @@ extension AdminRoute {
             try await daemon.checkNames(of: request)
             throw ProblemDocument.notFound("there is no \(model) with the identity or key \(id)")
         },
-        .json(
-            "GET /objects/{model}/{id}/why",
-            "Where each member of an object comes from, what it replaced, and which documents show it: one per principal and context.",
-            query: WhyResponse.parameters + Ownership.parameters
-        ) { request, daemon in try await WhyResponse(to: request, daemon) },
-        .json(
-            "GET /objects/{model}/{id}/documents",
-            "The documents that show an object, the newest first. A page may be short, or even empty, and have a next.",
-            query: Paging.parameters + Ownership.parameters
-        ) { request, daemon in try await ShowingDocumentsResponse(to: request, daemon) },
-        .json(
+        "Where each member of an object comes from, what it replaced, and which documents show it: one per principal and context.":
+            .json("GET /objects/{model}/{id}/why", query: WhyResponse.parameters + Ownership.parameters) {
+                request,
+                daemon in try await WhyResponse(to: request, daemon)
+            },
+        "The documents that show an object, the newest first. A page may be short, or even empty, and have a next.":
+            .json("GET /objects/{model}/{id}/documents", query: Paging.parameters + Ownership.parameters) {
+                request,
+                daemon in try await ShowingDocumentsResponse(to: request, daemon)
+            },
+        "The stored responses. A page may be short, or even empty, and have a next.": .json(
             "GET /documents",
-            "The stored responses. A page may be short, or even empty, and have a next.",
-            query: [
-                Parameter(
-                    "url",
-                    "Only those whose path and query, as sent upstream, begin with this; or with those of a URL of Larder or an upstream."
+            query: Parameter.documented([
+                "Only those whose path and query, as sent upstream, begin with this; or with those of a URL of Larder or an upstream.":
+                    Parameter("url"),
+                "Only those whose path and query contain this, whatever the case of ASCII letters.": Parameter(
+                    "search"
                 ),
-                Parameter(
-                    "search",
-                    "Only those whose path and query contain this, whatever the case of ASCII letters."
-                ),
-                Parameter("sort", "`-stored`: the latest stored first; always so with `search`."),
-            ] + Paging.parameters + Ownership.parameters
+                "`-stored`: the latest stored first; always so with `search`.": Parameter("sort"),
+            ]) + Paging.parameters + Ownership.parameters
         ) { request, daemon in
             let page = try await documents(request, daemon)
             if page.rows.isEmpty { try await daemon.checkOwnership(of: request) }
             return DocumentsResponse(documents: page.rows.map { .init($0) }, next: page.cursor)
         },
-        .json(
-            "GET /documents/{id}",
-            "One stored response as a client would get it: fields, body, and how fresh it is.",
-            query: DocumentResponse.parameters
-        ) { request, daemon in try await DocumentResponse(to: request, daemon) },
-        .json(
-            "GET /explain",
-            "What is stored for a URL, how fresh it is and why, and what a request would get now.",
-            query: Explanation.parameters
-        ) { request, daemon in try await Explanation.make(for: request, daemon) },
-        .json(
-            "GET /warnings",
-            "What did not fit the models and routes, the latest first.",
-            query: Paging.parameters
-        ) { request, daemon in
-            let paging = try Paging(request)
-            let page = try await daemon.store.warnings(limit: paging.limit, after: paging.after)
-            let declarations = daemon.models.values.flatMap(\.declarations)
-            let rows = page.rows.map { row in
-                WarningsResponse.Warning(row) { model in declarations.first { $0.name == model }?.local ?? [] }
-            }
-            return WarningsResponse(warnings: rows, next: page.cursor)
-        },
-    ]
+        "One stored response as a client would get it: fields, body, and how fresh it is.":
+            .json("GET /documents/{id}", query: DocumentResponse.parameters) { request, daemon in
+                try await DocumentResponse(to: request, daemon)
+            },
+        "What is stored for a URL, how fresh it is and why, and what a request would get now.":
+            .json("GET /explain", query: Explanation.parameters) { request, daemon in
+                try await Explanation.make(for: request, daemon)
+            },
+        "What did not fit the models and routes, the latest first.":
+            .json("GET /warnings", query: Paging.parameters) { request, daemon in
+                let paging = try Paging(request)
+                let page = try await daemon.store.warnings(limit: paging.limit, after: paging.after)
+                let declarations = daemon.models.values.flatMap(\.declarations)
+                let rows = page.rows.map { row in
+                    WarningsResponse.Warning(row) { model in declarations.first { $0.name == model }?.local ?? [] }
+                }
+                return WarningsResponse(warnings: rows, next: page.cursor)
+            },
+    ])
 
     private static func objects(
         _ request: AdminRequest,
@@ -107,14 +92,7 @@ extension AdminRoute {
         areDeleted: Bool = false
     ) async throws -> ObjectsResponse {
         let paging = try Paging(request)
-        var query = ObjectQuery(
-            model: request.captures["model"],
-            identity: request.captures["id"],
-            upstream: request.value("upstream"),
-            principal: request.value("principal"),
-            limit: paging.limit,
-            after: paging.after
-        )
+        var query = ObjectQuery(request, limit: paging.limit, after: paging.after)
         (query.areDeleted, query.view) = (areDeleted, view.query)
         let page = try await daemon.objects(named: query)
         return ObjectsResponse(objects: page.rows.map { .init($0) }, next: page.cursor)
@@ -177,16 +155,11 @@ extension AdminRoute {
 
 /// How objects are shown: with the upstream's members, or as their model maps them.
 struct ObjectView: Sendable {
-    static let parameters: [AdminRoute.Parameter] = [
-        .init(
-            "view",
-            "`wire`: the members as the upstream spells them, the default; `mapped`: as the model has them."
-        ),
-        .init(
-            "members",
-            "With the mapped view: only these properties, separated by commas, `user.login` for one of a related object."
-        ),
-    ]
+    static let parameters: [AdminRoute.Parameter] = AdminRoute.Parameter.documented([
+        "`wire`: the members as the upstream spells them, the default; `mapped`: as the model has them.": .init("view"),
+        "With the mapped view: only these properties, separated by commas, `user.login` for one of a related object.":
+            .init("members"),
+    ])
 
     /// The view for the store's query.
     let query: ObjectQuery.View
@@ -223,5 +196,138 @@ package enum MemberNames {
             name.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { !$0.isEmpty }
         }
         return isGood ? names.map(String.init) : nil
+    }
+}
+
+/// `GET /documents/{id}`: a stored response in one view.
+struct DocumentResponse: AdminBody {
+    static let sentences = [
+        "id": "Its number.", "upstream": "The upstream's name.", "principal": "The principal's label.",
+        "context": "The representation that was asked for.", "url": "Path and query, as sent upstream.",
+        "status": "The status code.", "received": "When it was received (RFC 3339).",
+        "used": "When it was last used (RFC 3339).",
+        "form":
+            "How a request gets it: `received`; `composed`: with newer values of its objects; `outdated`: newer values are known that it cannot show, and the next request is a miss.",
+        "reason": "Why it is outdated.", "view": "`wire`, `mapped` or `raw`.",
+        "notice": "Why the view is another one than was asked for.", "fields": "The response's fields in this view.",
+        "mediaType": "The value of Content-Type; absent where there is none.",
+        "bytes": "The length of the body in this view.",
+        "text":
+            "The body as text, U+FFFD in the place of bytes that are not UTF-8; absent where it is neither JSON nor text.",
+        "shown": "How many bytes of the body the text stands for: not more than `limit`.",
+        "objects": "The objects in it, in their order in the body; the first 200.",
+        "objectCount": "How many objects it shows.", "age": "Seconds.", "timeToLive": "Seconds; negative once stale.",
+        "freshness": "The arithmetic of RFC 9111 §4.2.",
+    ]
+    var id: Int64
+    var upstream: String
+    var principal: String
+    var context: String
+    var url: String
+    var status: Int
+    var received: String
+    var used: String
+    var form: String
+    var reason: String?
+    var view: String
+    var notice: String?
+    var fields: [FieldLine]
+    var mediaType: String?
+    var bytes: Int
+    var text: String?
+    var shown: Int
+    var objects: [ObjectName]
+    var objectCount: Int
+    var age: Int64?
+    var timeToLive: Int64?
+    var freshness: Explanation.Freshness?
+
+    struct FieldLine: AdminBody {
+        var name: String
+        var value: String
+    }
+
+    struct ObjectName: AdminBody {
+        var model: String
+        var id: String
+    }
+
+    /// - Parameters:
+    ///   - now: in seconds of the store's clock.
+    ///   - limit: the maximum number of body bytes to show as text.
+    init(_ shown: ShownDocument, view: String, limit: Int, now: Int64) {
+        let (row, stored) = (shown.document.row, shown.document.stored)
+        (id, upstream, principal, context) = (row.id.rawValue, row.upstream, row.principal, row.context)
+        (url, status, objectCount) = (row.url, row.status, row.objects)
+        (received, used) = (StoreTime.text(row.end), StoreTime.text(row.used))
+        switch stored.form {
+        case .asReceived: form = "received"
+        case .composed: form = "composed"
+        case .outdated(let why): (form, reason) = ("outdated", why)
+        }
+        self.view = view
+        notice = shown.notice
+        fields = shown.fields.lines.map {
+            FieldLine(name: String(decoding: $0.name, as: UTF8.self), value: String(decoding: $0.value, as: UTF8.self))
+        }
+        mediaType = shown.fields.text("content-type")
+        bytes = shown.body.count
+        let part = shown.body.prefix(limit).droppingBrokenEnd(isCut: shown.body.count > limit)
+        if Self.isText(part, mediaType) {
+            (text, self.shown) = (String(decoding: part, as: UTF8.self), part.count)
+        } else {
+            self.shown = 0
+        }
+        objects = shown.document.objects.map { ObjectName(model: $0.model, id: $0.identity) }
+        if let ready = shown.ready {
+            (age, timeToLive) = (ready.policy.age(at: now), ready.policy.timeToLive(at: now))
+            freshness = ready.freshness(now: now)
+        }
+    }
+
+    private static func isText(_ bytes: ArraySlice<UInt8>, _ mediaType: String?) -> Bool {
+        let type = mediaType?.prefix { $0 != ";" }.lowercased() ?? ""
+        if type.hasPrefix("text/") || type.hasSuffix("json") || type.hasSuffix("xml") { return true }
+        return String(validating: bytes, as: UTF8.self) != nil && !bytes.contains(0)
+    }
+}
+
+extension ArraySlice<UInt8> {
+    /// Drops the beginning of a last character that was cut off.
+    fileprivate func droppingBrokenEnd(isCut: Bool) -> Self {
+        guard isCut, let start = suffix(4).lastIndex(where: { $0 & 0xC0 != 0x80 }) else { return self }
+        let length =
+            switch self[start] {
+            case 0xF0...: 4
+            case 0xE0...: 3
+            case 0xC0...: 2
+            default: 1
+            }
+        return endIndex - start < length ? self[..<start] : self
+    }
+}
+
+extension DocumentResponse {
+    static let parameters: [AdminRoute.Parameter] = AdminRoute.Parameter.documented([
+        "`wire`: as the upstream's clients get it, the default; `mapped`: in the form of its models; `raw`: the bytes as received.":
+            .init("view"),
+        "How many bytes of the body to send, 0 to \(maximum); 65536 by default.": .init("limit", .integer),
+    ])
+    private static let maximum = 64 << 20
+
+    init(to request: AdminRequest, _ daemon: DaemonCore) async throws {
+        let name = request.capture("id")
+        guard let number = Int64(name), number > 0 else {
+            throw ProblemDocument.badRequest("a document's id is a number, as /documents lists it; it was \"\(name)\"")
+        }
+        let view = try request.choice("view", of: ["wire": View.wire, "mapped": .mapped, "raw": .raw]) ?? .wire
+        let limit = try request.integer("limit", in: 0...Self.maximum) ?? 64 << 10
+        guard let shown = try await daemon.inspect(DocumentID(rawValue: number), in: view) else {
+            throw ProblemDocument.notFound(
+                "there is no document \(number): it was replaced by a newer response, evicted or cleaned"
+            )
+        }
+        let shownView = shown.ready == nil ? "raw" : request.value("view") ?? "wire"
+        self.init(shown, view: shownView, limit: limit, now: daemon.store.clock.seconds)
     }
 }

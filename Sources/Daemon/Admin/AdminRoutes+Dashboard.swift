@@ -1,5 +1,6 @@
 import HTTPSemantics
-import Proxy
+package import Proxy
+import Synchronization
 
 /// One of the dashboard's files, which are part of the binary (`Dashboard/`).
 ///
@@ -33,9 +34,7 @@ struct DashboardFile: Sendable {
         for (name, value) in [
             ("Cache-Control", "no-cache"), ("ETag", entityTag), ("Content-Security-Policy", Self.policy),
             ("Cross-Origin-Opener-Policy", "same-origin"),
-        ] {
-            response.fields.append(name, value)
-        }
+        ] { response.fields.append(name, value) }
         return response
     }
 }
@@ -65,29 +64,25 @@ struct LogoutResponse: AdminBody {
 
 extension AdminRoute {
     /// The dashboard: its files, its login, and the endpoints that only it uses.
-    static let dashboard: [AdminRoute] = [
-        file("/", "The dashboard for people. It holds no data before somebody logs in.", "text/html", .page),
-        file("/dashboard.css", "The dashboard's style.", "text/css", .style),
-        file("/dashboard.js", "The dashboard's script.", "text/javascript", .script),
-        .json(
-            "POST /login/codes",
-            "A code for one login to the dashboard, as `larder dashboard` asks for it.",
-            status: 201
-        ) { _, daemon in
-            LoginCodeResponse(
-                code: daemon.logins.makeCode(),
-                seconds: DashboardLogins.linkSeconds,
-                url: daemon.dashboardURL
-            )
-        },
-        .json(
+    static let dashboard: [AdminRoute] = documented([
+        "The dashboard for people. It holds no data before somebody logs in.": file("/", "text/html", .page),
+        "The dashboard's style.": file("/dashboard.css", "text/css", .style),
+        "The dashboard's script.": file("/dashboard.js", "text/javascript", .script),
+        "A code for one login to the dashboard, as `larder dashboard` asks for it.":
+            .json("POST /login/codes", status: 201) { _, daemon in
+                LoginCodeResponse(
+                    code: daemon.logins.makeCode(),
+                    seconds: DashboardLogins.linkSeconds,
+                    url: daemon.dashboardURL
+                )
+            },
+        "Begins a session for a code or for the admin token.": .json(
             "POST /login",
-            "Begins a session for a code or for the admin token.",
             access: .open,
-            body: [
-                Parameter("code", "A code of `/login/codes`."),
-                Parameter("token", "The admin token, in its place."),
-            ]
+            body: Parameter.documented([
+                "A code of `/login/codes`.": Parameter("code"),
+                "The admin token, in its place.": Parameter("token"),
+            ])
         ) { request, daemon in
             let texts = try request.texts(["code", "token"], advice: "code or token")
             switch (texts["code"], texts["token"]) {
@@ -96,20 +91,224 @@ extension AdminRoute {
             default: throw ProblemDocument.badRequest("give a code or the token, not both")
             }
         },
-        .json("DELETE /login", "Ends the session that it is sent with; the admin token stays good.") {
-            request,
-            daemon in
-            for field in request.fields.all("authorization") { daemon.logins.end(field) }
-            return LogoutResponse()
-        },
-        .json("GET /traffic", "How many requests there were in the last hour, and how many of them were hits.") {
-            _,
-            daemon in
-            TrafficResponse(daemon.traffic, version: daemon.version)
-        },
-    ]
+        "Ends the session that it is sent with; the admin token stays good.":
+            .json("DELETE /login") { request, daemon in
+                for field in request.fields.all("authorization") { daemon.logins.end(field) }
+                return LogoutResponse()
+            },
+        "How many requests there were in the last hour, and how many of them were hits.":
+            .json("GET /traffic") { _, daemon in
+                TrafficResponse(daemon.traffic, version: daemon.version)
+            },
+    ])
 
-    private static func file(_ path: String, _ sentence: String, _ type: String, _ file: DashboardFile) -> AdminRoute {
-        AdminRoute("GET \(path)", sentence, access: .open, mediaType: type) { request, _ in file.response(to: request) }
+    private static func file(_ path: String, _ type: String, _ file: DashboardFile) -> AdminRoute {
+        AdminRoute("GET \(path)", access: .open, mediaType: type) { request, _ in file.response(to: request) }
+    }
+}
+
+/// The browsers that are logged in, and the links by which they do so.
+///
+/// Any thread. All of it is in memory: a restart ends every session.
+///
+/// Why a session in `sessionStorage`, sent as a bearer, and no cookie: cookies know no ports. A cookie for 127.0.0.1 would go to
+/// every server on this machine that the browser visits, those of other users among them. `sessionStorage` belongs to one tab
+/// and one origin, port included, and no page of another origin can make the browser send what is in it. If another user's
+/// program takes the port after the daemon has ended, it can read what the tab has kept, but that session ended with the
+/// daemon. For this reason the page never keeps the admin token itself.
+///
+/// Why links work once and briefly: other users may see a browser's command line. Who uses a link a second time ends the
+/// session that it gave to the first (as RFC 6749 §4.1.2 has it for its codes), so that a stolen link does not go unnoticed.
+package final class DashboardLogins: Sendable {
+    /// How long a link is valid, in seconds.
+    static let linkSeconds = 120
+    /// A session ends after being unused for this long.
+    static let idle: Duration = .seconds(7 * 24 * 3600)
+    /// The maximum number of links and of sessions; beyond it the oldest ones end.
+    static let limit = 64
+
+    private struct Link {
+        let code: [UInt8]
+        let end: ContinuousClock.Instant
+        /// The session it gave; nil until it is used.
+        var session: [UInt8]?
+    }
+
+    private struct Session {
+        let key: [UInt8]
+        var used: ContinuousClock.Instant
+    }
+
+    private let token: AdminToken
+    private let state = Mutex<(links: [Link], sessions: [Session])>(([], []))
+
+    package init(token: AdminToken) { self.token = token }
+
+    /// A code for one login.
+    func makeCode(now: ContinuousClock.Instant = .now) -> String {
+        let code = AdminToken.random()
+        state.withLock { state in
+            // Used ones are kept for a while, so that a second use is recognised.
+            state.links.removeAll { $0.end + Self.idle < now }
+            if state.links.count >= Self.limit { state.links.removeFirst() }
+            state.links.append(Link(code: Array(code.utf8), end: now + .seconds(Self.linkSeconds)))
+        }
+        return code
+    }
+
+    /// A session for the code of a link.
+    func redeem(_ code: String, now: ContinuousClock.Instant = .now) throws(ProblemDocument) -> String {
+        let again = "run `larder dashboard` for a new one"
+        let given = Array(code.utf8)
+        return try state.withLock { (state) throws(ProblemDocument) -> String in
+            guard let index = state.links.firstIndex(where: { Crypto.areEqual($0.code, given) }) else {
+                throw ProblemDocument(
+                    403,
+                    "this login link is not known; Larder may have been restarted since: \(again)"
+                )
+            }
+            if let session = state.links[index].session {
+                state.sessions.removeAll { $0.key == session }
+                let what = "this login link has been used already, and whoever used it is now logged out"
+                throw ProblemDocument(410, "\(what): \(again)")
+            }
+            guard now < state.links[index].end else {
+                let seconds = Self.linkSeconds
+                throw ProblemDocument(410, "this login link has expired, it is good for \(seconds) seconds: \(again)")
+            }
+            let session = Self.open(&state.sessions, now: now)
+            state.links[index].session = Array(session.utf8)
+            return session
+        }
+    }
+
+    /// A session for the admin token.
+    func open(with token: String, now: ContinuousClock.Instant = .now) throws(ProblemDocument) -> String {
+        guard self.token.matches(token.utf8) else {
+            throw ProblemDocument(
+                403,
+                "this is not the token of this daemon: use the content of \(AdminToken.fileName) beside its store, or run `larder dashboard`"
+            )
+        }
+        return state.withLock { Self.open(&$0.sessions, now: now) }
+    }
+
+    /// Whether the value of an `Authorization` field contains a session.
+    func authorizes(_ field: some Collection<UInt8>, now: ContinuousClock.Instant = .now) -> Bool {
+        guard let key = AdminToken.bearer(field).map({ Array($0) }) else { return false }
+        return state.withLock { state in
+            state.sessions.removeAll { $0.used + Self.idle < now }
+            guard let index = state.sessions.firstIndex(where: { Crypto.areEqual($0.key, key) }) else { return false }
+            state.sessions[index].used = now
+            return true
+        }
+    }
+
+    /// Ends the session in the value of an `Authorization` field.
+    func end(_ field: some Collection<UInt8>) {
+        guard let key = AdminToken.bearer(field).map({ Array($0) }) else { return }
+        state.withLock { state in state.sessions.removeAll { Crypto.areEqual($0.key, key) } }
+    }
+
+    private static func open(_ sessions: inout [Session], now: ContinuousClock.Instant) -> String {
+        let key = AdminToken.random()
+        if sessions.count >= limit, let oldest = sessions.indices.min(by: { sessions[$0].used < sessions[$1].used }) {
+            sessions.remove(at: oldest)
+        }
+        sessions.append(Session(key: Array(key.utf8), used: now))
+        return key
+    }
+}
+
+/// The traffic of the last hour, in short intervals; any thread.
+///
+/// It lets the dashboard show the past when it is opened.
+package final class TrafficHistory: Sendable {
+    /// The length of an interval.
+    package static let interval: Duration = .seconds(10)
+    /// The number of intervals kept: an hour.
+    static let limit = 360
+
+    /// Numbers of requests by outcome.
+    struct Counts: Sendable, Equatable {
+        var requests: UInt64 = 0
+        /// Requests for which the upstream was not asked.
+        var hits: UInt64 = 0
+        /// Problem documents of Larder's own.
+        var errors: UInt64 = 0
+
+        static func - (left: Counts, right: Counts) -> Counts {
+            Counts(
+                requests: left.requests &- right.requests,
+                hits: left.hits &- right.hits,
+                errors: left.errors &- right.errors
+            )
+        }
+    }
+
+    private let metrics: Metrics
+    private let state: Mutex<(last: Counts, intervals: [Counts])>
+
+    package init(_ metrics: Metrics) {
+        self.metrics = metrics
+        state = Mutex((Counts(metrics), []))
+    }
+
+    /// Ends an interval; called once in each.
+    package func turn() {
+        let now = Counts(metrics)
+        state.withLock { state in
+            if state.intervals.count == Self.limit { state.intervals.removeFirst() }
+            state.intervals.append(now - state.last)
+            state.last = now
+        }
+    }
+
+    /// The intervals, the oldest first and the current one last; and the totals since the start.
+    var current: (intervals: [Counts], total: Counts) {
+        let now = Counts(metrics)
+        return state.withLock { ($0.intervals + [now - $0.last], now) }
+    }
+}
+
+extension TrafficHistory.Counts {
+    fileprivate init(_ metrics: Metrics) {
+        for outcome in Outcome.allCases {
+            let count = metrics.total { $0.value(of: outcome) }
+            requests &+= count
+            if outcome.isHit { hits &+= count }
+            if outcome == .error { errors &+= count }
+        }
+    }
+}
+
+/// `GET /traffic`.
+struct TrafficResponse: AdminBody {
+    static let sentences = [
+        "interval": "The length of an interval in seconds.",
+        "requests": "Requests in each interval of the last hour, the oldest first; the last one is under way.",
+        "hits": "Those among them for which the upstream was not asked.",
+        "errors": "Those among them that got a problem document of Larder's own.",
+        "total": "The same since the daemon started.", "version": "Larder's version.",
+    ]
+    var interval: Int64
+    var requests: [UInt64]
+    var hits: [UInt64]
+    var errors: [UInt64]
+    var total: Total
+    var version: String
+
+    struct Total: AdminBody {
+        var requests: UInt64
+        var hits: UInt64
+        var errors: UInt64
+    }
+
+    init(_ history: TrafficHistory, version: String) {
+        let (intervals, total) = history.current
+        interval = TrafficHistory.interval.components.seconds
+        (requests, hits, errors) = (intervals.map(\.requests), intervals.map(\.hits), intervals.map(\.errors))
+        self.total = Total(requests: total.requests, hits: total.hits, errors: total.errors)
+        self.version = version
     }
 }

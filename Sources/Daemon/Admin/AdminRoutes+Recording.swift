@@ -16,9 +16,7 @@ package struct RecordingStart: AdminBody {
     package var name: String
     package var session: String?
 
-    package init(name: String, session: String?) {
-        (self.name, self.session) = (name, session)
-    }
+    package init(name: String, session: String?) { (self.name, self.session) = (name, session) }
 }
 
 /// `POST /recordings/{name}/stop`.
@@ -37,7 +35,6 @@ package struct RecordingRemoved: AdminBody {
 
 /// `GET /recordings`.
 package struct RecordingsResponse: AdminBody {
-    package static let sentences: [String: String] = [:]
     package var recordings: [Recording]
 
     package struct Recording: AdminBody {
@@ -69,8 +66,8 @@ package struct RecordingFilesResponse: AdminBody {
 
 extension AdminRoute {
     /// The endpoints of a daemon that records or replays.
-    static let recordings: [AdminRoute] = [
-        .json("POST /replay/reset", "Begins the sequences of a replay anew, in all sessions.") { _, daemon in
+    static let recordings: [AdminRoute] = documented([
+        "Begins the sequences of a replay anew, in all sessions.": .json("POST /replay/reset") { _, daemon in
             guard let replayer = daemon.state.replayer else {
                 throw ProblemDocument(
                     409,
@@ -80,18 +77,16 @@ extension AdminRoute {
             replayer.reset()
             return ReplayResetResponse()
         },
-        .json("GET /recordings", "The recordings that this daemon has made, and those that are running.") {
-            _,
-            daemon in
-            RecordingsResponse(recordings: try daemon.recordings().list.map { .init($0) })
-        },
-        .json(
+        "The recordings that this daemon has made, and those that are running.":
+            .json("GET /recordings") { _, daemon in
+                RecordingsResponse(recordings: try daemon.recordings().list.map { .init($0) })
+            },
+        "Begins to record what clients ask and receive.": .json(
             "POST /recordings",
-            "Begins to record what clients ask and receive.",
-            body: [
-                Parameter("name", "The recording's name, and its folder's.", isRequired: true),
-                Parameter("session", "The Larder-Session of the requests that are recorded; without it, all are."),
-            ],
+            body: Parameter.documented([
+                "The recording's name, and its folder's.": Parameter("name", isRequired: true),
+                "The Larder-Session of the requests that are recorded; without it, all are.": Parameter("session"),
+            ]),
             status: 201
         ) { request, daemon in
             let texts = try request.texts(["name", "session"], advice: "name and session")
@@ -99,46 +94,42 @@ extension AdminRoute {
             try daemon.recordings().start(name, session: texts["session"])
             return RecordingStart(name: name, session: texts["session"])
         },
-        .json(
-            "POST /freeze",
-            "Makes a recording of what is stored, of one principal.",
-            body: frozen,
-            status: 201
-        ) { request, daemon in
-            let (name, selection) = try await freezing(request, daemon)
-            return RecordingStopped(name, try await daemon.recordings().freeze(name, selection, of: daemon.store))
-        },
-        .json("DELETE /recordings/{name}", "Removes a recording that is over.") { request, daemon in
+        "Makes a recording of what is stored, of one principal.":
+            .json("POST /freeze", body: frozen, status: 201) { request, daemon in
+                let (name, selection) = try await freezing(request, daemon)
+                return RecordingStopped(name, try await daemon.recordings().freeze(name, selection, of: daemon.store))
+            },
+        "Removes a recording that is over.": .json("DELETE /recordings/{name}") { request, daemon in
             try daemon.recordings().remove(request.capture("name"))
             return RecordingRemoved(name: request.capture("name"))
         },
-        .json("POST /recordings/{name}/stop", "Ends a recording.") { request, daemon in
+        "Ends a recording.": .json("POST /recordings/{name}/stop") { request, daemon in
             let name = request.capture("name")
             return RecordingStopped(name, try daemon.recordings().stop(name))
         },
-        AdminRoute(
-            "GET /recordings/{name}",
-            "The files of a recording; with file, the bytes of one.",
-            query: [Parameter("file", "A file of the recording, such as recording.yaml.")],
-            schema: RecordingFilesResponse.self
-        ) { request, daemon in
-            let (recordings, name) = (try daemon.recordings(), request.capture("name"))
-            guard let file = request.value("file") else {
-                let count = recordings.runningCount(of: name)
-                return .json(RecordingFilesResponse(files: try recordings.files(of: name), exchanges: count))
-            }
-            return .text(try recordings.file(file, of: name), type: "application/octet-stream")
-        },
-    ]
+        "The files of a recording; with file, the bytes of one.":
+            AdminRoute(
+                "GET /recordings/{name}",
+                query: Parameter.documented(["A file of the recording, such as recording.yaml.": Parameter("file")]),
+                schema: RecordingFilesResponse.self
+            ) { request, daemon in
+                let (recordings, name) = (try daemon.recordings(), request.capture("name"))
+                guard let file = request.value("file") else {
+                    let count = recordings.runningCount(of: name)
+                    return .json(RecordingFilesResponse(files: try recordings.files(of: name), exchanges: count))
+                }
+                return .text(try recordings.file(file, of: name), type: "application/octet-stream")
+            },
+    ])
 
     /// The members of the body of `POST /freeze`; conditions add up.
-    private static let frozen: [Parameter] = [
-        Parameter("name", "The recording's name, and its folder's.", isRequired: true),
-        Parameter("model", "Only responses that show an object of this model."),
-        Parameter("route", "Only responses of the route whose path the config spells so."),
-        Parameter("principal", "Whose responses, by label; needed where there are several."),
-        Parameter("max_age", "Only responses that came no longer ago: 90s, 15m, 12h, 7d."),
-    ]
+    private static let frozen: [Parameter] = Parameter.documented([
+        "The recording's name, and its folder's.": Parameter("name", isRequired: true),
+        "Only responses that show an object of this model.": Parameter("model"),
+        "Only responses of the route whose path the config spells so.": Parameter("route"),
+        "Whose responses, by label; needed where there are several.": Parameter("principal"),
+        "Only responses that came no longer ago: 90s, 15m, 12h, 7d.": Parameter("max_age"),
+    ])
 
     /// What to freeze and under which name; fails for names that neither config nor store know.
     private static func freezing(

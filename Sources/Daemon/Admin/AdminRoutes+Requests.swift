@@ -6,46 +6,45 @@ import Store
 
 /// The daemon's activity: the latest requests, and the health of the upstreams.
 extension AdminRoute {
-    static let activity: [AdminRoute] = [
-        AdminRoute(
-            "GET /requests",
-            "The last requests on the data side, \(RequestLog.capacity) at most; with Accept: text/event-stream, or `follow`, as server-sent events from now on. Hits from memory are noted only while somebody watches: while the access log is on, a stream is open, or within a minute after this was asked.",
-            query: [
-                Parameter(
-                    "limit",
-                    "How many, the last ones, 1 to \(RequestLog.capacity); 100 by default.",
-                    .integer
-                ),
-                Parameter("after", "Only those after this `id`; the `next` of a page.", .integer),
-                Parameter("follow", "`true`: as events.", .boolean),
-            ],
-            schema: RequestsResponse.self
-        ) { request, daemon in
-            var after: Int64?
-            if let text = request.values("after").first {
-                guard let number = Int64(text), number >= 0 else {
-                    throw ProblemDocument.badRequest("after must be the `next` of a page, or 0; it was \"\(text)\"")
+    static let activity: [AdminRoute] = documented([
+        "The last requests on the data side, \(RequestLog.capacity) at most; with Accept: text/event-stream, or `follow`, as server-sent events from now on. Hits from memory are noted only while somebody watches: while the access log is on, a stream is open, or within a minute after this was asked.":
+            AdminRoute(
+                "GET /requests",
+                query: Parameter.documented([
+                    "How many, the last ones, 1 to \(RequestLog.capacity); 100 by default.": Parameter(
+                        "limit",
+                        .integer
+                    ),
+                    "Only those after this `id`; the `next` of a page.": Parameter("after", .integer),
+                    "`true`: as events.": Parameter("follow", .boolean),
+                ]),
+                schema: RequestsResponse.self
+            ) { request, daemon in
+                var after: Int64?
+                if let text = request.values("after").first {
+                    guard let number = Int64(text), number >= 0 else {
+                        throw ProblemDocument.badRequest("after must be the `next` of a page, or 0; it was \"\(text)\"")
+                    }
+                    after = number
                 }
-                after = number
-            }
-            let limit = request.values("limit").first
-            guard try request.flag("follow") || request.acceptsEvents else {
-                guard let count = Int(limit ?? "100"), (1...RequestLog.capacity).contains(count) else {
-                    throw ProblemDocument.badRequest("limit must be a number from 1 to \(RequestLog.capacity)")
+                let limit = request.values("limit").first
+                guard try request.flag("follow") || request.acceptsEvents else {
+                    guard let count = Int(limit ?? "100"), (1...RequestLog.capacity).contains(count) else {
+                        throw ProblemDocument.badRequest("limit must be a number from 1 to \(RequestLog.capacity)")
+                    }
+                    let page = daemon.requests.requests(after: after ?? 0, limit: count)
+                    return .json(RequestsResponse(requests: page.requests.map { .init($0) }, next: page.last))
                 }
-                let page = daemon.requests.requests(after: after ?? 0, limit: count)
-                return .json(RequestsResponse(requests: page.requests.map { .init($0) }, next: page.last))
-            }
-            guard limit == nil else { throw ProblemDocument.badRequest("limit goes with a page; events have no end") }
-            // A browser that reconnects requests the same URL, with the last number it saw in the field.
-            let start = request.fields.combined("last-event-id").flatMap { Int64($0) } ?? after
-            return .events { reply, fields in daemon.requestStreams.open(after: start, reply, fields: fields) }
-        },
-        .json(
-            "GET /upstreams",
-            "How each upstream does: whether it is reachable, its last error, what is left of its rate limit."
-        ) { _, daemon in UpstreamsResponse(upstreams: daemon.upstreamStates) },
-    ]
+                guard limit == nil else {
+                    throw ProblemDocument.badRequest("limit goes with a page; events have no end")
+                }
+                // A browser that reconnects requests the same URL, with the last number it saw in the field.
+                let start = request.fields.combined("last-event-id").flatMap { Int64($0) } ?? after
+                return .events { reply, fields in daemon.requestStreams.open(after: start, reply, fields: fields) }
+            },
+        "How each upstream does: whether it is reachable, its last error, what is left of its rate limit.":
+            .json("GET /upstreams") { _, daemon in UpstreamsResponse(upstreams: daemon.upstreamStates) },
+    ])
 }
 
 /// `GET /requests`.
@@ -96,9 +95,7 @@ package struct RequestsResponse: AdminBody {
         }
 
         /// Rounds to microseconds.
-        private static func rounded(_ seconds: Double) -> Double {
-            (seconds * 1_000_000).rounded() / 1_000_000
-        }
+        private static func rounded(_ seconds: Double) -> Double { (seconds * 1_000_000).rounded() / 1_000_000 }
 
         package static let eventName = "request"
 
@@ -112,9 +109,7 @@ package struct RequestsMissed: AdminBody {
     package static let eventName = "missed"
     package var missed: Int64
 
-    package init(missed: Int64) {
-        self.missed = missed
-    }
+    package init(missed: Int64) { self.missed = missed }
 }
 
 /// `GET /upstreams`.

@@ -15,8 +15,7 @@ package enum AdminTokenError: Error, Equatable, CustomStringConvertible {
         switch self {
         case .notOurs(let path, let owner):
             "the admin token \(path) belongs to user \(owner), not to the user that runs Larder: remove it or give it to that user"
-        case .notAFile(let path):
-            "the admin token \(path) is not a plain file: remove it, and Larder makes a new one"
+        case .notAFile(let path): "the admin token \(path) is not a plain file: remove it, and Larder makes a new one"
         case .malformed(let path):
             "the admin token \(path) must contain one line of 16 to 512 characters A-Z a-z 0-9 - . _ ~ + / =: remove it, and Larder makes a new one"
         case .system(let path, let operation, let code):
@@ -46,19 +45,13 @@ package struct AdminToken: Sendable {
     /// For programs that the daemon itself starts.
     package var string: String { String(decoding: text, as: UTF8.self) }
 
-    init(_ text: String) {
-        self.text = Array(text.utf8)
-    }
+    init(_ text: String) { self.text = Array(text.utf8) }
 
     /// Whether `presented` is the token; takes the same time wherever they differ.
-    func matches(_ presented: some Collection<UInt8>) -> Bool {
-        Crypto.areEqual(Array(presented), text)
-    }
+    func matches(_ presented: some Collection<UInt8>) -> Bool { Crypto.areEqual(Array(presented), text) }
 
     /// Whether the value of an `Authorization` field contains the token as a bearer (RFC 6750 §2.1).
-    func authorizes(_ field: some Collection<UInt8>) -> Bool {
-        Self.bearer(field).map { matches($0) } ?? false
-    }
+    func authorizes(_ field: some Collection<UInt8>) -> Bool { Self.bearer(field).map { matches($0) } ?? false }
 
     /// The bearer token in the value of an `Authorization` field; nil if it has another scheme.
     static func bearer<Value: Collection<UInt8>>(_ field: Value) -> Value.SubSequence? {
@@ -99,17 +92,13 @@ extension AdminToken {
     }
 
     /// Reads the token's text for a command; nil if there is none yet.
-    package static func load(from path: String) throws(AdminTokenError) -> String? {
-        try read(path)?.text
-    }
+    package static func load(from path: String) throws(AdminTokenError) -> String? { try read(path)?.text }
 
     private static func read(_ path: String) throws(AdminTokenError) -> (text: String, mode: UInt32)? {
         let content: SecretFile.Content?
         do throws(SecretFile.Failure) {
             content = try SecretFile.read(path, limit: 1024)
-        } catch {
-            throw AdminTokenError(error, path)
-        }
+        } catch { throw AdminTokenError(error, path) }
         guard let content else { return nil }
         guard content.owner == geteuid() || geteuid() == 0 else { throw .notOurs(path: path, owner: content.owner) }
         var text = content.bytes[...]
@@ -122,9 +111,7 @@ extension AdminToken {
         let text = random()
         do throws(SecretFile.Failure) {
             try SecretFile.write(Array((text + "\n").utf8), to: path, replacing: replacing)
-        } catch {
-            throw AdminTokenError(error, path)
-        }
+        } catch { throw AdminTokenError(error, path) }
         return text
     }
 

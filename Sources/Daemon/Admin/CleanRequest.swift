@@ -25,68 +25,56 @@ struct CleanRequest: Sendable, Equatable {
     /// Counts without removing.
     var isDryRun = false
 
-    /// The fields by the names that programs use, in query and body alike.
-    enum Key: String, CaseIterable {
-        case all, model, id, route, url, upstream, principal
-        case olderThan = "older_than"
-        case isDryRun = "dry_run"
-    }
+    /// The conditions by the names that programs use, in query and body alike.
+    static let parameters = AdminRoute.Parameter.documented([
+        "Everything; excludes the other conditions.": .init("all", .boolean),
+        "Objects of this model, and the documents that show them.": .init("model"),
+        "One object, by its identity or one of its keys; wants a model.": .init("id"),
+        "Documents of the route whose path the config spells so.": .init("route"),
+        "Documents with this path and query, as /documents shows it, or with this URL.": .init("url"),
+        "What came from this upstream.": .init("upstream"),
+        "What belongs to the principal with this label.": .init("principal"),
+        "What was last observed longer ago: 90s, 15m, 12h, 7d.": .init("older_than"),
+        "Count only, remove nothing.": .init("dry_run", .boolean),
+    ])
 
-    static let parameters: [AdminRoute.Parameter] = Key.allCases.map { key in
-        switch key {
-        case .all: .init(key.rawValue, "Everything; excludes the other conditions.", .boolean)
-        case .model: .init(key.rawValue, "Objects of this model, and the documents that show them.")
-        case .id: .init(key.rawValue, "One object, by its identity or one of its keys; wants a model.")
-        case .route: .init(key.rawValue, "Documents of the route whose path the config spells so.")
-        case .url: .init(key.rawValue, "Documents with this path and query, as /documents shows it, or with this URL.")
-        case .upstream: .init(key.rawValue, "What came from this upstream.")
-        case .principal: .init(key.rawValue, "What belongs to the principal with this label.")
-        case .olderThan: .init(key.rawValue, "What was last observed longer ago: 90s, 15m, 12h, 7d.")
-        case .isDryRun: .init(key.rawValue, "Count only, remove nothing.", .boolean)
-        }
-    }
+    private static let texts: [String: any WritableKeyPath<CleanRequest, String?> & Sendable] = [
+        "model": \.model, "id": \.id, "route": \.route, "url": \.url, "upstream": \.upstream, "principal": \.principal,
+    ]
 }
 
 extension CleanRequest {
     /// Reads the conditions, each from the query or the body.
     init(_ request: AdminRequest) throws {
         let given = request.query.map { (name: $0.name, value: AdminScalar.text($0.value)) } + (try request.members())
-        var seen: Set<Key> = []
+        let known = Self.parameters.map(\.name)
+        var seen: Set<String> = []
         for (name, value) in given {
-            guard let key = Key(rawValue: name) else {
+            guard known.contains(name) else {
                 // Ignoring a condition would remove more than was wanted.
-                let known = Key.allCases.map(\.rawValue).joined(separator: ", ")
-                throw ProblemDocument.badRequest("\(name) is not a condition of clean: use \(known)")
+                let list = known.joined(separator: ", ")
+                throw ProblemDocument.badRequest("\(name) is not a condition of clean: use \(list)")
             }
-            guard seen.insert(key).inserted else { throw ProblemDocument.badRequest("\(name) is given twice") }
-            if value != .null { try take(key, value) }
+            guard seen.insert(name).inserted else { throw ProblemDocument.badRequest("\(name) is given twice") }
+            if value != .null { try take(name, value) }
         }
         try check()
     }
 
-    private mutating func take(_ key: Key, _ value: AdminScalar) throws {
+    private mutating func take(_ name: String, _ value: AdminScalar) throws {
         func text() throws -> String {
-            guard let text = value.text else {
-                throw ProblemDocument.badRequest("\(key.rawValue) must be a text that is not empty")
-            }
-            return text
+            if let text = value.text { return text }
+            throw ProblemDocument.badRequest("\(name) must be a text that is not empty")
         }
         func flag() throws -> Bool {
-            guard let flag = value.flag else {
-                throw ProblemDocument.badRequest("\(key.rawValue) must be true or false")
-            }
-            return flag
+            if let flag = value.flag { return flag }
+            throw ProblemDocument.badRequest("\(name) must be true or false")
         }
-        switch key {
-        case .all: all = try flag()
-        case .isDryRun: isDryRun = try flag()
-        case .model: model = try text()
-        case .id: id = try text()
-        case .route: route = try text()
-        case .url: url = try text()
-        case .upstream: upstream = try text()
-        case .principal: principal = try text()
-        case .olderThan: olderThan = try AdminRequest.microseconds(try text(), of: key.rawValue)
+        switch name {
+        case "all": all = try flag()
+        case "dry_run": isDryRun = try flag()
+        case "older_than": olderThan = try AdminRequest.microseconds(try text(), of: name)
+        default: if let path = Self.texts[name] { self[keyPath: path] = try text() }
         }
     }
 
@@ -96,7 +84,7 @@ extension CleanRequest {
             throw ProblemDocument.badRequest("all removes everything: leave it out, or leave the other conditions out")
         }
         if !all, !hasCondition {
-            let known = Key.allCases.map(\.rawValue).joined(separator: ", ")
+            let known = Self.parameters.map(\.name).joined(separator: ", ")
             throw ProblemDocument.badRequest("say what to remove (\(known)); {\"all\": true} removes everything")
         }
         if route != nil, url != nil { throw ProblemDocument.badRequest("a url has one route: leave the route out") }
@@ -107,7 +95,6 @@ extension CleanRequest {
 extension AdminRoute {
     static let clean = AdminRoute(
         "POST /clean",
-        "Removes what matches every condition given, for good, and responds with what it removed; with Accept: text/event-stream, as events: progress, then done or error. It stops when the client of the events disconnects.",
         query: CleanRequest.parameters,
         body: CleanRequest.parameters,
         schema: CleanResponse.self
@@ -126,13 +113,8 @@ extension CleanRequest {
             let events = CleanEvents(reply)
             Task {
                 do {
-                    events.end(
-                        "done",
-                        AdminJSON.encode(try await perform(filters, in: daemon) { events.progress($0) })
-                    )
-                } catch {
-                    events.end("error", ProblemDocument(error).bytes)
-                }
+                    events.end("done", AdminJSON.encode(try await perform(filters, in: daemon) { events.progress($0) }))
+                } catch { events.end("error", ProblemDocument(error).bytes) }
             }
         }
     }

@@ -58,8 +58,7 @@ package final class DaemonCore: Sendable {
         log: Logger,
         asksUpstreams: Bool = true
     ) throws {
-        self.version = version
-        self.settings = settings
+        (self.version, self.settings) = (version, settings)
         let upstreams = try settings.upstreams.enumerated().map { ProxiedUpstream(index: $0, try CompiledUpstream($1)) }
         self.upstreams = upstreams
         guard let path = settings.store.path else { preconditionFailure("the command line names a store") }

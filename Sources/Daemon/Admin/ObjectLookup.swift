@@ -71,6 +71,20 @@ extension DaemonCore {
     }
 }
 
+extension ObjectQuery {
+    /// The objects that a request's path names, of the upstream and principal in its query.
+    init(_ request: AdminRequest, limit: Int, after: Int64? = nil) {
+        self.init(
+            model: request.captures["model"],
+            identity: request.captures["id"],
+            upstream: request.value("upstream"),
+            principal: request.value("principal"),
+            limit: limit,
+            after: after
+        )
+    }
+}
+
 /// Finds objects by identity, or by the value of one of their model's keys.
 extension DaemonCore {
     private static let pageSize = 1000
@@ -143,13 +157,7 @@ extension DaemonCore {
     ///
     /// Fails if there is none.
     func namedObjects(_ request: AdminRequest, limit: Int) async throws -> [ObjectRow] {
-        let query = ObjectQuery(
-            model: request.captures["model"],
-            identity: request.captures["id"],
-            upstream: request.value("upstream"),
-            principal: request.value("principal"),
-            limit: limit
-        )
+        let query = ObjectQuery(request, limit: limit)
         var rows = try await objects(named: query).rows
         // The object of one principal may be deleted and another's not. If the identity is known, search by it and not by a key.
         var deleted = query

@@ -31,7 +31,7 @@ enum OpenAPIDocument {
             ("operationId", .string(operationID(route))),
         ]
         let parameters =
-            route.captureNames.map { parameter(.init($0, "", isRequired: true), in: "path") }
+            route.captureNames.map { parameter(.init($0, isRequired: true), in: "path") }
             + route.query.map { parameter($0, in: "query") }
         if !parameters.isEmpty { members.append(("parameters", .array(parameters))) }
         if !route.body.isEmpty {
@@ -211,9 +211,7 @@ private struct ElementAsker: UnkeyedDecodingContainer {
     var isAtEnd: Bool { currentIndex > 0 }
     var codingPath: [any CodingKey] { [] }
 
-    init(notes: Notes) {
-        self.notes = notes
-    }
+    init(notes: Notes) { self.notes = notes }
 
     mutating func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
         currentIndex += 1

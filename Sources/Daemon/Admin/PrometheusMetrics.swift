@@ -37,30 +37,32 @@ struct Metric: Sendable {
 
     let name: String
     let kind: Kind
-    let sentence: String
+    private(set) var sentence = ""
     let samples: @Sendable (Reading) -> [Sample]
 
-    init(
-        _ kind: Kind,
-        _ name: String,
-        _ sentence: String,
-        samples: @escaping @Sendable (Reading) -> [Sample]
-    ) {
-        (self.kind, self.name, self.sentence, self.samples) = (kind, name, sentence, samples)
+    init(_ kind: Kind, _ name: String, samples: @escaping @Sendable (Reading) -> [Sample]) {
+        (self.kind, self.name, self.samples) = (kind, name, samples)
+    }
+
+    /// Metrics, each after the sentence that explains it.
+    static func documented(_ metrics: KeyValuePairs<String, Metric>) -> [Metric] {
+        metrics.map { sentence, metric in
+            var metric = metric
+            metric.sentence = sentence
+            return metric
+        }
     }
 
     /// The value of one plain number; none if it is unknown.
-    static func value(_ number: (some BinaryInteger)?) -> [Sample] {
-        number.map { [Sample(value: Double($0))] } ?? []
-    }
+    static func value(_ number: (some BinaryInteger)?) -> [Sample] { number.map { [Sample(value: Double($0))] } ?? [] }
 }
 
 extension Metric {
     /// Every metric of the daemon, in the order of `/metrics`.
     static let all: [Metric] = requests + live + upstreams + store + process
 
-    private static let requests: [Metric] = [
-        Metric(.counter, "larder_requests_total", "Requests on the data side by their outcome.") { reading in
+    private static let requests: [Metric] = documented([
+        "Requests on the data side by their outcome.": Metric(.counter, "larder_requests_total") { reading in
             Outcome.allCases.map { outcome in
                 Sample(
                     labels: [Label(name: "outcome", value: outcome.rawValue)],
@@ -68,155 +70,107 @@ extension Metric {
                 )
             }
         },
-        Metric(
-            .histogram,
-            "larder_response_duration_seconds",
-            "Time from a request to the last byte of its response by the route in the config, other being without one; hits from memory, which are not timed, and streams apart."
-        ) { reading in
-            reading.metrics.allUpstreams.flatMap { upstream in durations(of: upstream, reading.routes) }
-        },
-        Metric(
-            .counter,
-            "larder_access_log_dropped_total",
-            "Lines of the access log that were not written: the disk was full, or they came too fast."
-        ) { value($0.metrics.accessLogDropped.value) },
-        Metric(.counter, "larder_received_bytes_total", "Bytes of requests received from clients.") {
-            value($0.metrics.total { $0.bytesReceived.value })
-        },
-        Metric(.counter, "larder_sent_bytes_total", "Bytes of responses sent to clients.") {
-            value($0.metrics.total { $0.bytesSent.value })
-        },
-        Metric(.counter, "larder_connections_total", "Connections accepted from clients.") {
-            value($0.metrics.total { $0.connectionsAccepted.value })
-        },
-        Metric(.gauge, "larder_open_connections", "Connections of clients that are open.") {
-            value($0.metrics.totalOpenConnections)
-        },
-        Metric(.gauge, "larder_mode", "1 for the mode the daemon is in, 0 for the others.") { reading in
+        "Time from a request to the last byte of its response by the route in the config, other being without one; hits from memory, which are not timed, and streams apart.":
+            Metric(.histogram, "larder_response_duration_seconds") { reading in
+                reading.metrics.allUpstreams.flatMap { upstream in durations(of: upstream, reading.routes) }
+            },
+        "Lines of the access log that were not written: the disk was full, or they came too fast.":
+            Metric(.counter, "larder_access_log_dropped_total") { value($0.metrics.accessLogDropped.value) },
+        "Bytes of requests received from clients.":
+            Metric(.counter, "larder_received_bytes_total") { value($0.metrics.total { $0.bytesReceived.value }) },
+        "Bytes of responses sent to clients.":
+            Metric(.counter, "larder_sent_bytes_total") { value($0.metrics.total { $0.bytesSent.value }) },
+        "Connections accepted from clients.":
+            Metric(.counter, "larder_connections_total") { value($0.metrics.total { $0.connectionsAccepted.value }) },
+        "Connections of clients that are open.":
+            Metric(.gauge, "larder_open_connections") { value($0.metrics.totalOpenConnections) },
+        "1 for the mode the daemon is in, 0 for the others.": Metric(.gauge, "larder_mode") { reading in
             Mode.allCases.map {
                 Sample(labels: [Label(name: "mode", value: $0.rawValue)], value: $0 == reading.mode ? 1 : 0)
             }
         },
-    ]
+    ])
 
-    private static let live: [Metric] = [
-        Metric(.gauge, "larder_live_streams", "Open streams of live responses.") {
-            value($0.metrics.live.streams.value)
-        },
-        Metric(.gauge, "larder_live_documents", "Documents that open streams follow.") {
-            value($0.metrics.live.documents.value)
-        },
-        Metric(.counter, "larder_live_events_total", "Events of live responses, counted once for each stream.") {
-            value($0.metrics.live.events.value)
-        },
-        Metric(
-            .counter,
-            "larder_live_cut_off_total",
-            "Streams of live responses that were cut off because their client did not read."
-        ) { value($0.metrics.live.cutOff.value) },
-    ]
+    private static let live: [Metric] = documented([
+        "Open streams of live responses.":
+            Metric(.gauge, "larder_live_streams") { value($0.metrics.live.streams.value) },
+        "Documents that open streams follow.":
+            Metric(.gauge, "larder_live_documents") { value($0.metrics.live.documents.value) },
+        "Events of live responses, counted once for each stream.":
+            Metric(.counter, "larder_live_events_total") { value($0.metrics.live.events.value) },
+        "Streams of live responses that were cut off because their client did not read.":
+            Metric(.counter, "larder_live_cut_off_total") { value($0.metrics.live.cutOff.value) },
+    ])
 
-    private static let upstreams: [Metric] = [
-        Metric(.counter, "larder_upstream_requests_total", "Requests to the upstream by their result.") { reading in
+    private static let upstreams: [Metric] = documented([
+        "Requests to the upstream by their result.": Metric(.counter, "larder_upstream_requests_total") { reading in
             reading.metrics.allUpstreams.flatMap { upstream in
                 upstream.metrics.allFinished.results.sorted { $0.key < $1.key }.map { result, count in
                     Sample(
-                        labels: [
-                            Label(name: "upstream", value: upstream.name), Label(name: "result", value: result),
-                        ],
+                        labels: [Label(name: "upstream", value: upstream.name), Label(name: "result", value: result)],
                         value: Double(count)
                     )
                 }
             }
         },
-        Metric(
-            .histogram,
-            "larder_upstream_duration_seconds",
-            "Time from sending a request to the last byte of the upstream's response."
-        ) { reading in
-            reading.metrics.allUpstreams.flatMap { upstream in
-                buckets(
-                    upstream.metrics.allFinished.latency,
-                    labels: [Label(name: "upstream", value: upstream.name)]
-                )
-            }
-        },
-        Metric(.gauge, "larder_upstream_in_flight", "Requests to the upstream that have not ended.") {
-            perUpstream($0) { Double($0.inFlight.value) }
-        },
-        Metric(
-            .gauge,
-            "larder_upstream_failing",
-            "1 if the last request got no response, or a gateway's 502, 503 or 504; else 0."
-        ) { perUpstream($0) { $0.health.failingSince == nil ? 0 : 1 } },
-        Metric(
-            .gauge,
-            "larder_upstream_ratelimit_remaining",
-            "Requests that are left of a rate limit, as the upstream's last response that named the limit said."
-        ) { limits($0) { $0.remaining } },
-        Metric(.gauge, "larder_upstream_ratelimit_limit", "Requests that a rate limit allows in a period.") {
-            limits($0) { $0.limit }
-        },
-        Metric(
-            .counter,
-            "larder_coalesced_requests_total",
-            "Requests of clients that joined a fetch already under way."
-        ) { perUpstream($0) { Double($0.coalesced.value) } },
-        Metric(
-            .counter,
-            "larder_back_offs_total",
-            "Responses of the upstream that asked for a pause, with Retry-After."
-        ) { perUpstream($0) { Double($0.backOffs.value) } },
-        Metric(
-            .counter,
-            "larder_held_back_requests_total",
-            "Requests of clients that were not sent because the upstream had asked for a pause."
-        ) { perUpstream($0) { Double($0.heldBack.value) } },
-    ]
+        "Time from sending a request to the last byte of the upstream's response.":
+            Metric(.histogram, "larder_upstream_duration_seconds") { reading in
+                reading.metrics.allUpstreams.flatMap { upstream in
+                    buckets(
+                        upstream.metrics.allFinished.latency,
+                        labels: [Label(name: "upstream", value: upstream.name)]
+                    )
+                }
+            },
+        "Requests to the upstream that have not ended.":
+            Metric(.gauge, "larder_upstream_in_flight") { perUpstream($0) { Double($0.inFlight.value) } },
+        "1 if the last request got no response, or a gateway's 502, 503 or 504; else 0.":
+            Metric(.gauge, "larder_upstream_failing") { perUpstream($0) { $0.health.failingSince == nil ? 0 : 1 } },
+        "Requests that are left of a rate limit, as the upstream's last response that named the limit said.":
+            Metric(.gauge, "larder_upstream_ratelimit_remaining") { limits($0) { $0.remaining } },
+        "Requests that a rate limit allows in a period.":
+            Metric(.gauge, "larder_upstream_ratelimit_limit") { limits($0) { $0.limit } },
+        "Requests of clients that joined a fetch already under way.":
+            Metric(.counter, "larder_coalesced_requests_total") { perUpstream($0) { Double($0.coalesced.value) } },
+        "Responses of the upstream that asked for a pause, with Retry-After.":
+            Metric(.counter, "larder_back_offs_total") { perUpstream($0) { Double($0.backOffs.value) } },
+        "Requests of clients that were not sent because the upstream had asked for a pause.":
+            Metric(.counter, "larder_held_back_requests_total") { perUpstream($0) { Double($0.heldBack.value) } },
+    ])
 
-    private static let store: [Metric] = [
-        Metric(.gauge, "larder_store_objects", "Objects in the store.") { value($0.store.objects) },
-        Metric(.gauge, "larder_store_documents", "Documents in the store.") { value($0.store.documents) },
-        Metric(.gauge, "larder_store_bytes", "Size of the store's files.") { value($0.store.bytes) },
-        Metric(.gauge, "larder_memory_entries", "Responses ready in memory.") { value($0.store.memoryEntries) },
-        Metric(.gauge, "larder_memory_bytes", "Memory used by ready responses.") { value($0.store.memoryBytes) },
-        Metric(.counter, "larder_evictions_total", "Documents that made room for others, in memory and on disk.") {
-            value($0.store.evictions)
-        },
-        Metric(.counter, "larder_store_damaged_total", "How often something in the store's file was found damaged.") {
-            value($0.store.damaged)
-        },
-        Metric(.gauge, "larder_ingest_queue", "Responses that wait to be written to the store.") {
-            value($0.store.ingestQueue)
-        },
-        Metric(.gauge, "larder_change_streams", "Streams of /changes that are open.") {
-            value($0.metrics.changeStreams.value)
-        },
-        Metric(
-            .counter,
-            "larder_change_streams_cut_total",
-            "Streams of /changes cut off because their clients did not keep up."
-        ) { value($0.metrics.changeStreamsCut.value) },
-        Metric(.counter, "larder_warnings_total", "Responses that did not fit their models or routes.") {
-            value($0.store.warnings)
-        },
-    ]
+    private static let store: [Metric] = documented([
+        "Objects in the store.": Metric(.gauge, "larder_store_objects") { value($0.store.objects) },
+        "Documents in the store.": Metric(.gauge, "larder_store_documents") { value($0.store.documents) },
+        "Size of the store's files.": Metric(.gauge, "larder_store_bytes") { value($0.store.bytes) },
+        "Responses ready in memory.": Metric(.gauge, "larder_memory_entries") { value($0.store.memoryEntries) },
+        "Memory used by ready responses.": Metric(.gauge, "larder_memory_bytes") { value($0.store.memoryBytes) },
+        "Documents that made room for others, in memory and on disk.":
+            Metric(.counter, "larder_evictions_total") { value($0.store.evictions) },
+        "How often something in the store's file was found damaged.":
+            Metric(.counter, "larder_store_damaged_total") { value($0.store.damaged) },
+        "Responses that wait to be written to the store.":
+            Metric(.gauge, "larder_ingest_queue") { value($0.store.ingestQueue) },
+        "Streams of /changes that are open.":
+            Metric(.gauge, "larder_change_streams") { value($0.metrics.changeStreams.value) },
+        "Streams of /changes cut off because their clients did not keep up.":
+            Metric(.counter, "larder_change_streams_cut_total") { value($0.metrics.changeStreamsCut.value) },
+        "Responses that did not fit their models or routes.":
+            Metric(.counter, "larder_warnings_total") { value($0.store.warnings) },
+    ])
 
-    private static let process: [Metric] = [
-        Metric(.gauge, "larder_build_info", "Always 1; the label is the version.") {
+    private static let process: [Metric] = documented([
+        "Always 1; the label is the version.": Metric(.gauge, "larder_build_info") {
             [Sample(labels: [Label(name: "version", value: $0.version)], value: 1)]
         },
-        Metric(.gauge, "process_start_time_seconds", "Start time of the process in seconds since 1970.") {
-            [Sample(value: $0.metrics.startTime)]
-        },
-        Metric(.counter, "process_cpu_seconds_total", "User and system CPU time spent.") {
-            [Sample(value: $0.process.cpuSeconds)]
-        },
-        Metric(.gauge, "process_resident_memory_bytes", "Resident memory.") { value($0.process.residentBytes) },
-        Metric(.gauge, "process_virtual_memory_bytes", "Virtual memory.") { value($0.process.virtualBytes) },
-        Metric(.gauge, "process_open_fds", "Open file descriptors.") { value($0.process.openDescriptors) },
-        Metric(.gauge, "process_max_fds", "Limit of open file descriptors.") { value($0.process.descriptorLimit) },
-    ]
+        "Start time of the process in seconds since 1970.":
+            Metric(.gauge, "process_start_time_seconds") { [Sample(value: $0.metrics.startTime)] },
+        "User and system CPU time spent.":
+            Metric(.counter, "process_cpu_seconds_total") { [Sample(value: $0.process.cpuSeconds)] },
+        "Resident memory.": Metric(.gauge, "process_resident_memory_bytes") { value($0.process.residentBytes) },
+        "Virtual memory.": Metric(.gauge, "process_virtual_memory_bytes") { value($0.process.virtualBytes) },
+        "Open file descriptors.": Metric(.gauge, "process_open_fds") { value($0.process.openDescriptors) },
+        "Limit of open file descriptors.": Metric(.gauge, "process_max_fds") { value($0.process.descriptorLimit) },
+    ])
 
     private static func perUpstream(_ reading: Reading, _ read: (UpstreamMetrics) -> Double) -> [Sample] {
         reading.metrics.allUpstreams.map {
@@ -366,9 +320,7 @@ struct ProcessFigures: Sendable {
     }
 
     /// Seconds since 1970, for display and monitoring, never for ordering.
-    static func wallClock() -> Double {
-        seconds(CLOCK_REALTIME)
-    }
+    static func wallClock() -> Double { seconds(CLOCK_REALTIME) }
 
     private static func seconds(_ clock: clockid_t) -> Double {
         var time = timespec()

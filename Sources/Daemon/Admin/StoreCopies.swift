@@ -1,28 +1,19 @@
 import Foundation
 import HTTPSemantics
 import HTTPServer
-package import Proxy
+import Proxy
 import Settings
 import Store
 
 /// Sends copies of the store to clients, and loads copies that clients send.
 ///
 /// The bytes go through the connection, so a client needs no access to the daemon's files, nor the daemon to the client's.
-package struct StoreCopies: Sendable {
-    private let proxy: ProxyCore
-
-    package init(proxy: ProxyCore) {
-        self.proxy = proxy
-    }
-
-    static let mediaType = "application/vnd.sqlite3"
-
-    /// The progress of the current copy, if any.
-    var progress: CopyProgress? { proxy.cache.store.copyProgress }
+extension DaemonCore {
+    fileprivate static let copyType = "application/vnd.sqlite3"
 
     /// Makes a copy and sends it as the response.
-    func save() async throws(ProblemDocument) -> AdminResponse {
-        let path = proxy.cache.store.copyPaths.saving
+    fileprivate func saveCopy() async throws(ProblemDocument) -> AdminResponse {
+        let path = store.copyPaths.saving
         let (file, code): (Int32, Int32)
         do throws(StoreError) {
             (file, code) = try await proxy.save(to: path) {
@@ -32,28 +23,20 @@ package struct StoreCopies: Sendable {
                 unlink(path)
                 return (file, code)
             }
-        } catch {
-            throw Self.problem(error)
-        }
-        guard file >= 0 else {
-            throw ProblemDocument(500, "the copy cannot be read: \(systemMessage(code))")
-        }
+        } catch { throw Self.problem(error) }
+        guard file >= 0 else { throw ProblemDocument(500, "the copy cannot be read: \(systemMessage(code))") }
         let sender = CopySender(file)
-        var response = AdminResponse(fields: Fields([Field("Content-Type", Self.mediaType)]))
+        var response = AdminResponse(fields: Fields([Field("Content-Type", Self.copyType)]))
         response.stream = { reply, fields in sender.send(to: reply, fields) }
         return response
     }
 
     /// What happens to the store's content when a copy is loaded.
-    enum Loading { case ontoNothing, replacing, merging }
+    fileprivate enum Loading { case ontoNothing, replacing, merging }
 
-    /// The progress of the current merge, if any.
-    var mergeProgress: MergeProgress? { proxy.cache.store.mergeProgress }
-
-    /// Loads a copy.
-    func load(_ body: RequestBody?, _ loading: Loading) async throws(ProblemDocument) -> LoadResult {
+    fileprivate func loadCopy(_ body: RequestBody?, _ loading: Loading) async throws(ProblemDocument) -> LoadResult {
         guard let body else { throw .badRequest("the body is missing: send a copy that larder save has made") }
-        let path = proxy.cache.store.copyPaths.loading
+        let path = store.copyPaths.loading
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else {
             throw errno == EEXIST
@@ -158,8 +141,7 @@ package struct SavingResponse: AdminBody {
 package struct MergingResponse: AdminBody {
     package static let sentences = [
         "merging": "Whether a copy is being merged.",
-        "merged": "Responses and objects of the copy that were looked at.",
-        "total": "All of them.",
+        "merged": "Responses and objects of the copy that were looked at.", "total": "All of them.",
     ]
     package var merging: Bool
     package var merged: Int
@@ -193,48 +175,34 @@ package struct LoadResponse: AdminBody {
 
 extension AdminRoute {
     /// The store as one file.
-    static let copies: [AdminRoute] = [
-        .json("GET /save", "How far the copy is that is being made of the store.") { _, daemon in
-            let progress = StoreCopies(proxy: daemon.proxy).progress
-            return SavingResponse(
-                saving: progress != nil,
-                copied: progress?.copied ?? 0,
-                total: progress?.total ?? 0
-            )
+    static let copies: [AdminRoute] = documented([
+        "How far the copy is that is being made of the store.": .json("GET /save") { _, daemon in
+            let progress = daemon.store.copyProgress
+            return SavingResponse(saving: progress != nil, copied: progress?.copied ?? 0, total: progress?.total ?? 0)
         },
-        AdminRoute(
-            "POST /save",
-            "Copies the store while it serves; the response is the copy, an SQLite file.",
-            mediaType: StoreCopies.mediaType
-        ) { _, daemon in try await StoreCopies(proxy: daemon.proxy).save() },
-        .json("GET /load", "How far the merging of a copy is.") { _, daemon in
-            let progress = StoreCopies(proxy: daemon.proxy).mergeProgress
-            return MergingResponse(
-                merging: progress != nil,
-                merged: progress?.merged ?? 0,
-                total: progress?.total ?? 0
-            )
+        "Copies the store while it serves; the response is the copy, an SQLite file.":
+            AdminRoute("POST /save", mediaType: DaemonCore.copyType) { _, daemon in try await daemon.saveCopy() },
+        "How far the merging of a copy is.": .json("GET /load") { _, daemon in
+            let progress = daemon.store.mergeProgress
+            return MergingResponse(merging: progress != nil, merged: progress?.merged ?? 0, total: progress?.total ?? 0)
         },
-        AdminRoute(
-            "POST /load",
-            "Puts the content of a copy, which is the body, in the place of the store's, or adds it. Nothing changes if anything is wrong with it.",
-            query: [
-                Parameter(
-                    "replace",
-                    "Whether the store may have content, which goes; without it, only an empty store is loaded.",
-                    .boolean
-                ),
-                Parameter("merge", "Whether the copy is added to the store's content, which stays.", .boolean),
-            ],
-            takesFile: true,
-            schema: LoadResponse.self
-        ) { request, daemon in
-            let (isReplacing, isMerging) = (try request.flag("replace"), try request.flag("merge"))
-            guard !isReplacing || !isMerging else {
-                throw ProblemDocument.badRequest("replace and merge exclude each other; give one of them")
-            }
-            let loading: StoreCopies.Loading = isMerging ? .merging : isReplacing ? .replacing : .ontoNothing
-            return .json(LoadResponse(try await StoreCopies(proxy: daemon.proxy).load(request.upload, loading)))
-        },
-    ]
+        "Puts the content of a copy, which is the body, in the place of the store's, or adds it. Nothing changes if anything is wrong with it.":
+            AdminRoute(
+                "POST /load",
+                query: Parameter.documented([
+                    "Whether the store may have content, which goes; without it, only an empty store is loaded.":
+                        Parameter("replace", .boolean),
+                    "Whether the copy is added to the store's content, which stays.": Parameter("merge", .boolean),
+                ]),
+                takesFile: true,
+                schema: LoadResponse.self
+            ) { request, daemon in
+                let (isReplacing, isMerging) = (try request.flag("replace"), try request.flag("merge"))
+                guard !isReplacing || !isMerging else {
+                    throw ProblemDocument.badRequest("replace and merge exclude each other; give one of them")
+                }
+                let loading: DaemonCore.Loading = isMerging ? .merging : isReplacing ? .replacing : .ontoNothing
+                return .json(LoadResponse(try await daemon.loadCopy(request.upload, loading)))
+            },
+    ])
 }

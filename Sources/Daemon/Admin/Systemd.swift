@@ -17,11 +17,8 @@ package struct SystemdNotifier: Sendable {
         let named = environment["NOTIFY_SOCKET"] ?? ""
         address = named.hasPrefix("/") || named.hasPrefix("@") ? named : nil
         let isForUs = environment["WATCHDOG_PID"].map { Int32($0) == process } ?? true
-        if isForUs, let text = environment["WATCHDOG_USEC"], let microseconds = Int64(text), microseconds > 0 {
-            watchdogInterval = .microseconds(microseconds)
-        } else {
-            watchdogInterval = nil
-        }
+        let microseconds = environment["WATCHDOG_USEC"].flatMap { Int64($0) } ?? 0
+        watchdogInterval = isForUs && microseconds > 0 ? .microseconds(microseconds) : nil
     }
 
     /// The messages.
@@ -54,14 +51,7 @@ package struct SystemdNotifier: Sendable {
         var socketName = name
         let sent = withUnsafePointer(to: &socketName) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                sendto(
-                    descriptor,
-                    message,
-                    message.count,
-                    Int32(MSG_NOSIGNAL | MSG_DONTWAIT),
-                    $0,
-                    length
-                )
+                sendto(descriptor, message, message.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT), $0, length)
             }
         }
         return sent == message.count
@@ -115,8 +105,7 @@ package final class Watchdog: Sendable {
     package init?(notifier: SystemdNotifier, members: [Member]) {
         guard let interval = notifier.watchdogInterval else { return nil }
         period = interval / 2
-        self.notifier = notifier
-        self.members = members
+        (self.notifier, self.members) = (notifier, members)
         round = Mutex(Round())
     }
 
@@ -158,9 +147,7 @@ package final class Watchdog: Sendable {
 }
 
 extension Watchdog.Member {
-    package init(_ loop: EventLoop) {
-        self.init(name: loop.name, enqueue: { loop.enqueue($0) })
-    }
+    package init(_ loop: EventLoop) { self.init(name: loop.name, enqueue: { loop.enqueue($0) }) }
 }
 
 extension Watchdog {
@@ -246,13 +233,9 @@ extension [InheritedListener] {
     /// The names `data` and `admin` decide; without them, a socket bound to one of the config's admin addresses
     /// (`127.0.0.1:8788`, `unix:/run/larder/admin.sock`) is the admin side's, all others serve data.
     package func sorted(adminAddresses: [String]) -> (data: [InheritedListener], admin: [InheritedListener]) {
-        var data: [InheritedListener] = []
-        var admin: [InheritedListener] = []
-        for listener in self {
-            let isAdmin =
-                listener.name == "admin" || (listener.name != "data" && adminAddresses.contains("\(listener.address)"))
-            if isAdmin { admin.append(listener) } else { data.append(listener) }
+        func isAdmin(_ listener: InheritedListener) -> Bool {
+            listener.name == "admin" || (listener.name != "data" && adminAddresses.contains("\(listener.address)"))
         }
-        return (data, admin)
+        return (filter { !isAdmin($0) }, filter(isAdmin))
     }
 }

@@ -5,7 +5,6 @@ import Store
 
 /// `GET /objects/{model}/{id}/why`: the origin of each value of an object.
 package struct WhyResponse: AdminBody {
-    package static let sentences: [String: String] = [:]
     package var objects: [Object]
 
     /// One object, of one principal and context.
@@ -48,7 +47,6 @@ package struct WhyResponse: AdminBody {
     }
 
     package struct Request: AdminBody {
-        package static let sentences: [String: String] = [:]
         var method: String?
         var url: String?
     }
@@ -81,7 +79,6 @@ package struct WhyResponse: AdminBody {
 
     /// A value as one response showed it.
     package struct Sighting: AdminBody {
-        package static let sentences: [String: String] = [:]
         package var value: RawJSON
         package var from: Source
     }
@@ -107,8 +104,8 @@ package struct WhyResponse: AdminBody {
         package static let sentences = [
             "method": "The request's method; absent if it is no longer known.",
             "url": "Path and query, credentials replaced; absent if they are no longer known.",
-            "stored": "Whether the response is still in the store.",
-            "at": "When the value was last seen (RFC 3339).", "age": "Seconds since then.",
+            "stored": "Whether the response is still in the store.", "at": "When the value was last seen (RFC 3339).",
+            "age": "Seconds since then.",
             "copied":
                 "True if a loaded copy added the value to an object that was known; then `at` and `age` are absent.",
         ]
@@ -132,10 +129,10 @@ package struct ShowingDocumentsResponse: AdminBody {
 package struct ShowingDocumentResponse: AdminBody {
     package static let sentences = [
         "id": "Its number, for `/documents/{id}`.", "upstream": "The upstream's name.",
-        "principal": "The principal's label.",
-        "context": "The representation that was asked for.", "url": "Path and query.", "status": "The status code.",
-        "objects": "How many objects it shows.", "bytes": "The length of the body received.",
-        "received": "When it was received (RFC 3339).", "age": "Seconds since it was current.",
+        "principal": "The principal's label.", "context": "The representation that was asked for.",
+        "url": "Path and query.", "status": "The status code.", "objects": "How many objects it shows.",
+        "bytes": "The length of the body received.", "received": "When it was received (RFC 3339).",
+        "age": "Seconds since it was current.",
         "shows":
             "`newest`; `composed`: the newest values are put in at the next hit; `outdated`: they cannot be, and the next request is a miss.",
         "reason": "Why it is outdated.",
@@ -290,14 +287,11 @@ extension KnowledgeRule {
 // MARK: Requests
 
 extension WhyResponse {
-    static let parameters: [AdminRoute.Parameter] = [
-        .init("member", "Only this member: a property's name, `user.login`, or a JSON pointer."),
-        .init(
-            "documents",
-            "How many documents to list for each object, 0 to \(maximumDocuments); 10 by default.",
-            .integer
-        ),
-    ]
+    static let parameters: [AdminRoute.Parameter] = AdminRoute.Parameter.documented([
+        "Only this member: a property's name, `user.login`, or a JSON pointer.": .init("member"),
+        "How many documents to list for each object, 0 to \(maximumDocuments); 10 by default.":
+            .init("documents", .integer),
+    ])
     private static let maximumDocuments = 100
     /// The maximum number of objects in one response.
     private static let maximumObjects = 20

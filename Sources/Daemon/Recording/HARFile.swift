@@ -27,20 +27,15 @@ enum HARFile {
             // Bodies are decoded in a HAR.
             fields.remove("content-encoding")
             var body = Array((content["text"] as? String ?? "").utf8)
-            if content["encoding"] as? String == "base64" {
-                body =
-                    (Data(base64Encoded: content["text"] as? String ?? "", options: .ignoreUnknownCharacters)).map(
-                        Array.init
-                    ) ?? []
-            }
+            if content["encoding"] as? String == "base64" { body = base64(content["text"] as? String ?? "") }
             body = try attached(content, folder, path) ?? body
             if body.isEmpty, content["size"] as? Int ?? 0 > 0, method != "HEAD" {
                 recording.lose("responses whose body the file does not have")
                 continue
             }
-            if content["encoding"] == nil, let type = fields.text("content-type"),
-                type.lowercased().contains("charset="),
-                !type.lowercased().contains("utf-8"), body.contains(where: { $0 >= 0x80 })
+            let type = fields.text("content-type")?.lowercased() ?? ""
+            if content["encoding"] == nil, type.contains("charset="), !type.contains("utf-8"),
+                body.contains(where: { $0 >= 0x80 })
             {
                 recording.lose("the bytes of bodies in other charsets than UTF-8: they are UTF-8 now")
             }
@@ -110,9 +105,8 @@ enum HARFile {
         for exchange in recording.exchanges {
             let url = (origins[exchange.upstream] ?? "") + exchange.request.target
             let (sent, received) = (exchange.request.fields ?? [], exchange.response.fields)
-            let (asked, body) = (
-                try recording.folder.body(exchange.request.body), try recording.folder.body(exchange.response.body)
-            )
+            let asked = try recording.folder.body(exchange.request.body)
+            let body = try recording.folder.body(exchange.response.body)
             var request =
                 message(sent) + [
                     ("method", .string(exchange.request.method)), ("url", .string(url)),
@@ -121,7 +115,7 @@ enum HARFile {
             if !asked.isEmpty {
                 let type = Fields(recorded: sent).text("content-type") ?? ""
                 let text = String(decoding: asked, as: UTF8.self)
-                request.append(("postData", .object([("mimeType", .string(type)), ("text", .string(text))])))
+                request.append(("postData", ["mimeType": .string(type), "text": .string(text)]))
             }
             var content: [(name: String, value: JSONText)] = [
                 ("size", .integer(body.count)),
@@ -138,22 +132,21 @@ enum HARFile {
                     ("statusText", .string(statusPhrase(exchange.response.status))), ("content", .object(content)),
                     ("redirectURL", .string(Fields(recorded: received).text("location") ?? "")),
                 ]
-            entries.append(
-                .object([
-                    ("startedDateTime", .string(exchange.time ?? "1970-01-01T00:00:00.000Z")), ("time", 0),
-                    ("request", .object(request)), ("response", .object(response)), ("cache", .object([])),
-                    ("timings", .object([("send", 0), ("wait", 0), ("receive", 0)])),
-                ])
-            )
+            entries.append([
+                "startedDateTime": .string(exchange.time ?? "1970-01-01T00:00:00.000Z"), "time": 0,
+                "request": .object(request), "response": .object(response), "cache": [:],
+                "timings": ["send": 0, "wait": 0, "receive": 0],
+            ])
         }
-        let creator: JSONText = .object([("name", "larder"), ("version", "1")])
-        let log: JSONText = .object([("version", "1.2"), ("creator", creator), ("entries", .array(entries))])
+        let log: JSONText = [
+            "version": "1.2", "creator": ["name": "larder", "version": "1"], "entries": .array(entries),
+        ]
         return Array((JSONText.object([("log", log)]).prettyText + "\n").utf8)
     }
 
     private static func message(_ lines: [String]) -> [(name: String, value: JSONText)] {
         let fields: [JSONText] = Fields(recorded: lines).lines.map { line in
-            .object([("name", .string(String(decoding: line.name, as: UTF8.self))), ("value", .string(line.text))])
+            ["name": .string(String(decoding: line.name, as: UTF8.self)), "value": .string(line.text)]
         }
         return [
             ("httpVersion", "HTTP/1.1"), ("headers", .array(fields)), ("cookies", []), ("headersSize", .integer(-1)),
@@ -163,7 +156,12 @@ enum HARFile {
 
     private static func query(_ url: String) -> [JSONText] {
         (URLComponents(string: url)?.queryItems ?? []).map {
-            .object([("name", .string($0.name)), ("value", .string($0.value ?? ""))])
+            ["name": .string($0.name), "value": .string($0.value ?? "")]
         }
     }
+}
+
+/// The bytes of a Base64 text, whatever else is in it; none if it is none.
+func base64(_ text: String) -> [UInt8] {
+    Data(base64Encoded: text, options: .ignoreUnknownCharacters).map(Array.init) ?? []
 }

@@ -1,6 +1,7 @@
 import Foundation
 package import HTTPSemantics
 import Mapping
+import Settings
 
 /// One request and its response, as in a line of `exchanges.jsonl`.
 ///
@@ -55,10 +56,7 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
     }
 
     package init(upstream: String, credential: Int? = nil, time: String? = nil, request: Request, response: Response) {
-        self.upstream = upstream
-        self.credential = credential
-        self.time = time
-        self.request = request
+        (self.upstream, self.credential, self.time, self.request) = (upstream, credential, time, request)
         self.response = response
     }
 
@@ -132,17 +130,7 @@ extension Fields {
 /// Converts times to and from a recording's form.
 package enum RecordingTime {
     /// Formats a time, such as `2026-11-23T03:47:00.123Z`.
-    package static func text(_ seconds: Double) -> String {
-        let milliseconds = Int64((seconds * 1000).rounded())
-        var whole = time_t(milliseconds / 1000)
-        var parts = tm()
-        gmtime_r(&whole, &parts)
-        var buffer = [CChar](repeating: 0, count: 32)
-        let count = strftime(&buffer, buffer.count, "%Y-%m-%dT%H:%M:%S", &parts)
-        let text = String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        let rest = String(milliseconds % 1000)
-        return "\(text).\(String(repeating: "0", count: 3 - rest.count))\(rest)Z"
-    }
+    package static func text(_ seconds: Double) -> String { timestamp(milliseconds: Int64((seconds * 1000).rounded())) }
 
     /// Parses a time; fractions are cut off, and UTC is the only supported time zone.
     package static func seconds(_ text: String) -> Int64? {

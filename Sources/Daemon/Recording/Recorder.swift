@@ -38,9 +38,7 @@ package final class Recorder: Sendable {
         queue.async { self.work.record(watch, response) }
     }
 
-    fileprivate func aborted() {
-        queue.async { self.work.skipped(.cutShort) }
-    }
+    fileprivate func aborted() { queue.async { self.work.skipped(.cutShort) } }
 
     /// Writes the complete exchanges and returns a summary; later ones are not recorded.
     ///
@@ -78,9 +76,7 @@ package struct RecordingSummary: Sendable, Equatable {
         case failed = "came after recording had ended"
     }
 
-    /// The summary for people, one sentence per line.
-    ///
-    /// - Parameter folder: Where it is; nil if nothing was recorded.
+    /// The summary for people, one sentence per line; `folder`: where it is; nil if nothing was recorded.
     package func sentences(folder: String?) -> [String] {
         var lines = folder.map { ["recorded \(count) exchange\(count == 1 ? "" : "s") in \($0)"] } ?? []
         let hasOnlyFailed = count == 0 && Set(skipped.keys) == [.ownProblem]
@@ -116,9 +112,7 @@ private final class ExchangeWatch: ReplyObserver {
     private let response = Mutex(Response())
 
     init(_ request: Request, _ incoming: IncomingRequest, body: [UInt8]?, recorder: Recorder) {
-        self.request = request
-        self.incoming = incoming
-        self.recorder = recorder
+        (self.request, self.incoming, self.recorder) = (request, incoming, recorder)
         ownBody = body
         time = Date().timeIntervalSince1970
     }
@@ -167,25 +161,13 @@ private final class ExchangeWatch: ReplyObserver {
 
 /// The recorder's state; used on its queue only.
 private final class RecorderWork: @unchecked Sendable {  // the queue of `Recorder` guards it
-    private var writer: RecordingWriter?
-    private var redactors: [String: Redactor] = [:]
-    private let firstNumber: Int
-    private var nextNumber: Int
-    private var credentials: [[UInt8]: Int] = [:]
-    /// The number of secrets known when the written files were last searched, and the number of searches.
-    private var looked = (learned: 0, times: 0)
+    private var writer: RedactedWriter?
     private let log: Logger
     private(set) var summary = RecordingSummary()
 
     init(_ writer: RecordingWriter, upstreams: [ProxiedUpstream], log: Logger) {
-        self.writer = writer
+        self.writer = RedactedWriter(writer, upstreams: upstreams)
         self.log = log
-        firstNumber = writer.nextPlaceholder
-        nextNumber = firstNumber
-        for (index, upstream) in upstreams.enumerated() {
-            // Placeholders of different upstreams have different numbers.
-            redactors[upstream.name] = Redactor(upstream, numbers: true, first: firstNumber + index * 1_000_000)
-        }
     }
 
     func skipped(_ reason: RecordingSummary.Reason) { summary.skipped[reason, default: 0] += 1 }
@@ -199,30 +181,26 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
             return skipped(.ownProblem)
         }
         let (incoming, method) = (watch.incoming, watch.request.method)
-        var fields = Self.received(response.fields, isHead: method == "HEAD", variesBy: incoming.upstream)
-        var body = response.body
-        (fields, body) = incoming.withUpstreamLinks(fields, body: body)
-        var exchange = Redactor.Exchange(
+        let received = Self.received(response.fields, isHead: method == "HEAD", variesBy: incoming.upstream)
+        let (fields, body) = incoming.withUpstreamLinks(received, body: response.body)
+        let exchange = Redactor.Exchange(
             target: Array(incoming.target.utf8),
             requestFields: Self.sent(watch.request.fields),
-            requestBody: requestBody
-        )
-        (exchange.status, exchange.responseFields, exchange.responseBody) = (response.status, fields, body)
-        redactors[incoming.upstream.name]?.redact(&exchange, method: method, route: incoming.route)
-        let line = RecordedExchange(
-            upstream: incoming.upstream.name,
-            credential: incoming.clientCredentials.map { number(of: $0) },
-            time: RecordingTime.text(watch.time),
-            request: .init(
-                method: method,
-                target: String(decoding: exchange.target, as: UTF8.self),
-                fields: exchange.requestFields.recorded
-            ),
-            response: .init(status: response.status, fields: exchange.responseFields.recorded)
+            requestBody: requestBody,
+            status: response.status,
+            responseFields: fields,
+            responseBody: body
         )
         do throws(RecordingError) {
-            if looked.times < Self.looks { try lookThrough(writer) }
-            try writer.append(line, requestBody: exchange.requestBody, responseBody: exchange.responseBody)
+            if writer.looked.times < Self.looks { try writer.lookThrough() }
+            try writer.append(
+                exchange,
+                of: incoming.upstream.name,
+                method: method,
+                route: incoming.route,
+                credential: incoming.clientCredentials.map { writer.number(of: $0) },
+                time: watch.time
+            )
             summary.count += 1
         } catch {
             summary.failure = error.description
@@ -235,35 +213,15 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
     /// A search reads all written files, so it must not run for each request if an API's credentials change with each.
     private static let looks = 50
 
-    /// Removes secrets that were written before they were known as such.
-    ///
-    /// For example, a token in a response that a later request was made with.
-    private func lookThrough(_ writer: RecordingWriter) throws(RecordingError) {
-        let learned = redactors.values.reduce(0) { $0 + $1.learned }
-        guard learned > looked.learned else { return }
-        looked = (learned, looked.times + 1)
-        let redactors = redactors.values
-        try writer.rewrite { bytes in redactors.reduce(bytes) { $1.replacingKnown($0) } }
-    }
-
     func close(isRemovedIfEmpty: Bool) -> RecordingSummary {
         do throws(RecordingError) {
-            if let writer { try lookThrough(writer) }
-        } catch {
-            summary.failure = summary.failure ?? "\(error); secrets may be left in it"
-        }
-        for redactor in redactors.values { summary.suspects.merge(redactor.suspects) { $0 + $1 } }
-        redactors = [:]
-        writer?.flush()
-        if isRemovedIfEmpty { writer?.removeIfEmpty() }
+            try writer?.lookThrough()
+        } catch { summary.failure = summary.failure ?? "\(error); secrets may be left in it" }
+        summary.suspects = writer?.suspects ?? summary.suspects
+        writer?.writer.flush()
+        if isRemovedIfEmpty { writer?.writer.removeIfEmpty() }
         writer = nil
         return summary
-    }
-
-    private func number(of credentials: [UInt8]) -> Int {
-        if let number = self.credentials[credentials] { return number }
-        self.credentials[credentials] = self.credentials.count + 1
-        return self.credentials.count
     }
 
     // MARK: The recorded parts of a message

@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import HTTPSemantics
 import Synchronization
+import Yams
 
 /// A recording read from disk: an ordered list of exchanges, whose bodies stay in their files.
 package struct Recording: Sendable {
@@ -49,26 +50,9 @@ package struct Recording: Sendable {
         return nil
     }
 
-    /// The number of lines decoded per task.
-    private static let portion = 2_000
-
     private static func decode(_ lines: ExchangeLines, _ folder: RecordingFolder) throws(RecordingError)
         -> [RecordedExchange]
-    {
-        let count = (lines.ranges.count + portion - 1) / portion
-        let results = Mutex([Result<[RecordedExchange], RecordingError>?](repeating: nil, count: count))
-        DispatchQueue.concurrentPerform(iterations: count) { index in
-            let range = index * portion..<min((index + 1) * portion, lines.ranges.count)
-            let result = Result { () throws(RecordingError) in
-                try range.map { line throws(RecordingError) in try decode(lines, line, folder) }
-            }
-            results.withLock { $0[index] = result }
-        }
-        var exchanges: [RecordedExchange] = []
-        exchanges.reserveCapacity(lines.ranges.count)
-        for result in results.withLock({ $0 }) { exchanges += try result?.get() ?? [] }
-        return exchanges
-    }
+    { try lines.ranges.indices.mapOnAllProcessors { line throws(RecordingError) in try decode(lines, line, folder) } }
 
     private static func decode(
         _ lines: ExchangeLines,
@@ -84,9 +68,7 @@ package struct Recording: Sendable {
                 ?? exchange.response.body.flatMap(folder.complaint)
             guard let complaint else { return exchange }
             throw RecordingError(folder.exchanges, line: lines.numbers[index], complaint)
-        } catch let error as RecordingError {
-            throw error
-        } catch {
+        } catch let error as RecordingError { throw error } catch {
             throw RecordingError(folder.exchanges, line: lines.numbers[index], reason(error))
         }
     }
@@ -153,10 +135,96 @@ package struct RecordingError: Error, Sendable, Equatable, CustomStringConvertib
     package let reason: String
 
     package init(_ file: String, line: Int? = nil, _ reason: String) {
-        self.file = file
-        self.line = line
-        self.reason = reason
+        (self.file, self.line, self.reason) = (file, line, reason)
     }
 
     package var description: String { "\(file)\(line.map { ":\($0)" } ?? ""): \(reason)" }
+}
+
+extension Range<Int> {
+    /// Maps each number, in order, on all processors; blocks.
+    func mapOnAllProcessors<Value: Sendable>(
+        _ transform: @Sendable (Int) throws(RecordingError) -> Value
+    ) throws(RecordingError) -> [Value] {
+        // Numbers for each task.
+        let portion = 2_000
+        let tasks = (count + portion - 1) / portion
+        let results = Mutex([Result<[Value], RecordingError>?](repeating: nil, count: tasks))
+        DispatchQueue.concurrentPerform(iterations: tasks) { task in
+            let range = task * portion..<Swift.min((task + 1) * portion, count)
+            let result = Result { () throws(RecordingError) in
+                try range.map { number throws(RecordingError) in try transform(lowerBound + number) }
+            }
+            results.withLock { $0[task] = result }
+        }
+        var values: [Value] = []
+        values.reserveCapacity(count)
+        for result in results.withLock({ $0 }) { values += try result?.get() ?? [] }
+        return values
+    }
+}
+
+/// `recording.yaml`: the version of the format, and the config for interpreting the exchanges.
+package struct RecordingManifest: Sendable {
+    /// The version that this Larder writes, and the newest that it reads.
+    package static let format = 1
+
+    /// The keys of the recording itself; all others belong to the config.
+    private static let ownKeys = ["format", "recorded"]
+
+    /// When the recording began.
+    package var recorded: String?
+    /// The text with the recording's own keys blanked out, so that positions in it are those of the file.
+    package var config: String
+
+    /// Reads the file of a folder.
+    package static func read(_ folder: RecordingFolder) throws(RecordingError) -> RecordingManifest {
+        let file = folder.manifest
+        if RecordingReplacement.isPending(in: folder) { _ = try RecordingLock(folder) }
+        guard folder.hasManifest else {
+            throw RecordingError(
+                folder.path,
+                "there is no recording (no \(RecordingFolder.manifestName)); make one with `larder record \(folder.path) "
+                    + "--upstream URL`, or with --record once of `larder run`"
+            )
+        }
+        let bytes = try folder.read(file, limit: 8 << 20)
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw RecordingError(file, "the file is not UTF-8 text; save it as UTF-8")
+        }
+        let root: Node?
+        do {
+            root = try Yams.compose(yaml: text)
+        } catch { throw RecordingError(file, "this is not YAML: \(error)") }
+        guard let format = root?["format"]?.scalar?.string else {
+            throw RecordingError(
+                file,
+                "the file names no format; a recording of this version has \"format: \(Self.format)\""
+            )
+        }
+        guard let number = Int(format), number > 0 else {
+            throw RecordingError(file, "format: \"\(format)\" is no version; write \(Self.format)")
+        }
+        guard number <= Self.format else {
+            throw RecordingError(
+                file,
+                "the recording has format \(number), and this Larder reads up to \(Self.format); use a newer Larder"
+            )
+        }
+        var lines = text.split(omittingEmptySubsequences: false) { $0.isNewline }.map(String.init)
+        for index in lines.indices where ownKeys.contains(where: { lines[index].hasPrefix("\($0):") }) {
+            lines[index] = ""
+        }
+        return RecordingManifest(recorded: root?["recorded"]?.scalar?.string, config: lines.joined(separator: "\n"))
+    }
+
+    /// The text of the file.
+    var text: String {
+        """
+        # A recording of Larder: what a program asked of an API, and the responses it got.
+        # Replay it: larder replay FOLDER, or larder run FOLDER -- COMMAND. See docs/replay.md.
+        format: \(Self.format)
+        \(recorded.map { "recorded: \($0)\n" } ?? "")\(config)
+        """
+    }
 }

@@ -89,15 +89,8 @@ package struct RecordingComparison: Sendable {
             }
             places[key]?.removeFirst()
             let response = new.exchanges[other].response
-            try compare(
-                number,
-                of: old,
-                with: Update(
-                    status: response.status,
-                    fields: Fields(recorded: response.fields),
-                    body: try new.folder.body(response.body)
-                )
-            )
+            let (fields, body) = (Fields(recorded: response.fields), try new.folder.body(response.body))
+            try compare(number, of: old, with: Update(status: response.status, fields: fields, body: body))
         }
         for number in places.values.flatMap(\.self).sorted() {
             let title = new.exchanges[number].title
@@ -116,24 +109,26 @@ package struct RecordingComparison: Sendable {
     package func update(_ recording: Recording, upstreams: [ProxiedUpstream]) throws(RecordingError) {
         guard !updates.isEmpty else { return }
         let editor = try RecordingWriter(recording.folder, config: recording.manifest.config, recorded: 0)
-        var redactors: [String: Redactor] = [:]
-        for upstream in upstreams {
-            redactors[upstream.name] = Redactor(upstream, numbers: true, first: editor.nextPlaceholder)
-        }
+        let redactors = RedactedWriter(editor, upstreams: upstreams)
         var exchanges = recording.exchanges
         for (number, update) in updates.sorted(by: { $0.key < $1.key }) {
             let exchange = exchanges[number]
-            var redacted = Redactor.Exchange(
+            let plain = Redactor.Exchange(
                 target: Array(exchange.request.target.utf8),
                 requestFields: Fields(recorded: exchange.request.fields ?? []),
-                requestBody: []
+                status: update.status,
+                responseFields: update.fields,
+                responseBody: update.body
             )
-            (redacted.status, redacted.responseFields) = (update.status, update.fields)
-            redacted.responseBody = update.body
             let route = upstreams.first { $0.name == exchange.upstream }.map {
                 $0.route(ofURL: exchange.request.target)
             }
-            redactors[exchange.upstream]?.redact(&redacted, method: exchange.request.method, route: route ?? "")
+            let redacted = redactors.redacted(
+                plain,
+                of: exchange.upstream,
+                method: exchange.request.method,
+                route: route ?? ""
+            )
             exchanges[number].response = .init(status: update.status, fields: redacted.responseFields.recorded)
             exchanges[number].response.body = try editor.writeBody(redacted.responseBody, redacted.responseFields)
         }
@@ -166,10 +161,7 @@ package struct Drift: Sendable, Equatable {
     /// A sentence for people.
     package var text: String
 
-    package init(_ severity: Severity, _ text: String) {
-        self.severity = severity
-        self.text = text
-    }
+    package init(_ severity: Severity, _ text: String) { (self.severity, self.text) = (severity, text) }
 
     /// The parts of a response that are compared.
     package struct Response: Sendable {
@@ -177,13 +169,7 @@ package struct Drift: Sendable, Equatable {
         package var contentType: String?
         package var body: [UInt8]
 
-        package init(status: Int, contentType: String?, body: [UInt8]) {
-            (self.status, self.contentType, self.body) = (status, contentType, body)
-        }
-
-        fileprivate var essence: String {
-            (contentType ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " }
-        }
+        fileprivate var essence: String { (contentType ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " } }
     }
 
     /// The differences between two responses, the most severe first.
@@ -258,9 +244,8 @@ package struct Drift: Sendable, Equatable {
     }
 
     private static func isBelow(_ path: String, _ other: String) -> Bool {
-        path.hasPrefix(other) && path.count > other.count
-            && (other.isEmpty
-                || ["." as Character, "["].contains(path[path.index(path.startIndex, offsetBy: other.count)]))
+        guard path.hasPrefix(other), let next = path.dropFirst(other.count).first else { return false }
+        return other.isEmpty || next == "." || next == "["
     }
 
     private static func name(_ path: some StringProtocol) -> String { path.isEmpty ? "the body" : String(path) }

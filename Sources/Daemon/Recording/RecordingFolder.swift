@@ -113,11 +113,9 @@ package struct RecordingFolder: Sendable {
         return "this is no folder, and bodies are read from no other place; put the folder itself there"
     }
 
-    private static func isName(_ name: Substring.UTF8View) -> Bool {
-        !name.isEmpty && name.first != 0x2E
-            && name.allSatisfy {
-                ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || $0 == 0x2E || $0 == 0x2D || $0 == 0x5F
-            }
+    /// Whether it can be the name of a file in a folder of recordings.
+    static func isName(_ name: Substring.UTF8View) -> Bool {
+        !name.isEmpty && name.first != UInt8(ascii: ".") && name.isAlphanumeric(or: ".-_")
     }
 
     // MARK: Writing
@@ -180,9 +178,7 @@ package struct RecordingFolder: Sendable {
         return code == 0 ? nil : reason(code)
     }
 
-    static func reason(_ code: Int32) -> String {
-        code == ENOENT ? "there is no such file" : systemMessage(code)
-    }
+    static func reason(_ code: Int32) -> String { code == ENOENT ? "there is no such file" : systemMessage(code) }
 
     /// The filename extension for a body.
     package static func ending(ofType type: String?) -> String {

@@ -23,8 +23,9 @@ package struct RecordingImport {
     }
 
     package private(set) var count = 0
+    private var file: ForeignRecording
     /// The kinds of data left out, each with its number.
-    package private(set) var losses: [(text: String, count: Int)]
+    package var losses: [(text: String, count: Int)] { file.losses }
     /// Names of values that look secret and were not redacted, with their numbers.
     package private(set) var suspects: [String: Int] = [:]
 
@@ -32,7 +33,7 @@ package struct RecordingImport {
     package init(_ file: ForeignRecording, _ path: String, origins: [Origin], into folder: RecordingFolder)
         throws(RecordingError)
     {
-        losses = file.losses
+        self.file = file
         let origins = try Self.chosen(origins, of: file, path)
         let config = Self.config(origins)
         let settings = ConfigFile.parse(config, file: folder.manifest, environment: [:])
@@ -49,11 +50,8 @@ package struct RecordingImport {
             throw RecordingError(folder.path, "there is a recording already; name a new folder")
         }
         let replacement = try RecordingReplacement(folder)
-        let writer = try RecordingWriter(replacement.draft, config: config, recorded: began)
-        var redactors = upstreams.enumerated().map {
-            Redactor($1, numbers: true, first: 1 + $0 * 1_000_000)
-        }
-        var credentials: [[UInt8]: Int] = [:]
+        let draft = try RecordingWriter(replacement.draft, config: config, recorded: began)
+        let writer = RedactedWriter(draft, upstreams: upstreams)
         for exchange in file.exchanges {
             let origin = ForeignRecording.origin(of: exchange.url)
             let target = ForeignRecording.target(of: exchange.url)
@@ -63,50 +61,33 @@ package struct RecordingImport {
                     && (target.hasPrefix(url.basePath + "/") || url.basePath.isEmpty || target == url.basePath)
             }
             guard let place, (200...599).contains(exchange.status) else {
-                lose(place == nil ? "exchanges with \(origin)" : "responses that are not final")
+                self.file.lose(place == nil ? "exchanges with \(origin)" : "responses that are not final")
                 continue
             }
             let upstream = upstreams[place]
-            var redacted = Redactor.Exchange(
+            let plain = Redactor.Exchange(
                 target: Array(target.utf8),
                 requestFields: exchange.requestFields ?? Fields(),
-                requestBody: exchange.requestBody
+                requestBody: exchange.requestBody,
+                status: exchange.status,
+                responseFields: exchange.responseFields,
+                responseBody: exchange.responseBody
             )
-            (redacted.status, redacted.responseFields) = (exchange.status, exchange.responseFields)
-            redacted.responseBody = exchange.responseBody
-            redactors[place].redact(&redacted, method: exchange.method, route: upstream.route(ofURL: target))
-            let owner = upstream.credentials(target: target, fields: exchange.requestFields ?? Fields())
-            let number = owner.map { owner in
-                if credentials[owner] == nil { credentials[owner] = credentials.count + 1 }
-                return credentials[owner]!
-            }
-            let line = RecordedExchange(
-                upstream: upstream.name,
-                credential: number,
-                time: exchange.time.map { RecordingTime.text($0) },
-                request: .init(
-                    method: exchange.method,
-                    target: String(decoding: redacted.target, as: UTF8.self),
-                    fields: exchange.requestFields == nil ? nil : redacted.requestFields.recorded
-                ),
-                response: .init(status: exchange.status, fields: redacted.responseFields.recorded)
+            let owner = upstream.credentials(target: target, fields: plain.requestFields)
+            try writer.append(
+                plain,
+                of: upstream.name,
+                method: exchange.method,
+                route: upstream.route(ofURL: target),
+                credential: owner.map { writer.number(of: $0) },
+                time: exchange.time,
+                anyRepresentation: exchange.requestFields == nil
             )
-            try writer.append(line, requestBody: redacted.requestBody, responseBody: redacted.responseBody)
             count += 1
         }
-        // A value may be recognised as a secret only after it was written.
-        let all = redactors.filter { $0.learned > 0 }
-        if !all.isEmpty { try writer.rewrite { bytes in all.reduce(bytes) { $1.replacingKnown($0) } } }
-        for redactor in redactors { suspects.merge(redactor.suspects) { $0 + $1 } }
+        try writer.lookThrough()
+        suspects = writer.suspects
         try replacement.commit()
-    }
-
-    private mutating func lose(_ text: String) {
-        if let index = losses.firstIndex(where: { $0.text == text }) {
-            losses[index].count += 1
-        } else {
-            losses.append((text, 1))
-        }
     }
 
     private static func chosen(_ origins: [Origin], of file: ForeignRecording, _ path: String) throws(RecordingError)
@@ -115,11 +96,11 @@ package struct RecordingImport {
         guard origins.isEmpty else { return origins }
         let found = file.origins
         guard let first = found.first else { throw RecordingError(path, "there is no exchange in the file") }
-        if first.origin.isEmpty {
+        if first.text.isEmpty {
             throw RecordingError(path, "the file does not name the API's address; add --origin https://api.example.com")
         }
         guard found.count == 1 else {
-            let list = found.map { "\n  --origin \($0.origin)   (\($0.count))" }.joined()
+            let list = found.map { "\n  --origin \($0.text)   (\($0.count))" }.joined()
             throw RecordingError(
                 path,
                 "the file has exchanges with several origins; say which are to be imported, each with a path of its own "
@@ -127,10 +108,8 @@ package struct RecordingImport {
             )
         }
         do {
-            return [try Origin(first.origin)]
-        } catch {
-            throw RecordingError(path, "\(error)")
-        }
+            return [try Origin(first.text)]
+        } catch { throw RecordingError(path, "\(error)") }
     }
 
     private static func config(_ origins: [Origin]) -> String {
@@ -198,32 +177,16 @@ package struct ForeignRecording: Sendable {
 
     package var exchanges: [Exchange] = []
     /// The kinds of data left out, each with its number.
-    package private(set) var losses: [(text: String, count: Int)] = []
+    package var losses: [(text: String, count: Int)] { lost.counted }
+    private var lost: [String] = []
 
     package init() {}
 
     /// Notes data that was left out.
-    package mutating func lose(_ text: String) {
-        if let index = losses.firstIndex(where: { $0.text == text }) {
-            losses[index].count += 1
-        } else {
-            losses.append((text, 1))
-        }
-    }
+    package mutating func lose(_ text: String) { lost.append(text) }
 
     /// Scheme and authority of each exchange with their number, in order of appearance.
-    package var origins: [(origin: String, count: Int)] {
-        var origins: [(origin: String, count: Int)] = []
-        for exchange in exchanges {
-            let origin = Self.origin(of: exchange.url)
-            if let index = origins.firstIndex(where: { $0.origin == origin }) {
-                origins[index].count += 1
-            } else {
-                origins.append((origin, 1))
-            }
-        }
-        return origins
-    }
+    var origins: [(text: String, count: Int)] { exchanges.map { Self.origin(of: $0.url) }.counted }
 
     /// Scheme and authority of a URL; empty for a path.
     static func origin(of url: String) -> String {
@@ -271,9 +234,7 @@ enum ForeignFields {
 
     /// The fields without those of the connection and of HTTP/2's request line.
     static func request(_ lines: [(String, String)]) -> Fields {
-        Fields(
-            lines.filter { !$0.0.hasPrefix(":") && !framing.contains($0.0.lowercased()) }.map { Field($0.0, $0.1) }
-        )
+        Fields(lines.filter { !$0.0.hasPrefix(":") && !framing.contains($0.0.lowercased()) }.map { Field($0.0, $0.1) })
     }
 
     static func response(_ lines: [(String, String)], isHead: Bool) -> Fields {
@@ -284,5 +245,21 @@ enum ForeignFields {
             }
             .map { Field($0.0, $0.1) }
         )
+    }
+}
+
+extension [String] {
+    /// Each text with its number, in order of first appearance.
+    package var counted: [(text: String, count: Int)] {
+        var (places, counted): ([String: Int], [(text: String, count: Int)]) = ([:], [])
+        for text in self {
+            if let place = places[text] {
+                counted[place].count += 1
+            } else {
+                places[text] = counted.count
+                counted.append((text, 1))
+            }
+        }
+        return counted
     }
 }

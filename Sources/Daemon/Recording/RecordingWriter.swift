@@ -1,5 +1,6 @@
 import Foundation
 import HTTPSemantics
+import Proxy
 
 /// Writes a recording: first an exchange's bodies, then its line, so that a crash leaves all its lines complete but the last.
 ///
@@ -48,9 +49,7 @@ package final class RecordingWriter {
         }
     }
 
-    deinit {
-        close(lines)
-    }
+    deinit { close(lines) }
 
     /// Removes what this writer has made, if the recording has no exchange; nothing may be written afterwards.
     func removeIfEmpty() {
@@ -66,22 +65,12 @@ package final class RecordingWriter {
         throws(RecordingError)
     {
         var exchange = exchange
-        let name = String(number + 1)
-        let digits = String(repeating: "0", count: max(0, 6 - name.count)) + name
         var written: [String] = []
         do throws(RecordingError) {
-            exchange.request.body = try write(
-                requestBody,
-                digits + ".request",
-                Fields(recorded: exchange.request.fields ?? []),
-                &written
-            )
-            exchange.response.body = try write(
-                responseBody,
-                digits,
-                Fields(recorded: exchange.response.fields),
-                &written
-            )
+            let sent = Fields(recorded: exchange.request.fields ?? [])
+            exchange.request.body = try write(requestBody, nextName + ".request", sent, &written)
+            let received = Fields(recorded: exchange.response.fields)
+            exchange.response.body = try write(responseBody, nextName, received, &written)
             let line = exchange.line + [0x0A]
             if let failure = RecordingFolder.writeAll(line, to: lines) {
                 ftruncate(lines, off_t(end))
@@ -95,6 +84,12 @@ package final class RecordingWriter {
             for name in written { unlink("\(folder.path)/\(name)") }
             throw error
         }
+    }
+
+    /// The name of the next body, without its ending: six digits at least.
+    private var nextName: String {
+        let name = String(number + 1)
+        return String(repeating: "0", count: max(0, 6 - name.count)) + name
     }
 
     private func write(_ body: [UInt8], _ name: String, _ fields: Fields, _ written: inout [String])
@@ -138,9 +133,8 @@ package final class RecordingWriter {
 
     /// Writes a body of an existing exchange; returns its name.
     func writeBody(_ body: [UInt8], _ fields: Fields) throws(RecordingError) -> String? {
-        let name = String(number + 1)
         var written: [String] = []
-        let path = try write(body, String(repeating: "0", count: max(0, 6 - name.count)) + name, fields, &written)
+        let path = try write(body, nextName, fields, &written)
         if path != nil { number += 1 }
         return path
     }
@@ -159,4 +153,86 @@ package final class RecordingWriter {
         fsync(lines)
         fsync(lock.descriptor)
     }
+}
+
+/// Adds exchanges to a recording, redacted, and looks through what is written for secrets that were recognised late.
+///
+/// For one thread at a time.
+final class RedactedWriter {
+    let writer: RecordingWriter
+    private var redactors: [String: Redactor] = [:]
+    private var credentials: [[UInt8]: Int] = [:]
+    /// The number of secrets known when the written files were last searched, and the number of searches.
+    private(set) var looked = (learned: 0, times: 0)
+
+    init(_ writer: RecordingWriter, upstreams: [ProxiedUpstream]) {
+        self.writer = writer
+        for (index, upstream) in upstreams.enumerated() {
+            // Placeholders of different upstreams have different numbers.
+            let first = writer.nextPlaceholder + index * 1_000_000
+            redactors[upstream.name] = Redactor(upstream, numbers: true, first: first)
+        }
+    }
+
+    /// Redacts an exchange and adds it.
+    ///
+    /// - Parameters:
+    ///   - route: The path that selects the route of its response.
+    ///   - time: Unix seconds; nil if unknown.
+    ///   - anyRepresentation: Whether the request's fields are not known.
+    func append(
+        _ exchange: Redactor.Exchange,
+        of upstream: String,
+        method: String,
+        route: String,
+        credential: Int?,
+        time: Double?,
+        anyRepresentation: Bool = false
+    ) throws(RecordingError) {
+        let exchange = redacted(exchange, of: upstream, method: method, route: route)
+        let line = RecordedExchange(
+            upstream: upstream,
+            credential: credential,
+            time: time.map { RecordingTime.text($0) },
+            request: .init(
+                method: method,
+                target: String(decoding: exchange.target, as: UTF8.self),
+                fields: anyRepresentation ? nil : exchange.requestFields.recorded
+            ),
+            response: .init(status: exchange.status, fields: exchange.responseFields.recorded)
+        )
+        try writer.append(line, requestBody: exchange.requestBody, responseBody: exchange.responseBody)
+    }
+
+    func redacted(
+        _ exchange: Redactor.Exchange,
+        of upstream: String,
+        method: String,
+        route: String
+    ) -> Redactor.Exchange {
+        var exchange = exchange
+        redactors[upstream]?.redact(&exchange, method: method, route: route)
+        return exchange
+    }
+
+    /// The number of a request's credentials, by first appearance.
+    func number(of credentials: [UInt8]) -> Int {
+        let number = self.credentials[credentials] ?? self.credentials.count + 1
+        self.credentials[credentials] = number
+        return number
+    }
+
+    /// Removes secrets that were written before they were known as such; reads all written files if there are any.
+    ///
+    /// For example, a token in a response that a later request was made with.
+    func lookThrough() throws(RecordingError) {
+        let learned = redactors.values.reduce(0) { $0 + $1.learned }
+        guard learned > looked.learned else { return }
+        looked = (learned, looked.times + 1)
+        let redactors = redactors.values
+        try writer.rewrite { bytes in redactors.reduce(bytes) { $1.replacingKnown($0) } }
+    }
+
+    /// Names of values that look secret and were not redacted, with their numbers.
+    var suspects: [String: Int] { redactors.values.reduce(into: [:]) { $0.merge($1.suspects, uniquingKeysWith: +) } }
 }

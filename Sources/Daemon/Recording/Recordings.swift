@@ -52,9 +52,7 @@ package final class Recordings: ExchangeInterceptor {
         package let began: Double?
     }
 
-    /// Begins a recording.
-    ///
-    /// - Parameter session: The value of `Larder-Session` that requests need; nil for all requests.
+    /// Begins a recording; `session`: the value of `Larder-Session` that requests need; nil for all requests.
     package func start(_ name: String, session: String?) throws(RecordingError) {
         try Self.check(name)
         let place = RecordingFolder("\(folder)/\(name)")
@@ -91,22 +89,16 @@ package final class Recordings: ExchangeInterceptor {
     }
 
     /// Ends all recordings.
-    package func stopAll() {
-        for name in running.withLock({ Array($0.keys) }) { _ = try? stop(name) }
-    }
+    package func stopAll() { for name in running.withLock({ Array($0.keys) }) { _ = try? stop(name) } }
 
     /// All recordings, sorted by name.
     package var list: [Entry] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         let running = running.withLock { $0 }
         return names.filter { RecordingFolder("\(folder)/\($0)").hasManifest }.sorted().map { name in
-            Entry(
-                name: name,
-                folder: "\(folder)/\(name)",
-                exchanges: running[name]?.recorder.count,
-                session: running[name]?.session,
-                began: running[name]?.began
-            )
+            let (now, folder) = (running[name], "\(folder)/\(name)")
+            let count = now?.recorder.count
+            return Entry(name: name, folder: folder, exchanges: count, session: now?.session, began: now?.began)
         }
     }
 
@@ -116,9 +108,7 @@ package final class Recordings: ExchangeInterceptor {
         guard !isRunning(name) else { throw RecordingError(name, "this recording is running; stop it first") }
         do {
             try FileManager.default.removeItem(atPath: place.path)
-        } catch {
-            throw RecordingError(name, "it cannot be removed: \(error.localizedDescription)")
-        }
+        } catch { throw RecordingError(name, "it cannot be removed: \(error.localizedDescription)") }
     }
 
     /// The files of a recording, relative to its folder.
@@ -146,12 +136,7 @@ package final class Recordings: ExchangeInterceptor {
     }
 
     private static func check(_ name: String) throws(RecordingError) {
-        let isName =
-            !name.isEmpty && name.utf8.count <= 100 && !name.hasPrefix(".")
-            && name.utf8.allSatisfy {
-                ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || $0 == 0x2E || $0 == 0x2D || $0 == 0x5F
-            }
-        guard isName else {
+        guard name.utf8.count <= 100, RecordingFolder.isName(name.utf8[...]) else {
             throw RecordingError(name, "this is no name; use letters, digits, \".\", \"-\" and \"_\"")
         }
     }
@@ -183,12 +168,8 @@ extension Recordings {
         let place = try newPlace(name)
         let rows = try await Self.rows(selection, store)
         let now = Date().timeIntervalSince1970
-        let writer = try RecordingWriter(place, config: config, recorded: now)
-        var summary = RecordingSummary()
-        var redactors: [String: Redactor] = [:]
-        for (index, upstream) in upstreams.enumerated() {
-            redactors[upstream.name] = Redactor(upstream, numbers: true, first: 1 + index * 1_000_000)
-        }
+        let recording = try RecordingWriter(place, config: config, recorded: now)
+        let writer = RedactedWriter(recording, upstreams: upstreams)
         let known = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
         do throws(RecordingError) {
             for row in rows {
@@ -197,37 +178,29 @@ extension Recordings {
                 var exchange = Redactor.Exchange(
                     target: Array(row.url.utf8),
                     requestFields: upstream.requestFields(ofContext: document.key.context),
-                    requestBody: []
+                    status: document.status,
+                    responseFields: ResponseCache.fields(of: document),
+                    responseBody: document.body
                 )
-                exchange.status = document.status
-                exchange.responseFields = ResponseCache.fields(of: document)
                 // Lengths are computed at replay.
                 exchange.responseFields.remove("content-length")
-                exchange.responseBody = document.body
-                redactors[row.upstream]?.redact(&exchange, method: "GET", route: upstream.route(ofURL: row.url))
-                let line = RecordedExchange(
-                    upstream: row.upstream,
+                try writer.append(
+                    exchange,
+                    of: row.upstream,
+                    method: "GET",
+                    route: upstream.route(ofURL: row.url),
                     credential: row.principal == Self.anonymous ? nil : 1,
-                    time: RecordingTime.text(Double(row.end) / 1_000_000),
-                    request: .init(
-                        method: "GET",
-                        target: String(decoding: exchange.target, as: UTF8.self),
-                        fields: exchange.requestFields.recorded
-                    ),
-                    response: .init(status: document.status, fields: exchange.responseFields.recorded)
+                    time: Double(row.end) / 1_000_000
                 )
-                try writer.append(line, requestBody: [], responseBody: exchange.responseBody)
-                summary.count += 1
             }
-            // A value may be recognised as a secret only after it was written.
-            let all = redactors.values.filter { $0.learned > 0 }
-            if !all.isEmpty { try writer.rewrite { bytes in all.reduce(bytes) { $1.replacingKnown($0) } } }
+            try writer.lookThrough()
         } catch {
             try? FileManager.default.removeItem(atPath: place.path)
             throw error
         }
-        for redactor in redactors.values { summary.suspects.merge(redactor.suspects) { $0 + $1 } }
-        writer.flush()
+        recording.flush()
+        var summary = RecordingSummary()
+        (summary.count, summary.suspects) = (recording.count, writer.suspects)
         return summary
     }
 
@@ -246,9 +219,7 @@ extension Recordings {
             let page: Page<DocumentRow>
             do throws(StoreError) {
                 page = try await store.list(listing)
-            } catch {
-                throw RecordingError("the store", error.description)
-            }
+            } catch { throw RecordingError("the store", error.description) }
             for row in page.rows where row.end >= earliest && selection.covers?(row.upstream, row.url) ?? true {
                 principals[row.principal, default: 0] += 1
                 let place = [row.upstream, row.principal, row.context, row.url].joined(separator: "\n")
@@ -273,8 +244,6 @@ extension Recordings {
     {
         do throws(StoreError) {
             return try await store.document(row.id, showing: selection.model)
-        } catch {
-            throw RecordingError("the store", error.description)
-        }
+        } catch { throw RecordingError("the store", error.description) }
     }
 }

@@ -43,19 +43,13 @@ package struct Redactor {
     package struct Exchange: Equatable {
         package var target: [UInt8]
         package var requestFields: Fields
-        package var requestBody: [UInt8]
+        package var requestBody: [UInt8] = []
         package var status = 200
         package var responseFields = Fields()
         package var responseBody: [UInt8] = []
-
-        package init(target: [UInt8], requestFields: Fields, requestBody: [UInt8]) {
-            (self.target, self.requestFields, self.requestBody) = (target, requestFields, requestBody)
-        }
     }
 
-    /// Redacts one exchange.
-    ///
-    /// - Parameter route: The path that selects the route of its response.
+    /// Redacts one exchange; `route`: the path that selects the route of its response.
     package mutating func redact(_ exchange: inout Exchange, method: String, route: String) {
         exchange.target = redacted(url: exchange.target)
         exchange.requestFields = redacted(request: exchange.requestFields)
@@ -127,9 +121,7 @@ package struct Redactor {
     func replacingKnown(_ bytes: [UInt8]) -> [UInt8] {
         var bytes = bytes
         for (value, placeholder) in known.sorted(by: { $0.value.count > $1.value.count })
-        where bytes.count >= value.count {
-            bytes = Self.replacing(value, with: placeholder, in: bytes)
-        }
+        where bytes.count >= value.count { bytes = Self.replacing(value, with: placeholder, in: bytes) }
         return bytes
     }
 
@@ -203,8 +195,7 @@ package struct Redactor {
                 line.value = redacted(cookies: Array(line.value[..<end])) + line.value[end...]
             case "location", "content-location", "refresh": line.value = redacted(url: line.value)
             case "link": line.value = redacted(link: line.value)
-            default:
-                if upstream.principal.hides(responseField: line.name) { line.value = learnField(line.value) }
+            default: if upstream.principal.hides(responseField: line.name) { line.value = learnField(line.value) }
             }
             result.lines.append(line)
         }

@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 package import HTTPSemantics
+package import HTTPServer
 package import Proxy
 import Settings
 package import Store
@@ -97,8 +98,7 @@ package final class Replayer: Sendable {
         clock now: Int64?,
         memory: Int
     ) throws(RecordingError) {
-        self.recording = recording
-        self.isStrict = isStrict
+        (self.recording, self.isStrict) = (recording, isStrict)
         self.upstreams = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
         room = Atomic(memory)
         start =
@@ -130,26 +130,11 @@ package final class Replayer: Sendable {
         _ upstreams: [String: ProxiedUpstream],
         _ make: @Sendable (RecordedExchange, RequestKey) -> Value
     ) throws(RecordingError) -> [Value] {
-        let exchanges = recording.exchanges
-        let count = (exchanges.count + portion - 1) / portion
-        let results = Mutex([Result<[Value], RecordingError>?](repeating: nil, count: count))
-        DispatchQueue.concurrentPerform(iterations: count) { index in
-            let range = index * portion..<min((index + 1) * portion, exchanges.count)
-            let result = Result { () throws(RecordingError) in
-                try range.map { number throws(RecordingError) in
-                    let exchange = exchanges[number]
-                    return make(exchange, try key(of: exchange, number, recording.folder, upstreams))
-                }
-            }
-            results.withLock { $0[index] = result }
+        try recording.exchanges.indices.mapOnAllProcessors { number throws(RecordingError) in
+            let exchange = recording.exchanges[number]
+            return make(exchange, try key(of: exchange, number, recording.folder, upstreams))
         }
-        var values: [Value] = []
-        values.reserveCapacity(exchanges.count)
-        for result in results.withLock({ $0 }) { values += try result?.get() ?? [] }
-        return values
     }
-
-    private static let portion = 2_000
 
     private static func key(
         of exchange: RecordedExchange,
@@ -223,12 +208,7 @@ package final class Replayer: Sendable {
     /// Keeps a response ready for later requests with this digest, if there is room.
     ///
     /// - Parameter digest: The digest of the request's cache key, as of an anonymous request.
-    package func keep(
-        _ response: ReadyResponse,
-        at digest: Digest128,
-        of place: Place,
-        for incoming: IncomingRequest
-    ) {
+    package func keep(_ response: ReadyResponse, at digest: Digest128, of place: Place, for incoming: IncomingRequest) {
         // If the match depends on more than the cache key, each request is looked up.
         guard !distinguishesCredentials, RequestKey.isWithinCacheKey(incoming) else { return }
         guard room.subtract(response.byteCount, ordering: .relaxed).newValue >= 0 else {
@@ -311,8 +291,7 @@ package struct RecordedObjects: Sendable {
     private let upstreams: [String: ProxiedUpstream]
 
     package init(cache: ResponseCache, principals: PrincipalResolver, upstreams: [ProxiedUpstream]) {
-        self.cache = cache
-        self.principals = principals
+        (self.cache, self.principals) = (cache, principals)
         self.upstreams = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
     }
 
@@ -345,6 +324,82 @@ package struct RecordedObjects: Sendable {
                 _ = await iterator.next()
                 waiting -= 1
             }
+        }
+    }
+}
+
+/// Puts a recording between the clients and the cache: replays, records, or does both.
+package final class RecordingInterceptor: ExchangeInterceptor {
+    private let replayer: Replayer?
+    private let recorder: Recorder?
+    /// Called with each request that was not recorded.
+    private let missed: @Sendable (Replayer.Miss) -> Void
+
+    /// - Parameters:
+    ///   - replayer: Serves recorded responses; nil if every request is forwarded.
+    ///   - recorder: Records the forwarded requests; nil for a replay, which forwards none.
+    package init(
+        replayer: Replayer?,
+        recorder: Recorder?,
+        missed: @escaping @Sendable (Replayer.Miss) -> Void = { _ in }
+    ) { (self.replayer, self.recorder, self.missed) = (replayer, recorder, missed) }
+
+    package var isActive: Bool { true }
+
+    package func sequence(at digest: Digest128) -> ReadySequence? { replayer?.sequence(at: digest) }
+
+    package func received(_ exchange: Exchange, _ incoming: IncomingRequest, _ proxy: ProxyCore) {
+        guard let replayer else {
+            recorder?.watch(exchange, incoming)
+            return proxy.accept(exchange, incoming)
+        }
+        guard let body = exchange.request.body else { return respond(exchange, incoming, [], replayer, proxy) }
+        Task {
+            // A body that does not arrive as a whole was refused by the connection.
+            guard let bytes = try? await body.collect(limit: RecordingFolder.bodyLimit) else {
+                return exchange.reply.abort()
+            }
+            var request = exchange.request
+            request.body = RequestBody(bytes)
+            respond(Exchange(request: request, reply: exchange.reply), incoming, bytes, replayer, proxy)
+        }
+    }
+
+    private func respond(
+        _ exchange: Exchange,
+        _ incoming: IncomingRequest,
+        _ body: [UInt8],
+        _ replayer: Replayer,
+        _ proxy: ProxyCore
+    ) {
+        let request = incoming.live == nil ? exchange.request : exchange.request.plain
+        switch replayer.find(incoming, method: request.method, fields: request.fields, body: body) {
+        case .exchange(let recorded, let place):
+            do throws(RecordingError) {
+                let (fields, body, moment) = try replayer.response(recorded)
+                let response = RecordedResponse(
+                    status: recorded.response.status,
+                    fields: fields,
+                    body: body,
+                    for: incoming,
+                    at: moment
+                )
+                if let ready = response.ready(for: exchange.request, incoming) {
+                    replayer.keep(ready, at: proxy.cache.store.hasher.digest(ready.key), of: place, for: incoming)
+                }
+                response.serve(exchange, incoming)
+            } catch { exchange.reply.refuse(.recordingUnreadable(error.description)) }
+        case .missing(let miss):
+            if let recorder, miss.recorded == 0 {
+                recorder.watch(exchange, incoming, body: body)
+                return proxy.accept(exchange, incoming)
+            }
+            missed(miss)
+            exchange.reply.refuse(
+                miss.recorded > 0
+                    ? .recordingExhausted(miss.request, count: miss.recorded)
+                    : .notRecorded(miss.request, nearest: miss.nearest.map { ($0.request, $0.differences) })
+            )
         }
     }
 }

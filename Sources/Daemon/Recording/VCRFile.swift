@@ -32,8 +32,7 @@ enum VCRFile {
             case .scalar(let scalar):
                 let tag = node.tag.description
                 if tag.hasSuffix("binary") {
-                    let data = Data(base64Encoded: scalar.string, options: .ignoreUnknownCharacters)
-                    self = .bytes(data.map(Array.init) ?? [])
+                    self = .bytes(base64(scalar.string))
                 } else if scalar.style == .any || scalar.style == .plain, ["null", "~", ""].contains(scalar.string) {
                     self = .null
                 } else if scalar.style == .any || scalar.style == .plain, let number = Int(scalar.string) {
@@ -71,9 +70,7 @@ enum VCRFile {
         let root: Node?
         do {
             root = try Yams.compose(yaml: text)
-        } catch {
-            throw RecordingError(path, "this is not YAML: \(error)")
-        }
+        } catch { throw RecordingError(path, "this is not YAML: \(error)") }
         return try read(root.map { Value($0) } ?? .null, path)
     }
 
@@ -86,9 +83,7 @@ enum VCRFile {
             guard let request = interaction["request"], let response = interaction["response"],
                 let url = (request["uri"] ?? request["url"])?.text, let method = request["method"]?.text,
                 let status = response["status"]?["code"]?.number
-            else {
-                throw RecordingError(path, "interaction \(index + 1) lacks a uri, a method or a status")
-            }
+            else { throw RecordingError(path, "interaction \(index + 1) lacks a uri, a method or a status") }
             var fields = ForeignFields.response(lines(response["headers"]), isHead: method.uppercased() == "HEAD")
             var content = bytes(response["body"])
             if let coding = fields.combined("content-encoding") {
@@ -131,7 +126,7 @@ enum VCRFile {
         case .number(let number): Array(String(number).utf8)
         case .map(let members):
             if let coded = members.first(where: { $0.0 == "base64_string" })?.1.text {
-                Data(base64Encoded: coded, options: .ignoreUnknownCharacters).map(Array.init) ?? []
+                base64(coded)
             } else {
                 bytes(members.first { $0.0 == "string" }?.1)
             }
@@ -148,47 +143,28 @@ enum VCRFile {
             let asked = try recording.folder.body(exchange.request.body)
             let body = try recording.folder.body(exchange.response.body)
             let status = exchange.response.status
-            interactions.append(
-                map([
-                    (
-                        "request",
-                        map([
-                            ("body", asked.isEmpty ? Node("null", Tag(.null)) : content(asked)),
-                            ("headers", headers(exchange.request.fields ?? [])),
-                            ("method", text(exchange.request.method)),
-                            ("uri", text((origins[exchange.upstream] ?? "") + exchange.request.target)),
-                        ])
-                    ),
-                    (
-                        "response",
-                        map([
-                            ("body", map([("string", content(body))])), ("headers", headers(exchange.response.fields)),
-                            (
-                                "status",
-                                map([
-                                    ("code", Node(String(status), Tag(.int))), ("message", text(statusPhrase(status))),
-                                ])
-                            ),
-                        ])
-                    ),
-                ])
-            )
+            let request = map([
+                ("body", asked.isEmpty ? Node("null", Tag(.null)) : content(asked)),
+                ("headers", headers(exchange.request.fields ?? [])), ("method", text(exchange.request.method)),
+                ("uri", text((origins[exchange.upstream] ?? "") + exchange.request.target)),
+            ])
+            let response = map([
+                ("body", map([("string", content(body))])), ("headers", headers(exchange.response.fields)),
+                ("status", map([("code", Node(String(status), Tag(.int))), ("message", text(statusPhrase(status)))])),
+            ])
+            interactions.append(map([("request", request), ("response", response)]))
         }
         let root = map([("interactions", Node(interactions)), ("version", Node("1", Tag(.int)))])
         do {
             let yaml = try Yams.serialize(node: root, width: -1, allowUnicode: true)
             return Array(yaml.replacing("\"\(binary)", with: "!!binary \"").utf8)
-        } catch {
-            throw RecordingError(recording.folder.path, "the cassette cannot be written: \(error)")
-        }
+        } catch { throw RecordingError(recording.folder.path, "the cassette cannot be written: \(error)") }
     }
 
     /// Marks binary scalars until the text is complete, because Yams writes no tags of scalars.
     private static let binary = "larder-\(UUID().uuidString)-"
 
-    private static func map(_ members: [(String, Node)]) -> Node {
-        Node(members.map { (Node($0.0), $0.1) })
-    }
+    private static func map(_ members: [(String, Node)]) -> Node { Node(members.map { (Node($0.0), $0.1) }) }
 
     private static func text(_ text: String) -> Node { Node(text, Tag(.str), .doubleQuoted) }
 
@@ -197,9 +173,7 @@ enum VCRFile {
             string.unicodeScalars.allSatisfy({
                 $0.value >= 0x20 && $0.value != 0x7F || [0x09, 0x0A, 0x0D].contains($0.value)
             })
-        else {
-            return text(binary + Data(bytes).base64EncodedString())
-        }
+        else { return text(binary + Data(bytes).base64EncodedString()) }
         return text(string)
     }
 

@@ -140,10 +140,9 @@ enum WireMockFile {
     }
 
     private static func body(of pattern: [String: Any]) -> [UInt8]? {
-        if let text = pattern["equalTo"] as? String { return Array(text.utf8) }
-        guard let json = pattern["equalToJson"] else { return nil }
-        if let text = json as? String { return Array(text.utf8) }
-        return bytes(json)
+        let text = pattern["equalTo"] as? String ?? pattern["equalToJson"] as? String
+        if let text { return Array(text.utf8) }
+        return pattern["equalToJson"].map(bytes)
     }
 
     private static func bytes(_ json: Any) -> [UInt8] {
@@ -159,9 +158,7 @@ enum WireMockFile {
     {
         if let text = response["body"] as? String { return Array(text.utf8) }
         if let json = response["jsonBody"] { return bytes(json) }
-        if let text = response["base64Body"] as? String {
-            return Data(base64Encoded: text, options: .ignoreUnknownCharacters).map(Array.init) ?? []
-        }
+        if let text = response["base64Body"] as? String { return base64(text) }
         guard let name = response["bodyFileName"] as? String else { return [] }
         guard !name.hasPrefix("/"), !name.split(separator: "/").contains("..") else {
             throw RecordingError(path, "bodyFileName: \"\(name)\" leads out of __files")

@@ -41,9 +41,7 @@ package enum Address: Sendable, Hashable, CustomStringConvertible {
             throw InvalidValue("\"\(digits)\" is not a port; a port is a number from 0 to 65535 (0: any free one)")
         }
         guard host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "@") })
-        else {
-            throw InvalidValue("\"\(host)\" is not a host name or address")
-        }
+        else { throw InvalidValue("\"\(host)\" is not a host name or address") }
         self = .tcp(host: String(host), port: port)
     }
 
@@ -55,9 +53,7 @@ package enum Address: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    package var isUnix: Bool {
-        if case .unix = self { true } else { false }
-    }
+    package var isUnix: Bool { if case .unix = self { true } else { false } }
 
     /// Whether it is reachable only from this machine.
     var isLocal: Bool {
@@ -70,15 +66,10 @@ package enum Address: Sendable, Hashable, CustomStringConvertible {
 
 extension ConfigKey where Section: ConfigSection {
     /// One address or several.
-    static func addresses(
-        _ name: String,
-        _ path: any WritableKeyPath<Section, [Address]> & Sendable,
-        example: String? = nil,
-        _ text: String
-    ) -> ConfigKey {
+    static func addresses(_ name: String, _ path: Path<[Address]>, example: String? = nil) -> ConfigKey {
         let addresses = Section()[keyPath: path]
         let fallback = addresses.isEmpty ? nil : ConfigText.list(addresses.map(\.description))
-        return ConfigKey(name, .list(AddressDraft.kind), fallback: fallback, example: example, text) {
+        return ConfigKey(name, .list(AddressDraft.kind), fallback: fallback, example: example) {
             node,
             section,
             reader in
@@ -108,33 +99,23 @@ struct AddressDraft: ConfigSection {
 
     static var kind: ConfigKind { .either([.text, .section(keys.map(\.facts))]) }
 
-    static let keys: [ConfigKey<AddressDraft>] = [
-        ConfigKey(
-            "address",
-            .text,
-            example: "\"unix:/run/larder/larder.sock\"",
-            isRequired: true,
-            "HOST:PORT or unix:PATH."
-        ) { node, draft, reader in
-            draft.text = reader.text(node, wanted: "an address") ?? ""
-            draft.place = node.place
-        },
-        ConfigKey(
-            "mode",
-            .text,
-            example: "\"0660\"",
-            "The socket's permissions in octal, in quotes."
-        ) { node, draft, reader in
-            guard let text = reader.text(node, wanted: "permissions in octal such as \"0660\"") else { return }
-            let isOctal = (3...4).contains(text.utf8.count) && text.utf8.allSatisfy { (0x30...0x37).contains($0) }
-            guard isOctal, let mode = UInt16(text, radix: 8), mode <= 0o777 else {
-                reader.errorHere(node.place, "\"\(text)\" is not a mode; write permissions in octal such as \"0660\"")
-                return
-            }
-            draft.mode = mode
-        },
-        .text("group", \.group, example: "larder", "The group that owns the socket."),
-    ]
+    static let keys: [ConfigKey<AddressDraft>] = documented([
+        "HOST:PORT or unix:PATH.":
+            ConfigKey("address", .text, example: "\"unix:/run/larder/larder.sock\"", isRequired: true) {
+                (node, draft, reader) in
+                draft.text = reader.text(node, wanted: "an address") ?? ""
+                draft.place = node.place
+            },
+        "The socket's permissions in octal, in quotes.":
+            .parsed("mode", wanted: "permissions in octal such as \"0660\"", example: "\"0660\"") { text, draft in
+                let isOctal = (3...4).contains(text.utf8.count) && text.utf8.allSatisfy { (0x30...0x37).contains($0) }
+                guard isOctal, let mode = UInt16(text, radix: 8), mode <= 0o777 else {
+                    throw InvalidValue("\"\(text)\" is not a mode; write permissions in octal such as \"0660\"")
+                }
+                draft.mode = mode
+            },
+        "The group that owns the socket.": .text("group", \.group, example: "larder"),
+    ])
 }
 
 extension ConfigReader {
@@ -159,10 +140,7 @@ extension ConfigReader {
                 return address
             }
             return .unix(path: path, mode: draft.mode, group: draft.group)
-        } catch {
-            errorHere(draft.place, error.description)
-            return nil
-        }
+        } catch { return errorHere(draft.place, error.description) }
     }
 }
 

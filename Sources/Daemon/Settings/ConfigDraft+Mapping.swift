@@ -71,9 +71,7 @@ extension ConfigDraft {
 
     private func validateRule(_ rule: RouteDraft, _ models: [String: ModelDraft], _ reader: inout ConfigReader) {
         for (name, place) in rule.also.map({ ($0.model.name, $0.model.place) }) + (rule.envelope.map { [$0] } ?? [])
-        where models[name] == nil {
-            reader.once(place, Self.unknownModel(name, models.keys))
-        }
+        where models[name] == nil { reader.once(place, Self.unknownModel(name, models.keys)) }
         warnOfTwins(in: rule, &reader)
         if let envelope = rule.envelope, rule.root == nil, let shape = rule.model?.shape, shape != .one {
             reader.once(
@@ -164,9 +162,7 @@ extension ModelDraft: Comparable {
     static func == (left: ModelDraft, right: ModelDraft) -> Bool { left.place == right.place }
 
     /// The names that a route's `object:` may use, from the model's own declaration.
-    fileprivate var members: [String] {
-        declaration.identity + declaration.keys + declaration.properties.map(\.name)
-    }
+    fileprivate var members: [String] { declaration.identity + declaration.keys + declaration.properties.map(\.name) }
 
     /// The place of the declaration that an error concerns.
     fileprivate func place(of error: MappingError) -> Place? {

@@ -46,9 +46,7 @@ struct CredentialDraft {
                     "\"\(path)\" holds more than one line, or control characters; one line is wanted"
                 )
             }
-        } catch {
-            reader.errorHere(place, "the credential cannot be read: \(error)")
-        }
+        } catch { reader.errorHere(place, "the credential cannot be read: \(error)") }
     }
 
     /// The settings with the value to send.

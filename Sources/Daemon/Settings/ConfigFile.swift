@@ -21,9 +21,7 @@ package struct ConfigFile {
                 return unreadable(path, "the file is not UTF-8 text; save it as UTF-8")
             }
             return parse(text, file: path, environment: environment, overriding: overriding)
-        } catch {
-            return unreadable(path, "the file cannot be read: \(error.reason)")
-        }
+        } catch { return unreadable(path, "the file cannot be read: \(error.reason)") }
     }
 
     /// Parses the text of a config and the files that it includes.
@@ -37,8 +35,8 @@ package struct ConfigFile {
     ) -> ConfigFile {
         var reader = ConfigReader(environment: environment)
         var draft = ConfigDraft()
-        var inclusion = ConfigReader.Inclusion(file)
-        guard let root = reader.compose(yaml, file: file, &inclusion) else {
+        reader.inclusion = ConfigReader.Inclusion(file)
+        guard let root = reader.compose(yaml, file: file) else {
             return ConfigFile(settings: draft.settings, diagnostics: reader.sorted)
         }
         draft.places = reader.section(root, into: &draft)
@@ -78,21 +76,8 @@ package struct ConfigOverrides: Sendable, Equatable {
         upstream: UpstreamURL? = nil,
         listen: [Address] = [],
         admin: [Address] = [],
-        storePath: String? = nil,
-        mode: Configuration.Mode? = nil,
-        workers: Int? = nil,
-        logLevel: Configuration.Log.Level? = nil,
-        accessLog: Configuration.AccessLog.Format? = nil
-    ) {
-        self.upstream = upstream
-        self.listen = listen
-        self.admin = admin
-        self.storePath = storePath
-        self.mode = mode
-        self.workers = workers
-        self.logLevel = logLevel
-        self.accessLog = accessLog
-    }
+        storePath: String? = nil
+    ) { (self.upstream, self.listen, self.admin, self.storePath) = (upstream, listen, admin, storePath) }
 
     func apply(to draft: inout ConfigDraft) {
         if let upstream {
@@ -173,65 +158,11 @@ struct ConfigSources {
     private func file(of place: Place) -> File? { files.last { $0.offset < place.line } }
 }
 
-/// Why a file could not be read.
-package struct ConfigBytesError: Error, CustomStringConvertible {
-    let path: String
-    let reason: String
-    /// Whether there is no such file.
-    let isAbsent: Bool
-
-    package var description: String { "\(path): \(reason)" }
-}
-
-/// Reading whole files.
-package enum ConfigBytes {
-    /// Reads a plain file of at most `limit` bytes.
-    package static func read(_ path: String, limit: Int) throws(ConfigBytesError) -> (bytes: [UInt8], mode: UInt32) {
-        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard file >= 0 else { throw failure(path, errno) }
-        defer { close(file) }
-        var status = stat()
-        guard fstat(file, &status) == 0 else { throw failure(path, errno) }
-        if status.st_mode & S_IFMT == S_IFDIR { throw failure(path, EISDIR) }
-        return (try drain(file, path, limit: limit), status.st_mode & 0o7777)
-    }
-
-    /// Reads standard input to its end.
-    package static func readStandardInput(limit: Int) throws(ConfigBytesError) -> [UInt8] {
-        try drain(0, "standard input", limit: limit)
-    }
-
-    private static func drain(_ file: Int32, _ path: String, limit: Int) throws(ConfigBytesError) -> [UInt8] {
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 64 << 10)
-        while true {
-            let count = Glibc.read(file, &buffer, buffer.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw failure(path, errno) }
-            guard count > 0 else { return bytes }
-            bytes += buffer[..<count]
-            guard bytes.count <= limit else {
-                throw ConfigBytesError(path: path, reason: "larger than \(Units.text(size: limit))", isAbsent: false)
-            }
-        }
-    }
-
-    private static func failure(_ path: String, _ code: Int32) -> ConfigBytesError {
-        ConfigBytesError(
-            path: path,
-            reason: PermissionRemedy.reason(code, for: path),
-            isAbsent: code == ENOENT || code == ENOTDIR
-        )
-    }
-}
-
 /// Default locations.
 package struct Defaults: Sendable {
     package let environment: [String: String]
 
-    package init(environment: [String: String]) {
-        self.environment = environment
-    }
+    package init(environment: [String: String]) { self.environment = environment }
 
     /// The store: in the service's state under systemd, else in the user's cache; nil without a home.
     package var storePath: String? {
@@ -248,9 +179,7 @@ package struct Defaults: Sendable {
     }
 
     /// The XDG specification ignores relative paths.
-    private func absolute(_ name: String) -> String? {
-        environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil }
-    }
+    private func absolute(_ name: String) -> String? { environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
 }
 
 extension ConfigFile {
@@ -267,9 +196,9 @@ extension ConfigFile {
         var root = Node.Mapping([])
         if let path, let bytes = try? ConfigBytes.read(path, limit: sizeLimit).bytes {
             var reader = ConfigReader(environment: environment)
-            var inclusion = ConfigReader.Inclusion(path)
+            reader.inclusion = ConfigReader.Inclusion(path)
             let text = String(decoding: bytes, as: UTF8.self)
-            root = reader.compose(text, file: path, &inclusion)?.mapping ?? root
+            root = reader.compose(text, file: path)?.mapping ?? root
         }
         let upstreams = settings.upstreams.map { upstream -> (Node, Node) in
             let known = root["upstreams"]?.mapping?[Node(upstream.name)]?.mapping ?? Node.Mapping([])

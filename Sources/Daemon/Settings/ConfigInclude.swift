@@ -12,7 +12,7 @@ extension ConfigReader {
         /// The maximum length of a chain between its first and last file.
         fileprivate static let depth = 16
 
-        init(_ file: String) { chain = [Self.real(file)] }
+        init(_ file: String = "") { chain = [Self.real(file)] }
 
         /// The canonical name of a file, with symbolic links resolved.
         fileprivate static func real(_ path: String) -> String {
@@ -21,7 +21,7 @@ extension ConfigReader {
     }
 
     /// Composes the text of a file and merges it with the files that it includes; nil, with errors, if that fails.
-    mutating func compose(_ yaml: String, file: String, _ inclusion: inout Inclusion) -> Node? {
+    mutating func compose(_ yaml: String, file: String) -> Node? {
         let offset = sources.add(file, text: yaml)
         let root: Node
         let plain = yaml.hasPrefix("\u{FEFF}") ? String(yaml.unicodeScalars.dropFirst()) : yaml
@@ -40,12 +40,9 @@ extension ConfigReader {
         var rest = Self.tagLimit
         refuseTags(in: root, &rest)
         if root.isNothing { return .mapping([:]) }
-        guard let mapping = root.mapping else {
-            misfit(root, wanted: "keys with values")
-            return nil
-        }
+        guard let mapping = root.mapping else { return misfit(root, wanted: "keys with values") }
         guard let include = mapping["include"] else { return root }
-        return layered(include, in: mapping, of: file, &inclusion)
+        return layered(include, in: mapping, of: file)
     }
 
     /// The number of values checked for tags: with aliases, a few lines can stand for any number.
@@ -70,16 +67,11 @@ extension ConfigReader {
         }
     }
 
-    private mutating func layered(
-        _ node: Node,
-        in own: Node.Mapping,
-        of file: String,
-        _ inclusion: inout Inclusion
-    ) -> Node? {
+    private mutating func layered(_ node: Node, in own: Node.Mapping, of file: String) -> Node? {
         let entries = under("include") { $0.texts(node, wanted: "a file, the name of a preset, or a list of them") }
         // Missing files have been reported; the rest is checked all the same.
         var roots = (entries ?? []).compactMap { entry in
-            let root = included(entry.text, at: entry.place, from: file, &inclusion)
+            let root = included(entry.text, at: entry.place, from: file)
             if root == nil { isIncomplete = true }
             return root
         }
@@ -92,13 +84,8 @@ extension ConfigReader {
     }
 
     /// The root of an included file.
-    private mutating func included(
-        _ entry: String,
-        at place: Place?,
-        from file: String,
-        _ inclusion: inout Inclusion
-    ) -> Node? {
-        guard let path = path(of: entry, at: place, from: file, inclusion) else { return nil }
+    private mutating func included(_ entry: String, at place: Place?, from file: String) -> Node? {
+        guard let path = path(of: entry, at: place, from: file) else { return nil }
         let real = Inclusion.real(path)
         if let start = inclusion.chain.firstIndex(of: real) {
             let round = (inclusion.chain[start...] + [real]).map { URL(fileURLWithPath: $0).lastPathComponent }
@@ -112,7 +99,7 @@ extension ConfigReader {
         }
         inclusion.chain.append(real)
         defer { inclusion.chain.removeLast() }
-        let root = read(path, at: place).flatMap { compose($0, file: path, &inclusion) }
+        let root = read(path, at: place).flatMap { compose($0, file: path) }
         inclusion.roots[real] = .some(root)
         return root
     }
@@ -122,28 +109,17 @@ extension ConfigReader {
             let bytes = try ConfigBytes.read(path, limit: ConfigFile.sizeLimit).bytes
             if let text = String(validating: bytes, as: UTF8.self) { return text }
             error(place, "\"\(path)\" cannot be included: it is not UTF-8 text")
-        } catch {
-            self.error(place, "\"\(path)\" cannot be included: \(error.reason)")
-        }
+        } catch { self.error(place, "\"\(path)\" cannot be included: \(error.reason)") }
         return nil
     }
 
     /// The path of an entry: relative to the including file's folder, or a preset's name.
-    private mutating func path(
-        of entry: String,
-        at place: Place?,
-        from file: String,
-        _ inclusion: Inclusion
-    ) -> String? {
+    private mutating func path(of entry: String, at place: Place?, from file: String) -> String? {
         guard entry.contains("/") || entry.hasSuffix(".yaml") || entry.hasSuffix(".yml") else {
             do {
                 // Within a file that replaces a preset, the preset's name means the shipped one.
-                return try Preset.find(
-                    entry,
-                    environment: environment,
-                    besides: { inclusion.chain.contains(Inclusion.real($0)) }
-                )
-                .path
+                let chain = inclusion.chain
+                return try Preset.find(entry, environment: environment) { chain.contains(Inclusion.real($0)) }.path
             } catch {
                 self.error(place, "\(error) To include a file, write its path, such as ./\(entry).yaml")
                 return nil
@@ -169,11 +145,8 @@ extension ConfigReader {
             (name, ConfigLayering.members(ConfigLayering.mapping).lay(upstream, over: .mapping(Node.Mapping(moved))))
         }
         let rest = mapping.map { key, value in
-            (
-                key,
-                key.scalar?.string == "upstreams"
-                    ? Node.mapping(Node.Mapping(pairs, .implicit, .any, value.mark)) : value
-            )
+            let isMoved = key.scalar?.string == "upstreams"
+            return (key, isMoved ? Node.mapping(Node.Mapping(pairs, .implicit, .any, value.mark)) : value)
         }
         return .mapping(Node.Mapping(rest.filter { !isMapping($0.0) }, mapping.tag, mapping.style, mapping.mark))
     }

@@ -1,3 +1,4 @@
+import HTTPSemantics
 import Yams
 
 /// A part of the config with keys of its own.
@@ -9,10 +10,24 @@ protocol ConfigSection: SendableMetatype {
     static var keys: [ConfigKey<Self>] { get }
 }
 
+extension ConfigSection {
+    /// Keys, each after the sentences that document it.
+    static func documented(_ keys: KeyValuePairs<String, ConfigKey<Self>>) -> [ConfigKey<Self>] {
+        keys.map { text, key in
+            var key = key
+            key.facts.text = text
+            return key
+        }
+    }
+}
+
 /// One key of a section: the single definition of its name, its values, its meaning and its destination.
 ///
 /// The parser, the sample file (`config/larder.yaml`) and the JSON Schema are made from it.
 package struct ConfigKey<Section>: Sendable {
+    /// Where in the section a value goes.
+    typealias Path<Value> = any WritableKeyPath<Section, Value> & Sendable
+
     var facts: ConfigFacts
     let read: @Sendable (Node, inout Section, inout ConfigReader) -> Void
 
@@ -24,18 +39,10 @@ package struct ConfigKey<Section>: Sendable {
         example: String? = nil,
         isRequired: Bool = false,
         sample: [String] = [],
-        _ text: String,
         read: @escaping @Sendable (Node, inout Section, inout ConfigReader) -> Void
     ) {
-        facts = ConfigFacts(
-            name: name,
-            kind: kind,
-            fallback: fallback,
-            example: example,
-            isRequired: isRequired,
-            sample: sample,
-            text: text
-        )
+        facts = ConfigFacts(name: name, kind: kind, fallback: fallback, example: example, sample: sample)
+        facts.isRequired = isRequired
         self.read = read
     }
 }
@@ -48,11 +55,11 @@ struct ConfigFacts: Sendable {
     var fallback: String?
     /// An example, shown if there is no default.
     var example: String?
-    var isRequired: Bool
+    var isRequired = false
     /// Sample lines under the key, after those for its kind.
     var sample: [String] = []
     /// The documentation, one or more sentences.
-    var text: String
+    var text = ""
 }
 
 /// The kind of value that a key takes.
@@ -78,25 +85,35 @@ indirect enum ConfigKind: Sendable {
 extension ConfigKey where Section: ConfigSection {
     static func text(
         _ name: String,
-        _ path: any WritableKeyPath<Section, String?> & Sendable,
+        _ path: Path<String?>,
         example: String,
         isRequired: Bool = false,
-        wanted: String = "text",
-        _ text: String
+        wanted: String = "text"
     ) -> ConfigKey {
-        ConfigKey(name, .text, example: example, isRequired: isRequired, text) { node, section, reader in
+        ConfigKey(name, .text, example: example, isRequired: isRequired) { node, section, reader in
             if let value = reader.text(node, wanted: wanted) { section[keyPath: path] = value }
         }
     }
 
-    /// The path of a file.
-    static func file(
+    /// A text with a syntax of its own; the message that `take` throws is reported at its place.
+    static func parsed(
         _ name: String,
-        _ path: any WritableKeyPath<Section, String?> & Sendable,
-        example: String,
-        _ text: String
+        _ kind: ConfigKind = .text,
+        wanted: String,
+        fallback: String? = nil,
+        example: String? = nil,
+        isRequired: Bool = false,
+        take: @escaping @Sendable (String, inout Section) throws -> Void
     ) -> ConfigKey {
-        ConfigKey(name, .text, example: example, text) { node, section, reader in
+        ConfigKey(name, kind, fallback: fallback, example: example, isRequired: isRequired) { node, section, reader in
+            guard let text = reader.text(node, wanted: wanted) else { return }
+            do { try take(text, &section) } catch { reader.errorHere(node.place, "\(error)") }
+        }
+    }
+
+    /// The path of a file.
+    static func file(_ name: String, _ path: Path<String?>, example: String) -> ConfigKey {
+        ConfigKey(name, .text, example: example) { node, section, reader in
             guard let value = reader.text(node, wanted: "a path") else { return }
             if value.hasPrefix("~") {
                 reader.errorHere(
@@ -108,92 +125,63 @@ extension ConfigKey where Section: ConfigSection {
         }
     }
 
-    static func boolean(
-        _ name: String,
-        _ path: any WritableKeyPath<Section, Bool> & Sendable,
-        _ text: String
-    ) -> ConfigKey {
-        ConfigKey(name, .boolean, fallback: "\(Section()[keyPath: path])", text) { node, section, reader in
+    static func boolean(_ name: String, _ path: Path<Bool>) -> ConfigKey {
+        ConfigKey(name, .boolean, fallback: "\(Section()[keyPath: path])") { node, section, reader in
             if let value = reader.boolean(node) { section[keyPath: path] = value }
         }
     }
 
-    static func integer(
-        _ name: String,
-        _ path: any WritableKeyPath<Section, Int> & Sendable,
-        in range: ClosedRange<Int>,
-        _ text: String
-    ) -> ConfigKey {
-        ConfigKey(name, .integer(range), fallback: "\(Section()[keyPath: path])", text) { node, section, reader in
+    static func integer(_ name: String, _ path: Path<Int>, in range: ClosedRange<Int>) -> ConfigKey {
+        ConfigKey(name, .integer(range), fallback: "\(Section()[keyPath: path])") { node, section, reader in
             if let value = reader.integer(node, in: range) { section[keyPath: path] = value }
         }
     }
 
     static func duration(
         _ name: String,
-        _ path: any WritableKeyPath<Section, Duration> & Sendable,
+        _ path: Path<Duration>,
         in range: ClosedRange<Duration>,
-        isWhole: Bool = false,
-        _ text: String
+        isWhole: Bool = false
     ) -> ConfigKey {
         let fallback = Units.text(Section()[keyPath: path])
-        return ConfigKey(name, .duration(range, isWhole: isWhole), fallback: fallback, text) {
-            node,
-            section,
-            reader in
+        return ConfigKey(name, .duration(range, isWhole: isWhole), fallback: fallback) { node, section, reader in
             if let value = reader.duration(node, in: range, isWhole: isWhole) { section[keyPath: path] = value }
         }
     }
 
-    /// A duration in whole seconds; nil by default.
-    static func optionalSeconds(
-        _ name: String,
-        _ path: any WritableKeyPath<Section, Duration?> & Sendable,
-        in range: ClosedRange<Duration>,
-        example: String,
-        _ text: String
-    ) -> ConfigKey {
-        ConfigKey(name, .duration(range, isWhole: true), example: example, text) { node, section, reader in
+    /// A duration in whole seconds, of any length; nil by default.
+    static func optionalSeconds(_ name: String, _ path: Path<Duration?>, example: String) -> ConfigKey {
+        let range: ClosedRange<Duration> = .zero ... .forever
+        return ConfigKey(name, .duration(range, isWhole: true), example: example) { node, section, reader in
             if let value = reader.duration(node, in: range, isWhole: true) { section[keyPath: path] = value }
         }
     }
 
-    static func size(
-        _ name: String,
-        _ path: any WritableKeyPath<Section, Int> & Sendable,
-        in range: ClosedRange<Int>,
-        _ text: String
-    ) -> ConfigKey {
-        let fallback = Units.text(size: Section()[keyPath: path])
-        return ConfigKey(name, .size(range), fallback: fallback, text) { node, section, reader in
+    static func size(_ name: String, _ path: Path<Int>, in range: ClosedRange<Int>) -> ConfigKey {
+        ConfigKey(name, .size(range), fallback: Units.text(size: Section()[keyPath: path])) { node, section, reader in
             if let value = reader.size(node, in: range) { section[keyPath: path] = value }
         }
     }
 
     static func choice<Value: RawRepresentable<String> & CaseIterable & Sendable>(
         _ name: String,
-        _ path: any WritableKeyPath<Section, Value> & Sendable,
-        _ text: String
+        _ path: Path<Value>
     ) -> ConfigKey {
         let words = Value.allCases.map(\.rawValue)
-        let fallback = Section()[keyPath: path].rawValue
-        return ConfigKey(name, .choice(words), fallback: fallback, text) { node, section, reader in
-            if let word = reader.choice(node, of: words), let value = Value(rawValue: word) {
-                section[keyPath: path] = value
-            }
+        return ConfigKey(name, .choice(words), fallback: Section()[keyPath: path].rawValue) { node, section, reader in
+            if let value = reader.choice(node, of: words).flatMap(Value.init) { section[keyPath: path] = value }
         }
     }
 
     /// One of a few words; nil by default.
     static func choice<Value: RawRepresentable<String> & CaseIterable & Sendable>(
         _ name: String,
-        _ path: any WritableKeyPath<Section, Value?> & Sendable,
+        _ path: Path<Value?>,
         fallback: String? = nil,
-        example: String? = nil,
-        _ text: String
+        example: String? = nil
     ) -> ConfigKey {
         let words = Value.allCases.map(\.rawValue)
-        return ConfigKey(name, .choice(words), fallback: fallback, example: example, text) { node, section, reader in
+        return ConfigKey(name, .choice(words), fallback: fallback, example: example) { node, section, reader in
             section[keyPath: path] = reader.choice(node, of: words).flatMap(Value.init)
         }
     }
@@ -201,24 +189,19 @@ extension ConfigKey where Section: ConfigSection {
     /// A list of texts, each of which `check` may refuse with a message.
     static func texts(
         _ name: String,
-        _ path: any WritableKeyPath<Section, [String]> & Sendable,
+        _ path: Path<[String]>,
         example: String? = nil,
-        _ text: String,
         check: @escaping @Sendable (String) -> String? = { _ in nil }
     ) -> ConfigKey {
         let fallback = ConfigText.list(Section()[keyPath: path])
-        return ConfigKey(name, .list(.text), fallback: fallback, example: example, text) { node, section, reader in
+        return ConfigKey(name, .list(.text), fallback: fallback, example: example) { node, section, reader in
             if let values = reader.checkedTexts(node, check) { section[keyPath: path] = values }
         }
     }
 
     /// A section within the section.
-    static func section<Inner: ConfigSection>(
-        _ name: String,
-        _ path: any WritableKeyPath<Section, Inner> & Sendable,
-        _ text: String
-    ) -> ConfigKey {
-        ConfigKey(name, .section(Inner.keys.map(\.facts)), text) { node, section, reader in
+    static func section<Inner: ConfigSection>(_ name: String, _ path: Path<Inner>) -> ConfigKey {
+        ConfigKey(name, .section(Inner.keys.map(\.facts))) { node, section, reader in
             reader.section(node, into: &section[keyPath: path])
         }
     }

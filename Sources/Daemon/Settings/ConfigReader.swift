@@ -9,6 +9,7 @@ struct ConfigReader {
     let environment: [String: String]
     /// The files read; places refer to them.
     var sources = ConfigSources()
+    var inclusion = Inclusion()
     /// Whether an included file could not be read, which may contain missing keys.
     var isIncomplete = false
     /// The diagnostics so far, each with its place in the sources.
@@ -54,6 +55,12 @@ struct ConfigReader {
         error(place, path.isEmpty ? message : "\(path.joined(separator: ".")): \(message)")
     }
 
+    /// The same for a reader that then has no value.
+    mutating func errorHere<Value>(_ place: Place?, _ message: String) -> Value? {
+        let _: Void = errorHere(place, message)
+        return nil
+    }
+
     /// Reads the value under a key, so that messages contain the key.
     mutating func under<Result>(_ key: String, _ body: (inout ConfigReader) -> Result) -> Result {
         path.append(key)
@@ -65,10 +72,7 @@ struct ConfigReader {
 
     /// The text of a scalar, with variables expanded; nil, with an error, if it is something else.
     mutating func text(_ node: Node, wanted: String) -> String? {
-        guard case .scalar(let scalar) = node, !node.isNothing else {
-            misfit(node, wanted: wanted)
-            return nil
-        }
+        guard case .scalar(let scalar) = node, !node.isNothing else { return misfit(node, wanted: wanted) }
         return expand(scalar.string, at: node.place)
     }
 
@@ -80,8 +84,7 @@ struct ConfigReader {
         case "false": return false
         default:
             let meant = Suggestion.boolean(text).map { "; write \($0)" } ?? ""
-            errorHere(node.place, "\"\(text)\" is neither true nor false\(meant)")
-            return nil
+            return errorHere(node.place, "\"\(text)\" is neither true nor false\(meant)")
         }
     }
 
@@ -89,8 +92,7 @@ struct ConfigReader {
         let wanted = "a whole number from \(range.lowerBound) to \(range.upperBound)"
         guard let text = text(node, wanted: wanted) else { return nil }
         guard let number = Int(text), range.contains(number) else {
-            errorHere(node.place, "\"\(text)\" is not \(wanted)")
-            return nil
+            return errorHere(node.place, "\"\(text)\" is not \(wanted)")
         }
         return number
     }
@@ -102,11 +104,10 @@ struct ConfigReader {
         guard let value = measure(node, wanted: wanted, in: range, Units.duration, Units.text) else { return nil }
         let seconds = value.components
         guard isWhole, seconds.attoseconds != 0 else { return value }
-        errorHere(
+        return errorHere(
             node.place,
             "\(Units.text(value)) is not a whole number of seconds, which this key requires; write \(Units.text(.seconds(seconds.seconds + 1)))"
         )
-        return nil
     }
 
     mutating func size(_ node: Node, in range: ClosedRange<Int>) -> Int? {
@@ -128,9 +129,7 @@ struct ConfigReader {
                 value < range.lowerBound
                 ? "less than \(print(range.lowerBound)), the least" : "more than \(print(range.upperBound)), the most"
             errorHere(node.place, "\(text) is \(bound) allowed")
-        } catch {
-            errorHere(node.place, "\"\(text)\" \(error.reason)")
-        }
+        } catch { errorHere(node.place, "\"\(text)\" \(error.reason)") }
         return nil
     }
 
@@ -140,8 +139,7 @@ struct ConfigReader {
         guard let text = text(node, wanted: wanted) else { return nil }
         guard words.contains(text) else {
             let meant = Suggestion.word(for: text, among: words).map { "; did you mean \"\($0)\"?" } ?? ""
-            errorHere(node.place, "\"\(text)\" is not \(wanted)\(meant)")
-            return nil
+            return errorHere(node.place, "\"\(text)\" is not \(wanted)\(meant)")
         }
         return text
     }
@@ -153,9 +151,7 @@ struct ConfigReader {
         switch node {
         case .sequence(let sequence): return Array(sequence)
         case .scalar where !node.isNothing: return [node]
-        default:
-            misfit(node, wanted: wanted)
-            return nil
+        default: return misfit(node, wanted: wanted)
         }
     }
 
@@ -168,14 +164,10 @@ struct ConfigReader {
 
     /// The pairs of a mapping whose keys are plain text.
     mutating func pairs(_ node: Node, wanted: String) -> [(key: String, place: Place?, value: Node)]? {
-        guard case .mapping(let mapping) = node else {
-            misfit(node, wanted: wanted)
-            return nil
-        }
+        guard case .mapping(let mapping) = node else { return misfit(node, wanted: wanted) }
         return mapping.compactMap { key, value in
             guard case .scalar(let scalar) = key else {
-                errorHere(key.place, "a key is plain text, this is \(key.kindInWords)")
-                return nil
+                return errorHere(key.place, "a key is plain text, this is \(key.kindInWords)")
             }
             return (scalar.string, key.place, value)
         }
@@ -190,6 +182,12 @@ struct ConfigReader {
             let found = node.sequence?.isEmpty == true ? "an empty list" : node.kindInWords
             errorHere(node.place, "\(found) was found here; write \(wanted)")
         }
+    }
+
+    /// The same for a reader that then has no value.
+    mutating func misfit<Value>(_ node: Node, wanted: String) -> Value? {
+        let _: Void = misfit(node, wanted: wanted)
+        return nil
     }
 
     /// The text of a place's line.
@@ -210,13 +208,17 @@ struct ConfigReader {
             }
             result += rest[..<start.lowerBound]
             guard let end = rest[start.upperBound...].firstIndex(of: "}") else {
-                errorHere(place, "\"\(text)\" has a \"${\" without its \"}\"; a literal \"${\" is written \"$${\"")
-                return nil
+                return errorHere(
+                    place,
+                    "\"\(text)\" has a \"${\" without its \"}\"; a literal \"${\" is written \"$${\""
+                )
             }
             let name = String(rest[start.upperBound..<end])
             guard let value = environment[name] else {
-                errorHere(place, "the environment variable \(name) is not set; a literal \"${\" is written \"$${\"")
-                return nil
+                return errorHere(
+                    place,
+                    "the environment variable \(name) is not set; a literal \"${\" is written \"$${\""
+                )
             }
             result += value
             rest = rest[rest.index(after: end)...]
@@ -272,9 +274,7 @@ extension ConfigReader {
                 parts.append(JSONText.string(name).bytes + Array(":".utf8) + part)
             }
             return Array("{".utf8) + parts.joined(separator: Array(",".utf8)) + Array("}".utf8)
-        case .alias:
-            misfit(node, wanted: "a value")
-            return nil
+        case .alias: return misfit(node, wanted: "a value")
         }
     }
 

@@ -21,9 +21,7 @@ enum ConfigReference {
     }
 
     private static func sections(_ facts: [ConfigFacts], at path: [String]) -> [(path: [String], facts: [ConfigFacts])]
-    {
-        [(path, facts)] + facts.flatMap { inner($0.kind, at: path + [$0.name]) }
-    }
+    { [(path, facts)] + facts.flatMap { inner($0.kind, at: path + [$0.name]) } }
 
     private static func inner(_ kind: ConfigKind, at path: [String]) -> [(path: [String], facts: [ConfigFacts])] {
         switch kind {
@@ -85,8 +83,7 @@ extension ConfigReference {
         let inner = indentation + "  "
         var lines = [key + mark]
         switch fact.kind {
-        case .section(let facts):
-            lines += facts.flatMap { entry($0, indentation: inner) }
+        case .section(let facts): lines += facts.flatMap { entry($0, indentation: inner) }
         case .named(.section(let facts), let name):
             lines.append("\(inner)\(name):")
             lines += facts.flatMap { entry($0, indentation: inner + "  ") }
@@ -100,10 +97,7 @@ extension ConfigReference {
 
     /// The bounds of a number, as text.
     private static func range(of kind: ConfigKind) -> String {
-        switch kind {
-        case .integer(let range): " From \(range.lowerBound) to \(range.upperBound)."
-        default: ""
-        }
+        if case .integer(let range) = kind { " From \(range.lowerBound) to \(range.upperBound)." } else { "" }
     }
 
     /// The text wrapped at spaces.
@@ -131,19 +125,14 @@ extension ConfigFacts {
 extension ConfigReference {
     /// The text of `config/larder.schema.json`, with which editors check and complete configs.
     static var schema: String {
-        let schema = object(root)
         let head: [(name: String, value: JSONText)] = [
-            ("$schema", .string("http://json-schema.org/draft-07/schema#")),
-            ("title", .string("Larder configuration")),
+            ("$schema", "http://json-schema.org/draft-07/schema#"), ("title", "Larder configuration"),
         ]
-        return JSONText.object(head + schema).prettyText + "\n"
+        return JSONText.object(head + object(root)).prettyText + "\n"
     }
 
     private static func object(_ facts: [ConfigFacts]) -> [(name: String, value: JSONText)] {
-        var members: [(name: String, value: JSONText)] = [
-            ("type", .string("object")),
-            ("additionalProperties", false),
-        ]
+        var members: [(name: String, value: JSONText)] = [("type", .string("object")), ("additionalProperties", false)]
         let required = facts.filter(\.isRequired).map { JSONText.string($0.name) }
         if !required.isEmpty { members.append(("required", .array(required))) }
         members.append(("properties", .object(facts.map { (name: $0.name, value: property($0)) })))
@@ -161,20 +150,20 @@ extension ConfigReference {
         case .text: [("type", .string("string"))]
         case .boolean: [("type", .string("boolean"))]
         case .integer(let range):
-            [
-                ("type", .string("integer")), ("minimum", .integer(range.lowerBound)),
-                ("maximum", .integer(range.upperBound)),
-            ]
+            [("type", "integer"), ("minimum", .integer(range.lowerBound)), ("maximum", .integer(range.upperBound))]
         case .duration(_, let isWhole):
             measure("forever|([0-9]+(\(isWhole ? "" : "ms|")s|m|h|d|w))+", integer: ("maximum", 0))
-        case .size(let range): measure(#"[0-9]+([KMGT]iB|[kMGT]?B)?"#, integer: ("minimum", .integer(range.lowerBound)))
+        case .size(let range):
+            measure(
+                "[0-9]+([KMGT]iB|[kMGT]?B)|[0-9]{4,}",
+                integer: ("minimum", .integer(range.lowerBound == 0 ? 0 : max(range.lowerBound, Units.leastPlainSize)))
+            )
         case .choice(let words): [("enum", .array(words.map { .string($0) }))]
         case .list(let element):
             [("anyOf", .array([.object(schema(of: element)), .object(schema(of: .strictList(element)))]))]
         case .strictList(let element): [("type", .string("array")), ("items", .object(schema(of: element)))]
         case .section(let facts): object(facts)
-        case .named(let value, _):
-            [("type", .string("object")), ("additionalProperties", .object(schema(of: value)))]
+        case .named(let value, _): [("type", "object"), ("additionalProperties", .object(schema(of: value)))]
         case .anything: []
         case .either(let kinds): [("anyOf", .array(kinds.map { .object(schema(of: $0)) }))]
         }
@@ -192,23 +181,19 @@ extension ConfigReference {
     }
 
     /// A default in YAML, as JSON.
-    private static func json(_ yaml: String) -> JSONText? {
-        guard let node = try? Yams.compose(yaml: yaml) else { return nil }
-        return json(node)
-    }
+    private static func json(_ yaml: String) -> JSONText? { (try? Yams.compose(yaml: yaml)).flatMap(json) }
 
     private static func json(_ node: Node) -> JSONText? {
         switch node {
         case .sequence(let elements): .array(elements.compactMap(json))
-        case .scalar(let scalar) where scalar.style == .plain:
-            if let number = Int(scalar.string) {
+        case .scalar(let scalar):
+            if scalar.style == .plain, let number = Int(scalar.string) {
                 .integer(number)
-            } else if let flag = Bool(scalar.string) {
+            } else if scalar.style == .plain, let flag = Bool(scalar.string) {
                 .bool(flag)
             } else {
                 .string(scalar.string)
             }
-        case .scalar(let scalar): .string(scalar.string)
         default: nil
         }
     }
@@ -218,16 +203,10 @@ extension ConfigReference {
 enum ConfigText {
     /// A text, quoted if it would otherwise be read as something else.
     static func scalar(_ text: String) -> String {
-        let isPlain =
-            !text.isEmpty
-            && text.utf8.allSatisfy {
-                ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || "-_./:".utf8.contains($0)
-            } && !text.hasPrefix("-") && !text.hasSuffix(":")
-        return isPlain ? text : "\"\(text)\""
+        let isPlain = !text.isEmpty && text.utf8.isAlphanumeric(or: "-_./:")
+        return isPlain && !text.hasPrefix("-") && !text.hasSuffix(":") ? text : "\"\(text)\""
     }
 
     /// A list on one line.
-    static func list(_ texts: [String]) -> String {
-        "[\(texts.map(scalar).joined(separator: ", "))]"
-    }
+    static func list(_ texts: [String]) -> String { "[\(texts.map(scalar).joined(separator: ", "))]" }
 }

@@ -2,7 +2,7 @@ import Mapping
 import Yams
 
 extension ConfigKey {
-    static func models(_ path: any WritableKeyPath<Section, [ModelDraft]> & Sendable) -> ConfigKey {
+    static func models(_ path: Path<[ModelDraft]>) -> ConfigKey {
         ConfigKey(
             "models",
             .named(.section(ModelDraft.keys.map(\.facts)), name: "User"),
@@ -13,11 +13,7 @@ extension ConfigKey {
                 "Organization: { identity: id, base: User }",
                 "Bot: { identity: id, base: User }",
                 "Page: { identity: [] }",
-            ],
-            """
-            The types of object that responses contain. Members that are declared as properties are shared by all responses that \
-            show the object; all others stay with their response.
-            """
+            ]
         ) { node, section, reader in
             guard let pairs = reader.pairs(node, wanted: "names of models, each with its keys") else { return }
             section[keyPath: path] = pairs.map { name, place, value in
@@ -45,25 +41,18 @@ extension ConfigKey {
 }
 
 extension ModelDraft: ConfigSection {
-    static let keys: [ConfigKey<ModelDraft>] = [
-        ConfigKey(
-            "identity",
-            .list(.text),
-            example: "id",
-            """
-            The member, or members, that identify an object in all responses. []: objects of this model have no identity and \
-            belong to the object around them. A model with a base has the base's.
-            """
-        ) { node, draft, reader in
+    static let keys: [ConfigKey<ModelDraft>] = documented([
+        """
+        The member, or members, that identify an object in all responses. []: objects of this model have no identity and \
+        belong to the object around them. A model with a base has the base's.
+        """: ConfigKey("identity", .list(.text), example: "id") { node, draft, reader in
             draft.declaration.identity = reader.checkedTexts(node) { $0.isEmpty ? "names no member" : nil } ?? []
         },
-        .members(
-            "keys",
-            \.declaration.keys,
-            example: "[login]",
-            "Further members by which an object can be found."
-        ),
-        ConfigKey(
+        "Further members by which an object can be found.": .members("keys", \.declaration.keys, example: "[login]"),
+        """
+        The members that are shared, each under a name of your choice, with the member it is read from. Keys of the long \
+        form: \(PropertyDraft.keys.map { "\($0.facts.name): \($0.facts.text)" }.joined(separator: " "))
+        """: ConfigKey(
             "properties",
             .named(.either([.text, .section(PropertyDraft.keys.map(\.facts))]), name: "login"),
             sample: [
@@ -73,104 +62,62 @@ extension ModelDraft: ConfigSection {
                 "kind: { from: type, as: { enum: { User: person, Organization: organisation } } }",
                 "manager: { from: manager, model: User }",
                 "labels: { from: labels, models: Label }",
-            ],
-            """
-            The members that are shared, each under a name of your choice, with the member it is read from. Keys of the long \
-            form: \(PropertyDraft.keys.map { "\($0.facts.name): \($0.facts.text)" }.joined(separator: " "))
-            """
+            ]
         ) { node, draft, reader in
             guard let pairs = reader.pairs(node, wanted: "names of properties, each with the member it is read from")
-            else {
-                return
-            }
+            else { return }
             draft.properties = pairs.map { name, place, value in
                 reader.under(name) { PropertyDraft(name: name, place: place, value: value, &$0) }
             }
         },
-        ConfigKey(
-            "share",
-            .choice(["declared", "all"]),
-            fallback: "declared",
-            "all: every member is shared, not only the declared ones."
-        ) { node, draft, reader in
-            draft.declaration.sharesAll = reader.choice(node, of: ["declared", "all"]) == "all"
-        },
-        .members(
-            "local",
-            \.declaration.local,
-            example: "[score]",
-            "Members that belong to the response and are never shared, such as the score of a search."
-        ),
-        .members(
-            "secret",
-            \.declaration.secret,
-            example: "[token]",
-            "Members that never reach the disk: responses that show one are kept in memory only."
-        ),
-        ConfigKey(
-            "identity_types",
-            .choice(["any", "strict"]),
-            fallback: "any",
-            "strict: the number 7 and the string \"7\" identify different objects."
-        ) { node, draft, reader in
-            draft.declaration.distinguishesTypes = reader.choice(node, of: ["any", "strict"]) == "strict"
-        },
-        ConfigKey(
-            "base",
-            .text,
+        "all: every member is shared, not only the declared ones.":
+            ConfigKey("share", .choice(["declared", "all"]), fallback: "declared") { node, draft, reader in
+                draft.declaration.sharesAll = reader.choice(node, of: ["declared", "all"]) == "all"
+            },
+        "Members that belong to the response and are never shared, such as the score of a search.":
+            .members("local", \.declaration.local, example: "[score]"),
+        "Members that never reach the disk: responses that show one are kept in memory only.":
+            .members("secret", \.declaration.secret, example: "[token]"),
+        "strict: the number 7 and the string \"7\" identify different objects.":
+            ConfigKey("identity_types", .choice(["any", "strict"]), fallback: "any") { node, draft, reader in
+                draft.declaration.distinguishesTypes = reader.choice(node, of: ["any", "strict"]) == "strict"
+            },
+        "The model whose identity this one shares, because their objects are the same; ~ for none.":
             // Not an example: the keys beside it in the sample belong to models without a base.
-            fallback: "~",
-            "The model whose identity this one shares, because their objects are the same; ~ for none."
-        ) { node, draft, reader in
-            if node.isNothing { return }
-            draft.declaration.base = reader.text(node, wanted: "the name of a model")
-        },
-        .cluster,
-        .naming,
-        ConfigKey(
-            "deleted_when",
-            .anything,
-            example: "{ member: state, is: deleted }",
-            "The condition under which an object's own members show that it is deleted. \(ConditionKeys.help)"
-        ) { node, draft, reader in
-            draft.declaration.deletedWhen = reader.condition(node)
-        },
-        .choice(
-            "on_delete",
-            \.declaration.onDelete,
-            fallback: "stale",
-            """
-            What happens to responses that show a deleted object. stale: they are fetched again. remove: the object is removed \
-            from their lists at once. keep: they go on showing it. A model with a base has the base's.
-            """
-        ),
-        ConfigKey(
-            "version",
-            .integer(0...1_000_000),
-            example: "1",
-            "The version of these objects' form at the upstream; 0 by default. See migrations."
-        ) { node, draft, reader in
-            if let version = reader.integer(node, in: 0...1_000_000) { draft.declaration.version = version }
-        },
-        .migrations,
-        .text(
-            "modified",
-            \.declaration.modified,
-            example: "updated_at",
-            wanted: "the name of a member",
-            "The member that contains the time of the object's last change. It decides which of two responses is newer."
-        ),
-    ]
+            ConfigKey("base", .text, fallback: "~") { node, draft, reader in
+                if node.isNothing { return }
+                draft.declaration.base = reader.text(node, wanted: "the name of a model")
+            },
+        """
+        The models that an object of this one may be of, tried in this order; the last may have no condition. \
+        \(ConditionKeys.help)
+        """: .cluster,
+        """
+        How the names of properties without "from" become names of members. snake_case: catID is cat_id; \
+        { snake_case: [HTTP] } adds words that are written in capitals.
+        """: .naming,
+        "The condition under which an object's own members show that it is deleted. \(ConditionKeys.help)":
+            ConfigKey("deleted_when", .anything, example: "{ member: state, is: deleted }") { node, draft, reader in
+                draft.declaration.deletedWhen = reader.condition(node)
+            },
+        """
+        What happens to responses that show a deleted object. stale: they are fetched again. remove: the object is removed \
+        from their lists at once. keep: they go on showing it. A model with a base has the base's.
+        """: .choice("on_delete", \.declaration.onDelete, fallback: "stale"),
+        "The version of these objects' form at the upstream; 0 by default. See migrations.":
+            ConfigKey("version", .integer(0...1_000_000), example: "1") { node, draft, reader in
+                if let version = reader.integer(node, in: 0...1_000_000) { draft.declaration.version = version }
+            },
+        "What changed with each version: renamed members, converted values, removed members. Applied to stored objects when they are read.":
+            .migrations,
+        "The member that contains the time of the object's last change. It decides which of two responses is newer.":
+            .text("modified", \.declaration.modified, example: "updated_at", wanted: "the name of a member"),
+    ])
 }
 
 extension ConfigKey<ModelDraft> {
-    fileprivate static func members(
-        _ name: String,
-        _ path: any WritableKeyPath<ModelDraft, [String]> & Sendable,
-        example: String,
-        _ text: String
-    ) -> ConfigKey {
-        ConfigKey(name, .list(.text), fallback: "[]", example: example, text) { node, draft, reader in
+    fileprivate static func members(_ name: String, _ path: Path<[String]>, example: String) -> ConfigKey {
+        ConfigKey(name, .list(.text), fallback: "[]", example: example) { node, draft, reader in
             draft[keyPath: path] = reader.checkedTexts(node) { $0.isEmpty ? "names no member" : nil } ?? []
         }
     }
@@ -192,8 +139,7 @@ extension ConfigReader {
             return nil
         }
         switch Set(keys.keys) {
-        case ["has"]:
-            return keys["has"].flatMap { text($0, wanted: "the name of a member") }.map { .has($0) }
+        case ["has"]: return keys["has"].flatMap { text($0, wanted: "the name of a member") }.map { .has($0) }
         case ["member", "is"]:
             guard let member = keys["member"].flatMap({ text($0, wanted: "the name of a member") }),
                 let values = keys["is"].flatMap({ jsonList($0) })
@@ -203,16 +149,13 @@ extension ConfigReader {
         case ["all"]: return keys["all"].flatMap { conditions($0) }.map { .all($0) }
         case ["any"]: return keys["any"].flatMap { conditions($0) }.map { .any($0) }
         case ["not"]: return keys["not"].flatMap { condition($0) }.map { .not($0) }
-        default:
-            errorHere(node.place, "this is not a condition. \(ConditionKeys.help)")
-            return nil
+        default: return errorHere(node.place, "this is not a condition. \(ConditionKeys.help)")
         }
     }
 
     private mutating func conditions(_ node: Node) -> [Condition]? {
         guard let sequence = node.sequence, !sequence.isEmpty else {
-            misfit(node, wanted: "a list of conditions such as [{ has: bot }, { has: bot_id }]")
-            return nil
+            return misfit(node, wanted: "a list of conditions such as [{ has: bot }, { has: bot_id }]")
         }
         return sequence.compactMap { condition($0) }
     }
@@ -222,11 +165,7 @@ extension ConfigKey<ModelDraft> {
     static let cluster = ConfigKey(
         "cluster",
         .strictList(.anything),
-        example: "[{ model: Organization, if: { member: type, is: Organization } }, { model: Bot }]",
-        """
-        The models that an object of this one may be of, tried in this order; the last may have no condition. \
-        \(ConditionKeys.help)
-        """
+        example: "[{ model: Organization, if: { member: type, is: Organization } }, { model: Bot }]"
     ) { node, draft, reader in
         guard let sequence = node.sequence, !sequence.isEmpty else {
             return reader.misfit(node, wanted: "a list such as [{ model: Organization, if: { has: members_url } }]")
@@ -254,19 +193,14 @@ extension ConfigKey<ModelDraft> {
     static let naming = ConfigKey(
         "naming",
         .either([.choice(["exact", "snake_case"]), .anything]),
-        fallback: "exact",
-        """
-        How the names of properties without "from" become names of members. snake_case: catID is cat_id; \
-        { snake_case: [HTTP] } adds words that are written in capitals.
-        """
+        fallback: "exact"
     ) { node, draft, reader in
         if node.mapping != nil {
             guard let keys = reader.mapping(node, keys: ["snake_case"], wanted: "{ snake_case: [HTTP] }"),
                 let words = keys["snake_case"]
             else { return }
             let acronyms = reader.checkedTexts(words) { word in
-                word.isEmpty || !word.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 }
-                    ? "is not a word of letters and digits" : nil
+                word.isEmpty || !word.utf8.isAlphanumeric(or: "") ? "is not a word of letters and digits" : nil
             }
             draft.declaration.naming = .snakeCase(acronyms: acronyms ?? [])
         } else if reader.choice(node, of: ["exact", "snake_case"]) == "snake_case" {
@@ -277,8 +211,7 @@ extension ConfigKey<ModelDraft> {
     static let migrations = ConfigKey(
         "migrations",
         .strictList(.anything),
-        example: "[{ to: 1, rename: { name: full_name }, convert: { created: { date: unix } }, remove: [age] }]",
-        "What changed with each version: renamed members, converted values, removed members. Applied to stored objects when they are read."
+        example: "[{ to: 1, rename: { name: full_name }, convert: { created: { date: unix } }, remove: [age] }]"
     ) { node, draft, reader in
         guard let sequence = node.sequence else {
             return reader.misfit(node, wanted: "a list such as [{ to: 1, rename: { name: full_name } }]")
@@ -292,8 +225,7 @@ extension ConfigReader {
         let wanted = "{ to: 1, rename: { name: full_name } }"
         guard let keys = mapping(node, keys: ["to", "rename", "convert", "remove"], wanted: wanted) else { return nil }
         guard let target = keys["to"] else {
-            errorHere(node.place, "\"to\" is missing: the version that objects have afterwards; write \(wanted)")
-            return nil
+            return errorHere(node.place, "\"to\" is missing: the version that objects have afterwards; write \(wanted)")
         }
         var migration = Migration(to: integer(target, in: 1...1_000_000) ?? 0)
         if let renames = keys["rename"].flatMap({ pairs($0, wanted: "names before, each with the name after") }) {

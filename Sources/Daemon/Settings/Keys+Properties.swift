@@ -28,97 +28,57 @@ extension PropertyDraft: ConfigSection {
     }
 
     static let keys: [ConfigKey<PropertyDraft>] =
-        [
-            ConfigKey(
-                "from",
-                .text,
-                example: "avatar_url",
-                """
-                The member it is read from; dots lead into other objects (`user.login`), [] takes each element of a list \
-                (`tags[].name`), @ a value around the object (`@url.owner`). Without it: its own name.
-                """
-            ) { node, draft, reader in
-                if let text = reader.text(node, wanted: "the name of a member") { draft.declaration.from = text }
-            },
-            ConfigKey(
-                "parts",
-                .named(.text, name: "length"),
-                example: "{ start: location, count: length }",
-                "Several members that are shown as one object: the name of each in it, with the member it is read from."
-            ) { node, draft, reader in
-                guard let pairs = reader.pairs(node, wanted: "names, each with the member it is read from") else {
-                    return
-                }
-                draft.declaration.parts = pairs.compactMap { name, _, value in
-                    reader.text(value, wanted: "the name of a member").map { .init(name: name, from: $0) }
-                }
-                if pairs.isEmpty { reader.errorHere(node.place, "it names no member; write { start: location }") }
-            },
-            ConfigKey(
-                "as",
-                .anything,
-                example: "date",
-                """
-                How it is shown in the mapped view: \(Converter.names.joined(separator: ", ")), or a longer form such as \
-                { enum: { open: open, closed: done } }, { date: unix }, { list_of: url }. The wire view never changes.
-                """
-            ) { node, draft, reader in
+        documented([
+            """
+            The member it is read from; dots lead into other objects (`user.login`), [] takes each element of a list \
+            (`tags[].name`), @ a value around the object (`@url.owner`). Without it: its own name.
+            """: .parsed("from", wanted: "the name of a member", example: "avatar_url") { $1.declaration.from = $0 },
+            "Several members that are shown as one object: the name of each in it, with the member it is read from.":
+                ConfigKey("parts", .named(.text, name: "length"), example: "{ start: location, count: length }") {
+                    (node, draft, reader) in
+                    guard let pairs = reader.pairs(node, wanted: "names, each with the member it is read from") else {
+                        return
+                    }
+                    draft.declaration.parts = pairs.compactMap { name, _, value in
+                        reader.text(value, wanted: "the name of a member").map { .init(name: name, from: $0) }
+                    }
+                    if pairs.isEmpty { reader.errorHere(node.place, "it names no member; write { start: location }") }
+                },
+            """
+            How it is shown in the mapped view: \(Converter.names.joined(separator: ", ")), or a longer form such as \
+            { enum: { open: open, closed: done } }, { date: unix }, { list_of: url }. The wire view never changes.
+            """: ConfigKey("as", .anything, example: "date") { node, draft, reader in
                 draft.declaration.conversion = reader.conversion(node)
             },
-            .relation("model", "The model of the object in this member; the member may also contain only its identity.")
-            { .one($0) },
-            .relation("models", "The model of the objects in the list in this member.") { .many($0) },
-            .relation("keyed", "The model of the objects that are the members of the object in this member.") {
-                .keyed($0)
-            },
-            ConfigKey(
-                "to",
-                .text,
-                example: "created.at",
-                "The member it is written to when objects are converted back to the upstream's JSON; none: it is left out. Without it: the member it is read from."
-            ) { node, draft, reader in
-                guard let text = reader.text(node, wanted: "a key path, or none") else { return }
-                draft.declaration.output = text == "none" ? .none : .path(text)
-            },
-            .boolean(
-                "coerce",
-                \.declaration.coerces,
-                "Whether values of another type are converted if their meaning is plain: \"5\" to 5, \"yes\" to true, a value to a list of one."
-            ),
-            ConfigKey(
-                "default",
-                .anything,
-                example: "0",
-                "What the mapped view shows if the member is absent. It is marked there and never stored."
-            ) { node, draft, reader in
-                draft.declaration.defaultValue = reader.json(node)
-            },
-            .choice(
-                "merge",
-                \.declaration.merge,
-                """
-                How a new value is combined with the known one. latest: the newest counts, embedded objects of a model member by \
-                member; replace: embedded objects as a whole; keep: the first; union: lists are joined; sum: numbers are added.
-                """
-            ),
-            .choice(
-                "former",
-                \.declaration.former,
-                """
-                What happens to an object that this relation no longer names. keep: it is no longer linked. delete: it counts as \
-                deleted, for relations that always show all of their objects.
-                """
-            ),
-        ] + checks
+            "The model of the object in this member; the member may also contain only its identity.":
+                .relation("model") { .one($0) },
+            "The model of the objects in the list in this member.": .relation("models") { .many($0) },
+            "The model of the objects that are the members of the object in this member.":
+                .relation("keyed") { .keyed($0) },
+            "The member it is written to when objects are converted back to the upstream's JSON; none: it is left out. Without it: the member it is read from.":
+                .parsed("to", wanted: "a key path, or none", example: "created.at") { text, draft in
+                    draft.declaration.output = text == "none" ? .none : .path(text)
+                },
+            "Whether values of another type are converted if their meaning is plain: \"5\" to 5, \"yes\" to true, a value to a list of one.":
+                .boolean("coerce", \.declaration.coerces),
+            "What the mapped view shows if the member is absent. It is marked there and never stored.":
+                ConfigKey("default", .anything, example: "0") { node, draft, reader in
+                    draft.declaration.defaultValue = reader.json(node)
+                },
+            """
+            How a new value is combined with the known one. latest: the newest counts, embedded objects of a model member by \
+            member; replace: embedded objects as a whole; keep: the first; union: lists are joined; sum: numbers are added.
+            """: .choice("merge", \.declaration.merge),
+            """
+            What happens to an object that this relation no longer names. keep: it is no longer linked. delete: it counts as \
+            deleted, for relations that always show all of their objects.
+            """: .choice("former", \.declaration.former),
+        ]) + checks
 }
 
 extension ConfigKey<PropertyDraft> {
-    fileprivate static func relation(
-        _ name: String,
-        _ text: String,
-        _ make: @escaping @Sendable (String) -> Relation
-    ) -> ConfigKey {
-        ConfigKey(name, .text, example: "User", text) { node, draft, reader in
+    fileprivate static func relation(_ name: String, _ make: @escaping @Sendable (String) -> Relation) -> ConfigKey {
+        ConfigKey(name, .text, example: "User") { node, draft, reader in
             guard let name = reader.text(node, wanted: "the name of a model") else { return }
             draft.declaration.relation = make(name)
             draft.modelPlace = node.place
@@ -128,71 +88,61 @@ extension ConfigKey<PropertyDraft> {
 
 extension PropertyDraft {
     /// The checks on a property's value.
-    static let checks: [ConfigKey<PropertyDraft>] = [
-        .boolean("required", \.declaration.isRequired, "Whether `larder warnings` lists objects without it."),
-        ConfigKey(
-            "type",
-            .list(.choice(ValueCheck.JSONType.allCases.map(\.rawValue))),
-            example: "string",
-            "The JSON types that it may have; null is allowed unless `null: false` forbids it. A value that fails a check is left out of the mapped view and listed by `larder warnings`."
-        ) { node, draft, reader in
-            let words = ValueCheck.JSONType.allCases.map(\.rawValue)
-            let types = reader.list(node, wanted: "a type, or a list of them")?.compactMap { element in
-                reader.choice(element, of: words).flatMap(ValueCheck.JSONType.init)
-            }
-            // Unknown words have been reported.
-            if let types, !types.isEmpty || node.sequence?.isEmpty == true {
-                draft.add(.type(types), node.place, &reader)
-            }
-        },
-        ConfigKey(
-            "range",
-            .strictList(.anything),
-            example: "[0, 100]",
-            "The smallest and the largest number allowed; ~ for no bound."
-        ) { node, draft, reader in
-            guard let bounds = reader.bounds(node) else { return }
-            draft.add(.range(minimum: bounds.low, maximum: bounds.high), node.place, &reader)
-        },
-        ConfigKey(
-            "length",
-            .strictList(.anything),
-            example: "[1, 255]",
-            "The smallest and the largest length allowed of a string or a list; ~ for no bound."
-        ) { node, draft, reader in
-            guard let bounds = reader.bounds(node) else { return }
-            let (low, high) = (Self.count(bounds.low), Self.count(bounds.high))
-            guard (bounds.low == nil) == (low == nil), (bounds.high == nil) == (high == nil) else {
-                return reader.errorHere(node.place, "a length is a whole number")
-            }
-            draft.add(.length(minimum: low, maximum: high), node.place, &reader)
-        },
-        ConfigKey(
-            "pattern",
-            .text,
-            example: "\"[a-z0-9-]+\"",
-            "The regular expression that a whole string must match."
-        ) { node, draft, reader in
-            guard let pattern = reader.text(node, wanted: "a regular expression in quotes") else { return }
-            draft.add(.pattern(pattern), node.place, &reader)
-        },
-        ConfigKey("one_of", .list(.anything), example: "[open, closed]", "The values allowed.") { node, draft, reader in
-            guard let values = reader.jsonList(node) else { return }
-            draft.add(.oneOf(values), node.place, &reader)
-        },
-        ConfigKey("null", .boolean, fallback: "true", "Whether null is allowed.") { node, draft, reader in
+    static let checks: [ConfigKey<PropertyDraft>] = documented([
+        "Whether `larder warnings` lists objects without it.": .boolean("required", \.declaration.isRequired),
+        "The JSON types that it may have; null is allowed unless `null: false` forbids it. A value that fails a check is left out of the mapped view and listed by `larder warnings`.":
+            .check("type", .list(.choice(typeNames)), example: "string") { node, reader in
+                let types = reader.list(node, wanted: "a type, or a list of them")?.compactMap { element in
+                    reader.choice(element, of: typeNames).flatMap(ValueCheck.JSONType.init)
+                }
+                // Unknown words have been reported.
+                return types.flatMap { $0.isEmpty && node.sequence?.isEmpty != true ? nil : .type($0) }
+            },
+        "The smallest and the largest number allowed; ~ for no bound.":
+            .check("range", .strictList(.anything), example: "[0, 100]") { node, reader in
+                reader.bounds(node).map { .range(minimum: $0.low, maximum: $0.high) }
+            },
+        "The smallest and the largest length allowed of a string or a list; ~ for no bound.":
+            .check("length", .strictList(.anything), example: "[1, 255]") { node, reader in
+                guard let bounds = reader.bounds(node) else { return nil }
+                let (low, high) = (count(bounds.low), count(bounds.high))
+                guard (bounds.low == nil) == (low == nil), (bounds.high == nil) == (high == nil) else {
+                    return reader.errorHere(node.place, "a length is a whole number")
+                }
+                return .length(minimum: low, maximum: high)
+            },
+        "The regular expression that a whole string must match.":
+            .check("pattern", .text, example: "\"[a-z0-9-]+\"") { node, reader in
+                reader.text(node, wanted: "a regular expression in quotes").map { .pattern($0) }
+            },
+        "The values allowed.":
+            .check("one_of", .list(.anything), example: "[open, closed]") { node, reader in
+                reader.jsonList(node).map { .oneOf($0) }
+            },
+        "Whether null is allowed.": ConfigKey("null", .boolean, fallback: "true") { node, draft, reader in
             if reader.boolean(node) == false { draft.declaration.checks.append(.notNull) }
         },
-    ]
+    ])
+
+    private static let typeNames = ValueCheck.JSONType.allCases.map(\.rawValue)
 
     private static func count(_ json: [UInt8]?) -> Int? { json.flatMap { Int(String(decoding: $0, as: UTF8.self)) } }
+}
 
-    private mutating func add(_ check: ValueCheck, _ place: Place?, _ reader: inout ConfigReader) {
-        do {
-            _ = try ValueChecker([check])
-            declaration.checks.append(check)
-        } catch {
-            reader.errorHere(place, error.description)
+extension ConfigKey<PropertyDraft> {
+    /// A check, which is reported if no value could pass it.
+    fileprivate static func check(
+        _ name: String,
+        _ kind: ConfigKind,
+        example: String,
+        _ read: @escaping @Sendable (Node, inout ConfigReader) -> ValueCheck?
+    ) -> ConfigKey {
+        ConfigKey(name, kind, example: example) { node, draft, reader in
+            guard let check = read(node, &reader) else { return }
+            do {
+                _ = try ValueChecker([check])
+                draft.declaration.checks.append(check)
+            } catch { reader.errorHere(node.place, "\(error)") }
         }
     }
 }
@@ -201,10 +151,7 @@ extension ConfigReader {
     /// Two numbers in a list, either of which may be null.
     fileprivate mutating func bounds(_ node: Node) -> (low: [UInt8]?, high: [UInt8]?)? {
         let wanted = "the smallest and the largest, such as [0, 100]; ~ for no bound"
-        guard let sequence = node.sequence, sequence.count == 2 else {
-            misfit(node, wanted: wanted)
-            return nil
-        }
+        guard let sequence = node.sequence, sequence.count == 2 else { return misfit(node, wanted: wanted) }
         var bounds: [[UInt8]?] = []
         for element in sequence {
             if element.isNothing {
@@ -212,8 +159,7 @@ extension ConfigReader {
             } else if let json = json(element), JSONBody.isNumber(String(decoding: json, as: UTF8.self)) {
                 bounds.append(json)
             } else {
-                misfit(element, wanted: "a number, or ~ for no bound")
-                return nil
+                return misfit(element, wanted: "a number, or ~ for no bound")
             }
         }
         return (bounds[0], bounds[1])

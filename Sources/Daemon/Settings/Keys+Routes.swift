@@ -4,35 +4,16 @@ import Mapping
 import Yams
 
 extension ConfigKey {
-    static func routes(_ path: any WritableKeyPath<Section, [RouteDraft]> & Sendable) -> ConfigKey {
-        rules(
-            "routes",
-            path,
-            RouteDraft.keys,
-            """
-            What the responses under a path contain, and how they are cached. Paths are written without prefix and base path. \
-            In each component a literal wins over "#" (digits), "#" over "*" (anything), and "*" over "**" (all that \
-            follows); the order of the rules does not matter.
-            """
-        )
-    }
+    static func routes(_ path: Path<[RouteDraft]>) -> ConfigKey { rules("routes", path, RouteDraft.keys) }
 
-    static func errors(_ path: any WritableKeyPath<Section, [RouteDraft]> & Sendable) -> ConfigKey {
-        rules(
-            "errors",
-            path,
-            RouteDraft.errorKeys,
-            "The same for responses that are not 2xx, without the keys on caching and captures."
-        )
-    }
+    static func errors(_ path: Path<[RouteDraft]>) -> ConfigKey { rules("errors", path, RouteDraft.errorKeys) }
 
     private static func rules(
         _ name: String,
-        _ path: any WritableKeyPath<Section, [RouteDraft]> & Sendable,
-        _ keys: [ConfigKey<RouteDraft>],
-        _ text: String
+        _ path: Path<[RouteDraft]>,
+        _ keys: [ConfigKey<RouteDraft>]
     ) -> ConfigKey {
-        ConfigKey(name, .strictList(.section(keys.map(\.facts))), text) { node, section, reader in
+        ConfigKey(name, .strictList(.section(keys.map(\.facts)))) { node, section, reader in
             guard let sequence = node.sequence else {
                 reader.misfit(node, wanted: "a list of rules, each beginning with \"- \"")
                 return
@@ -103,83 +84,53 @@ extension RouteDraft {
 
 /// The requests and responses that a rule matches.
 extension RouteDraft {
-    static let demands: [ConfigKey<RouteDraft>] = [
-        .text(
-            "path",
-            \.path,
-            example: "\"users/{login}\"",
-            isRequired: true,
-            wanted: "a path pattern in quotes",
-            "The pattern, in quotes. {name} and {name:#} match like \"*\" and \"#\", and capture what they match."
-        ),
-        ConfigKey(
-            "method",
-            .text,
-            example: "GET",
-            "The method that the rule is for; GET includes HEAD. Without it: every method."
-        ) { node, draft, reader in
-            guard let text = reader.text(node, wanted: "a method such as GET") else { return }
-            guard FieldName.complaint(text) == nil, text == text.uppercased() else {
-                reader.errorHere(
-                    node.place,
-                    "\"\(text)\" is not a method; methods are in capitals, such as "
-                        + (FieldName.complaint(text) == nil ? "\"\(text.uppercased())\"" : "\"GET\"")
-                )
-                return
-            }
-            draft.route.declaration.method = text
-        },
-        ConfigKey(
-            "status",
-            .either([.integer(100...599), .text]),
-            example: "200",
-            "The status that the rule is for: 201, 4xx or any. Without it: 2xx under routes, every other status under errors."
-        ) { node, draft, reader in
-            guard let text = reader.text(node, wanted: "a status such as 201, a class such as 2xx, or any") else {
-                return
-            }
-            guard let status = StatusPattern(text) else {
-                reader.errorHere(
-                    node.place,
-                    "\"\(text)\" is not a status; write one such as 201, a class such as 2xx, or any"
-                )
-                return
-            }
-            draft.status = status
-        },
-        ConfigKey(
-            "query",
-            .named(.text, name: "state"),
-            example: "{ state: open }",
-            "Query parameters that the request must have, with this value, or with any value if it is \"*\"."
-        ) { node, draft, reader in
-            guard let pairs = reader.pairs(node, wanted: "names of query parameters, each with a value") else { return }
-            for (name, _, value) in pairs {
-                guard let text = reader.text(value, wanted: "a value, or \"*\" for any") else { continue }
-                draft.route.declaration.query[name] = .some(text == "*" ? nil : text)
-            }
-        },
-        ConfigKey(
-            "content_type",
-            .text,
-            example: "application/json",
-            "The media type that the response must have."
-        ) { node, draft, reader in
-            guard let text = reader.text(node, wanted: "a media type such as application/json") else { return }
-            guard text.split(separator: "/", omittingEmptySubsequences: false).count == 2, !text.contains(";") else {
-                return reader.errorHere(
-                    node.place,
-                    "\"\(text)\" is not a media type without parameters, such as application/json"
-                )
-            }
-            draft.route.declaration.contentType = text.lowercased()
-        },
-        .boolean(
-            "fallthrough",
-            \.route.declaration.fallsThrough,
-            "Whether a more general pattern is tried if no rule of this one fits the method, status, query and type."
-        ),
-    ]
+    static let demands: [ConfigKey<RouteDraft>] = documented([
+        "The pattern, in quotes. {name} and {name:#} match like \"*\" and \"#\", and capture what they match.":
+            .text("path", \.path, example: "\"users/{login}\"", isRequired: true, wanted: "a path pattern in quotes"),
+        "The method that the rule is for; GET includes HEAD. Without it: every method.":
+            .parsed("method", wanted: "a method such as GET", example: "GET") { text, draft in
+                let meant = FieldName.complaint(text) == nil ? text.uppercased() : "GET"
+                guard text == meant else {
+                    throw InvalidValue("\"\(text)\" is not a method; methods are in capitals, such as \"\(meant)\"")
+                }
+                draft.route.declaration.method = text
+            },
+        "The status that the rule is for: 201, 4xx or any. Without it: 2xx under routes, every other status under errors.":
+            .parsed(
+                "status",
+                .either([.integer(100...599), .text]),
+                wanted: "a status such as 201, a class such as 2xx, or any",
+                example: "200"
+            ) { text, draft in
+                guard let status = StatusPattern(text) else {
+                    throw InvalidValue(
+                        "\"\(text)\" is not a status; write one such as 201, a class such as 2xx, or any"
+                    )
+                }
+                draft.status = status
+            },
+        "Query parameters that the request must have, with this value, or with any value if it is \"*\".":
+            ConfigKey("query", .named(.text, name: "state"), example: "{ state: open }") { node, draft, reader in
+                guard let pairs = reader.pairs(node, wanted: "names of query parameters, each with a value") else {
+                    return
+                }
+                for (name, _, value) in pairs {
+                    guard let text = reader.text(value, wanted: "a value, or \"*\" for any") else { continue }
+                    draft.route.declaration.query[name] = .some(text == "*" ? nil : text)
+                }
+            },
+        "The media type that the response must have.":
+            .parsed("content_type", wanted: "a media type such as application/json", example: "application/json") {
+                (text, draft) in
+                guard text.split(separator: "/", omittingEmptySubsequences: false).count == 2, !text.contains(";")
+                else {
+                    throw InvalidValue("\"\(text)\" is not a media type without parameters, such as application/json")
+                }
+                draft.route.declaration.contentType = text.lowercased()
+            },
+        "Whether a more general pattern is tried if no rule of this one fits the method, status, query and type.":
+            .boolean("fallthrough", \.route.declaration.fallsThrough),
+    ])
 }
 
 extension StatusPattern {
@@ -207,39 +158,30 @@ extension StatusPattern {
         }
     }
 
-    var exact: Int? {
-        if case .exact(let status) = self { status } else { nil }
-    }
+    var exact: Int? { if case .exact(let status) = self { status } else { nil } }
 }
 
 /// The content of a body.
 extension RouteDraft {
-    static let contents: [ConfigKey<RouteDraft>] = [
-        ConfigKey(
-            "model",
-            .either([.text, .strictList(.text), .section([BodyKeys.keyed])]),
-            example: "User",
-            """
-            What the body contains: `User` for one object, `[User]` for a list of them, `{ keyed: User }` for an object whose \
-            members they are.
-            """
-        ) { node, draft, reader in
+    static let contents: [ConfigKey<RouteDraft>] = documented([
+        """
+        What the body contains: `User` for one object, `[User]` for a list of them, `{ keyed: User }` for an object whose \
+        members they are.
+        """: ConfigKey("model", .either([.text, .strictList(.text), .section([BodyKeys.keyed])]), example: "User") {
+            node,
+            draft,
+            reader in
             draft.model = reader.bodyModel(node)
         },
-        ConfigKey(
-            "envelope",
-            .text,
-            example: "Page",
-            "The model of the envelope's own members, such as a page's total count; the mapped view shows it."
-        ) { node, draft, reader in
-            guard let name = reader.text(node, wanted: "the name of a model") else { return }
-            draft.envelope = (name, node.place)
-        },
-        ConfigKey(
+        "The model of the envelope's own members, such as a page's total count; the mapped view shows it.":
+            ConfigKey("envelope", .text, example: "Page") { node, draft, reader in
+                guard let name = reader.text(node, wanted: "the name of a model") else { return }
+                draft.envelope = (name, node.place)
+            },
+        "Further objects in the same body, each with the member that contains them.": ConfigKey(
             "also",
             .strictList(.anything),
-            example: "[{ model: [User], root: users }]",
-            "Further objects in the same body, each with the member that contains them."
+            example: "[{ model: [User], root: users }]"
         ) { node, draft, reader in
             guard let sequence = node.sequence else {
                 return reader.misfit(node, wanted: "a list such as [{ model: [User], root: users }]")
@@ -263,15 +205,11 @@ extension RouteDraft {
                 draft.also.append((model, path))
             }
         },
-        ConfigKey(
-            "root",
-            .text,
-            example: "items",
-            "The member that contains it, if the body is an envelope; dots lead into inner objects."
-        ) { node, draft, reader in
-            draft.root = reader.root(node)
-        },
-    ]
+        "The member that contains it, if the body is an envelope; dots lead into inner objects.":
+            ConfigKey("root", .text, example: "items") { node, draft, reader in
+                draft.root = reader.root(node)
+            },
+    ])
 }
 
 /// Keys within `model`.
@@ -300,11 +238,10 @@ extension ConfigReader {
             )
             return path
         case .malformed:
-            errorHere(
+            return errorHere(
                 node.place,
                 "\"\(path)\" is not a key path; \(BodyRule.complaint(aboutRoot: path) ?? "write names with dots between them")"
             )
-            return nil
         }
     }
 
@@ -319,13 +256,11 @@ extension ConfigReader {
         }
         guard let names = texts(node, wanted: "the name of a model, in brackets for a list") else { return nil }
         guard names.count == 1 else {
-            errorHere(node.place, "write one model, in brackets if the body is a list of its objects")
-            return nil
+            return errorHere(node.place, "write one model, in brackets if the body is a list of its objects")
         }
         let name = names[0].text
         if node.sequence == nil, name.hasPrefix("["), name.hasSuffix("]") {
-            errorHere(node.place, "the brackets of a list go outside the quotes; write model: \(name)")
-            return nil
+            return errorHere(node.place, "the brackets of a list go outside the quotes; write model: \(name)")
         }
         return (name, node.sequence == nil ? .one : .many, names[0].place)
     }
@@ -333,44 +268,32 @@ extension ConfigReader {
 
 /// The object that a path names, and the paths that a write to it invalidates.
 extension RouteDraft {
-    static let effects: [ConfigKey<RouteDraft>] = [
-        ConfigKey(
-            "object",
-            .named(.text, name: "login"),
-            example: "{ login: login }",
-            "Members of the object whose values are in the path: the model's member, then the name of the capture."
-        ) { node, draft, reader in
-            guard let pairs = reader.pairs(node, wanted: "members of the model, each with a capture of the path") else {
-                return
-            }
-            for (key, place, value) in pairs {
-                guard let capture = reader.text(value, wanted: "the name of a capture") else { continue }
-                draft.route.object.append(.init(key: key, capture: capture))
-                draft.objectPlaces.append(place)
-            }
-        },
-        .boolean(
-            "deletes",
-            \.route.deletes,
-            """
-            Whether a DELETE with a 2xx response deletes the object. false: it only changes the object, and its response is \
-            read like that of any other write.
-            """
-        ),
-        ConfigKey(
-            "invalidates",
-            .list(.text),
-            fallback: "[]",
-            example: "[\"users/{login}/**\", search/users]",
-            """
-            Patterns of further paths whose responses become outdated by a write (POST, PUT, PATCH, DELETE) to this one, for \
-            all clients and queries; {name} is what the capture of that name matched.
-            """
-        ) { node, draft, reader in
+    static let effects: [ConfigKey<RouteDraft>] = documented([
+        "Members of the object whose values are in the path: the model's member, then the name of the capture.":
+            ConfigKey("object", .named(.text, name: "login"), example: "{ login: login }") { node, draft, reader in
+                guard let pairs = reader.pairs(node, wanted: "members of the model, each with a capture of the path")
+                else { return }
+                for (key, place, value) in pairs {
+                    guard let capture = reader.text(value, wanted: "the name of a capture") else { continue }
+                    draft.route.object.append(.init(key: key, capture: capture))
+                    draft.objectPlaces.append(place)
+                }
+            },
+        """
+        Whether a DELETE with a 2xx response deletes the object. false: it only changes the object, and its response is \
+        read like that of any other write.
+        """: .boolean("deletes", \.route.deletes),
+        """
+        Patterns of further paths whose responses become outdated by a write (POST, PUT, PATCH, DELETE) to this one, for \
+        all clients and queries; {name} is what the capture of that name matched.
+        """: ConfigKey("invalidates", .list(.text), fallback: "[]", example: "[\"users/{login}/**\", search/users]") {
+            node,
+            draft,
+            reader in
             let patterns = reader.texts(node, wanted: "a list of path patterns in quotes") ?? []
             draft.invalidates = patterns.map { ($0.text, $0.place) }
         },
-    ]
+    ])
 
     mutating func checkPattern(_ reader: inout ConfigReader) {
         guard let path else { return }
@@ -426,52 +349,26 @@ extension RouteDraft {
                     )
                 }
                 route.invalidates.append(invalidated)
-            } catch {
-                reader.error(place, error.description)
-            }
+            } catch { reader.error(place, error.description) }
         }
     }
 }
 
 /// How responses are cached, if not as the upstream says.
 extension RouteDraft {
-    private static let lifetimes: ClosedRange<Duration> = .zero ... .forever
-
-    static let caching: [ConfigKey<RouteDraft>] = [
-        .optionalSeconds(
-            "fresh",
-            \.route.overrides.fresh,
-            in: lifetimes,
-            example: "5m",
-            "How long a response is fresh, in place of what the upstream says."
-        ),
-        .optionalSeconds(
-            "stale",
-            \.route.overrides.stale,
-            in: lifetimes,
-            example: "1d",
-            "How long after that it is still served while a new one is fetched in the background."
-        ),
-        .choice(
-            "cache",
-            \.route.overrides.cache,
-            example: "force",
-            "never: nothing is stored. force: responses are stored and used even if the upstream forbids it."
-        ),
-        .optionalSeconds(
-            "negative",
-            \.route.overrides.negative,
-            in: lifetimes,
-            example: "30s",
-            "How long a response with 404, 405, 410, 414 or 501 is fresh, if it does not say so itself."
-        ),
-        .section("vary", \.route.overrides.vary, "How the response's Vary is treated."),
-        .section(
-            "key",
-            \.route.overrides.key,
-            "Which spellings of a URL share one stored response. The upstream gets the URL as the client wrote it."
-        ),
-    ]
+    static let caching: [ConfigKey<RouteDraft>] = documented([
+        "How long a response is fresh, in place of what the upstream says.":
+            .optionalSeconds("fresh", \.route.overrides.fresh, example: "5m"),
+        "How long after that it is still served while a new one is fetched in the background.":
+            .optionalSeconds("stale", \.route.overrides.stale, example: "1d"),
+        "never: nothing is stored. force: responses are stored and used even if the upstream forbids it.":
+            .choice("cache", \.route.overrides.cache, example: "force"),
+        "How long a response with 404, 405, 410, 414 or 501 is fresh, if it does not say so itself.":
+            .optionalSeconds("negative", \.route.overrides.negative, example: "30s"),
+        "How the response's Vary is treated.": .section("vary", \.route.overrides.vary),
+        "Which spellings of a URL share one stored response. The upstream gets the URL as the client wrote it.":
+            .section("key", \.route.overrides.key),
+    ])
 
     /// Reports caching keys that make others useless.
     func checkOverrides(_ reader: inout ConfigReader) {
@@ -503,30 +400,76 @@ extension RouteDraft {
 }
 
 extension CacheOverrides.Vary: ConfigSection {
-    static let keys: [ConfigKey<CacheOverrides.Vary>] = [
-        .texts(
-            "ignore",
-            \.ignore,
-            example: "[User-Agent, Origin]",
-            "Request fields to ignore in Vary: they select no variant of the response.",
-            check: FieldName.complaint
-        )
-    ]
+    static let keys: [ConfigKey<CacheOverrides.Vary>] = documented([
+        "Request fields to ignore in Vary: they select no variant of the response.":
+            .texts("ignore", \.ignore, example: "[User-Agent, Origin]", check: FieldName.complaint)
+    ])
 }
 
 extension CacheOverrides.Key: ConfigSection {
-    static let keys: [ConfigKey<CacheOverrides.Key>] = [
-        .boolean(
-            "sort",
-            \.sort,
-            "Whether the order of query parameters is ignored. Parameters with the same name keep theirs."
-        ),
-        .texts(
+    static let keys: [ConfigKey<CacheOverrides.Key>] = documented([
+        "Whether the order of query parameters is ignored. Parameters with the same name keep theirs.":
+            .boolean("sort", \.sort),
+        "Query parameters that make no difference to the response; \"*\" stands for any text. They are still sent upstream.":
+            .texts("ignore", \.ignore, example: "[\"utm_*\", fbclid]", check: ParameterName.complaint),
+    ])
+}
+
+/// What a replay compares of requests, besides method, path, query, body and representation.
+package struct RequestMatching: Sendable, Equatable {
+    package var query = Query()
+    /// Request fields whose values must match as well.
+    package var headers: [String] = []
+    package var body = Body()
+
+    package init() {}
+
+    package struct Query: Sendable, Equatable {
+        /// Names of ignored query parameters; `*` stands for any text.
+        package var ignore: [String] = []
+
+        package init() {}
+    }
+
+    package struct Body: Sendable, Equatable {
+        /// JSON pointers of ignored members.
+        package var ignore: [String] = []
+
+        package init() {}
+    }
+}
+
+extension RouteDraft {
+    /// How a replay finds recorded requests.
+    static let replaying: [ConfigKey<RouteDraft>] = documented([
+        "Which requests are the same to a replay. Without it: method, path, query, body and representation count.":
+            .section("match", \.route.match)
+    ])
+}
+
+extension RequestMatching: ConfigSection {
+    static let keys: [ConfigKey<RequestMatching>] = documented([
+        "What of the query counts.": .section("query", \.query),
+        "Request fields that count as well.":
+            .texts("headers", \.headers, example: "[X-Tenant]", check: FieldName.complaint),
+        "What of a JSON body counts.": .section("body", \.body),
+    ])
+}
+
+extension RequestMatching.Query: ConfigSection {
+    static let keys: [ConfigKey<RequestMatching.Query>] = documented([
+        "Query parameters that do not count; \"*\" stands for any text.":
+            .texts("ignore", \.ignore, example: "[nonce, \"utm_*\"]", check: ParameterName.complaint)
+    ])
+}
+
+extension RequestMatching.Body: ConfigSection {
+    static let keys: [ConfigKey<RequestMatching.Body>] = documented([
+        "JSON pointers of members that do not count.": .texts(
             "ignore",
             \.ignore,
-            example: "[\"utm_*\", fbclid]",
-            "Query parameters that make no difference to the response; \"*\" stands for any text. They are still sent upstream.",
-            check: ParameterName.complaint
-        ),
-    ]
+            example: "[/nonce, /sent_at]",
+            check: { $0.hasPrefix("/") ? nil : "\"\($0)\" is no JSON pointer; write \"/\($0)\"" }
+        )
+    ])
 }

@@ -5,158 +5,97 @@ import Yams
 
 /// The keys of one upstream and of its credential.
 extension UpstreamDraft: ConfigSection {
-    static let keys: [ConfigKey<UpstreamDraft>] = [
-        ConfigKey(
-            "url",
-            .text,
-            example: "https://api.github.com",
-            isRequired: true,
-            "The origin, and the base path if there is one. No user name, query or fragment."
-        ) { node, draft, reader in
-            guard let text = reader.text(node, wanted: "a URL") else { return }
-            do throws(InvalidValue) {
+    static let keys: [ConfigKey<UpstreamDraft>] = documented([
+        "The origin, and the base path if there is one. No user name, query or fragment.":
+            .parsed("url", wanted: "a URL", example: "https://api.github.com", isRequired: true) { text, draft in
                 draft.settings.url = try UpstreamURL(text)
-            } catch {
-                reader.errorHere(node.place, error.description)
-            }
-        },
-        ConfigKey(
-            "prefix",
-            .text,
-            example: "/github",
-            """
-            The path under which programs reach it. Several upstreams on one address need one each.
-            """
-        ) { node, draft, reader in
-            guard let text = reader.text(node, wanted: "a path such as /github") else { return }
-            do throws(InvalidValue) {
-                draft.settings.prefix = try PathPrefix.read(text)
-            } catch {
+            },
+        "The path under which programs reach it. Several upstreams on one address need one each.":
+            .parsed("prefix", wanted: "a path such as /github", example: "/github") { text, draft in
                 draft.hasValidPrefix = false
-                reader.errorHere(node.place, error.description)
-            }
-        },
-        .addresses(
-            "listen",
-            \.settings.listen,
-            example: "127.0.0.1:8790",
-            "Addresses of its own, in the forms of \"listen\" above."
-        ),
-        .credential,
-        ConfigKey(
-            "principal",
-            .list(.text),
-            fallback: ConfigText.list(Configuration.Upstream.defaultPrincipal),
-            """
-            The header fields and query parameters that decide whose data a response is. "auto": those whose names look like a \
-            credential or an identity. "+NAME" adds a field, "+?NAME" a query parameter; "-NAME" removes one. "all": every \
-            field that is not known to be harmless. Plain names replace all of that. A client never sees what was fetched \
-            with other values, and the values are never stored. See docs/http.md.
-            """
-        ) { node, draft, reader in
+                draft.settings.prefix = try PathPrefix.read(text)
+                draft.hasValidPrefix = true
+            },
+        "Addresses of its own, in the forms of \"listen\" above.":
+            .addresses("listen", \.settings.listen, example: "127.0.0.1:8790"),
+        """
+        A credential that Larder adds to requests, for programs that have none of their own. Everyone who can connect to \
+        the upstream's addresses uses it.
+        """: .credential,
+        """
+        The header fields and query parameters that decide whose data a response is. "auto": those whose names look like a \
+        credential or an identity. "+NAME" adds a field, "+?NAME" a query parameter; "-NAME" removes one. "all": every \
+        field that is not known to be harmless. Plain names replace all of that. A client never sees what was fetched \
+        with other values, and the values are never stored. See docs/http.md.
+        """: ConfigKey("principal", .list(.text), fallback: ConfigText.list(Configuration.Upstream.defaultPrincipal)) {
+            (node, draft, reader) in
             guard let words = reader.checkedTexts(node, PrincipalWords.complaint) else { return }
             if let complaint = PrincipalWords.contradiction(in: words) ?? PrincipalWords.vain(in: words) {
                 return reader.errorHere(node.place, complaint)
             }
             draft.settings.principal = words
         },
-        .texts(
-            "context",
-            \.settings.context,
-            """
-            Header fields that select another representation of the same object, such as its language. "*" stands for \
-            any text. The fields that Vary names count, too.
-            """,
-            check: FieldName.patternComplaint
-        ),
-        .boolean(
-            "shared",
-            \.settings.shared,
-            """
-            Follow the rules of a cache that many people share: s-maxage counts, private forbids storing, and a response to a \
-            request with Authorization, or with Larder's own credential, is stored only if it says public, must-revalidate or \
-            s-maxage. It is then served to all clients, whatever their Authorization.
-            """
-        ),
-        .texts(
-            "targets",
-            \.settings.targets,
-            "Response fields that replace Cache-Control, in order of preference (RFC 9213).",
-            check: FieldName.complaint
-        ),
-        .choice("cookies", \.settings.cookies, "What happens to Set-Cookie in stored responses: drop or replay."),
-        .texts(
-            "cors",
-            \.settings.cors,
-            example: "[\"http://localhost:3000\"]",
-            "Origins of web pages that may use Larder. All others are refused.",
-            check: WebOrigin.complaint
-        ),
-        .origin,
-        .boolean(
-            "rewrite_links",
-            \.settings.rewriteLinks,
-            """
-            Rewrite the upstream's absolute URLs in JSON responses so that they point to Larder, for clients that follow them. \
-            Stored responses stay as received.
-            """
-        ),
-        .texts(
-            "hosts",
-            \.settings.hosts,
-            example: "[larder.internal]",
-            """
-            Further host names under which programs reach it. The listen address and localhost are always allowed. https:// \
-            before a name says that a proxy in front of Larder serves it by HTTPS; links then lead there.
-            """,
-            check: HostName.complaint
-        ),
-        .file(
-            "ca_file",
-            \.settings.caFile,
-            example: "/etc/ssl/company.pem",
-            "Certificate authorities (PEM) to trust in place of the system's."
-        ),
-        .proxy,
-        .boolean("http2", \.settings.http2, "Use HTTP/2 if the upstream offers it."),
-        .duration(
-            "heuristic",
-            \.settings.heuristic,
-            in: .zero ... .forever,
-            isWhole: true,
-            """
-            The longest freshness to assume if the upstream says nothing about it: a tenth of the time since Last-Modified, \
-            at most this. 0s assumes none.
-            """
-        ),
-        .duration(
-            "stale_if_error",
-            \.settings.staleIfError,
-            in: .zero ... .forever,
-            isWhole: true,
-            "How long a stale response may be served if the upstream fails or limits requests."
-        ),
-        .choice(
-            "back_off",
-            \.settings.backOff,
-            """
-            Which requests wait when the upstream responds with Retry-After. resource: those of the credential for the limited \
-            resource (named by X-RateLimit-Resource or RateLimit, else the first segment of the path). credential: all of the \
-            credential's. never: none, not even after a failure.
-            """
-        ),
-        ResponseLag.key,
-        ConfigKey.models(\.models).ofOneUpstream(example: "{}"),
-        ConfigKey.routes(\.routes).ofOneUpstream(example: "[]"),
-        ConfigKey.errors(\.errors).ofOneUpstream(example: "[]"),
-    ]
+        """
+        Header fields that select another representation of the same object, such as its language. "*" stands for \
+        any text. The fields that Vary names count, too.
+        """: .texts("context", \.settings.context, check: FieldName.patternComplaint),
+        """
+        Follow the rules of a cache that many people share: s-maxage counts, private forbids storing, and a response to a \
+        request with Authorization, or with Larder's own credential, is stored only if it says public, must-revalidate or \
+        s-maxage. It is then served to all clients, whatever their Authorization.
+        """: .boolean("shared", \.settings.shared),
+        "Response fields that replace Cache-Control, in order of preference (RFC 9213).":
+            .texts("targets", \.settings.targets, check: FieldName.complaint),
+        "What happens to Set-Cookie in stored responses: drop or replay.": .choice("cookies", \.settings.cookies),
+        "Origins of web pages that may use Larder. All others are refused.":
+            .texts("cors", \.settings.cors, example: "[\"http://localhost:3000\"]", check: WebOrigin.complaint),
+        """
+        The Origin field that the upstream gets: drop removes it, pass keeps the client's, and an origin such as \
+        https://tracker.example is sent with every request, for servers that refuse writes without a known one.
+        """: .origin,
+        """
+        Rewrite the upstream's absolute URLs in JSON responses so that they point to Larder, for clients that follow them. \
+        Stored responses stay as received.
+        """: .boolean("rewrite_links", \.settings.rewriteLinks),
+        """
+        Further host names under which programs reach it. The listen address and localhost are always allowed. https:// \
+        before a name says that a proxy in front of Larder serves it by HTTPS; links then lead there.
+        """: .texts("hosts", \.settings.hosts, example: "[larder.internal]", check: HostName.complaint),
+        "Certificate authorities (PEM) to trust in place of the system's.":
+            .file("ca_file", \.settings.caFile, example: "/etc/ssl/company.pem"),
+        """
+        The proxy on the way to the upstream: a URL (http, https, socks4a, socks5, socks5h), none, or environment \
+        for http_proxy, https_proxy and no_proxy.
+        """: .proxy,
+        "Use HTTP/2 if the upstream offers it.": .boolean("http2", \.settings.http2),
+        """
+        The longest freshness to assume if the upstream says nothing about it: a tenth of the time since Last-Modified, \
+        at most this. 0s assumes none.
+        """: .duration("heuristic", \.settings.heuristic, in: .zero ... .forever, isWhole: true),
+        "How long a stale response may be served if the upstream fails or limits requests.":
+            .duration("stale_if_error", \.settings.staleIfError, in: .zero ... .forever, isWhole: true),
+        """
+        Which requests wait when the upstream responds with Retry-After. resource: those of the credential for the limited \
+        resource (named by X-RateLimit-Resource or RateLimit, else the first segment of the path). credential: all of the \
+        credential's. never: none, not even after a failure.
+        """: .choice("back_off", \.settings.backOff),
+        """
+        How far responses of this upstream may lag behind its newest data. A single duration is for lists and searches; \
+        {lists: 30s, details: 5s} sets both.
+        """: ResponseLag.key,
+        "The models of this upstream only, in the form of \"models\" below.":
+            .models(\.models).ofOneUpstream(example: "{}"),
+        "The routes of this upstream only, in the form of \"routes\" below.":
+            .routes(\.routes).ofOneUpstream(example: "[]"),
+        "The errors of this upstream only, in the form of \"errors\" below.":
+            .errors(\.errors).ofOneUpstream(example: "[]"),
+    ])
 }
 
 extension ConfigKey<UpstreamDraft> {
     /// A key that also exists at the top of the file, where it is documented.
     fileprivate func ofOneUpstream(example: String) -> ConfigKey {
         var key = self
-        key.facts.text = "The \(facts.name) of this upstream only, in the form of \"\(facts.name)\" below."
         key.facts.example = example
         key.facts.sample = []
         return key
@@ -164,44 +103,32 @@ extension ConfigKey<UpstreamDraft> {
 }
 
 extension CredentialDraft: ConfigSection {
-    static let keys: [ConfigKey<CredentialDraft>] = [
-        ConfigKey(
-            "header",
-            .text,
-            fallback: Configuration.Credential().header,
-            "The header field that carries it."
-        ) { node, draft, reader in
-            guard let text = reader.text(node, wanted: "a header field's name") else { return }
-            if let complaint = FieldName.complaint(text) { reader.errorHere(node.place, "\"\(text)\" \(complaint)") }
-            draft.settings.header = text
-        },
-        ConfigKey(
-            "from",
-            .text,
-            example: "\"${CREDENTIALS_DIRECTORY}/github\"",
-            isRequired: true,
-            "The file that contains it on one line; only Larder's user may be able to read it."
-        ) { node, draft, reader in
-            guard let text = reader.text(node, wanted: "a file's path") else { return }
-            draft.settings.from = text
-            draft.read(at: node.place, &reader)
-        },
-        .text("scheme", \.settings.scheme, example: "Bearer", "Written before the file's content, with a space."),
-        .boolean(
-            "writes",
-            \.settings.writes,
-            "Whether it is also used for POST, PUT, PATCH and DELETE, so that every program can change things."
-        ),
-    ]
+    static let keys: [ConfigKey<CredentialDraft>] = documented([
+        "The header field that carries it.":
+            .parsed("header", wanted: "a header field's name", fallback: Configuration.Credential().header) {
+                (text, draft) in
+                if let complaint = FieldName.complaint(text) { throw InvalidValue("\"\(text)\" \(complaint)") }
+                draft.settings.header = text
+            },
+        "The file that contains it on one line; only Larder's user may be able to read it.":
+            ConfigKey("from", .text, example: "\"${CREDENTIALS_DIRECTORY}/github\"", isRequired: true) {
+                (node, draft, reader) in
+                guard let text = reader.text(node, wanted: "a file's path") else { return }
+                draft.settings.from = text
+                draft.read(at: node.place, &reader)
+            },
+        "Written before the file's content, with a space.": .text("scheme", \.settings.scheme, example: "Bearer"),
+        "Whether it is also used for POST, PUT, PATCH and DELETE, so that every program can change things.":
+            .boolean("writes", \.settings.writes),
+    ])
 }
 
 extension ConfigKey<ConfigDraft> {
     static var upstreams: ConfigKey {
-        ConfigKey(
-            "upstreams",
-            .named(.section(UpstreamDraft.keys.map(\.facts)), name: "github"),
-            "The REST APIs that Larder serves, each under a name of your choice."
-        ) { node, draft, reader in
+        ConfigKey("upstreams", .named(.section(UpstreamDraft.keys.map(\.facts)), name: "github")) {
+            node,
+            draft,
+            reader in
             guard let pairs = reader.pairs(node, wanted: "names of upstreams, each with its keys") else { return }
             if pairs.isEmpty { reader.errorHere(node.place, "there is none; name one, with its url") }
             draft.upstreams = pairs.map { name, place, value in
@@ -225,20 +152,13 @@ extension ConfigKey<ConfigDraft> {
 enum UpstreamName {
     static func isValid(_ name: String) -> Bool {
         guard let first = name.utf8.first, (first | 0x20) &- 0x61 < 26 else { return false }
-        return name.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || $0 == 0x5F || $0 == 0x2D }
+        return name.utf8.isAlphanumeric(or: "_-")
     }
 }
 
 extension ConfigKey<UpstreamDraft> {
     static var credential: ConfigKey {
-        ConfigKey(
-            "credential",
-            .section(CredentialDraft.keys.map(\.facts)),
-            """
-            A credential that Larder adds to requests, for programs that have none of their own. Everyone who can connect to \
-            the upstream's addresses uses it.
-            """
-        ) { node, draft, reader in
+        ConfigKey("credential", .section(CredentialDraft.keys.map(\.facts))) { node, draft, reader in
             var credential = CredentialDraft()
             reader.section(node, into: &credential)
             draft.settings.credential = credential.finished
@@ -246,30 +166,18 @@ extension ConfigKey<UpstreamDraft> {
     }
 
     static var origin: ConfigKey {
-        ConfigKey(
-            "origin",
-            .text,
-            fallback: "drop",
-            """
-            The Origin field that the upstream gets: drop removes it, pass keeps the client's, and an origin such as \
-            https://tracker.example is sent with every request, for servers that refuse writes without a known one.
-            """
-        ) { node, draft, reader in
-            guard let text = reader.text(node, wanted: "drop, pass or an origin") else { return }
+        .parsed("origin", wanted: "drop, pass or an origin", fallback: "drop") { text, draft in
             switch text {
             case "drop": draft.settings.origin = .drop
             case "pass": draft.settings.origin = .pass
             case "*":
-                reader.errorHere(
-                    node.place,
-                    "\"*\" is not an origin; write drop, pass, or the origin that the upstream wants"
-                )
+                throw InvalidValue("\"*\" is not an origin; write drop, pass, or the origin that the upstream wants")
             default:
                 if let complaint = WebOrigin.complaint(text) {
-                    reader.errorHere(node.place, "\"\(text)\" \(complaint); or write drop or pass")
-                } else if !text.hasPrefix("http://"), !text.hasPrefix("https://") {
-                    reader.errorHere(
-                        node.place,
+                    throw InvalidValue("\"\(text)\" \(complaint); or write drop or pass")
+                }
+                guard text.hasPrefix("http://") || text.hasPrefix("https://") else {
+                    throw InvalidValue(
                         "\"\(text)\" is not the origin of a web page; write one that begins with http:// or https://, or drop or pass"
                     )
                 }
@@ -279,16 +187,7 @@ extension ConfigKey<UpstreamDraft> {
     }
 
     static var proxy: ConfigKey {
-        ConfigKey(
-            "proxy",
-            .text,
-            fallback: "environment",
-            """
-            The proxy on the way to the upstream: a URL (http, https, socks4a, socks5, socks5h), none, or environment \
-            for http_proxy, https_proxy and no_proxy.
-            """
-        ) { node, draft, reader in
-            guard let text = reader.text(node, wanted: "a URL, none or environment") else { return }
+        .parsed("proxy", wanted: "a URL, none or environment", fallback: "environment") { text, draft in
             switch text {
             case "environment": draft.settings.proxy = .environment
             case "none": draft.settings.proxy = .none
@@ -297,11 +196,9 @@ extension ConfigKey<UpstreamDraft> {
                 guard let mark = text.firstRange(of: "://"), schemes.contains(String(text[..<mark.lowerBound])),
                     mark.upperBound < text.endIndex
                 else {
-                    reader.errorHere(
-                        node.place,
+                    throw InvalidValue(
                         "\"\(text)\" is not a proxy; write its URL, for example \"http://proxy.internal:3128\", or none, or environment"
                     )
-                    return
                 }
                 draft.settings.proxy = .url(text)
             }
@@ -316,22 +213,12 @@ package struct ResponseLag: ConfigSection, Equatable {
 
     static let range: ClosedRange<Duration> = .zero ... .seconds(86_400)
 
-    static let keys: [ConfigKey<ResponseLag>] = [
-        .duration(
-            "lists",
-            \.lists,
-            in: range,
-            isWhole: true,
-            "For lists, searches, and objects that are embedded in others."
-        ),
-        .duration(
-            "details",
-            \.details,
-            in: range,
-            isWhole: true,
-            "For responses that show one object, if lagging replicas serve them. Your own write may stay invisible that long."
-        ),
-    ]
+    static let keys: [ConfigKey<ResponseLag>] = documented([
+        "For lists, searches, and objects that are embedded in others.":
+            .duration("lists", \.lists, in: range, isWhole: true),
+        "For responses that show one object, if lagging replicas serve them. Your own write may stay invisible that long.":
+            .duration("details", \.details, in: range, isWhole: true),
+    ])
 
     /// The same for the store.
     package var stored: Lag { Lag(lists: lists.seconds * 1_000_000, details: details.seconds * 1_000_000) }
@@ -339,11 +226,7 @@ package struct ResponseLag: ConfigSection, Equatable {
     static let key = ConfigKey<UpstreamDraft>(
         "lag",
         .either([.duration(range, isWhole: true), .section(keys.map(\.facts))]),
-        fallback: Units.text(ResponseLag().lists),
-        """
-        How far responses of this upstream may lag behind its newest data. A single duration is for lists and searches; \
-        {lists: 30s, details: 5s} sets both.
-        """
+        fallback: Units.text(ResponseLag().lists)
     ) { node, draft, reader in
         if node.mapping != nil {
             reader.section(node, into: &draft.settings.lag)

@@ -18,9 +18,7 @@ package enum SecretFile {
 
     /// Reads the file; returns nil if there is none.
     ///
-    /// Blocks on the disk. The caller must check permissions and owner.
-    ///
-    /// - Parameter limit: the maximum number of bytes to read.
+    /// Blocks on the disk. The caller must check permissions and owner; `limit`: the maximum number of bytes to read.
     package static func read(_ path: String, limit: Int) throws(Failure) -> Content? {
         let (file, openError) = call { Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
         guard file >= 0 else {
@@ -48,17 +46,13 @@ package enum SecretFile {
     package static func write(_ bytes: [UInt8], to path: String, replacing: Bool) throws(Failure) {
         let draft = "\(path).\(getpid())"
         _ = unlink(draft)
-        let (file, openError) = call {
-            Glibc.open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        }
+        let (file, openError) = call { Glibc.open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600) }
         guard file >= 0 else { throw .system(operation: "make", code: openError) }
         defer { _ = unlink(draft) }
         let (written, writeError) = call { Int32(truncatingIfNeeded: Glibc.write(file, bytes, bytes.count)) }
         let (synced, syncError) = call { fsync(file) }
         close(file)
-        guard written == bytes.count else {
-            throw .system(operation: "write", code: written < 0 ? writeError : ENOSPC)
-        }
+        guard written == bytes.count else { throw .system(operation: "write", code: written < 0 ? writeError : ENOSPC) }
         guard synced == 0 else { throw .system(operation: "write", code: syncError) }
         let (moved, moveError) = call { replacing ? rename(draft, path) : link(draft, path) }
         guard moved == 0 || !replacing && moveError == EEXIST else {

@@ -7,6 +7,13 @@ package struct InvalidValue: Error, Equatable, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
+extension Sequence<UInt8> {
+    /// Whether it consists of ASCII's letters and digits, and of these characters.
+    package func isAlphanumeric(or others: String) -> Bool {
+        allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || others.utf8.contains($0) }
+    }
+}
+
 /// The rules for a field's name (RFC 9110 §5.1).
 package enum FieldName {
     /// The problem with a name, if any.
@@ -99,12 +106,8 @@ enum HostName {
     static func complaint(_ word: String) -> String? {
         let host = word.hasPrefix("https://") ? word.dropFirst("https://".count) : Substring(word)
         let parts = host.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-        let isName =
-            !parts[0].isEmpty
-            && parts[0].utf8.allSatisfy {
-                ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || "-._".utf8.contains($0)
-            }
-        guard isName, parts.count == 1 || UInt16(parts[1]) != nil else {
+        guard !parts[0].isEmpty, parts[0].utf8.isAlphanumeric(or: "-._"), parts.count == 1 || UInt16(parts[1]) != nil
+        else {
             return """
                 is not a host name; write it as in a Host field, for example "larder.internal" or "larder.internal:8787", or \
                 "https://larder.internal" if a proxy in front of Larder serves it by HTTPS
@@ -135,19 +138,12 @@ enum WebOrigin {
 enum PathPrefix {
     /// Reads a prefix such as `/github` into its canonical form, empty for the root.
     static func read(_ text: String) throws(InvalidValue) -> String {
-        guard text.hasPrefix("/") else {
-            throw InvalidValue("\"\(text)\" begins with no slash; write \"/\(text)\"")
-        }
+        guard text.hasPrefix("/") else { throw InvalidValue("\"\(text)\" begins with no slash; write \"/\(text)\"") }
         var prefix = Substring(text)
         while prefix.hasSuffix("/") { prefix = prefix.dropLast() }
         for piece in prefix.split(separator: "/", omittingEmptySubsequences: false).dropFirst() {
-            let isPlain = piece.utf8.allSatisfy {
-                ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || "-._~".utf8.contains($0)
-            }
-            guard !piece.isEmpty, piece != ".", piece != "..", isPlain else {
-                throw InvalidValue(
-                    "\"\(text)\" is not a prefix; use letters, digits and -._~ between single slashes"
-                )
+            guard !piece.isEmpty, piece != ".", piece != "..", piece.utf8.isAlphanumeric(or: "-._~") else {
+                throw InvalidValue("\"\(text)\" is not a prefix; use letters, digits and -._~ between single slashes")
             }
         }
         return String(prefix)

@@ -1,9 +1,7 @@
 import Glibc
 
 /// The system's words for an error number.
-package func systemMessage(_ code: Int32) -> String {
-    String(cString: strerror(code))
-}
+package func systemMessage(_ code: Int32) -> String { String(cString: strerror(code)) }
 
 /// Writes all bytes to a file; blocks.
 ///
@@ -17,4 +15,114 @@ package func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> 
         written += count
     }
     return (written, 0)
+}
+
+/// A time in milliseconds since 1970 as `2026-11-23T03:47:00.123Z` (RFC 3339, UTC).
+package func timestamp(milliseconds: Int64) -> String {
+    var seconds = time_t(milliseconds / 1000)
+    var parts = tm()
+    gmtime_r(&seconds, &parts)
+    var buffer = [CChar](repeating: 0, count: 32)
+    let count = strftime(&buffer, buffer.count, "%Y-%m-%dT%H:%M:%S", &parts)
+    let text = String(decoding: buffer.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    return "\(text).\(String(1000 + milliseconds % 1000).dropFirst())Z"
+}
+
+/// Why a file could not be read.
+package struct ConfigBytesError: Error, CustomStringConvertible {
+    let path: String
+    let reason: String
+    /// Whether there is no such file.
+    let isAbsent: Bool
+
+    package var description: String { "\(path): \(reason)" }
+}
+
+/// Reading whole files.
+package enum ConfigBytes {
+    /// Reads a plain file of at most `limit` bytes.
+    package static func read(_ path: String, limit: Int) throws(ConfigBytesError) -> (bytes: [UInt8], mode: UInt32) {
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else { throw failure(path, errno) }
+        defer { close(file) }
+        var status = stat()
+        guard fstat(file, &status) == 0 else { throw failure(path, errno) }
+        if status.st_mode & S_IFMT == S_IFDIR { throw failure(path, EISDIR) }
+        return (try drain(file, path, limit: limit), status.st_mode & 0o7777)
+    }
+
+    /// Reads standard input to its end.
+    package static func readStandardInput(limit: Int) throws(ConfigBytesError) -> [UInt8] {
+        try drain(0, "standard input", limit: limit)
+    }
+
+    private static func drain(_ file: Int32, _ path: String, limit: Int) throws(ConfigBytesError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = Glibc.read(file, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw failure(path, errno) }
+            guard count > 0 else { return bytes }
+            bytes += buffer[..<count]
+            guard bytes.count <= limit else {
+                throw ConfigBytesError(path: path, reason: "larger than \(Units.text(size: limit))", isAbsent: false)
+            }
+        }
+    }
+
+    private static func failure(_ path: String, _ code: Int32) -> ConfigBytesError {
+        ConfigBytesError(
+            path: path,
+            reason: PermissionRemedy.reason(code, for: path),
+            isAbsent: code == ENOENT || code == ENOTDIR
+        )
+    }
+}
+
+/// What a user can do who may not read a file.
+package enum PermissionRemedy {
+    /// Why a file could not be read; if its permissions are the reason, with the remedy.
+    package static func reason(_ code: Int32, for path: String) -> String {
+        let remedy = code == EACCES ? text(for: path) : nil
+        return [systemMessage(code), remedy].compactMap(\.self).joined(separator: "; ")
+    }
+
+    /// Names the user and the group that may read the file; nil if the reason is not in its mode, or that of a folder above.
+    private static func text(for path: String) -> String? {
+        guard let (barrier, bits) = barrier(to: path) else { return nil }
+        var status = stat()
+        guard stat(barrier, &status) == 0 else { return nil }
+        let subject = barrier == path ? "it" : "the folder \(barrier)"
+        let owner = getpwuid(status.st_uid).map { String(cString: $0.pointee.pw_name) } ?? "\(status.st_uid)"
+        let group = getgrgid(status.st_gid).map { String(cString: $0.pointee.gr_name) } ?? "\(status.st_gid)"
+        guard status.st_uid != geteuid() else {
+            return
+                "\(subject) belongs to you, but its mode keeps you out: chmod u+\(bits == 1 ? "x" : "r") '\(barrier)'"
+        }
+        // Nobody should join the group root for this.
+        guard status.st_mode & (bits << 3) != 0, status.st_gid != 0, !isMember(of: status.st_gid) else {
+            return "\(subject) belongs to the user \(owner): run this as \(owner), for example with sudo"
+        }
+        return "\(subject) belongs to the user \(owner) and the group \(group): run this with sudo, or join the group "
+            + "(sudo adduser \(currentUser) \(group), then log in again)"
+    }
+
+    /// The first folder on the way that this user may not search, or else the file; with the bit that others would need.
+    private static func barrier(to path: String) -> (String, mode_t)? {
+        for index in path.indices.dropFirst() where path[index] == "/" {
+            let folder = String(path[..<index])
+            if access(folder, X_OK) != 0, errno == EACCES { return (folder, 1) }
+        }
+        return access(path, R_OK) != 0 && errno == EACCES ? (path, 4) : nil
+    }
+
+    private static var currentUser: String {
+        getpwuid(geteuid()).map { String(cString: $0.pointee.pw_name) } ?? "\(geteuid())"
+    }
+
+    private static func isMember(of group: gid_t) -> Bool {
+        var groups = [gid_t](repeating: 0, count: max(0, Int(getgroups(0, nil))))
+        return getegid() == group || getgroups(Int32(groups.count), &groups) > 0 && groups.contains(group)
+    }
 }

@@ -75,12 +75,20 @@ package enum Units {
         return words.first { $0.1.contains { $0 == word } }?.0
     }
 
-    /// Reads `64MiB`, `1GB`, `4096`.
+    /// A smaller size needs a unit: `64` is far more likely to mean mebibytes than bytes.
+    static let leastPlainSize = 1 << 10
+
+    /// Reads `64MiB`, `1GB`, `4096`, `0`.
     static func size(_ text: String) throws(Misfit) -> Int {
         if let meant = likelySize(text) { throw Misfit(reason: "is not a size as Larder writes it; write \(meant)") }
         let (number, unit, rest) = try numberAndUnit(Substring(text))
         guard rest.isEmpty else { throw Misfit(reason: "is not a size such as 4096, 512KiB, 64MiB or 1GiB") }
-        if unit.isEmpty { return number }
+        if unit.isEmpty {
+            guard number == 0 || number >= leastPlainSize else {
+                throw Misfit(reason: "has no unit; write \(number)MiB, or \(number)B if bytes are meant")
+            }
+            return number
+        }
         guard let factor = sizes.first(where: { $0.unit == unit })?.bytes else {
             throw Misfit(reason: "has an unknown unit \"\(unit)\"; units are B, KiB, MiB, GiB, TiB, kB, MB, GB and TB")
         }
@@ -124,14 +132,12 @@ package enum Units {
     /// The spelling in the largest binary unit that divides it.
     static func text(size: Int) -> String {
         for (unit, bytes) in sizes.prefix(4) where size > 0 && size % bytes == 0 { return "\(size / bytes)\(unit)" }
-        return "\(size)"
+        return (1..<leastPlainSize).contains(size) ? "\(size)B" : "\(size)"
     }
 
     private static func numberAndUnit(_ text: Substring) throws(Misfit) -> (Int, String, Substring) {
         let digits = text.prefix { $0.isASCII && $0.isNumber }
-        guard !digits.isEmpty else {
-            throw Misfit(reason: "is not a whole number with a unit, such as 30s or 64MiB")
-        }
+        guard !digits.isEmpty else { throw Misfit(reason: "is not a whole number with a unit, such as 30s or 64MiB") }
         guard let number = Int(digits) else { throw Misfit(reason: "is too large") }
         let tail = text[digits.endIndex...]
         let unit = tail.prefix { $0.isLetter }

@@ -9,8 +9,7 @@ extension Explanation.Outcome {
     /// - Parameter shortfall: why the stored response cannot show the newest values, if that is known.
     init(_ decision: Decision, _ request: ProxyRequest, shortfall: String?, now: Int64) {
         switch decision {
-        case .serve(let ready, let cacheUse):
-            self.init("serve", ready, cacheUse, request, now: now)
+        case .serve(let ready, let cacheUse): self.init("serve", ready, cacheUse, request, now: now)
         case .serveAndRefresh(let ready, let cacheUse):
             self.init("serve-and-refresh", ready, cacheUse, request, now: now)
         case .ask(let reason, let stored):
@@ -22,8 +21,7 @@ extension Explanation.Outcome {
                 reason: stored.map { Self.reason(toAskAbout: $0, request, shortfall: shortfall, now: now) }
                     ?? Self.reason(reason)
             )
-        case .refuse(let problem):
-            self.init(problem)
+        case .refuse(let problem): self.init(problem)
         }
     }
 
@@ -44,9 +42,7 @@ extension Explanation.Outcome {
         reason: "If-Match and If-Unmodified-Since are the origin's to evaluate"
     )
 
-    /// A retrieval while the upstream wants no requests.
-    ///
-    /// - Parameter stored: the response served meanwhile.
+    /// A retrieval while the upstream wants no requests; `stored`: the response served meanwhile.
     static func heldBack(
         _ pause: UpstreamPause,
         of request: ProxyRequest,
@@ -54,9 +50,7 @@ extension Explanation.Outcome {
         seconds: Int64,
         now: Int64
     ) -> Explanation.Outcome {
-        guard let stored else {
-            return .init(.heldBack(pause, seconds: seconds, upstream: request.upstream.name))
-        }
+        guard let stored else { return .init(.heldBack(pause, seconds: seconds, upstream: request.upstream.name)) }
         var outcome = Explanation.Outcome("serve", stored, .heldBack, request, now: now)
         outcome.reason =
             "the upstream responded with \(pause.status) and Retry-After, which applies to \(pause.scope.description); "
@@ -95,10 +89,8 @@ extension Explanation.Outcome {
     {
         let nobody = if case .offline = cacheUse { "; the upstream is not asked" } else { "" }
         switch ready.policy.reuse(at: now, for: request.directives) {
-        case .fresh(_, let timeToLive):
-            return "it is fresh for \(timeToLive) s more" + nobody
-        case .mustValidate(_, let reason, _):
-            return reason.sentence + nobody
+        case .fresh(_, let timeToLive): return "it is fresh for \(timeToLive) s more" + nobody
+        case .mustValidate(_, let reason, _): return reason.sentence + nobody
         case .stale(_, let staleness, let allowed):
             let since = "it has been stale for \(staleness) s"
             guard nobody.isEmpty else { return since + nobody }

@@ -13,8 +13,7 @@ package struct Explanation: AdminBody, Equatable {
         "others": "What is stored of the URL for other requests.",
         "unstored": "The latest response to the URL that was not stored, if it is remembered.",
         "freshness": "The arithmetic of RFC 9111 §4.2 for the variant that would be served.",
-        "mode": "The mode that the daemon is in.",
-        "online": "What the request would get in this mode.",
+        "mode": "The mode that the daemon is in.", "online": "What the request would get in this mode.",
         "offline": "What the request would get in this mode.",
         "upstream": "What would become of the upstream's response, if it is asked now.",
         "overrides": "What the route says in place of the upstream.",
@@ -33,11 +32,9 @@ package struct Explanation: AdminBody, Equatable {
     /// The request as the cache sees it.
     package struct Asked: AdminBody, Equatable {
         package static let sentences = [
-            "method": "The method.",
-            "upstream": "The upstream's name.",
+            "method": "The method.", "upstream": "The upstream's name.",
             "sent": "What is sent upstream, as the client spells it; credentials are replaced.",
-            "key": "The URL of the cache key.",
-            "route": "The rule that decides how it is cached.",
+            "key": "The URL of the cache key.", "route": "The rule that decides how it is cached.",
             "context": "Fields that choose the representation, besides Vary, with their values.",
             "view": "`wire` or `raw`.",
         ]
@@ -53,8 +50,7 @@ package struct Explanation: AdminBody, Equatable {
 
     package struct Route: AdminBody, Equatable {
         package static let sentences = [
-            "path": "The pattern.",
-            "method": "The method that it is restricted to.",
+            "path": "The pattern.", "method": "The method that it is restricted to.",
             "model": "What its responses contain; in brackets for a list.",
         ]
         package var path: String
@@ -64,8 +60,7 @@ package struct Explanation: AdminBody, Equatable {
 
     package struct Principal: AdminBody, Equatable {
         package static let sentences = [
-            "label": "`anonymous`, or `p-` and eight digits.",
-            "isKnown": "Whether it has made a request before.",
+            "label": "`anonymous`, or `p-` and eight digits.", "isKnown": "Whether it has made a request before.",
             "fields": "The names of the fields and query parameters that make it.",
         ]
         package var label: String
@@ -76,11 +71,8 @@ package struct Explanation: AdminBody, Equatable {
     /// The route's settings that override the upstream's fields.
     package struct Overrides: AdminBody, Equatable {
         package static let sentences = [
-            "cache": "`never` or `force`.",
-            "fresh": "A duration such as `5m`.",
-            "stale": "A duration.",
-            "negative": "A duration.",
-            "varyIgnore": "Fields that select no variant.",
+            "cache": "`never` or `force`.", "fresh": "A duration such as `5m`.", "stale": "A duration.",
+            "negative": "A duration.", "varyIgnore": "Fields that select no variant.",
             "keySort": "Whether the order of parameters is ignored.",
             "keyIgnore": "Parameters, or patterns of their names, that are ignored.",
         ]
@@ -96,20 +88,15 @@ package struct Explanation: AdminBody, Equatable {
     /// One stored response.
     package struct Variant: AdminBody, Equatable {
         package static let sentences = [
-            "isSelected": "Whether it is the one for this request.",
-            "status": "Its status.",
+            "isSelected": "Whether it is the one for this request.", "status": "Its status.",
             "selection":
                 "The fields named by Vary, with the values that select it; the name alone where the field was absent.",
             "inMemory": "Whether it is ready in memory.",
             "document": "The document in the store; absent until it is committed.",
             "form": "`received`, `composed`, or `outdated`: newer values are known that it cannot show.",
-            "isDirty": "Whether newer values are known of what it shows.",
-            "objects": "How many objects it shows.",
-            "bytes": "The length of its body.",
-            "age": "Seconds.",
-            "timeToLive": "Seconds; negative once stale.",
-            "entityTag": "The ETag.",
-            "lastModified": "The Last-Modified.",
+            "isDirty": "Whether newer values are known of what it shows.", "objects": "How many objects it shows.",
+            "bytes": "The length of its body.", "age": "Seconds.", "timeToLive": "Seconds; negative once stale.",
+            "entityTag": "The ETag.", "lastModified": "The Last-Modified.",
         ]
         package var isSelected: Bool
         package var status: Int
@@ -131,10 +118,8 @@ package struct Explanation: AdminBody, Equatable {
         package static let sentences = [
             "principal": "`anonymous`, or `p-` and eight digits.",
             "context": "Fields that choose the representation, with their values.",
-            "differences": "How a request that gets it differs from this one.",
-            "status": "Its status.",
-            "selection": "The fields named by Vary, with the values that select it.",
-            "age": "Seconds.",
+            "differences": "How a request that gets it differs from this one.", "status": "Its status.",
+            "selection": "The fields named by Vary, with the values that select it.", "age": "Seconds.",
             "timeToLive": "Seconds; negative once stale.",
         ]
         var principal: String
@@ -149,12 +134,10 @@ package struct Explanation: AdminBody, Equatable {
     /// A response that was not stored.
     package struct NotStored: AdminBody, Equatable {
         package static let sentences = [
-            "status": "Its status.",
-            "secondsAgo": "When it was received.",
+            "status": "Its status.", "secondsAgo": "When it was received.",
             "rule": "Why it was not stored, in a word: `no-store`, `private`, `too-large` and so on.",
             "decidedBy": "Whose rule: `upstream`, `config`, `request`, `standard` (HTTP) or `larder`.",
-            "reason": "The same as a sentence.",
-            "differences": "How its request differed from this one.",
+            "reason": "The same as a sentence.", "differences": "How its request differed from this one.",
         ]
         package var status: Int
         package var secondsAgo: Int64
@@ -168,8 +151,7 @@ package struct Explanation: AdminBody, Equatable {
     package struct Freshness: AdminBody, Equatable {
         package static let sentences = [
             "isFresh": "Whether it may be used without asking the upstream.",
-            "terms": "The numbers, each with its source.",
-            "rules": "Directives that bear on reuse, such as no-cache.",
+            "terms": "The numbers, each with its source.", "rules": "Directives that bear on reuse, such as no-cache.",
         ]
         package var isFresh: Bool
         package var terms: [Term]
@@ -179,9 +161,7 @@ package struct Explanation: AdminBody, Equatable {
     /// A number of seconds, and where it comes from.
     package struct Term: AdminBody, Equatable {
         package static let sentences = [
-            "name": "What the number is.",
-            "seconds": "The number.",
-            "source": "Where it comes from.",
+            "name": "What the number is.", "seconds": "The number.", "source": "Where it comes from.",
         ]
         package var name: String
         package var seconds: Int64
@@ -194,8 +174,7 @@ package struct Explanation: AdminBody, Equatable {
             "action":
                 "`serve`, `serve-and-refresh`, `fetch`, `events`, `pass` (neither looked up nor stored), `write` or `refuse`.",
             "status": "The status that the client would see; absent where the upstream decides.",
-            "cacheStatus": "Cache-Status as far as it is known.",
-            "reason": "Why.",
+            "cacheStatus": "Cache-Status as far as it is known.", "reason": "Why.",
         ]
         package var action: String
         package var status: Int?
@@ -206,8 +185,7 @@ package struct Explanation: AdminBody, Equatable {
     /// What becomes of the upstream's response.
     package struct Expectations: AdminBody, Equatable {
         package static let sentences = [
-            "conditions": "The conditional fields that would be sent.",
-            "notModified": "What a 304 would do.",
+            "conditions": "The conditional fields that would be sent.", "notModified": "What a 304 would do.",
             "storing": "Why nothing that the upstream sends will be stored; absent where its response decides.",
             "failure": "What a failure would do.",
         ]
@@ -219,16 +197,13 @@ package struct Explanation: AdminBody, Equatable {
 }
 
 extension Explanation {
-    static let parameters: [AdminRoute.Parameter] = [
-        .init(
-            "url",
-            "A path as clients send it to Larder, or an absolute URL of Larder or of an upstream.",
-            isRequired: true
-        ),
-        .init("header", "A field of the request, as `Name: value`; may be repeated.", isRepeatable: true),
-        .init("method", "The method; GET by default."),
-        .init("upstream", "The upstream, where several could be meant."),
-    ]
+    static let parameters: [AdminRoute.Parameter] = AdminRoute.Parameter.documented([
+        "A path as clients send it to Larder, or an absolute URL of Larder or of an upstream.":
+            .init("url", isRequired: true),
+        "A field of the request, as `Name: value`; may be repeated.": .init("header", isRepeatable: true),
+        "The method; GET by default.": .init("method"),
+        "The upstream, where several could be meant.": .init("upstream"),
+    ])
 
     /// Explains the request that a request to `GET /explain` describes.
     static func make(for request: AdminRequest, _ daemon: DaemonCore) async throws -> Explanation {
@@ -255,29 +230,25 @@ extension Explanation {
     }
 }
 
+extension Explanation.Term {
+    fileprivate init(_ name: String, _ seconds: Int64, _ source: String) {
+        (self.name, self.seconds, self.source) = (name, seconds, source)
+    }
+}
+
 extension Explanation.Freshness {
     /// The arithmetic of a stored response's freshness (RFC 9111 §4.2), each number with its source.
     init(_ ready: ReadyResponse, of upstream: ProxiedUpstream, route: CacheOverrides, now: Int64) {
         let (policy, word) = (ready.policy, ready.response.policy)
         let reuse = policy.reuse(at: now, for: .none)
         if case .fresh = reuse { isFresh = true } else { isFresh = false }
-        terms = [
-            .init(name: "lifetime", seconds: policy.lifetime, source: Self.source(policy, ready, upstream, route))
-        ]
+        terms = [.init("lifetime", policy.lifetime, Self.source(policy, ready, upstream, route))]
         if policy.lifetimeSource != word.lifetimeSource || policy.lifetime != word.lifetime {
-            terms.append(
-                .init(
-                    name: "upstream lifetime",
-                    seconds: word.lifetime,
-                    source: Self.source(word, ready, upstream, route)
-                )
-            )
+            terms.append(.init("upstream lifetime", word.lifetime, Self.source(word, ready, upstream, route)))
         }
-        terms.append(contentsOf: Self.age(policy, now: now))
-        terms.append(
-            .init(name: "time to live", seconds: policy.timeToLive(at: now), source: "lifetime minus age")
-        )
-        terms.append(contentsOf: Self.staleness(policy, word, upstream))
+        terms += Self.age(policy, now: now)
+        terms.append(.init("time to live", policy.timeToLive(at: now), "lifetime minus age"))
+        terms += Self.staleness(policy, word)
         rules = Self.rules(policy, word)
     }
 
@@ -291,49 +262,28 @@ extension Explanation.Freshness {
         let date = policy.flags.contains(.dateAssumed) ? "it had no valid Date" : "time of arrival minus Date"
         let field = policy.ageValue < 0 ? "no Age" : "Age: \(policy.ageValue)"
         return [
-            .init(name: "apparent age", seconds: apparent, source: date),
+            .init("apparent age", apparent, date),
+            .init("corrected age", corrected, "\(field), plus \(delay) s from request to response"),
+            .init("initial age", policy.initialAge, "the greater of the two"),
             .init(
-                name: "corrected age",
-                seconds: corrected,
-                source: "\(field), plus \(delay) s from request to response"
+                "resident time",
+                max(0, now - policy.responseTime),
+                "since \(StoreTime.text(policy.responseTime * 1_000_000))"
             ),
-            .init(name: "initial age", seconds: policy.initialAge, source: "the greater of the two"),
-            .init(
-                name: "resident time",
-                seconds: max(0, now - policy.responseTime),
-                source: "since \(StoreTime.text(policy.responseTime * 1_000_000))"
-            ),
-            .init(name: "age", seconds: policy.age(at: now), source: "initial age plus resident time"),
+            .init("age", policy.age(at: now), "initial age plus resident time"),
         ]
     }
 
-    private static func staleness(
-        _ policy: StoredPolicy,
-        _ word: StoredPolicy,
-        _ upstream: ProxiedUpstream
-    ) -> [Explanation.Term] {
+    private static func staleness(_ policy: StoredPolicy, _ word: StoredPolicy) -> [Explanation.Term] {
+        let route = policy.flags.contains(.staleByRoute) ? "stale of the route" : nil
         var terms: [Explanation.Term] = []
-        let route = "stale of the route"
-        let isRoute = policy.flags.contains(.staleByRoute)
         if policy.staleWhileRevalidate >= 0 {
-            terms.append(
-                .init(
-                    name: "stale while revalidate",
-                    seconds: policy.staleWhileRevalidate,
-                    source: isRoute ? route : "stale-while-revalidate of Cache-Control"
-                )
-            )
+            let source = route ?? "stale-while-revalidate of Cache-Control"
+            terms.append(.init("stale while revalidate", policy.staleWhileRevalidate, source))
         }
         if policy.staleIfError >= 0 {
-            let isWord = word.staleIfError >= 0
-            terms.append(
-                .init(
-                    name: "stale if error",
-                    seconds: policy.staleIfError,
-                    source: isRoute
-                        ? route : isWord ? "stale-if-error of Cache-Control" : "stale_if_error of the upstream"
-                )
-            )
+            let word = word.staleIfError >= 0 ? "stale-if-error of Cache-Control" : "stale_if_error of the upstream"
+            terms.append(.init("stale if error", policy.staleIfError, route ?? word))
         }
         return terms
     }

@@ -45,37 +45,27 @@ package struct ImaginedRequest: Sendable {
 
         let parser = RequestParser(limits: settings.httpLimits)
         let door = Self.door(of: url.upstream, settings.listen)
-        let outcome = head.withUnsafeMutableBufferPointer { buffer -> Result<ImaginedRequest, ImaginedRequestError> in
-            guard let base = buffer.baseAddress else { return .failure(.unreadable("it is empty")) }
+        (request, incoming) = try head.withUnsafeMutableBufferPointer {
+            (buffer) throws(ImaginedRequestError) -> (Request, IncomingRequest) in
+            guard let base = buffer.baseAddress else { throw .unreadable("it is empty") }
             switch parser.parse(base, count: buffer.count) {
-            case .incomplete: return .failure(.unreadable("its head does not end"))
-            case .refused(let fault): return .failure(.refused(fault.problem))
+            case .incomplete: throw .unreadable("its head does not end")
+            case .refused(let fault): throw .refused(fault.problem)
             case .complete: break
             }
             guard !parser.head.hasBody else {
-                return .failure(
-                    .unreadable(
-                        "a request with a body cannot be explained; leave out Content-Length and Transfer-Encoding"
-                    )
+                throw .unreadable(
+                    "a request with a body cannot be explained; leave out Content-Length and Transfer-Encoding"
                 )
             }
             if let refusal = Self.refusal(of: parser.head, by: door, namesHost: namesHost) {
-                return .failure(.refused(.guarded(refusal)))
+                throw .refused(.guarded(refusal))
             }
-            if parser.head.method == .trace { return .failure(.refused(.traceRefused)) }
+            if parser.head.method == .trace { throw .refused(.traceRefused) }
             do throws(ProblemDocument) {
-                let incoming = try IncomingRequest(parser.head, url.upstream, quickDigest: nil)
-                return .success(ImaginedRequest(request: parser.head.owned(), incoming: incoming))
-            } catch {
-                return .failure(.refused(error))
-            }
+                return (parser.head.owned(), try IncomingRequest(parser.head, url.upstream, quickDigest: nil))
+            } catch { throw .refused(error) }
         }
-        self = try outcome.get()
-    }
-
-    private init(request: Request, incoming: IncomingRequest) {
-        self.request = request
-        self.incoming = incoming
     }
 
     private static func door(of upstream: ProxiedUpstream, _ listen: [Address]) -> Guard {
@@ -133,9 +123,7 @@ struct AskedURL: Sendable {
     init(_ text: String, of upstreams: [ProxiedUpstream], at listen: [Address], named name: String? = nil)
         throws(ImaginedRequestError)
     {
-        guard text.utf8.count <= Self.limit else {
-            throw .unreadable("the URL is longer than \(Self.limit) bytes")
-        }
+        guard text.utf8.count <= Self.limit else { throw .unreadable("the URL is longer than \(Self.limit) bytes") }
         // As clients do with a URL that a person has typed.
         let text = text.utf8.map { $0 < 0x80 ? String(UnicodeScalar($0)) : FieldSyntax.percentEncoded($0) }.joined()
         if let byte = text.utf8.first(where: { $0 <= 0x20 || $0 == 0x7F }) {
@@ -268,4 +256,26 @@ struct AskedURL: Sendable {
     private static func rooted(_ path: String) -> String { rooted(path[...]) }
 
     private static func standardPort(_ scheme: String) -> UInt16 { scheme == "https" ? 443 : 80 }
+}
+
+/// A URL given to select documents, as the store has it.
+struct StoredURL: Sendable {
+    /// The upstream; nil if any may be meant.
+    let upstream: String?
+    /// Path and query, as in listings.
+    let url: String
+
+    /// Reads path and query, as in listings, or a URL of Larder's or an upstream's.
+    ///
+    /// A path is taken as it is: it may be stored for any upstream, or none may have it any more.
+    init(_ text: String, of upstream: String?, in daemon: DaemonCore) throws {
+        if text.hasPrefix("/") {
+            (self.upstream, url) = (upstream, text)
+            return
+        }
+        do throws(ImaginedRequestError) {
+            let imagined = try ImaginedRequest("GET", text, of: daemon.upstreams, named: upstream, daemon.settings)
+            (self.upstream, url) = (imagined.incoming.upstream.name, imagined.incoming.parts.url)
+        } catch { throw ProblemDocument.badRequest(error.description) }
+    }
 }

@@ -35,9 +35,7 @@ extension ProxyCore {
             offline: Explanation.Outcome(.offline(request.message.method))
         )
         explanation.others = try await others(than: request, label: label, now: now)
-        explanation.unstored = fetches.unstored[request.key].map {
-            Explanation.NotStored($0, for: request, now: now)
-        }
+        explanation.unstored = fetches.unstored[request.key].map { Explanation.NotStored($0, for: request, now: now) }
         guard MethodFacts.isCacheable(request.message.method) else {
             explanation.online = Self.outcome(ofUncacheable: request)
             return explanation

@@ -1,6 +1,6 @@
 import Admin
+import ArgumentParser
 import Foundation
-import Glibc
 import HTTPSemantics
 import HTTPServer
 import Settings
@@ -19,11 +19,7 @@ struct AdminClient {
     /// It waits for as long as the daemon works on it.
     func send(_ method: String, _ target: String, body: [UInt8]? = nil) throws(AdminClientError) -> [UInt8] {
         var received: [UInt8] = []
-        let exchange = exchange(method, target, body, accept: "application/json")
-        let head = try perform(exchange) { received += $1 }
-        guard (200..<300).contains(head.status) else {
-            throw AdminClientError(status: head.status, received, hadToken: token != nil, socket: socket)
-        }
+        _ = try perform(exchange(method, target, body, accept: "application/json")) { received += $1 }
         return received
     }
 
@@ -35,13 +31,7 @@ struct AdminClient {
     ) throws(AdminClientError) {
         var exchange = exchange("POST", target, upload == nil ? [] : nil, accept: "*/*")
         exchange.upload = upload
-        var refusal: [UInt8] = []
-        let head = try perform(exchange) { head, bytes in
-            if (200..<300).contains(head.status) { received(bytes) } else { refusal += bytes }
-        }
-        guard (200..<300).contains(head.status) else {
-            throw AdminClientError(status: head.status, refusal, hadToken: token != nil)
-        }
+        _ = try perform(exchange) { received($1) }
     }
 
     /// Listens to a stream of events until it ends or breaks; returns the number to resume from.
@@ -62,15 +52,11 @@ struct AdminClient {
         exchange.silence = silence
         if !lastID.isEmpty { exchange.fields.append("Last-Event-ID", lastID) }
         var reader = EventReader(lastID: lastID)
-        var refusal: [UInt8] = []
         var hasBegun = false
         let head: UpstreamHead
         do throws(AdminClientError) {
             head = try perform(exchange) { head, bytes in
-                guard head.status == 200, head.isEventStream else {
-                    refusal += bytes
-                    return
-                }
+                guard head.isEventStream else { return }
                 hasBegun = true
                 for event in reader.take(bytes) { each(event) }
             }
@@ -78,9 +64,6 @@ struct AdminClient {
             // A stream that breaks is over; to resume, call again with the last number.
             if hasBegun { return reader.lastID }
             throw error
-        }
-        guard head.status == 200 else {
-            throw AdminClientError(status: head.status, refusal, hadToken: token != nil, socket: socket)
         }
         guard head.isEventStream else {
             throw AdminClientError("\(address) does not send events; is it the admin side of this version of Larder?")
@@ -92,20 +75,13 @@ struct AdminClient {
         var fields = Fields([Field("Accept", accept)])
         if let token { fields.append("Authorization", "Bearer \(token)") }
         if body != nil { fields.append("Content-Type", "application/json") }
-        return switch address {
-        case .tcp:
-            CurlExchange(method: method, url: "http://\(address)\(target)", fields: fields, body: body)
-        case .unix(let path, _, _):
-            CurlExchange(
-                method: method,
-                url: "http://localhost\(target)",
-                fields: fields,
-                body: body,
-                unixSocket: path
-            )
-        }
+        let (host, socket): (String, String?) =
+            if case .unix(let path, _, _) = address { ("localhost", path) } else { ("\(address)", nil) }
+        let url = "http://\(host)\(target)"
+        return CurlExchange(method: method, url: url, fields: fields, body: body, unixSocket: socket)
     }
 
+    /// Sends a request; a status that is not 2xx is an error.
     private func perform(
         _ exchange: CurlExchange,
         _ received: (UpstreamHead, UnsafeRawBufferPointer) -> Void
@@ -113,7 +89,14 @@ struct AdminClient {
         // A daemon that closes early must be an error here, not the end of the process.
         signal(SIGPIPE, SIG_IGN)
         if token != nil, !address.isUnix { try checkPeer() }
-        return try result(of: exchange, received)
+        var refusal: [UInt8] = []
+        let head = try result(of: exchange) { head, bytes in
+            if (200..<300).contains(head.status) { received(head, bytes) } else { refusal += bytes }
+        }
+        guard (200..<300).contains(head.status) else {
+            throw AdminClientError(status: head.status, refusal, hadToken: token != nil, socket: socket)
+        }
+        return head
     }
 
     /// Checks that the server is an admin side before it gets the token.
@@ -141,25 +124,24 @@ struct AdminClient {
     ) throws(AdminClientError) -> UpstreamHead {
         do throws(CurlExchange.Failure) {
             return try exchange.perform(received)
-        } catch {
-            throw AdminClientError(error, address)
-        }
+        } catch { throw AdminClientError(error, address) }
     }
 }
 
 /// Why a command got no result from the daemon, and the remedy.
 struct AdminClientError: Error, Equatable, CustomStringConvertible {
     let description: String
+    /// Whether no complete response came, as while the daemon restarts.
+    private(set) var isAbsence = false
 
-    init(_ description: String) {
-        self.description = description
-    }
+    init(_ description: String) { self.description = description }
+
+    static func == (left: Self, right: Self) -> Bool { left.description == right.description }
 
     /// No complete response came.
     init(_ failure: CurlExchange.Failure, _ address: Address) {
         switch (failure, address) {
-        case (.notConnected(ECONNREFUSED), .tcp):
-            self.init("nothing listens on \(address); is `larder serve` running?")
+        case (.notConnected(ECONNREFUSED), .tcp): self.init("nothing listens on \(address); is `larder serve` running?")
         case (.notConnected(ECONNREFUSED), .unix), (.notConnected(ENOENT), _):
             self.init("nothing listens on \(address); is `larder serve` running with this admin address?")
         case (.notConnected(EACCES), .unix), (.notConnected(EPERM), .unix):
@@ -173,12 +155,11 @@ struct AdminClientError: Error, Equatable, CustomStringConvertible {
         case (.silent, _): self.init("the connection to \(address) is dead: nothing came for too long")
         case (.broken(let reason), _): self.init("the connection to \(address) broke: \(reason)")
         }
+        isAbsence = true
     }
 
     /// The daemon stopped sending events and sent a problem document.
-    init(problem: [UInt8]) {
-        self.init(Self.words(problem) ?? "the daemon gave up; its log says why")
-    }
+    init(problem: [UInt8]) { self.init(Self.words(problem) ?? "the daemon gave up; its log says why") }
 
     /// The daemon refused the request.
     init(status: Int, _ body: [UInt8], hadToken: Bool, socket: String? = nil) {
@@ -266,11 +247,8 @@ struct EventReader {
             lastID = nextID
             defer { (name, data) = ("", []) }
             guard !data.isEmpty else { return nil }
-            return ReceivedEvent(
-                name: name.isEmpty ? "message" : name,
-                data: data.joined(separator: "\n"),
-                lastID: lastID
-            )
+            let name = name.isEmpty ? "message" : name
+            return ReceivedEvent(name: name, data: data.joined(separator: "\n"), lastID: lastID)
         }
         let parts = line.split(separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
         var value = parts.count > 1 ? parts[1] : []
@@ -282,6 +260,200 @@ struct EventReader {
         case "id": if !text.utf8.contains(0) { nextID = text }
         default: break
         }
+        return nil
+    }
+}
+
+/// How a command finds the daemon and shows its response.
+struct AdminOptions: ParsableArguments {
+    @Option(
+        help: .value(
+            "addr",
+            "The daemon's admin address: HOST:PORT or unix:PATH. (default: LARDER_ADMIN, else that of the config, else 127.0.0.1:8788)"
+        ),
+        transform: Address.option
+    )
+    var admin: Address?
+
+    @Option(
+        help: .value(
+            "file",
+            "The daemon's config, which says where it listens. (default: LARDER_CONFIG, else as `larder serve`)"
+        ),
+        completion: .file(extensions: ["yaml", "yml"])
+    )
+    var config: String?
+
+    @Option(
+        help: .value(
+            "file",
+            "The daemon's store. The admin token is read from admin.token beside it. (default: the token in LARDER_ADMIN_TOKEN, else beside the usual store)"
+        ),
+        completion: .file()
+    )
+    var store: String?
+
+    @Flag(help: "Print the daemon's JSON, for programs.") var json = false
+
+    func validate() throws { try GivenText.check(["--store": store, "--config": config]) }
+
+    /// Sends the daemon a request; returns the response's body.
+    func ask(_ method: String, _ target: String, body: (any Encodable)? = nil) throws -> [UInt8] {
+        let watch = ProgressWatch.waiting()
+        defer { watch?.end() }
+        return try client().send(method, target, body: body.map { AdminJSON.encode($0) })
+    }
+
+    /// Sends the daemon a request, and prints its response.
+    func show<Value: Decodable>(
+        _ target: String,
+        as type: Value.Type,
+        method: String = "GET",
+        body: (any Encodable)? = nil,
+        _ text: (Value) -> String
+    ) throws { try present(type, try ask(method, target, body: body), text) }
+
+    /// A client of the selected daemon.
+    func client() throws(AdminClientError) -> AdminClient {
+        try DaemonFinder(admin: admin, store: store, config: config, environment: Environment.variables).client()
+    }
+
+    func decode<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8]) throws -> Value {
+        do {
+            return try AdminJSON.decode(type, from: bytes)
+        } catch {
+            throw CommandFailure("the daemon's response is not what this version expects; --json shows it as it is")
+        }
+    }
+
+    /// Prints a response: unchanged for programs, and as `show` formats it for people.
+    func present<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8], _ show: (Value) -> String) throws {
+        if json {
+            Terminal.out(json: String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .newlines))
+        } else {
+            Terminal.say(show(try decode(type, bytes)))
+        }
+    }
+}
+
+/// Builds request targets.
+enum Target {
+    /// `/objects/User/7?limit=5`: components and values percent-encoded, parameters without a value left out.
+    static func make(_ components: [String], _ query: [(String, String?)] = []) -> String {
+        let path = components.map { "/" + encoded($0) }.joined()
+        let pairs = query.compactMap { name, value in value.map { "\(name)=\(encoded($0))" } }
+        return pairs.isEmpty ? path : "\(path)?\(pairs.joined(separator: "&"))"
+    }
+
+    private static let unreserved = CharacterSet(
+        charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+    )
+
+    private static func encoded(_ text: String) -> String {
+        text.addingPercentEncoding(withAllowedCharacters: unreserved) ?? text
+    }
+}
+
+/// Finds the daemon for a command: its address and its token.
+///
+/// The address is that of `--admin`, else of `LARDER_ADMIN`, else of `admin:` in the daemon's config, else the default. Of
+/// several addresses in a config, a Unix socket that this user may connect to is preferred: it needs no token.
+struct DaemonFinder {
+    /// The service's store in Debian's package.
+    static let serviceStore = "/var/lib/larder/larder.db"
+
+    var admin: Address?
+    var store: String?
+    var config: String?
+    let environment: [String: String]
+
+    /// A client of the daemon; fails if the config or the token cannot be read.
+    func client() throws(AdminClientError) -> AdminClient {
+        let given = try givenAddress()
+        var token = store == nil ? try givenToken() : nil
+        // Then the config need not be read, which takes a tenth of a second for a large one.
+        if let given, config == nil, given.isUnix || token != nil { return AdminClient(address: given, token: token) }
+        let settings = try settings()
+        let addresses = settings?.admin ?? Configuration().admin
+        let address = given ?? addresses.first(where: Self.isOpen) ?? addresses.first { !$0.isUnix } ?? addresses[0]
+        // A Unix socket needs no token.
+        if !address.isUnix {
+            if token == nil { token = try storedToken(settings) }
+            if token == nil { token = try givenToken() }
+        }
+        return AdminClient(address: address, token: token, socket: Self.closedSocket(settings))
+    }
+
+    /// The files that may be the daemon's store, the likeliest first; only the named one if there is one.
+    func stores() throws(AdminClientError) -> [String] {
+        if let store { return [store] }
+        if let named = try settings()?.store.path { return [named] }
+        return [Defaults(environment: environment).storePath, Self.serviceStore].compactMap(\.self)
+    }
+
+    /// The config, ignoring its mistakes, which matter only to those who start the daemon; nil if there is none.
+    private func settings() throws(AdminClientError) -> Configuration? {
+        let named = config ?? environment["LARDER_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
+        guard let path = named ?? ConfigOptions.usualPath(environment: environment) else { return nil }
+        guard access(path, R_OK) == 0 else {
+            // The user has not named it, and may reach the service without being able to read its config.
+            guard named != nil else { return nil }
+            throw AdminClientError("the config \(path) cannot be read: \(PermissionRemedy.reason(errno, for: path))")
+        }
+        return ConfigFile.read(path, environment: environment).settings
+    }
+
+    /// The address from the command line or the environment.
+    private func givenAddress() throws(AdminClientError) -> Address? {
+        if let admin { return admin }
+        guard let named = environment["LARDER_ADMIN"], !named.isEmpty else { return nil }
+        do {
+            return try Address(named)
+        } catch { throw AdminClientError("LARDER_ADMIN: \(error.description)") }
+    }
+
+    /// The token from the environment.
+    private func givenToken() throws(AdminClientError) -> String? {
+        guard let token = environment["LARDER_ADMIN_TOKEN"], !token.isEmpty else { return nil }
+        guard token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+            throw AdminClientError(
+                "LARDER_ADMIN_TOKEN contains characters that no token has; copy it from admin.token beside the store"
+            )
+        }
+        return token
+    }
+
+    /// Whether it is a Unix socket that this user may connect to.
+    private static func isOpen(_ address: Address) -> Bool {
+        guard case .unix(let path, _, _) = address else { return false }
+        return access(path, R_OK | W_OK) == 0
+    }
+
+    /// A Unix socket of the config that this user may not connect to.
+    private static func closedSocket(_ settings: Configuration?) -> String? {
+        for case .unix(let path, _, _) in settings?.admin ?? [] where access(path, W_OK) != 0 && errno == EACCES {
+            return path
+        }
+        return nil
+    }
+
+    /// The token beside the store; nil if there is none yet.
+    private func storedToken(_ settings: Configuration?) throws(AdminClientError) -> String? {
+        let usual = [settings?.store.path, Defaults(environment: environment).storePath, Self.serviceStore]
+        var refusal: AdminClientError?
+        for store in store.map({ [$0] }) ?? usual.compactMap(\.self) {
+            do throws(AdminTokenError) {
+                if let token = try AdminToken.load(from: AdminToken.path(besideStore: store)) { return token }
+            } catch {
+                let advice = AdminClientError.alternatives(
+                    "run this command as the user that runs Larder",
+                    "set LARDER_ADMIN_TOKEN",
+                    Self.closedSocket(settings)
+                )
+                refusal = refusal ?? AdminClientError("\(error.description); \(advice)")
+            }
+        }
+        if let refusal { throw refusal }
         return nil
     }
 }

@@ -26,35 +26,27 @@ struct Changes: ParsableCommand {
             """
     )
 
-    @Option(help: ArgumentHelp("Only objects of this model; may be repeated.", valueName: "name"), completion: .models)
+    @Option(help: .value("name", "Only objects of this model; may be repeated."), completion: .models)
     var model: [String] = []
 
-    @Option(help: ArgumentHelp("Only objects with this identity; may be repeated.", valueName: "id"))
-    var id: [String] = []
+    @Option(help: .value("id", "Only objects with this identity; may be repeated.")) var id: [String] = []
 
-    @Option(
-        help: ArgumentHelp("Only objects of this upstream; may be repeated.", valueName: "name"),
-        completion: .upstreams
-    )
+    @Option(help: .value("name", "Only objects of this upstream; may be repeated."), completion: .upstreams)
     var upstream: [String] = []
 
-    @Option(help: ArgumentHelp("Only objects of the principal with this label; may be repeated.", valueName: "label"))
+    @Option(help: .value("label", "Only objects of the principal with this label; may be repeated."))
     var principal: [String] = []
 
     @Option(
-        help: ArgumentHelp(
-            "Begin after the change with this number; 0 begins with the oldest kept. (default: 0; with --follow, now)",
-            valueName: "number"
+        help: .value(
+            "number",
+            "Begin after the change with this number; 0 begins with the oldest kept. (default: 0; with --follow, now)"
         )
     )
     var since: Int64?
 
-    @Flag(help: "Also print each object's newest known members.")
-    var values = false
-
-    @Flag(name: .shortAndLong, help: "Follow the changes from now on.")
-    var follow = false
-
+    @Flag(help: "Also print each object's newest known members.") var values = false
+    @Flag(name: .shortAndLong, help: "Follow the changes from now on.") var follow = false
     @OptionGroup var options: AdminOptions
 
     func validate() throws {
@@ -67,9 +59,7 @@ struct Changes: ParsableCommand {
             + principal.map { ("principal", $0) } + [("values", values ? "true" : nil)]
     }
 
-    func run() throws {
-        if follow { try listen() } else { try list() }
-    }
+    func run() throws { if follow { try listen() } else { try list() } }
 
     // MARK: Kept changes
 
@@ -105,13 +95,13 @@ struct Changes: ParsableCommand {
     private static let patience = 60
 
     private func listen() throws {
-        let client = try options.client()
         let target = Target.make(["changes"], filter + [("since", since.map { "\($0)" })])
-        var position = try client.listen(target, silence: Self.patience, each: show)
+        var position = try options.client().listen(target, silence: Self.patience, each: show)
         var failures = 0
         while true {
             do throws(AdminClientError) {
-                position = try client.listen(target, after: position, silence: Self.patience, each: show)
+                // It may have another token now.
+                position = try options.client().listen(target, after: position, silence: Self.patience, each: show)
                 failures = 0
             } catch {
                 if failures == 0 { Terminal.complain("larder: \(error.description); trying again") }
@@ -131,7 +121,6 @@ struct Changes: ParsableCommand {
         } else if let change = try? options.decode(ChangeResponse.self, Array(event.data.utf8)) {
             Terminal.say(Self.line(change))
         }
-        // The reader of the output is gone (`| head`).
-        if Terminal.isClosed { Glibc.exit(0) }
+        Terminal.endIfUnread()
     }
 }

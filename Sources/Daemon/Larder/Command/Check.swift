@@ -17,15 +17,13 @@ struct Check: ParsableCommand {
     )
 
     @Argument(
-        help: ArgumentHelp("The config file, as with --config.", valueName: "file"),
+        help: .value("file", "The config file, as with --config."),
         completion: .file(extensions: ["yaml", "yml"])
     )
     var file: String?
 
     @OptionGroup var source: ConfigOptions
-
-    @Flag(help: "Print one JSON document, for programs.")
-    var json = false
+    @Flag(help: "Print one JSON document, for programs.") var json = false
 
     func validate() throws {
         try GivenText.require(["config file": file])
@@ -54,7 +52,7 @@ struct Check: ParsableCommand {
         var diagnostics: [Entry]
 
         struct Entry: Encodable {
-            var severity: String
+            var severity: Diagnostic.Severity
             var file: String
             var line: Int?
             var column: Int?
@@ -64,13 +62,8 @@ struct Check: ParsableCommand {
         init(_ diagnostics: [Diagnostic]) {
             ok = !diagnostics.contains { $0.severity == .error }
             self.diagnostics = diagnostics.map {
-                Entry(
-                    severity: $0.severity.rawValue,
-                    file: $0.file,
-                    line: $0.place?.line,
-                    column: $0.place?.column,
-                    message: $0.message
-                )
+                let (line, column) = ($0.place?.line, $0.place?.column)
+                return Entry(severity: $0.severity, file: $0.file, line: line, column: column, message: $0.message)
             }
         }
     }

@@ -25,51 +25,30 @@ struct Clean: ParsableCommand {
             """
     )
 
-    @Flag(help: "Remove everything.")
-    var all = false
+    @Flag(help: "Remove everything.") var all = false
 
-    @Option(
-        help: ArgumentHelp("Objects of this model, and the documents that show them.", valueName: "name"),
-        completion: .models
-    )
+    @Option(help: .value("name", "Objects of this model, and the documents that show them."), completion: .models)
     var model: String?
 
-    @Option(help: ArgumentHelp("Only this object of the model, by its identity or one of its keys.", valueName: "id"))
-    var id: String?
+    @Option(help: .value("id", "Only this object of the model, by its identity or one of its keys.")) var id: String?
 
-    @Option(
-        help: ArgumentHelp("Documents of the route with this path in the config.", valueName: "path"),
-        completion: .routes
-    )
+    @Option(help: .value("path", "Documents of the route with this path in the config."), completion: .routes)
     var route: String?
 
-    @Option(
-        help: ArgumentHelp("Documents with this URL, or with this path and query, as `larder documents` shows it.")
-    )
+    @Option(help: ArgumentHelp("Documents with this URL, or with this path and query, as `larder documents` shows it."))
     var url: String?
 
-    @Option(help: ArgumentHelp("Only data of this upstream.", valueName: "name"), completion: .upstreams)
-    var upstream: String?
+    @Option(help: .value("name", "Only data of this upstream."), completion: .upstreams) var upstream: String?
+    @Option(help: .value("label", "Only data of the principal with this label.")) var principal: String?
 
-    @Option(help: ArgumentHelp("Only data of the principal with this label.", valueName: "label"))
-    var principal: String?
-
-    @Option(
-        help: ArgumentHelp("Only what was last received longer ago than this: 90s, 12h, 30d.", valueName: "duration")
-    )
+    @Option(help: .value("duration", "Only what was last received longer ago than this: 90s, 12h, 30d."))
     var olderThan: String?
 
-    @Flag(help: "Show what would be removed, and remove nothing.")
-    var dryRun = false
-
-    @Flag(name: .shortAndLong, help: "Do not ask for confirmation.")
-    var yes = false
-
+    @Flag(help: "Show what would be removed, and remove nothing.") var dryRun = false
+    @Flag(name: .shortAndLong, help: "Do not ask for confirmation.") var yes = false
     @OptionGroup var options: AdminOptions
 
-    private var hasCondition: Bool {
-        [model, id, route, url, upstream, principal, olderThan].contains { $0 != nil }
-    }
+    private var hasCondition: Bool { [model, id, route, url, upstream, principal, olderThan].contains { $0 != nil } }
 
     func validate() throws {
         try GivenText.check([
@@ -114,7 +93,7 @@ struct Clean: ParsableCommand {
         var result: [UInt8]?
         var failure: AdminClientError?
         defer { if isShown { Terminal.progress("") } }
-        _ = try client.listen("/clean", body: AdminJSON.encode(try request(dryRun: dryRun))) { event in
+        _ = try client.listen(try target(dryRun: dryRun), body: []) { event in
             switch event.name {
             case "done": result = Array(event.data.utf8)
             case "error": failure = AdminClientError(problem: Array(event.data.utf8))
@@ -150,30 +129,16 @@ struct Clean: ParsableCommand {
         ].joined(separator: ", ")
     }
 
-    /// The body of the request, with the admin side's names of the conditions.
-    struct Body: Encodable {
-        var all: Bool?
-        var model: String?
-        var id: String?
-        var route: String?
-        var url: String?
-        var upstream: String?
-        var principal: String?
-        var olderThan: String?
-        var dryRun: Bool?
-    }
-
-    func request(dryRun: Bool? = nil) throws -> Body {
-        Body(
-            all: all ? true : nil,
-            model: model,
-            id: id,
-            route: route,
-            url: url,
-            upstream: upstream,
-            principal: principal,
-            olderThan: try duration().map(Units.text),
-            dryRun: dryRun ?? self.dryRun ? true : nil
+    /// The conditions as parameters of the request.
+    func target(dryRun: Bool) throws -> String {
+        let olderThan = try duration().map(Units.text)
+        return Target.make(
+            ["clean"],
+            [
+                ("all", all ? "true" : nil), ("model", model), ("id", id), ("route", route), ("url", url),
+                ("upstream", upstream), ("principal", principal), ("older_than", olderThan),
+                ("dry_run", dryRun ? "true" : nil),
+            ]
         )
     }
 
@@ -181,8 +146,6 @@ struct Clean: ParsableCommand {
         guard let olderThan else { return nil }
         do throws(Units.Misfit) {
             return try Units.duration(olderThan)
-        } catch {
-            throw ValidationError("--older-than: \"\(olderThan)\" \(error.reason)")
-        }
+        } catch { throw ValidationError("--older-than: \"\(olderThan)\" \(error.reason)") }
     }
 }

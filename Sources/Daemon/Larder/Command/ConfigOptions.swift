@@ -7,23 +7,18 @@ import Settings
 /// The source of the settings: a file, a preset, or a URL alone.
 struct ConfigOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp("The config file. (default: that of LARDER_CONFIG)", valueName: "file"),
+        help: .value("file", "The config file. (default: that of LARDER_CONFIG)"),
         completion: .file(extensions: ["yaml", "yml"])
     )
     var config: String?
 
     @Option(
-        help: ArgumentHelp("A config that comes with Larder: github, gitlab, mastodon or stripe.", valueName: "name"),
+        help: .value("name", "A config that comes with Larder: github, gitlab, mastodon or stripe."),
         completion: .names { Preset.names(environment: $0) }
     )
     var preset: String?
 
-    @Option(
-        help: ArgumentHelp(
-            "The URL of the API; with a config or preset, it replaces the url there.",
-            valueName: "url"
-        )
-    )
+    @Option(help: .value("url", "The URL of the API; with a config or preset, it replaces the url there."))
     var upstream: String?
 
     func validate() throws {
@@ -38,13 +33,7 @@ struct ConfigOptions: ParsableArguments {
     /// Reads and checks the selected config.
     func file(_ overrides: ConfigOverrides, environment: [String: String]) throws -> ConfigFile {
         var overrides = overrides
-        if let upstream {
-            do {
-                overrides.upstream = try UpstreamURL(upstream)
-            } catch {
-                throw ValidationError("--upstream: \(error.description)")
-            }
-        }
+        if let upstream { overrides.upstream = try UpstreamURL.option(upstream) }
         if let path = try path(environment: environment) {
             return ConfigFile.read(path, environment: environment, overriding: overrides)
         }
@@ -65,15 +54,18 @@ struct ConfigOptions: ParsableArguments {
         return file.settings
     }
 
+    /// The part of the selected config that goes into a recording.
+    func portable(_ settings: Configuration, environment: [String: String]) throws -> String {
+        ConfigFile.portable(try path(environment: environment), settings, environment: environment)
+    }
+
     /// The file to read; nil if a URL alone suffices.
     func path(environment: [String: String]) throws -> String? {
         if let config { return config }
         if let preset {
             do {
                 return try Preset.find(preset, environment: environment).path
-            } catch {
-                throw ValidationError(error.description)
-            }
+            } catch { throw ValidationError(error.description) }
         }
         if upstream != nil { return nil }
         return Self.usualPath(environment: environment)
@@ -106,14 +98,19 @@ extension Configuration {
     }
 }
 
+extension UpstreamURL {
+    /// Parses the option `--upstream`; the error says what to write instead.
+    static func option(_ text: String) throws -> UpstreamURL {
+        do { return try UpstreamURL(text) } catch { throw ValidationError("--upstream: \(error.description)") }
+    }
+}
+
 extension Address {
     /// Parses an option; the error says what to write instead.
     static func option(_ text: String) throws -> Address {
         do {
             return try Address(text)
-        } catch {
-            throw ValidationError(error.description)
-        }
+        } catch { throw ValidationError(error.description) }
     }
 }
 
@@ -122,7 +119,7 @@ struct FieldOptions: ParsableArguments {
     @Option(
         name: [.customShort("H"), .customLong("header")],
         parsing: .unconditionalSingleValue,
-        help: ArgumentHelp("A header field of the request; may be repeated.", valueName: "name: value")
+        help: .value("name: value", "A header field of the request; may be repeated.")
     )
     var header: [String] = []
 }
@@ -154,6 +151,11 @@ enum GivenText {
 /// The environment variables of this process.
 enum Environment {
     static var variables: [String: String] { ProcessInfo.processInfo.environment }
+}
+
+extension ArgumentHelp {
+    /// The help for an option or argument whose value has a name.
+    static func value(_ name: String, _ abstract: String) -> ArgumentHelp { ArgumentHelp(abstract, valueName: name) }
 }
 
 extension CompletionKind {

@@ -15,9 +15,7 @@ struct Count: ParsableCommand {
 
     @OptionGroup var options: AdminOptions
 
-    func run() throws {
-        try options.show("/count", as: CountResponse.self) { $0.text }
-    }
+    func run() throws { try options.show("/count", as: CountResponse.self) { $0.text } }
 }
 
 extension CountResponse {

@@ -20,9 +20,7 @@ struct Dashboard: ParsableCommand {
             """
     )
 
-    @Flag(help: "Print the link instead of opening it.")
-    var print = false
-
+    @Flag(help: "Print the link instead of opening it.") var print = false
     @OptionGroup var options: AdminOptions
 
     func run() throws {

@@ -1,10 +1,13 @@
 import ArgumentParser
+import EventLoops
 import Foundation
 import HTTPSemantics
 import Mapping
 import Proxy
 import Recording
 import Settings
+import Synchronization
+import Upstream
 
 /// `larder diff`: compares a recording with the API or with another recording.
 struct Diff: ParsableCommand {
@@ -21,28 +24,20 @@ struct Diff: ParsableCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The folder with the recording.", valueName: "folder"), completion: .directory)
-    var folder: String
-
-    @Argument(help: ArgumentHelp("Another recording, to be compared instead of the API.", valueName: "other"))
-    var other: String?
-
-    @Option(help: ArgumentHelp("The API to ask, in the place of the recorded one.", valueName: "url"))
-    var upstream: String?
+    @Argument(help: .value("folder", "The folder with the recording."), completion: .directory) var folder: String
+    @Argument(help: .value("other", "Another recording, to be compared instead of the API.")) var other: String?
+    @Option(help: .value("url", "The API to ask, in the place of the recorded one.")) var upstream: String?
 
     @Option(
-        help: ArgumentHelp(
-            "A field to send with each request; what begins with \"@\" is the name of a variable.",
-            valueName: "name=@env"
+        help: .value(
+            "name=@env",
+            "A field to send with each request; what begins with \"@\" is the name of a variable."
         )
     )
     var header: [String] = []
 
-    @Flag(help: "Take the new responses over into the recording.")
-    var update = false
-
-    @Flag(help: "For programs: all differences as a JSON object.")
-    var json = false
+    @Flag(help: "Take the new responses over into the recording.") var update = false
+    @Flag(help: "For programs: all differences as a JSON object.") var json = false
 
     func validate() throws {
         try GivenText.check(["the folder": folder, "the other folder": other, "--upstream": upstream])
@@ -54,21 +49,13 @@ struct Diff: ParsableCommand {
 
     func run() throws {
         let recording = try orComplain { try Recording(RecordingFolder(folder)) }
-        var overrides = ConfigOverrides()
-        if let upstream {
-            do {
-                overrides.upstream = try UpstreamURL(upstream)
-            } catch {
-                throw ValidationError("--upstream: \(error.description)")
-            }
-        }
+        let overrides = ConfigOverrides(upstream: try upstream.map(UpstreamURL.option))
         let settings = try recording.settings(nil, overrides, environment: [:])
-        let upstreams = try settings.upstreams.enumerated().map { ProxiedUpstream(index: $0, try CompiledUpstream($1)) }
         let comparison = try orComplain {
             if let other { return try RecordingComparison(recording, try Recording(RecordingFolder(other))) }
             return try asked(recording, settings)
         }
-        if update { try orComplain { try comparison.update(recording, upstreams: upstreams) } }
+        if update { try orComplain { try comparison.update(recording, upstreams: settings.compiledUpstreams) } }
         show(comparison)
         if comparison.isBreaking || comparison.compared == 0 && !comparison.skipped.isEmpty { throw ExitCode.failed }
     }
@@ -98,7 +85,7 @@ struct Diff: ParsableCommand {
         var comparison = RecordingComparison()
         var last: [String: Int] = [:]
         for (number, exchange) in recording.exchanges.enumerated()
-        where MethodNames.safe.contains(exchange.request.method) {
+        where ["GET", "HEAD"].contains(exchange.request.method) {
             last["\(exchange.upstream) \(exchange.title) \(exchange.request.fields ?? [])"] = number
         }
         let own = try fields()
@@ -117,7 +104,8 @@ struct Diff: ParsableCommand {
             fields.lines += own.lines
             do {
                 let url = upstream.url.origin + exchange.request.target
-                let response = try questions.ask(upstream, exchange.request.method, url, fields)
+                let request = UpstreamRequest(method: exchange.request.method, url: url, fields: fields)
+                let response = try questions.ask(upstream, request)
                 try comparison.compare(number, of: recording, with: response)
             } catch let error as UpstreamQuestions.Failure {
                 comparison.skipped.append((exchange.title, error.message))
@@ -127,7 +115,7 @@ struct Diff: ParsableCommand {
     }
 
     private func show(_ comparison: RecordingComparison) {
-        guard !json else { return Terminal.out(comparison.json(isUpdated: update).text) }
+        guard !json else { return Terminal.out(comparison.json(isUpdated: update)) }
         for finding in comparison.findings {
             Terminal.out(finding.request)
             for drift in finding.drifts { Terminal.out("  \(drift.severity.rawValue): \(drift.text)") }
@@ -144,39 +132,114 @@ struct Diff: ParsableCommand {
     }
 }
 
-private enum MethodNames {
-    static let safe: Set<String> = ["GET", "HEAD"]
-}
-
 extension RecordingComparison {
     /// For programs.
     fileprivate func json(isUpdated: Bool) -> JSONText {
-        .object([
-            ("compared", .integer(compared)), ("taken_over", .integer(isUpdated ? updates.count : 0)),
-            (
-                "differences",
-                .array(
-                    findings.map { finding in
-                        .object([
-                            ("request", .string(finding.request)),
-                            (
-                                "drifts",
-                                .array(
-                                    finding.drifts.map {
-                                        .object([
-                                            ("severity", .string($0.severity.rawValue)), ("text", .string($0.text)),
-                                        ])
-                                    }
-                                )
-                            ),
-                        ])
-                    }
-                )
-            ),
-            (
-                "not_compared",
-                .array(skipped.map { .object([("request", .string($0.request)), ("reason", .string($0.reason))]) })
-            ),
-        ])
+        let differences: [JSONText] = findings.map { finding in
+            let drifts: [JSONText] = finding.drifts.map {
+                ["severity": .string($0.severity.rawValue), "text": .string($0.text)]
+            }
+            return ["request": .string(finding.request), "drifts": .array(drifts)]
+        }
+        return [
+            "compared": .integer(compared), "taken_over": .integer(isUpdated ? updates.count : 0),
+            "differences": .array(differences),
+            "not_compared": .array(skipped.map { ["request": .string($0.request), "reason": .string($0.reason)] }),
+        ]
+    }
+}
+
+/// Sends requests to upstreams for a command, which waits for each response.
+final class UpstreamQuestions {
+    /// A request without a response.
+    struct Failure: Error {
+        let message: String
+    }
+
+    private let loop: EventLoop
+    private let clients: LoopReference<Clients>
+    /// Kept alive; used on the loop only.
+    private let kept: Clients
+
+    /// The clients of the upstreams, each created when it is needed.
+    private final class Clients {
+        let loop: EventLoop
+        let settings: Configuration
+        var known: [String: UpstreamClient] = [:]
+
+        init(_ loop: EventLoop, _ settings: Configuration) { (self.loop, self.settings) = (loop, settings) }
+
+        func client(for upstream: Configuration.Upstream) -> UpstreamClient {
+            if let client = known[upstream.name] { return client }
+            let client = UpstreamClient(loop: loop, options: settings.options(for: upstream))
+            known[upstream.name] = client
+            return client
+        }
+    }
+
+    init(_ settings: Configuration) throws {
+        signal(SIGPIPE, SIG_IGN)
+        loop = try EventLoop(name: "upstream")
+        kept = Clients(loop, settings)
+        clients = LoopReference(kept, on: loop)
+        loop.start()
+        // Never released: objects on the loop may only be destroyed on its thread, which ends with the process.
+        _ = Unmanaged.passRetained(kept)
+    }
+
+    /// Sends a request and waits for its response.
+    func ask(_ upstream: Configuration.Upstream, _ request: UpstreamRequest) throws -> RecordingComparison.Update {
+        let response = CollectedResponse()
+        clients.enqueue { $0.client(for: upstream).start(request, response) }
+        return try response.wait()
+    }
+
+    /// Collects one response.
+    private final class CollectedResponse: TransferDelegate, Sendable {
+        private struct State {
+            var update = RecordingComparison.Update(status: 0, fields: Fields(), body: [])
+            var failure: String?
+        }
+
+        private let state = Mutex(State())
+        private let isDone = DispatchSemaphore(value: 0)
+
+        func informational(status: Int, fields: Fields) {}
+
+        func received(head: UpstreamHead) {
+            state.withLock { ($0.update.status, $0.update.fields) = (head.status, head.fields) }
+        }
+
+        func received(body: UnsafeRawBufferPointer) -> Flow {
+            let bytes = Array(body)
+            return state.withLock { state in
+                guard state.update.body.count + bytes.count <= RecordingFolder.bodyLimit else {
+                    state.failure = "the response is larger than 256 MiB"
+                    return .proceed
+                }
+                state.update.body += bytes
+                return .proceed
+            }
+        }
+
+        func completed(_ result: Result<TransferSummary, UpstreamError>) {
+            state.withLock { state in
+                switch result {
+                case .failure(let error): state.failure = error.message
+                case .success(let summary): if !summary.isCodingWhole { state.failure = "the response broke off" }
+                }
+            }
+            isDone.signal()
+        }
+
+        func wait() throws -> RecordingComparison.Update {
+            isDone.wait()
+            let state = state.withLock { $0 }
+            if let failure = state.failure { throw Failure(message: failure) }
+            var update = state.update
+            update.fields = update.fields.withoutHopByHop()
+            for name in ["age", "content-length", "alt-svc"] { update.fields.remove(name) }
+            return update
+        }
     }
 }

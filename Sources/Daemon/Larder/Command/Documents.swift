@@ -14,23 +14,12 @@ struct Documents: ParsableCommand {
             """
     )
 
-    @Option(
-        help: ArgumentHelp(
-            "Only those whose path and query begin with this, or with those of this URL.",
-            valueName: "start"
-        )
-    )
+    @Option(help: .value("start", "Only those whose path and query begin with this, or with those of this URL."))
     var url: String?
 
-    @Option(help: ArgumentHelp("Only those of this upstream.", valueName: "name"), completion: .upstreams)
-    var upstream: String?
-
-    @Option(help: ArgumentHelp("Only those of the principal with this label.", valueName: "label"))
-    var principal: String?
-
-    @Option(help: ArgumentHelp("Only those that show this object, the newest first.", valueName: "model/id"))
-    var shows: String?
-
+    @Option(help: .value("name", "Only those of this upstream."), completion: .upstreams) var upstream: String?
+    @Option(help: .value("label", "Only those of the principal with this label.")) var principal: String?
+    @Option(help: .value("model/id", "Only those that show this object, the newest first.")) var shows: String?
     @OptionGroup var page: PageOptions
     @OptionGroup var options: AdminOptions
 
@@ -79,8 +68,6 @@ struct Documents: ParsableCommand {
             options,
             { Target.make(path, query + $0) },
             ShowingDocumentResponse.table
-        ) {
-            ($0.documents, $0.next)
-        }
+        ) { ($0.documents, $0.next) }
     }
 }

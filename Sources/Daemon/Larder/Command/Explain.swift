@@ -15,18 +15,11 @@ struct Explain: ParsableCommand {
             """
     )
 
-    @Argument(help: "A path as programs send it to Larder, or a URL of Larder or of an upstream.")
-    var url: String
-
+    @Argument(help: "A path as programs send it to Larder, or a URL of Larder or of an upstream.") var url: String
     @OptionGroup var fields: FieldOptions
+    @Option(help: .value("name", "The method. (default: GET)")) var method: String?
 
-    @Option(help: ArgumentHelp("The method. (default: GET)", valueName: "name"))
-    var method: String?
-
-    @Option(
-        help: ArgumentHelp("The upstream, if the URL could mean several.", valueName: "name"),
-        completion: .upstreams
-    )
+    @Option(help: .value("name", "The upstream, if the URL could mean several."), completion: .upstreams)
     var upstream: String?
 
     @OptionGroup var options: AdminOptions

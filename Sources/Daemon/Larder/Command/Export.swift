@@ -16,17 +16,10 @@ struct Export: ParsableCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The folder with the recording.", valueName: "folder"), completion: .directory)
-    var folder: String
-
-    @Argument(help: ArgumentHelp("The file to write.", valueName: "file"), completion: .file())
-    var file: String
-
-    @Flag(help: "Replace the file if there is one.")
-    var force = false
-
-    @Flag(help: "For programs: what was written and what was left out, as a JSON object.")
-    var json = false
+    @Argument(help: .value("folder", "The folder with the recording."), completion: .directory) var folder: String
+    @Argument(help: .value("file", "The file to write."), completion: .file()) var file: String
+    @Flag(help: "Replace the file if there is one.") var force = false
+    @Flag(help: "For programs: what was written and what was left out, as a JSON object.") var json = false
 
     func validate() throws { try GivenText.check(["the folder": folder, "the file": file]) }
 
@@ -38,24 +31,15 @@ struct Export: ParsableCommand {
         guard force || access(file, F_OK) != 0 else {
             throw CommandFailure("\(file): there is a file already; --force replaces it")
         }
-        guard
-            FileManager.default.createFile(
-                atPath: file,
-                contents: Data(bytes),
-                attributes: [.posixPermissions: 0o600]
-            )
-        else {
-            Terminal.complain("larder: \(file) cannot be written: \(systemMessage(errno))")
-            throw ExitCode.failed
+        let attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
+        guard FileManager.default.createFile(atPath: file, contents: Data(bytes), attributes: attributes) else {
+            throw CommandFailure("\(file) cannot be written: \(systemMessage(errno))")
         }
         let count = recording.exchanges.count
         guard !json else {
-            return Terminal.out(
-                JSONText.object([
-                    ("file", .string(file)), ("exchanges", .integer(count)),
-                    ("left_out", .array(losses.map { .string($0) })),
-                ]).text
-            )
+            return Terminal.out([
+                "file": .string(file), "exchanges": .integer(count), "left_out": .array(losses.map { .string($0) }),
+            ])
         }
         Terminal.out("wrote \(HumanText.count(count, "exchange")) to \(file)")
         for loss in losses { Terminal.out("left out: \(loss)") }

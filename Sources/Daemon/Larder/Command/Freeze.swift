@@ -22,21 +22,12 @@ struct Freeze: ParsableCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The folder to make.", valueName: "folder"))
-    var folder: String
+    @Argument(help: .value("folder", "The folder to make.")) var folder: String
+    @Option(help: .value("name", "Only responses that show an object of this model.")) var model: String?
+    @Option(help: .value("path", "Only responses of the route with this path in the config.")) var route: String?
+    @Option(help: .value("label", "Only responses of the principal with this label.")) var principal: String?
 
-    @Option(help: ArgumentHelp("Only responses that show an object of this model.", valueName: "name"))
-    var model: String?
-
-    @Option(help: ArgumentHelp("Only responses of the route with this path in the config.", valueName: "path"))
-    var route: String?
-
-    @Option(help: ArgumentHelp("Only responses of the principal with this label.", valueName: "label"))
-    var principal: String?
-
-    @Option(
-        help: ArgumentHelp("Only responses that came no longer ago than this: 90s, 12h, 30d.", valueName: "duration")
-    )
+    @Option(help: .value("duration", "Only responses that came no longer ago than this: 90s, 12h, 30d."))
     var maxAge: String?
 
     @OptionGroup var options: AdminOptions
@@ -50,8 +41,7 @@ struct Freeze: ParsableCommand {
     func run() throws {
         let target = RecordingFolder(folder)
         guard !target.exists else {
-            Terminal.complain("larder: \(target.path): there is a recording already; name a new folder")
-            throw ExitCode.failed
+            throw CommandFailure("\(target.path): there is a recording already; name a new folder")
         }
         // The daemon creates it beside its store, and this command fetches it from there.
         let name = "freeze-\(getpid())-\(UInt32.random(in: 0 ... .max))"
@@ -61,12 +51,10 @@ struct Freeze: ParsableCommand {
         let frozen = try options.decode(RecordingStopped.self, response)
         _ = try options.copyRecording(name, to: target)
         guard !options.json else {
-            return Terminal.out(
-                JSONText.object([
-                    ("folder", .string(target.path)), ("exchanges", .integer(frozen.exchanges)),
-                    ("notices", .array(frozen.notices.map { .string($0) })),
-                ]).text
-            )
+            return Terminal.out([
+                "folder": .string(target.path), "exchanges": .integer(frozen.exchanges),
+                "notices": .array(frozen.notices.map { .string($0) }),
+            ])
         }
         let count = HumanText.count(frozen.exchanges, "exchange")
         Terminal.out((["recorded \(count) in \(target.path)"] + frozen.notices).joined(separator: "\n"))

@@ -19,31 +19,25 @@ struct Import: ParsableCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The file, or WireMock's folder.", valueName: "file"), completion: .file())
-    var file: String
-
-    @Argument(help: ArgumentHelp("The folder to make.", valueName: "folder"), completion: .directory)
-    var folder: String
+    @Argument(help: .value("file", "The file, or WireMock's folder."), completion: .file()) var file: String
+    @Argument(help: .value("folder", "The folder to make."), completion: .directory) var folder: String
 
     @Option(
-        help: ArgumentHelp(
-            "The API to import, where the file has several or none, and the path under which programs will find it.",
-            valueName: "url[=prefix]"
+        help: .value(
+            "url[=prefix]",
+            "The API to import, where the file has several or none, and the path under which programs will find it."
         )
     )
     var origin: [String] = []
 
-    @Flag(help: "For programs: what was imported and what was left out, as a JSON object.")
-    var json = false
+    @Flag(help: "For programs: what was imported and what was left out, as a JSON object.") var json = false
 
     func validate() throws {
         try GivenText.check(["the file": file, "the folder": folder])
         for text in origin {
             do {
                 _ = try RecordingImport.Origin(text)
-            } catch {
-                throw ValidationError("--origin: \(error.description)")
-            }
+            } catch { throw ValidationError("--origin: \(error.description)") }
         }
     }
 
@@ -58,17 +52,11 @@ struct Import: ParsableCommand {
             )
         }
         guard !json else {
-            let losses: [JSONText] = result.losses.map {
-                .object([("what", .string($0.text)), ("count", .integer($0.count))])
-            }
-            let suspects = result.suspects.sorted { $0.key < $1.key }
-            return Terminal.out(
-                JSONText.object([
-                    ("folder", .string(target.path)), ("exchanges", .integer(result.count)),
-                    ("left_out", .array(losses)),
-                    ("look_secret", .object(suspects.map { (name: $0.key, value: .integer($0.value)) })),
-                ]).text
-            )
+            let losses: [JSONText] = result.losses.map { ["what": .string($0.text), "count": .integer($0.count)] }
+            return Terminal.out([
+                "folder": .string(target.path), "exchanges": .integer(result.count), "left_out": .array(losses),
+                "look_secret": .counts(result.suspects),
+            ])
         }
         var summary = RecordingSummary()
         (summary.count, summary.suspects) = (result.count, result.suspects)

@@ -20,23 +20,17 @@ struct KeyCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "A path as programs send it to Larder, or a URL of Larder or of the upstream.")
-    var url: String
-
+    @Argument(help: "A path as programs send it to Larder, or a URL of Larder or of the upstream.") var url: String
     @OptionGroup var fields: FieldOptions
-
     @OptionGroup var source: ConfigOptions
-
-    @Flag(help: "Print one JSON document, for programs.")
-    var json = false
+    @Flag(help: "Print one JSON document, for programs.") var json = false
 
     func validate() throws { try GivenText.require(["URL": url]) }
 
     func run() throws {
         let settings = try source.settings()
-        let facts = KeyFacts(
-            try ImaginedRequest("GET", url, fields: fields.header, of: try settings.compiledUpstreams, settings)
-        )
+        let upstreams = try settings.compiledUpstreams
+        let facts = KeyFacts(try ImaginedRequest("GET", url, fields: fields.header, of: upstreams, settings))
         if json { Terminal.out(AdminJSON.encode(facts, isPretty: true)) } else { Terminal.say(facts.text) }
     }
 }
@@ -53,7 +47,8 @@ private struct KeyFacts: Encodable {
     /// Fields that distinguish clients only if a response is private or must be revalidated.
     var others: [String]
     var context: Fields
-    var rules: [Rule]
+    /// The routes that apply.
+    var rules: [Route]
 
     /// The fields that may be part of the key, as configured, and those of this request.
     struct Fields: Encodable {
@@ -66,7 +61,7 @@ private struct KeyFacts: Encodable {
         var why: String
     }
 
-    struct Rule: Encodable {
+    struct Route: Encodable {
         var path: String
         var method: String?
         var sort: Bool
@@ -82,22 +77,16 @@ private struct KeyFacts: Encodable {
         counted = upstream.credentials(in: imagined.request).map { Counted(name: $0.name, why: $0.reason) }
         principal = Fields(fields: settings.principal, given: counted.map(\.name))
         others = upstream.otherFields(in: imagined.request)
-        context = Fields(
-            fields: settings.context,
-            given: incoming.parts.context.split(separator: "\n").map(String.init)
-        )
-        // The rule for caching, and the one for the body of a 200, which may be another.
+        let given = incoming.parts.context.split(separator: "\n").map(String.init)
+        context = Fields(fields: settings.context, given: given)
+        // The route for caching, and the one for the body of a 200, which may be another.
         let matches = [nil, 200].compactMap { status in
             upstream.rules.route(method: "GET", path: incoming.route, status: status)?.index
         }
         rules = matches.enumerated().filter { !matches[..<$0.offset].contains($0.element) }.map {
             let route = settings.routes[$0.element]
-            return Rule(
-                path: route.declaration.path,
-                method: route.declaration.method,
-                sort: route.overrides.key.sort,
-                ignore: route.overrides.key.ignore
-            )
+            let (declaration, key) = (route.declaration, route.overrides.key)
+            return Route(path: declaration.path, method: declaration.method, sort: key.sort, ignore: key.ignore)
         }
     }
 
@@ -112,14 +101,14 @@ private struct KeyFacts: Encodable {
             "context    \(context.given.isEmpty ? "none" : context.given.joined(separator: ", "))"
                 + "  (of \(context.fields.joined(separator: ", ")), and what Vary names)",
         ]
-        lines += rules.isEmpty ? ["rule       none"] : rules.map { "rule       \(Self.text($0))" }
+        lines += rules.isEmpty ? ["route      none"] : rules.map { "route      \(Self.text($0))" }
         return lines.joined(separator: "\n")
     }
 
-    private static func text(_ rule: Rule) -> String {
-        var words = [rule.method, rule.path].compactMap(\.self)
-        if rule.sort { words.append("key: parameters sorted") }
-        if !rule.ignore.isEmpty { words.append("key: without \(rule.ignore.joined(separator: ", "))") }
+    private static func text(_ route: Route) -> String {
+        var words = [route.method, route.path].compactMap(\.self)
+        if route.sort { words.append("key: parameters sorted") }
+        if !route.ignore.isEmpty { words.append("key: without \(route.ignore.joined(separator: ", "))") }
         return words.joined(separator: "  ")
     }
 }

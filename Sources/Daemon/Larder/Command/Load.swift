@@ -25,15 +25,9 @@ struct Load: ParsableCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("A file made by larder save.", valueName: "file"))
-    var file: String
-
-    @Flag(help: "Replace what the store contains.")
-    var replace = false
-
-    @Flag(help: "Add to what the store contains, which stays.")
-    var merge = false
-
+    @Argument(help: .value("file", "A file made by larder save.")) var file: String
+    @Flag(help: "Replace what the store contains.") var replace = false
+    @Flag(help: "Add to what the store contains, which stays.") var merge = false
     @OptionGroup var options: AdminOptions
 
     func validate() throws {
@@ -58,20 +52,12 @@ struct Load: ParsableCommand {
         var response: [UInt8] = []
         try send(descriptor, length, to: target) { response += $0 }
         try options.present(LoadResponse.self, response) { loaded in
-            let count = [HumanText.count(loaded.objects, "object"), HumanText.count(loaded.documents, "document")]
-            let added = [
-                HumanText.count(loaded.addedObjects, "object"), HumanText.count(loaded.addedDocuments, "document"),
-            ]
-            let line =
-                merge
-                ? "added \(added.joined(separator: ", ")); the store has \(count.joined(separator: ", "))"
-                : "loaded \(count.joined(separator: ", "))"
+            let count = HumanText.counts(loaded.objects, loaded.documents)
+            let added = HumanText.counts(loaded.addedObjects, loaded.addedDocuments)
+            let line = merge ? "added \(added); the store has \(count)" : "loaded \(count)"
             guard loaded.droppedDocuments > 0 || loaded.droppedObjects > 0 else { return line }
-            let dropped = [
-                HumanText.count(loaded.droppedObjects, "object"), HumanText.count(loaded.droppedDocuments, "document"),
-            ]
-            return
-                "\(line)\nleft out \(dropped.joined(separator: ", ")) of users under another principal.key"
+            let dropped = HumanText.counts(loaded.droppedObjects, loaded.droppedDocuments)
+            return "\(line)\nleft out \(dropped) of users under another principal.key"
         }
     }
 

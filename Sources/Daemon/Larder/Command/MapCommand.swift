@@ -23,52 +23,36 @@ struct MapCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "The file; - reads standard input.", completion: .file())
-    var file: String
-
-    @Option(help: ArgumentHelp("The URL whose response the file is.", valueName: "url"))
-    var url: String?
-
-    @Option(help: ArgumentHelp("The status of that response.", valueName: "status"))
-    var status: Int = 200
+    @Argument(help: "The file; - reads standard input.", completion: .file()) var file: String
+    @Option(help: .value("url", "The URL whose response the file is.")) var url: String?
+    @Option(help: .value("status", "The status of that response.")) var status: Int = 200
 
     @Option(
         name: [.customShort("H"), .customLong("header")],
         parsing: .unconditionalSingleValue,
-        help: ArgumentHelp(
-            "A header field of that response, for properties that read one (@header.NAME); may be repeated.",
-            valueName: "name: value"
+        help: .value(
+            "name: value",
+            "A header field of that response, for properties that read one (@header.NAME); may be repeated."
         )
     )
     var header: [String] = []
 
-    @Option(help: ArgumentHelp("The model of the file's object.", valueName: "name"), completion: .models)
-    var model: String?
-
-    @Flag(help: "The file contains a list of the model's objects.")
-    var list = false
-
-    @Flag(help: "Convert from the mapped view back to the upstream's JSON.")
-    var reverse = false
-
-    @Flag(help: "With --reverse: also write values that equal their properties' defaults.")
-    var defaults = false
+    @Option(help: .value("name", "The model of the file's object."), completion: .models) var model: String?
+    @Flag(help: "The file contains a list of the model's objects.") var list = false
+    @Flag(help: "Convert from the mapped view back to the upstream's JSON.") var reverse = false
+    @Flag(help: "With --reverse: also write values that equal their properties' defaults.") var defaults = false
 
     @Option(
-        help: ArgumentHelp(
-            "With --reverse: the view's Larder-Synthetic field, which names what the upstream did not send.",
-            valueName: "field"
+        help: .value(
+            "field",
+            "With --reverse: the view's Larder-Synthetic field, which names what the upstream did not send."
         )
     )
     var synthetic: String?
 
-    @Option(help: ArgumentHelp("Only these properties, separated by commas.", valueName: "names"))
-    var members: String?
-
+    @Option(help: .value("names", "Only these properties, separated by commas.")) var members: String?
     @OptionGroup var source: ConfigOptions
-
-    @Flag(help: "Print one JSON document with the result and the warnings, for programs.")
-    var json = false
+    @Flag(help: "Print one JSON document with the result and the warnings, for programs.") var json = false
 
     func validate() throws {
         try GivenText.require(["file": file])
@@ -120,9 +104,7 @@ struct MapCommand: ParsableCommand {
         let incoming: IncomingRequest
         do throws(ImaginedRequestError) {
             incoming = try ImaginedRequest("GET", url ?? "", of: upstreams, settings).incoming
-        } catch {
-            throw ValidationError(error.description)
-        }
+        } catch { throw ValidationError(error.description) }
         let subject = RouteSubject(
             method: "GET",
             path: incoming.route,
@@ -135,12 +117,8 @@ struct MapCommand: ParsableCommand {
                 "no route says what \(incoming.route) holds; see: larder route GET \(url ?? "") --status \(status)"
             )
         }
-        let context = MappingContext(
-            url: incoming.parts.url,
-            captures: match.captures,
-            bound: match.bound,
-            fields: fields
-        )
+        let url = incoming.parts.url
+        let context = MappingContext(url: url, captures: match.captures, bound: match.bound, fields: fields)
         return (incoming.upstream, match.rule, context)
     }
 
@@ -214,11 +192,8 @@ struct MapCommand: ParsableCommand {
         // A value that could not be mapped back need not be JSON.
         let text = String(decoding: body, as: UTF8.self)
         let result = JSONBody.isMalformed(body) ? AdminJSON.encode(text) : body
-        let report = Report(
-            result: RawJSON(result),
-            warnings: warnings.map(MappingWarningResponse.init),
-            synthetic: synthetic
-        )
+        let warned = warnings.map(MappingWarningResponse.init)
+        let report = Report(result: RawJSON(result), warnings: warned, synthetic: synthetic)
         Terminal.out(AdminJSON.encode(report))
     }
 

@@ -17,9 +17,7 @@ struct ModeCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "The mode to change to: online or offline.")
-    var mode: Configuration.Mode?
-
+    @Argument(help: "The mode to change to: online or offline.") var mode: Configuration.Mode?
     @OptionGroup var options: AdminOptions
 
     func run() throws {

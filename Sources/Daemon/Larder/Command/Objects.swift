@@ -15,24 +15,15 @@ struct Objects: ParsableCommand {
             """
     )
 
-    @Argument(help: "The model's name.", completion: .models)
-    var model: String
-
-    @Argument(help: "One object, by its identity or one of its keys.")
-    var id: String?
-
-    @Option(help: ArgumentHelp("Only objects of this upstream.", valueName: "name"), completion: .upstreams)
-    var upstream: String?
-
-    @Option(help: ArgumentHelp("Only objects of the principal with this label.", valueName: "label"))
-    var principal: String?
+    @Argument(help: "The model's name.", completion: .models) var model: String
+    @Argument(help: "One object, by its identity or one of its keys.") var id: String?
+    @Option(help: .value("name", "Only objects of this upstream."), completion: .upstreams) var upstream: String?
+    @Option(help: .value("label", "Only objects of the principal with this label.")) var principal: String?
 
     @Flag(help: "Show them as their model declares them, instead of with the upstream's own members.")
     var mapped = false
 
-    @Option(help: ArgumentHelp("With --mapped: only these properties, separated by commas.", valueName: "names"))
-    var members: String?
-
+    @Option(help: .value("names", "With --mapped: only these properties, separated by commas.")) var members: String?
     @OptionGroup var page: PageOptions
     @OptionGroup var options: AdminOptions
 
@@ -59,9 +50,7 @@ struct Objects: ParsableCommand {
         if options.json { return try options.present(ObjectsResponse.self, bytes) { _ in "" } }
         let response = try options.decode(ObjectsResponse.self, bytes)
         // JSON is not folded, so that it can be copied.
-        Terminal.out(
-            page.list(response.objects, next: response.next) { $0.map(Self.whole).joined(separator: "\n\n") }
-        )
+        Terminal.out(page.list(response.objects, next: response.next) { $0.map(Self.whole).joined(separator: "\n\n") })
     }
 
     private static func table(_ rows: [ObjectsResponse.Object]) -> String {
@@ -89,11 +78,8 @@ struct Objects: ParsableCommand {
 
 /// The part of a list to show.
 struct PageOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("The most rows to print.", valueName: "n"))
-    var limit = 100
-
-    @Option(help: ArgumentHelp("Continue after this cursor, which the previous page prints.", valueName: "cursor"))
-    var after: String?
+    @Option(help: .value("n", "The most rows to print.")) var limit = 100
+    @Option(help: .value("cursor", "Continue after this cursor, which the previous page prints.")) var after: String?
 
     func validate() throws {
         try GivenText.check(["--after": after])

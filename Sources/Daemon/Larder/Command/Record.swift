@@ -19,14 +19,10 @@ struct Record: ParsableCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The folder to record into.", valueName: "folder"), completion: .directory)
-    var folder: String
-
+    @Argument(help: .value("folder", "The folder to record into."), completion: .directory) var folder: String
     @OptionGroup var source: ConfigOptions
     @OptionGroup var addresses: ServeOptions
-
-    @Flag(help: "For programs: what was recorded, and each log line, as JSON objects.")
-    var json = false
+    @Flag(help: "For programs: what was recorded, and each log line, as JSON objects.") var json = false
 
     func validate() throws { try GivenText.check(["the folder": folder]) }
 
@@ -34,8 +30,8 @@ struct Record: ParsableCommand {
         HarmlessSignals.ignore()
         let environment = Environment.variables
         let target = RecordingFolder(folder)
-        var settings = try RecordingConfig(source, environment: environment).settings(addresses.overrides)
-        let config = try RecordingConfig(source, environment: environment).portable(settings)
+        var settings = try source.file(addresses.overrides, environment: environment).usable()
+        let config = try source.portable(settings, environment: environment)
         if target.exists {
             try orComplain { try RecordingManifest.read(target).warnOfOtherUpstreams(settings, in: target) }
         }
@@ -49,33 +45,13 @@ struct Record: ParsableCommand {
         var summary = RecordingSummary()
         try orComplain { try runDaemon(settings, role: role, ended: { summary = $0.summary ?? summary }) }
         if json {
-            Terminal.out(summary.json(folder: target.path).text)
+            Terminal.out(summary.json(folder: target.path))
         } else {
             let place = target.exists ? target.path : nil
             for sentence in summary.sentences(folder: place) { Terminal.complain("larder: \(sentence)") }
             if place == nil { Terminal.complain("larder: nothing was recorded, so there is no recording") }
         }
         if summary.failure != nil { throw ExitCode.failed }
-    }
-}
-
-/// The config of a recording to be made.
-struct RecordingConfig {
-    private let source: ConfigOptions
-    private let environment: [String: String]
-
-    init(_ source: ConfigOptions, environment: [String: String]) {
-        self.source = source
-        self.environment = environment
-    }
-
-    func settings(_ overrides: ConfigOverrides) throws -> Configuration {
-        try source.file(overrides, environment: environment).usable()
-    }
-
-    /// The part of it that goes into the recording.
-    func portable(_ settings: Configuration) throws -> String {
-        ConfigFile.portable(try source.path(environment: environment), settings, environment: environment)
     }
 }
 

@@ -23,12 +23,8 @@ struct RecordingCommand: ParsableCommand {
     struct Start: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Begin to record.")
 
-        @Argument(help: "What the recording is called.")
-        var name: String
-
-        @Option(help: ArgumentHelp("Record requests with this Larder-Session only.", valueName: "name"))
-        var session: String?
-
+        @Argument(help: "What the recording is called.") var name: String
+        @Option(help: .value("name", "Record requests with this Larder-Session only.")) var session: String?
         @OptionGroup var options: AdminOptions
 
         func validate() throws { try GivenText.check(["the name": name, "--session": session]) }
@@ -44,9 +40,7 @@ struct RecordingCommand: ParsableCommand {
     struct Stop: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "End a recording.")
 
-        @Argument(help: "What the recording is called.")
-        var name: String
-
+        @Argument(help: "What the recording is called.") var name: String
         @OptionGroup var options: AdminOptions
 
         func validate() throws { try GivenText.check(["the name": name]) }
@@ -83,12 +77,8 @@ struct RecordingCommand: ParsableCommand {
     struct Get: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Copy a recording into a folder.")
 
-        @Argument(help: "What the recording is called.")
-        var name: String
-
-        @Argument(help: ArgumentHelp("The folder to make.", valueName: "folder"))
-        var folder: String
-
+        @Argument(help: "What the recording is called.") var name: String
+        @Argument(help: .value("folder", "The folder to make.")) var folder: String
         @OptionGroup var options: AdminOptions
 
         func validate() throws { try GivenText.check(["the name": name, "the folder": folder]) }
@@ -97,11 +87,9 @@ struct RecordingCommand: ParsableCommand {
             let target = RecordingFolder(folder)
             let copied = try options.copyRecording(name, to: target)
             if options.json {
-                Terminal.out(
-                    AdminJSON.encode(
-                        Copied(folder: target.path, files: copied.files.count, running: copied.exchanges != nil)
-                    )
-                )
+                let isRunning = copied.exchanges != nil
+                let report = Copied(folder: target.path, files: copied.files.count, running: isRunning)
+                Terminal.out(AdminJSON.encode(report))
             } else {
                 let state = copied.exchanges.map { "; it is still running, \(HumanText.count($0, "exchange")) so far" }
                 Terminal.out("copied \(name) to \(target.path)\(state ?? "")")
@@ -118,9 +106,7 @@ struct RecordingCommand: ParsableCommand {
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Remove a recording from the daemon.")
 
-        @Argument(help: "What the recording is called.")
-        var name: String
-
+        @Argument(help: "What the recording is called.") var name: String
         @OptionGroup var options: AdminOptions
 
         func validate() throws { try GivenText.check(["the name": name]) }
@@ -141,9 +127,7 @@ extension AdminOptions {
         // The lines first: the bodies that they name have been written before, also while it is running.
         let lines = try file(RecordingFolder.exchangesName)
         let listed = try decode(RecordingFilesResponse.self, try ask("GET", Target.make(["recordings", name])))
-        try orComplain {
-            try target.copy(listed.files) { $0 == RecordingFolder.exchangesName ? lines : try file($0) }
-        }
+        try orComplain { try target.copy(listed.files) { $0 == RecordingFolder.exchangesName ? lines : try file($0) } }
         return listed
     }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import HTTPSemantics
 import Recording
 import Settings
 
@@ -18,17 +19,11 @@ struct Replay: ParsableCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The folder with the recording.", valueName: "folder"), completion: .directory)
-    var folder: String
-
-    @Option(help: ArgumentHelp("A config in the place of the recording's own.", valueName: "file"))
-    var config: String?
-
+    @Argument(help: .value("folder", "The folder with the recording."), completion: .directory) var folder: String
+    @Option(help: .value("file", "A config in the place of the recording's own.")) var config: String?
     @OptionGroup var addresses: ServeOptions
     @OptionGroup var options: ReplayOptions
-
-    @Flag(help: "For programs: write each log line as a JSON object.")
-    var json = false
+    @Flag(help: "For programs: write each log line as a JSON object.") var json = false
 
     func validate() throws { try GivenText.check(["the folder": folder, "--config": config]) }
 
@@ -57,12 +52,9 @@ struct ReplayOptions: ParsableArguments {
         case recorded, now
     }
 
-    @Flag(help: "Give each recorded response once; ask for it again, and it is 504.")
-    var strict = false
+    @Flag(help: "Give each recorded response once; ask for it again, and it is 504.") var strict = false
 
-    @Option(
-        help: ArgumentHelp("recorded: dates stay as they were. now: they are shifted to today.", valueName: "clock")
-    )
+    @Option(help: .value("clock", "recorded: dates stay as they were. now: they are shifted to today."))
     var clock = Clock.recorded
 
     var role: RecordingRole {
@@ -82,5 +74,79 @@ extension Recording {
             config.map { ConfigFile.read($0, environment: environment, overriding: overrides) }
             ?? ConfigFile.parse(manifest.config, file: folder.manifest, environment: [:], overriding: overrides)
         return try file.usable()
+    }
+}
+
+extension RecordingSummary {
+    /// For programs; `folder`: where it is; nil if nothing was recorded.
+    func json(folder: String?) -> JSONText {
+        let reasons = skipped.map { ("\($0)".snakeCased, $1) }
+        var members: [(name: String, value: JSONText)] = [
+            ("exchanges", .integer(count)), ("not_recorded", .counts(Dictionary(uniqueKeysWithValues: reasons))),
+            ("look_secret", .counts(suspects)),
+        ]
+        if let folder { members.insert(("folder", .string(folder)), at: 0) }
+        if let failure { members.append(("failure", .string(failure))) }
+        if let problem { members.append(("problem", .string(problem))) }
+        return .object(members)
+    }
+}
+
+extension JSONText {
+    /// An object with a number for each name.
+    static func counts(_ counts: [String: Int]) -> JSONText {
+        .object(counts.sorted { $0.key < $1.key }.map { (name: $0.key, value: .integer($0.value)) })
+    }
+}
+
+extension String {
+    fileprivate var snakeCased: String { reduce(into: "") { $0 += $1.isUppercase ? "_\($1.lowercased())" : "\($1)" } }
+}
+
+/// The report of a replay, for people and for programs.
+struct ReplayReport {
+    let missing: [Replayer.Miss]
+    let unused: [String]
+
+    /// The maximum number of lines of each kind.
+    private static let limit = 20
+
+    /// Lines for people; empty if everything went as recorded.
+    var lines: [String] {
+        var lines: [String] = []
+        if !missing.isEmpty {
+            let all = missing.map(\.request).counted
+            lines.append("asked for, and not recorded:")
+            for (title, count) in all.prefix(Self.limit) {
+                lines.append("  \(title)\(count > 1 ? " (\(count) times)" : "")")
+                guard let miss = missing.first(where: { $0.request == title }) else { continue }
+                if miss.recorded > 0 {
+                    let times = miss.recorded == 1 ? "once" : "\(miss.recorded) times"
+                    lines.append("    recorded \(times), and asked for more often")
+                }
+                for near in miss.nearest {
+                    lines.append("    nearest: \(near.request)")
+                    lines += near.differences.map { "      \($0)" }
+                }
+            }
+            if all.count > Self.limit { lines.append("  … and \(all.count - Self.limit) more") }
+        }
+        if !unused.isEmpty {
+            let all = unused.counted
+            lines.append("recorded, and never asked for:")
+            lines += all.prefix(Self.limit).map { "  \($0.text)\($0.count > 1 ? " (\($0.count) times)" : "")" }
+            if all.count > Self.limit { lines.append("  … and \(all.count - Self.limit) more") }
+        }
+        return lines
+    }
+
+    var json: JSONText {
+        let misses: [JSONText] = missing.map { miss in
+            let nearest: [JSONText] = miss.nearest.map {
+                ["request": .string($0.request), "differences": .array($0.differences.map { .string($0) })]
+            }
+            return ["request": .string(miss.request), "recorded": .integer(miss.recorded), "nearest": .array(nearest)]
+        }
+        return ["not_recorded": .array(misses), "never_used": .array(unused.map { .string($0) })]
     }
 }

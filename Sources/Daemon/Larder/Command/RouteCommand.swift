@@ -25,25 +25,16 @@ struct RouteCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "The method, such as GET.")
-    var method: String
+    @Argument(help: "The method, such as GET.") var method: String
+    @Argument(help: "A path as programs send it to Larder, or a URL of Larder or of the upstream.") var url: String
+    @Option(help: .value("status", "The status of the response.")) var status: Int = 200
 
-    @Argument(help: "A path as programs send it to Larder, or a URL of Larder or of the upstream.")
-    var url: String
-
-    @Option(help: ArgumentHelp("The status of the response.", valueName: "status"))
-    var status: Int = 200
-
-    @Option(name: .customLong("content-type"), help: ArgumentHelp("The media type of the response.", valueName: "type"))
+    @Option(name: .customLong("content-type"), help: .value("type", "The media type of the response."))
     var contentType = "application/json"
 
-    @Option(help: ArgumentHelp("How many other rules to show.", valueName: "count"))
-    var others = 5
-
+    @Option(help: .value("count", "How many other rules to show.")) var others = 5
     @OptionGroup var source: ConfigOptions
-
-    @Flag(help: "Print one JSON document, for programs.")
-    var json = false
+    @Flag(help: "Print one JSON document, for programs.") var json = false
 
     func validate() throws {
         try GivenText.require(["method": method, "URL": url])

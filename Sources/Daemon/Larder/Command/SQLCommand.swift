@@ -33,41 +33,32 @@ struct SQLCommand: ParsableCommand {
     )
 
     @Argument(
-        help: ArgumentHelp(
-            "One statement, such as a SELECT; - reads it from standard input. Without it the views are listed.",
-            valueName: "query"
+        help: .value(
+            "query",
+            "One statement, such as a SELECT; - reads it from standard input. Without it the views are listed."
         )
     )
     var query: String?
 
-    @Flag(help: "Print a JSON array with an object for each row; numbers stay numbers.")
-    var json = false
-
-    @Flag(help: "Print comma-separated values under a line of names.")
-    var csv = false
+    @Flag(help: "Print a JSON array with an object for each row; numbers stay numbers.") var json = false
+    @Flag(help: "Print comma-separated values under a line of names.") var csv = false
 
     @Option(
-        help: ArgumentHelp(
-            "For how long the query may take, such as 30s or 5m; 0: no limit. (default: 10s)",
-            valueName: "time"
-        ),
+        help: .value("time", "For how long the query may take, such as 30s or 5m; 0: no limit. (default: 10s)"),
         transform: Duration.option
     )
     var timeout: Duration = .seconds(10)
 
     @Option(
-        help: ArgumentHelp(
-            "The store's file. (default: that of the config, else as `larder serve`)",
-            valueName: "file"
-        ),
+        help: .value("file", "The store's file. (default: that of the config, else as `larder serve`)"),
         completion: .file()
     )
     var store: String?
 
     @Option(
-        help: ArgumentHelp(
-            "The daemon's config, which says where the store is. (default: LARDER_CONFIG, else as `larder serve`)",
-            valueName: "file"
+        help: .value(
+            "file",
+            "The daemon's config, which says where the store is. (default: LARDER_CONFIG, else as `larder serve`)"
         ),
         completion: .file(extensions: ["yaml", "yml"])
     )
@@ -84,17 +75,26 @@ struct SQLCommand: ParsableCommand {
         let watch = ProgressWatch.waiting(atMost: limit.map { Units.text($0) })
         defer { watch?.end() }
         do throws(QueryFailure) {
-            if let query {
+            guard let query else {
+                let views = try reader.views(within: limit)
+                watch?.end()
+                return show(views)
+            }
+            guard json || csv else {
                 var result = QueryResult()
                 try reader.run(query, within: limit, columns: { result.columns = $0 }, row: { result.rows.append($0) })
                 watch?.end()
-                show(result)
-            } else {
-                show(try reader.views(within: limit))
+                return Terminal.out(result.table)
             }
-        } catch {
-            throw CommandFailure(complaint(about: error, reader))
-        }
+            var printer = RowPrinter(isJSON: json)
+            defer { printer.flush() }
+            try reader.run(query, within: limit, columns: { printer.begin($0) }) { row in
+                watch?.end()
+                printer.write(row)
+            }
+            watch?.end()
+            printer.end()
+        } catch { throw CommandFailure(complaint(about: error, reader)) }
     }
 
     private func statement() throws -> String? {
@@ -118,23 +118,18 @@ struct SQLCommand: ParsableCommand {
         }
         do throws(StoreError) {
             return try StoreReader(path: path)
-        } catch {
-            throw CommandFailure(error.description.printable)
-        }
+        } catch { throw CommandFailure(error.description.printable) }
     }
 
     /// The error message, with the remedy if that is known.
     private func complaint(about failure: QueryFailure, _ reader: StoreReader) -> String {
         switch failure {
-        case .severalStatements:
-            return "one statement at a time: give each to a larder sql of its own"
-        case .wouldWrite:
-            return "larder sql only reads: write a SELECT; larder clean removes objects"
+        case .severalStatements: return "one statement at a time: give each to a larder sql of its own"
+        case .wouldWrite: return "larder sql only reads: write a SELECT; larder clean removes objects"
         case .tookTooLong:
             return
                 "the query took longer than \(Units.text(timeout)); narrow it (WHERE, LIMIT), or allow more with --timeout"
-        case .failed(let message):
-            return message.printable + (hint(about: message, reader).map { "; \($0)" } ?? "")
+        case .failed(let message): return message.printable + (hint(about: message, reader).map { "; \($0)" } ?? "")
         }
     }
 
@@ -163,21 +158,13 @@ struct SQLCommand: ParsableCommand {
 
     // MARK: Output
 
-    private func show(_ result: QueryResult) {
-        if json {
-            Terminal.out(json: result.json)
-        } else if csv {
-            Terminal.out(result.csv(isPrintable: isatty(1) == 1))
-        } else {
-            Terminal.out(result.table)
-        }
-    }
-
     private func show(_ views: [StoreView]) {
         if json || csv {
-            var result = QueryResult(columns: ["view", "column"])
-            for view in views { result.rows += view.columns.map { [.text(view.name), .text($0)] } }
-            return show(result)
+            var printer = RowPrinter(isJSON: json)
+            printer.begin(["view", "column"])
+            for view in views { view.columns.forEach { printer.write([.text(view.name), .text($0)]) } }
+            printer.end()
+            return printer.flush()
         }
         guard !views.isEmpty else {
             Terminal.out("there are no views: the config that the store was filled with declares no models")
@@ -191,25 +178,19 @@ struct SQLCommand: ParsableCommand {
         }
         let empty = models.filter { !$0.hasRows }
         if !shown.isEmpty {
-            blocks.append(
-                HumanText.wrapped(
-                    "\(shown[0].name)_current and so on have the same columns, and each object once.",
-                    width: width,
-                    indent: 0
-                )
-            )
+            let others = "\(shown[0].name)_current and so on have the same columns, and each object once."
+            blocks.append(HumanText.wrapped(others, width: width))
         }
         if !empty.isEmpty {
-            blocks.append(
-                HumanText.wrapped("Without rows: \(empty.map(\.name).joined(separator: ", "))", width: width, indent: 0)
-            )
+            let names = empty.map(\.name).joined(separator: ", ")
+            blocks.append(HumanText.wrapped("Without rows: \(names)", width: width))
         }
         Terminal.out(blocks.joined(separator: "\n\n"))
     }
 }
 
-/// The rows of a query, for people and programs.
-struct QueryResult {
+/// The rows of a query as a table for people.
+private struct QueryResult {
     var columns: [String] = []
     var rows: [[SQLCell]] = []
 
@@ -226,26 +207,54 @@ struct QueryResult {
         return table.text
     }
 
-    /// An array with an object on each line.
-    var json: String {
-        let names = distinctNames
-        let lines = rows.map { row in
-            JSONText.object(zip(names, row).map { (name: $0, value: $1.json) }).text
-        }
-        return lines.isEmpty ? "[]" : "[\(lines.joined(separator: ",\n "))]"
+}
+
+/// Prints the rows of a query for programs, as they come, in bounded memory.
+///
+/// Where the reader of the output is slower than the query, up to `bound` bytes wait for it, so that a pager does not hold up
+/// the query, which the store waits for.
+private struct RowPrinter {
+    let isJSON: Bool
+    private let isTerminal = isatty(1) == 1
+    private var columns: [String] = []
+    private var isFirst = true
+    private var output = PendingOutput()
+    private var lastWrite: ContinuousClock.Instant?
+
+    private static let bound = 16 << 20
+
+    init(isJSON: Bool) { self.isJSON = isJSON }
+
+    mutating func begin(_ names: [String]) {
+        columns = isJSON ? Self.distinct(names) : names
+        if !isJSON { output.append((names.map(Self.quoted).joined(separator: ",") + "\n").utf8) }
     }
 
-    /// RFC 4180 with line feeds: NULL is blank, and an empty text is `""`.
-    func csv(isPrintable: Bool) -> String {
-        let names = columns.map { Self.quoted($0) }
-        let lines = rows.map { row in
-            row.map { cell in
+    /// An object on each line of an array; or a line of RFC 4180, in which NULL is blank, and an empty text is `""`.
+    mutating func write(_ row: [SQLCell]) {
+        if isJSON {
+            let text = JSONText.object(zip(columns, row).map { (name: $0, value: $1.json) }).text
+            output.append((isFirst ? "[" : ",\n ").utf8)
+            output.append(Terminal.fitted(json: text))
+        } else {
+            let cells = row.map { cell in
                 guard case .text(let text) = cell else { return cell.text }
-                return text.isEmpty ? "\"\"" : Self.quoted(isPrintable ? text.printable : text)
+                return text.isEmpty ? "\"\"" : Self.quoted(isTerminal ? text.printable : text)
             }
+            output.append((cells.joined(separator: ",") + "\n").utf8)
         }
-        return ([names] + lines).map { $0.joined(separator: ",") }.joined(separator: "\n")
+        isFirst = false
+        // Rows in quick succession go together.
+        guard output.count >= 64 << 10 || lastWrite.map({ .now - $0 > .milliseconds(50) }) ?? true else { return }
+        output.write(keeping: Self.bound)
+        Terminal.endIfUnread()
+        lastWrite = .now
     }
+
+    mutating func end() { if isJSON { output.append((isFirst ? "[]\n" : "]\n").utf8) } }
+
+    /// Prints what is left, also of a query that has failed.
+    mutating func flush() { output.write(keeping: 0) }
 
     private static func quoted(_ text: String) -> String {
         guard text.utf8.contains(where: { [0x22, 0x2C, 0x0A, 0x0D].contains($0) }) else { return text }
@@ -253,9 +262,9 @@ struct QueryResult {
     }
 
     /// The columns' names, made unique for JSON objects.
-    private var distinctNames: [String] {
+    private static func distinct(_ names: [String]) -> [String] {
         var used: Set<String> = []
-        return columns.map { name in
+        return names.map { name in
             var (distinct, number) = (name, 1)
             while !used.insert(distinct).inserted {
                 number += 1
@@ -294,14 +303,12 @@ extension SQLCell {
         }
     }
 
-    private static func hexadecimal(_ bytes: [UInt8]) -> String {
-        bytes.map { $0.hexadecimal(width: 2) }.joined()
-    }
+    private static func hexadecimal(_ bytes: [UInt8]) -> String { bytes.map { $0.hexadecimal(width: 2) }.joined() }
 }
 
 extension HumanText {
     /// Text wrapped to a width.
-    static func wrapped(_ text: String, width: Int, indent: Int) -> String {
+    static func wrapped(_ text: String, width: Int, indent: Int = 0) -> String {
         let margin = String(repeating: " ", count: indent)
         var lines: [String] = []
         for word in text.printable.split(separator: " ") {
@@ -320,8 +327,6 @@ extension Duration {
     static func option(_ text: String) throws -> Duration {
         do {
             return try Units.duration(text)
-        } catch {
-            throw ValidationError("--timeout: \"\(text)\" \(error.reason)".printable)
-        }
+        } catch { throw ValidationError("--timeout: \"\(text)\" \(error.reason)".printable) }
     }
 }

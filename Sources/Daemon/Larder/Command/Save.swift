@@ -20,12 +20,8 @@ struct Save: ParsableCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The file to make.", valueName: "file"))
-    var file: String
-
-    @Flag(help: "Replace the file if there is one.")
-    var force = false
-
+    @Argument(help: .value("file", "The file to make.")) var file: String
+    @Flag(help: "Replace the file if there is one.") var force = false
     @OptionGroup var options: AdminOptions
 
     func validate() throws { try GivenText.check(["the file": file]) }
@@ -103,9 +99,7 @@ struct CopyFile {
     /// Why a copy cannot be written here; nil if it can.
     func complaintAboutWriting(isForced: Bool) -> String? {
         var status = stat()
-        guard lstat(path, &status) == 0 else {
-            return errno == ENOENT ? nil : systemMessage(errno)
-        }
+        guard lstat(path, &status) == 0 else { return errno == ENOENT ? nil : systemMessage(errno) }
         switch status.st_mode & S_IFMT {
         case S_IFDIR: return "this is a folder; name a file in it"
         case S_IFREG: break

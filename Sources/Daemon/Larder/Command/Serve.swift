@@ -30,63 +30,50 @@ struct Serve: ParsableCommand {
     @OptionGroup var source: ConfigOptions
 
     @Option(
-        help: ArgumentHelp(
-            "The address for programs: HOST:PORT or unix:PATH; may be repeated. (default: 127.0.0.1:8787)",
-            valueName: "addr"
+        help: .value(
+            "addr",
+            "The address for programs: HOST:PORT or unix:PATH; may be repeated. (default: 127.0.0.1:8787)"
         ),
         transform: Address.option
     )
     var listen: [Address] = []
 
     @Option(
-        help: ArgumentHelp(
-            "The admin address, which the other commands use; may be repeated. (default: 127.0.0.1:8788)",
-            valueName: "addr"
+        help: .value(
+            "addr",
+            "The admin address, which the other commands use; may be repeated. (default: 127.0.0.1:8788)"
         ),
         transform: Address.option
     )
     var admin: [Address] = []
 
-    @Option(
-        help: ArgumentHelp("The file that stores objects and responses.", valueName: "file"),
-        completion: .file()
-    )
-    var store: String?
+    @Option(help: .value("file", "The file that stores objects and responses."), completion: .file()) var store: String?
 
     @Option(
-        help: ArgumentHelp(
-            "online, or offline: serve what is stored, and never ask the upstream. (default: online)",
-            valueName: "mode"
-        )
+        help: .value("mode", "online, or offline: serve what is stored, and never ask the upstream. (default: online)")
     )
     var mode: Configuration.Mode?
 
-    @Option(
-        help: ArgumentHelp(
-            "The number of event loops that serve clients. (default: one per core, at most four)",
-            valueName: "n"
-        )
-    )
+    @Option(help: .value("n", "The number of event loops that serve clients. (default: one per core, at most four)"))
     var workers: Int?
 
     @Option(
-        help: ArgumentHelp(
-            "The least severe log messages: trace, debug, info, notice, warning or error. (default: info)",
-            valueName: "level"
+        help: .value(
+            "level",
+            "The least severe log messages: trace, debug, info, notice, warning or error. (default: info)"
         )
     )
     var logLevel: Configuration.Log.Level?
 
     @Option(
-        help: ArgumentHelp(
-            "A line for each request: off, short, common or json. (default: short on a terminal, else off)",
-            valueName: "format"
+        help: .value(
+            "format",
+            "A line for each request: off, short, common or json. (default: short on a terminal, else off)"
         )
     )
     var accessLog: Configuration.AccessLog.Format?
 
-    @Flag(help: "Write each log line as a JSON object, for programs.")
-    var json = false
+    @Flag(help: "Write each log line as a JSON object, for programs.") var json = false
 
     func validate() throws {
         if let workers, !(1...64).contains(workers) {
@@ -105,25 +92,15 @@ struct Serve: ParsableCommand {
         let form = json ? LogForm.json : .suitable(for: Environment.variables)
         LogSetup.start(form, level: settings.log.level)
         var role = RecordingRole.none
-        role.config = ConfigFile.portable(
-            try source.path(environment: Environment.variables),
-            settings,
-            environment: Environment.variables
-        )
+        role.config = try source.portable(settings, environment: Environment.variables)
         try runDaemon(settings, role: role, logForm: form)
     }
 
     /// The settings; warnings are printed, errors end the command.
     func settings(environment: [String: String]) throws -> Configuration {
-        let overrides = ConfigOverrides(
-            listen: listen,
-            admin: admin,
-            storePath: store,
-            mode: mode,
-            workers: workers,
-            logLevel: logLevel,
-            accessLog: accessLog
-        )
+        var overrides = ConfigOverrides(listen: listen, admin: admin, storePath: store)
+        (overrides.mode, overrides.workers) = (mode, workers)
+        (overrides.logLevel, overrides.accessLog) = (logLevel, accessLog)
         var settings = try source.file(overrides, environment: environment).usable()
         if settings.store.path == nil { settings.store.path = Defaults(environment: environment).storePath }
         guard settings.store.path != nil else {
@@ -143,28 +120,22 @@ extension Configuration.AccessLog.Format: ExpressibleByArgument {}
 /// The addresses of a daemon that a command starts for a recording.
 struct ServeOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp(
-            "Where programs reach it: HOST:PORT or unix:PATH; may be repeated. (default: 127.0.0.1:8787)",
-            valueName: "addr"
+        help: .value(
+            "addr",
+            "Where programs reach it: HOST:PORT or unix:PATH; may be repeated. (default: 127.0.0.1:8787)"
         ),
         transform: Address.option
     )
     var listen: [Address] = []
 
     @Option(
-        help: ArgumentHelp(
-            "Where the admin side listens; may be repeated. (default: 127.0.0.1:8788)",
-            valueName: "addr"
-        ),
+        help: .value("addr", "Where the admin side listens; may be repeated. (default: 127.0.0.1:8788)"),
         transform: Address.option
     )
     var admin: [Address] = []
 
     @Option(
-        help: ArgumentHelp(
-            "The file in which objects and responses are kept. (default: a temporary one)",
-            valueName: "file"
-        ),
+        help: .value("file", "The file in which objects and responses are kept. (default: a temporary one)"),
         completion: .file()
     )
     var store: String?

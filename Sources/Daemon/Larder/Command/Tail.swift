@@ -9,21 +9,19 @@ struct Tail: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show the requests to the running daemon as they happen.",
         discussion: """
-            It prints the last requests, then each new one when its response is complete, until Ctrl-C or the daemon's end:
+            It prints the last requests, then each new one when its response is complete, until Ctrl-C:
 
               larder tail
               larder tail --lines 0 --json | jq 'select(.outcome == "miss") | .url'
 
             A line has the time (UTC), the status, how the response came about, how long it took, its size, the method, the \
             upstream and the URL without credentials. The outcome is one of hit, stale, composed, miss, revalidated, \
-            offline, error and bypass. Hits from memory are noted only while somebody watches: the first lines may lack them.
+            offline, error and bypass. Hits from memory are noted only while somebody watches: the first lines may lack them. If \
+            the daemon restarts, the command waits for it and continues.
             """
     )
 
-    @Option(
-        name: [.customShort("n"), .long],
-        help: ArgumentHelp("How many of the last requests to begin with.", valueName: "n")
-    )
+    @Option(name: [.customShort("n"), .long], help: .value("n", "How many of the last requests to begin with."))
     var lines = 10
 
     @OptionGroup var options: AdminOptions
@@ -40,35 +38,71 @@ struct Tail: ParsableCommand {
     func run() throws {
         // Ending it by a signal is no failure.
         for number in [SIGINT, SIGTERM] { signal(number) { _ in _exit(0) } }
-        let client = try options.client()
-        let page = try client.send("GET", Target.make(["requests"], [("limit", "\(max(1, lines))")]))
-        let last = try options.decode(RequestsResponse.self, page)
-        let colours = Terminal.hasColours(on: 1)
-        if lines > 0 { last.requests.forEach { show($0, colours) } }
-        let target = Target.make(["requests"], [("follow", "true"), ("after", "\(last.next)")])
-        _ = try client.listen(target, silence: Self.patience) { event in
-            take(event, colours)
-            // The reader of the output is gone (`| head`).
-            if Terminal.isClosed { Glibc.exit(0) }
+        var last: RequestsResponse.Request?
+        try follow(try options.client(), &last)
+        var said = ""
+        while true {
+            sleep(1)
+            Terminal.endIfUnread()
+            do {
+                // It may have another token now.
+                try follow(try options.client(), &last, isBack: true)
+                said = ""
+            } catch let error as AdminClientError where error.isAbsence || error.description == said {
+                continue
+            } catch let error as AdminClientError {
+                said = error.description
+                Terminal.complain("larder: \(said); trying again")
+            }
         }
-        Terminal.complain("larder: the daemon at \(client.address) has ended")
     }
 
-    private func take(_ event: ReceivedEvent, _ colours: Bool) {
+    /// Shows requests until the daemon ends.
+    ///
+    /// - Parameters:
+    ///   - last: the last request that was seen.
+    ///   - isBack: whether the daemon was gone.
+    private func follow(_ client: AdminClient, _ last: inout RequestsResponse.Request?, isBack: Bool = false) throws {
+        let count = isBack ? 1000 : max(1, lines)
+        let bytes = try client.send("GET", Target.make(["requests"], [("limit", "\(count)")]))
+        let page = try options.decode(RequestsResponse.self, bytes)
+        if isBack { Terminal.complain("larder: the daemon at \(client.address) is back") }
+        // A daemon that has started anew counts from 1 again.
+        let isSame = last.map { last in page.requests.contains { $0.id == last.id && $0.time == last.time } } ?? false
+        for request in page.requests where isBack || lines > 0 {
+            if let last, isSame, request.id <= last.id { continue }
+            show(request)
+        }
+        last = page.requests.last ?? last
+        let target = Target.make(["requests"], [("follow", "true"), ("after", "\(page.next)")])
+        _ = try client.listen(target, silence: Self.patience) { event in
+            if let request = take(event) { last = request }
+            Terminal.endIfUnread()
+        }
+        Terminal.complain(
+            "larder: the daemon at \(client.address) has ended; waiting until it is back (Ctrl-C ends this)"
+        )
+    }
+
+    /// Shows what an event says; returns the request if it is about one.
+    private func take(_ event: ReceivedEvent) -> RequestsResponse.Request? {
         let data = Array(event.data.utf8)
         switch event.name {
         case RequestsMissed.eventName:
-            guard let missed = try? options.decode(RequestsMissed.self, data).missed else { return }
+            guard let missed = try? options.decode(RequestsMissed.self, data).missed else { return nil }
             Terminal.complain("larder: \(HumanText.count(Int(missed), "request")) came too fast to be shown")
         case RequestsResponse.Request.eventName:
-            if let request = try? options.decode(RequestsResponse.Request.self, data) { show(request, colours) }
+            guard let request = try? options.decode(RequestsResponse.Request.self, data) else { return nil }
+            show(request)
+            return request
         default: break
         }
+        return nil
     }
 
-    private func show(_ request: RequestsResponse.Request, _ colours: Bool) {
-        let line =
-            options.json ? AccessLogLine.json(request) + "\n" : AccessLogLine.text(request, .short, colours: colours)
+    private func show(_ request: RequestsResponse.Request) {
+        let format: Configuration.AccessLog.Format = options.json ? .json : .short
+        let line = AccessLogLine.text(request, format, colours: Terminal.hasColours(on: 1))
         Terminal.say(String(line.dropLast()))
     }
 }

@@ -1,5 +1,5 @@
 import ArgumentParser
-import Glibc
+import Foundation
 import HTTPSemantics
 import Settings
 
@@ -28,21 +28,25 @@ enum Terminal {
     /// Prints a line of bytes, which need not be Unicode.
     static func out(_ bytes: [UInt8]) { write(bytes + [UInt8(ascii: "\n")], to: 1) }
 
+    /// Prints a JSON document.
+    static func out(_ json: JSONText) { out(json.bytes) }
+
     /// Prints the daemon's JSON unchanged; on a terminal, unsafe characters are escaped.
-    static func out(json text: String) {
+    static func out(json text: String) { out(fitted(json: text)) }
+
+    /// JSON as it is printed to standard output.
+    static func fitted(json text: String) -> [UInt8] {
         guard isatty(1) == 1, text.unicodeScalars.contains(where: { $0.value >= 0x7F && $0.isDeceptive }) else {
-            return out(text)
+            return Array(text.utf8)
         }
         // Beyond ASCII, characters occur only in strings.
-        var bytes: [UInt8] = []
-        for scalar in text.unicodeScalars {
+        return text.unicodeScalars.reduce(into: []) { bytes, scalar in
             if scalar.value >= 0x7F, scalar.isDeceptive {
                 bytes += JSONText.printable(String(scalar)).bytes.dropFirst().dropLast()
             } else {
                 bytes += String(scalar).utf8
             }
         }
-        out(bytes)
     }
 
     /// Prints a message to standard error, fitted to its terminal.
@@ -79,14 +83,39 @@ enum Terminal {
         return ["y", "yes"].contains((readLine() ?? "").trimmingPrefix { $0 == " " }.lowercased())
     }
 
-    /// Whether the reader of the output is gone.
-    static var isClosed: Bool {
+    /// Ends the command if the reader of its output is gone (`| head`).
+    static func endIfUnread() {
         var output = pollfd(fd: 1, events: 0, revents: 0)
-        return poll(&output, 1, 0) == 1 && output.revents & Int16(POLLERR) != 0
+        if poll(&output, 1, 0) == 1, output.revents & Int16(POLLERR) != 0 { exit(0) }
     }
 
     private static func write(_ bytes: [UInt8], to descriptor: Int32) {
         _ = bytes.withUnsafeBytes { writeAll($0, to: descriptor) }
+    }
+}
+
+/// Bytes for standard output that its reader has not taken yet.
+struct PendingOutput {
+    private var bytes: [UInt8] = []
+    private var start = 0
+
+    var count: Int { bytes.count - start }
+
+    mutating func append(_ more: some Sequence<UInt8>) { bytes += more }
+
+    /// Writes what the reader takes at once, and waits for it only while more than `limit` bytes are left.
+    mutating func write(keeping limit: Int) {
+        while count > 0 {
+            var output = pollfd(fd: 1, events: Int16(POLLOUT), revents: 0)
+            if count <= limit, poll(&output, 1, 0) != 1 { break }
+            // As much as a pipe that is ready takes without waiting.
+            let end = min(start + Int(PIPE_BUF), bytes.count)
+            let isWritten = bytes[start..<end].withUnsafeBytes { writeAll($0, to: 1).code == 0 }
+            start = isWritten ? end : bytes.count
+        }
+        guard start > bytes.count / 2 else { return }
+        bytes.removeFirst(start)
+        start = 0
     }
 }
 
@@ -109,6 +138,11 @@ enum HumanText {
 
     /// `1 object`, `2 objects`.
     static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
+
+    /// `1 object, 2 documents`.
+    static func counts(_ objects: Int, _ documents: Int) -> String {
+        "\(count(objects, "object")), \(count(documents, "document"))"
+    }
 
     /// One line, cut to a width; characters unsafe for a terminal are escaped.
     static func line(_ text: String, width: Int) -> String {
@@ -171,5 +205,137 @@ enum HumanText {
             used += next
         }
         return kept + "…"
+    }
+}
+
+/// Shows how far something is on the terminal's progress line, from a thread of its own, until it is ended.
+final class ProgressWatch: @unchecked Sendable {  // `ended` and `isShown` change under the lock
+    private let line: @Sendable () -> String?
+    private let lock = NSLock()
+    private var ended = false
+    private var isShown = false
+
+    /// - Parameter line: the line to show; nil shows nothing new.
+    init(_ line: @escaping @Sendable () -> String?) {
+        self.line = line
+        Thread.detachNewThread { self.run() }
+    }
+
+    /// Shows after a second that the command still waits; nil where no person sees it.
+    ///
+    /// - Parameter limit: how long it waits at most, in words.
+    static func waiting(atMost limit: String? = nil) -> ProgressWatch? {
+        guard isatty(2) == 1 else { return nil }
+        let begun = ContinuousClock.now
+        return ProgressWatch {
+            let seconds = (ContinuousClock.now - begun).components.seconds
+            return seconds < 1 ? nil : "waiting for \(seconds) s" + (limit.map { ", \($0) at most" } ?? "")
+        }
+    }
+
+    /// Removes the line.
+    func end() {
+        lock.withLock {
+            if isShown { Terminal.progress("") }
+            (ended, isShown) = (true, false)
+        }
+    }
+
+    private func run() {
+        while true {
+            usleep(300_000)
+            let text = line()
+            let isOver = lock.withLock {
+                if !ended, let text {
+                    Terminal.progress(text)
+                    isShown = true
+                }
+                return ended
+            }
+            if isOver { return }
+        }
+    }
+}
+
+/// Rows under a heading, with aligned columns, for people.
+///
+/// On a terminal it is no wider than that: long cells are cut, and if the columns do not fit side by side, each row becomes a
+/// block of lines, in which long cells are continued.
+struct TextTable {
+    enum Alignment { case left, right }
+
+    var columns: [(title: String, alignment: Alignment)]
+    var rows: [[String]] = []
+
+    private static let gap = 2
+    /// The minimum width of a text column that is cut.
+    private static let narrowest = 8
+
+    /// The table for standard output, without a line feed at its end.
+    var text: String { text(width: Terminal.width) }
+
+    /// Lines without trailing spaces; `width`: of the terminal; nil for as wide as the cells.
+    func text(width: Int?) -> String {
+        // The cells may contain text of upstreams and clients.
+        let cells = rows.map { $0.map(\.printable) }
+        let natural = columns.indices.map { column in
+            max(columns[column].title.displayWidth, cells.map { $0[column].displayWidth }.max() ?? 0)
+        }
+        guard let width, total(natural) > width else { return lines(cells, natural) }
+        guard let widths = shrunk(natural, to: width) else { return blocks(cells, width) }
+        return lines(cells, widths)
+    }
+
+    private func total(_ widths: [Int]) -> Int { widths.reduce(0, +) + Self.gap * max(0, widths.count - 1) }
+
+    /// The widths with the widest text columns cut first; nil if that does not suffice.
+    private func shrunk(_ natural: [Int], to width: Int) -> [Int]? {
+        var widths = natural
+        while total(widths) > width {
+            let flexible = widths.indices.filter { columns[$0].alignment == .left && widths[$0] > Self.narrowest }
+            guard let widest = flexible.max(by: { widths[$0] < widths[$1] }) else { return nil }
+            let next = flexible.map { widths[$0] }.filter { $0 < widths[widest] }.max() ?? Self.narrowest
+            widths[widest] -= min(max(1, widths[widest] - next), total(widths) - width)
+        }
+        return widths
+    }
+
+    private func lines(_ cells: [[String]], _ widths: [Int]) -> String {
+        let lines = ([columns.map(\.title)] + cells).map { row in
+            zip(row.indices, row).map { column, cell in
+                let cell = HumanText.cut(cell, to: widths[column])
+                let padding = String(repeating: " ", count: widths[column] - cell.displayWidth)
+                return columns[column].alignment == .right ? padding + cell : cell + padding
+            }.joined(separator: String(repeating: " ", count: Self.gap))
+        }
+        return lines.map { String($0.reversed().drop { $0 == " " }.reversed()) }.joined(separator: "\n")
+    }
+
+    /// A line for each cell, with the title of its column, and more where the cell is long.
+    private func blocks(_ cells: [[String]], _ width: Int) -> String {
+        cells.map { row in
+            zip(columns, row).filter { !$1.isEmpty }
+                .map { HumanText.folded($0.title.isEmpty ? $1 : "\($0.title): \($1)", width: width, breaksWords: true) }
+                .joined(separator: "\n")
+        }
+        .joined(separator: columns.contains { !$0.title.isEmpty } ? "\n\n" : "\n")
+    }
+}
+
+extension String {
+    /// The number of terminal columns that it takes.
+    var displayWidth: Int { reduce(0) { $0 + $1.displayWidth } }
+}
+
+extension Character {
+    /// East Asian characters and emoji take two columns, accents none of their own.
+    fileprivate var displayWidth: Int {
+        guard let first = unicodeScalars.first else { return 0 }
+        switch first.value {
+        case 0x1100...0x115F, 0x2E80...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE4F, 0xFF00...0xFF60,
+            0xFFE0...0xFFE6, 0x1F300...0x1FAFF, 0x20000...0x3FFFD:
+            return 2
+        default: return 1
+        }
     }
 }

@@ -16,29 +16,15 @@ struct WhyCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "The model's name.", completion: .models)
-    var model: String
+    @Argument(help: "The model's name.", completion: .models) var model: String
+    @Argument(help: "The object, by its identity or one of its keys.") var id: String
 
-    @Argument(help: "The object, by its identity or one of its keys.")
-    var id: String
-
-    @Option(
-        help: ArgumentHelp(
-            "Only this member: a property, a path such as user.login, or a JSON pointer.",
-            valueName: "name"
-        )
-    )
+    @Option(help: .value("name", "Only this member: a property, a path such as user.login, or a JSON pointer."))
     var member: String?
 
-    @Option(help: ArgumentHelp("Only objects of this upstream.", valueName: "name"), completion: .upstreams)
-    var upstream: String?
-
-    @Option(help: ArgumentHelp("Only objects of the principal with this label.", valueName: "label"))
-    var principal: String?
-
-    @Option(help: ArgumentHelp("How many documents to show for each object, 0 to 100.", valueName: "n"))
-    var documents = 10
-
+    @Option(help: .value("name", "Only objects of this upstream."), completion: .upstreams) var upstream: String?
+    @Option(help: .value("label", "Only objects of the principal with this label.")) var principal: String?
+    @Option(help: .value("n", "How many documents to show for each object, 0 to 100.")) var documents = 10
     @OptionGroup var options: AdminOptions
 
     func validate() throws {
@@ -106,8 +92,7 @@ extension WhyResponse.Member {
             let responses = HumanText.count(gathered?.count ?? 0, "response's value")
             rows = [Self.row(value, nil, "merge: \(merge), of \(responses)")]
         case "quarantined": break
-        case "outdated":
-            rows = [Self.row(value, from, "from before that")]
+        case "outdated": rows = [Self.row(value, from, "from before that")]
         default:
             let note =
                 standing == "local" ? "local" : moves ? (merge == "latest" ? "" : "merge: \(merge)") : "does not move"

@@ -52,9 +52,7 @@ final class AccessLog: Sendable {
     }
 
     /// Reopens the file by its name, after it was renamed (logrotate).
-    func reopen() {
-        schedule { $0.isReopened = true }
-    }
+    func reopen() { schedule { $0.isReopened = true } }
 
     private func schedule<Result: Sendable>(_ change: (inout State) -> Result) -> Result {
         let (result, mustSchedule) = state.withLock { state in
@@ -93,10 +91,7 @@ final class AccessLog: Sendable {
             let waiting = Mutex<CheckedContinuation<Void, Never>?>(continuation)
             let resume: @Sendable () -> Void = { waiting.withLock { $0.take() }?.resume() }
             queue.async(execute: resume)
-            DispatchQueue.global().asyncAfter(
-                deadline: .now() + .nanoseconds(Int(limit.nanoseconds)),
-                execute: resume
-            )
+            DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Int(limit.nanoseconds)), execute: resume)
         }
     }
 }
@@ -120,15 +115,12 @@ private struct AccessLogWriter: ~Copyable {
     init(_ settings: Configuration.AccessLog, form: LogForm, log: Logger) {
         path = settings.file
         format = settings.format ?? (settings.file == nil ? .short : .json)
-        self.form = form
-        self.log = log
+        (self.form, self.log) = (form, log)
         colours = settings.file == nil && Terminal.hasColours(on: 2)
         if path == nil { descriptor = 2 }
     }
 
-    deinit {
-        if path != nil, descriptor >= 0 { close(descriptor) }
-    }
+    deinit { if path != nil, descriptor >= 0 { close(descriptor) } }
 
     mutating func reopen() {
         guard path != nil else { return }

@@ -27,17 +27,7 @@ enum LogSetup {
 }
 
 extension Logger.Level {
-    init(_ level: Configuration.Log.Level) {
-        self =
-            switch level {
-            case .trace: .trace
-            case .debug: .debug
-            case .info: .info
-            case .notice: .notice
-            case .warning: .warning
-            case .error: .error
-            }
-    }
+    init(_ level: Configuration.Log.Level) { self = Self(rawValue: level.rawValue) ?? .info }
 
     /// The priority of syslog, which journald reads.
     fileprivate var priority: Int {
@@ -61,8 +51,7 @@ struct LineLogHandler: LogHandler {
     var metadataProvider: Logger.MetadataProvider?
 
     init(label: String, form: LogForm, level: Logger.Level) {
-        self.label = label
-        self.form = form
+        (self.label, self.form) = (label, form)
         logLevel = level
     }
 
@@ -75,23 +64,19 @@ struct LineLogHandler: LogHandler {
         var fields = metadata
         if let provided = metadataProvider?.get() { fields.merge(provided) { $1 } }
         if let own = event.metadata { fields.merge(own) { $1 } }
-        let line = line(event.level, event.message.description, fields, time: .now)
-        var bytes = Array(line.utf8)[...]
-        while !bytes.isEmpty {
-            let count = bytes.withUnsafeBytes { write(2, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return }
-            bytes = bytes.dropFirst(count)
-        }
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        let time = Int64(now.tv_sec) * 1000 + Int64(now.tv_nsec) / 1_000_000
+        let line = line(event.level, event.message.description, fields, milliseconds: time)
+        _ = Array(line.utf8).withUnsafeBytes { writeAll($0, to: 2) }
     }
 
-    /// The line, line feed included.
-    func line(_ level: Logger.Level, _ message: String, _ fields: Logger.Metadata, time: LogTime) -> String {
+    /// The line, line feed included; the time is in UTC, because local time is ambiguous.
+    func line(_ level: Logger.Level, _ message: String, _ fields: Logger.Metadata, milliseconds: Int64) -> String {
+        let time = timestamp(milliseconds: milliseconds)
         let fields = fields.sorted { $0.key < $1.key }
         if form == .json {
-            let head = [
-                ("time", time.text), ("level", level.rawValue), ("logger", label), ("message", message),
-            ]
+            let head = [("time", time), ("level", level.rawValue), ("logger", label), ("message", message)]
             let members = head + fields.map { ($0.key, $0.value.description) }
             return JSONText.object(members.map { (name: $0, value: .printable($1)) }).text + "\n"
         }
@@ -99,7 +84,7 @@ struct LineLogHandler: LogHandler {
             message.printable + fields.map { " \($0.key)=\(Self.quoted($0.value.description))" }.joined() + "\n"
         return switch form {
         case .journal: "<\(level.priority)>\(text)"
-        case .plain, .json: "\(time.text) \(level.rawValue) \(text)"
+        case .plain, .json: "\(time) \(level.rawValue) \(text)"
         }
     }
 
@@ -109,28 +94,5 @@ struct LineLogHandler: LogHandler {
             !value.isEmpty
             && value.unicodeScalars.allSatisfy { !$0.isDeceptive && $0 != " " && $0 != "\"" && $0 != "=" }
         return isWord ? value : "\"\(value.printable.replacing("\"", with: "\\\""))\""
-    }
-}
-
-/// A time in logs: in UTC, because local time is ambiguous.
-struct LogTime: Sendable {
-    var seconds: Int
-    var milliseconds: Int
-
-    static var now: LogTime {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return LogTime(seconds: time.tv_sec, milliseconds: time.tv_nsec / 1_000_000)
-    }
-
-    /// `2026-11-21T09:52:33.250Z`.
-    var text: String {
-        var seconds = time_t(seconds)
-        var parts = tm()
-        gmtime_r(&seconds, &parts)
-        var buffer = [CChar](repeating: 0, count: 32)
-        let count = strftime(&buffer, buffer.count, "%Y-%m-%dT%H:%M:%S", &parts)
-        let digits = String(1000 + milliseconds).dropFirst()
-        return String(decoding: buffer.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self) + ".\(digits)Z"
     }
 }

@@ -98,9 +98,7 @@ final class TemporaryStore {
 
     init(environment: [String: String]) throws {
         var template = Array("\(environment["TMPDIR"] ?? "/tmp")/larder-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else {
-            throw StoreFolder.Failure(environment["TMPDIR"] ?? "/tmp", code: errno)
-        }
+        guard mkdtemp(&template) != nil else { throw StoreFolder.Failure(environment["TMPDIR"] ?? "/tmp", code: errno) }
         folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 

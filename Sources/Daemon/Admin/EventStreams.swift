@@ -35,9 +35,7 @@ package actor ChangeStreams {
     private nonisolated let isPending = Atomic(false)
 
     package init(store: ObjectStore, loop: EventLoop, metrics: Metrics) {
-        self.store = store
-        self.loop = loop
-        self.metrics = metrics
+        (self.store, self.loop, self.metrics) = (store, loop, metrics)
         store.onChanges { [weak self] in self?.committed() }
     }
 
@@ -65,17 +63,7 @@ package actor ChangeStreams {
     private func begin(_ request: ChangeRequest, _ reply: Reply, _ fields: Fields) {
         guard !isClosed else { return reply.respond(ProblemDocument(status: 503, detail: "the daemon is stopping")) }
         // Read before the head is sent, so that the client gets every change it makes after receiving the head.
-        let now = store.sequence
-        var reset: ChangeReset?
-        let position: Int64
-        switch request.start {
-        case .now: position = now
-        case .oldest: position = 0
-        case .after(let number):
-            let known = number.flatMap { store.sequence(fromPublic: $0) }
-            position = known ?? now
-            if known == nil { reset = .unknown(upTo: store.publicSequence(now)) }
-        }
+        let (position, reset) = request.start.position(in: store)
         reply.start(status: 200, fields: fields, framing: .chunked)
         var opening = EventStreamText.retry(after: Self.retry)
         if let reset {
@@ -100,9 +88,7 @@ package actor ChangeStreams {
     }
 
     /// Ends all streams in order, and accepts no more; any thread.
-    package nonisolated func close() {
-        enqueue { $0.end() }
-    }
+    package nonisolated func close() { enqueue { $0.end() } }
 
     private func end() {
         isClosed = true
@@ -126,9 +112,7 @@ package actor ChangeStreams {
         guard !isReading, !isClosed, let some = waiting.first else { return }
         isReading = true
         isOldestsTurn.toggle()
-        let start = waiting.reduce(some.position) {
-            isOldestsTurn ? min($0, $1.position) : max($0, $1.position)
-        }
+        let start = waiting.reduce(some.position) { isOldestsTurn ? min($0, $1.position) : max($0, $1.position) }
         let withValues = waiting.contains { $0.wantsValues && $0.position >= start }
         Task { await readPage(after: start, withValues: withValues) }
     }
@@ -252,14 +236,10 @@ final class ChangeStream {
         beginsAtOldest = request.start == .oldest
     }
 
-    func write(_ bytes: [UInt8]) {
-        reply.write(bytes)
-    }
+    func write(_ bytes: [UInt8]) { reply.write(bytes) }
 
     /// Whether a client that is behind still reads; checked from time to time.
-    func makesProgress() -> Bool {
-        client.makesProgress(isBehind: isResting, backlog: reply.backlog)
-    }
+    func makesProgress() -> Bool { client.makesProgress(isBehind: isResting, backlog: reply.backlog) }
 }
 
 /// A page of changes as events, made once for all streams.
@@ -276,10 +256,7 @@ struct ChangeEvents {
     }
 
     /// - Parameter number: the public number of a commit sequence.
-    init(_ page: ChangePage, number: @escaping (Int64) -> Int64) {
-        self.page = page
-        self.number = number
-    }
+    init(_ page: ChangePage, number: @escaping (Int64) -> Int64) { (self.page, self.number) = (page, number) }
 
     /// The events in the page for a stream, and the number of the last one; empty if it wants none.
     mutating func bytes(for stream: ChangeStream) -> (bytes: [UInt8], last: Int64?) {
@@ -319,5 +296,123 @@ struct EventStreamClient {
         defer { lastBacklog = isBehind ? backlog : nil }
         guard isBehind, let lastBacklog else { return true }
         return backlog < lastBacklog
+    }
+}
+
+/// All open streams of `/requests`.
+///
+/// It lives on the admin loop. While there are streams it reads new requests from the `RequestLog` a few times a second, and sends
+/// them to all.
+/// Nothing is buffered for a client that does not read: it misses what the log has dropped, and is sent the number.
+package actor RequestStreams {
+    nonisolated let loop: EventLoop
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
+
+    private static let heartbeat: Duration = .seconds(15)
+    /// How long new requests are collected.
+    private static let pause: Duration = .milliseconds(50)
+    private let log: RequestLog
+    private var streams: [Int: Stream] = [:]
+    private var lastNumber = 0
+    /// Keeps hits noted while there are streams.
+    private var listening: Int?
+    private var isClosed = false
+    private var timers: [EventTimer] = []
+
+    private struct Stream {
+        let reply: Reply
+        /// The number of the last request sent.
+        var position: Int64
+        var client = EventStreamClient()
+    }
+
+    package init(_ log: RequestLog, loop: EventLoop) { (self.log, self.loop) = (log, loop) }
+
+    private nonisolated func enqueue(_ work: @escaping @Sendable (isolated RequestStreams) -> Void) {
+        loop.enqueue { [weak self] in self?.assumeIsolated { work($0) } }
+    }
+
+    // MARK: Opening and closing
+
+    /// Responds with a stream that begins after a number, or now; any thread.
+    nonisolated func open(after id: Int64?, _ reply: Reply, fields: Fields) {
+        enqueue { $0.begin(after: id, reply, fields) }
+    }
+
+    private func begin(after id: Int64?, _ reply: Reply, _ fields: Fields) {
+        guard !isClosed else { return reply.respond(ProblemDocument(status: 503, detail: "the daemon is stopping")) }
+        if listening == nil {
+            listening = log.listen {}
+            timers = [
+                loop.every(Self.heartbeat) { [unowned self] in self.assumeIsolated { $0.beat() } },
+                loop.every(Self.pause) { [unowned self] in self.assumeIsolated { $0.send() } },
+            ]
+        }
+        let last = log.lastID
+        let position = id.map { $0 > last ? 0 : $0 } ?? last
+        reply.start(status: 200, fields: fields, framing: .chunked)
+        reply.write(EventStreamText.retry(after: 1_000) + EventStreamText.position(position))
+        lastNumber += 1
+        let number = lastNumber
+        streams[number] = Stream(reply: reply, position: position)
+        reply.onDisconnect { [weak self] in self?.enqueue { $0.remove(number) } }
+        send()
+    }
+
+    private func remove(_ number: Int) {
+        streams[number] = nil
+        guard streams.isEmpty, let listening else { return }
+        log.stopListening(listening)
+        (self.listening, timers) = (nil, [])
+    }
+
+    /// Ends all streams in order, and accepts no more; any thread.
+    package nonisolated func close() { enqueue { $0.end() } }
+
+    private func end() {
+        isClosed = true
+        send()
+        for (number, stream) in streams {
+            stream.reply.finish()
+            remove(number)
+        }
+    }
+
+    // MARK: Sending
+
+    private func send() {
+        let newest = log.lastID
+        let ready = streams.filter { $1.position < newest && $1.reply.backlog <= EventStreamClient.window }
+        guard let first = ready.values.map(\.position).min() else { return }
+        let (requests, last) = log.requests(after: first)
+        // Made once for all streams.
+        let events = requests.map { (id: $0.id, bytes: RequestsResponse.Request($0).event) }
+        for (number, stream) in ready {
+            var text: [UInt8] = []
+            let oldest = events.first?.id ?? last + 1
+            if stream.position + 1 < oldest {
+                let missed = AdminJSON.encode(RequestsMissed(missed: oldest - stream.position - 1))
+                text += EventStreamText.event(RequestsMissed.eventName, id: oldest - 1, data: missed)
+            }
+            for event in events where event.id > stream.position { text += event.bytes }
+            stream.reply.write(text)
+            streams[number]?.position = last
+        }
+    }
+
+    private func beat() {
+        for number in streams.keys {
+            guard var stream = streams[number] else { continue }
+            let backlog = stream.reply.backlog
+            let isBehind = backlog > EventStreamClient.window
+            guard stream.client.makesProgress(isBehind: isBehind, backlog: backlog) else {
+                stream.reply.abort()
+                remove(number)
+                continue
+            }
+            if !isBehind { stream.reply.write(EventStreamText.heartbeat) }
+            streams[number] = stream
+        }
+        send()
     }
 }
