@@ -190,7 +190,10 @@ public struct CompletedWrite: Sendable {
         effect: Effect = .changed,
         bound: BoundObject? = nil
     ) {
-        (self.upstream, self.principal, self.context, self.path) = (upstream, principal, context, path)
+        self.upstream = upstream
+        self.principal = principal
+        self.context = context
+        self.path = path
         (self.time, self.effect, self.bound) = (time, effect, bound)
     }
 }

@@ -39,7 +39,10 @@ struct AdminRequest: Sendable {
             else { return nil }
             parameters.append((name, value))
         }
-        (self.method, self.components, self.query, self.fields) = (method, components, parameters, fields)
+        self.method = method
+        self.components = components
+        self.query = parameters
+        self.fields = fields
         self.body = body
     }
 

@@ -28,7 +28,10 @@ struct AdminRoute: Sendable {
         let isRepeatable: Bool
 
         init(_ name: String, _ kind: Kind = .string, isRequired: Bool = false, isRepeatable: Bool = false) {
-            (self.name, self.kind, self.isRequired, self.isRepeatable) = (name, kind, isRequired, isRepeatable)
+            self.name = name
+            self.kind = kind
+            self.isRequired = isRequired
+            self.isRepeatable = isRepeatable
         }
 
         /// Parameters, each after the sentence that says what it means.
@@ -74,7 +77,10 @@ struct AdminRoute: Sendable {
     ) {
         let parts = endpoint.split(separator: " ").map(String.init)
         (method, path, self.access, self.query, self.body) = (parts[0], parts[1], access, query, body)
-        (self.takesFile, self.mediaType, self.schema, self.respond) = (takesFile, mediaType, schema, respond)
+        self.takesFile = takesFile
+        self.mediaType = mediaType
+        self.schema = schema
+        self.respond = respond
     }
 
     /// Routes, each after the sentence that says what it is for.

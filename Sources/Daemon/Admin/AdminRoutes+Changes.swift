@@ -288,7 +288,10 @@ package struct ChangeReset: AdminBody, Equatable {
     }
 
     private init(_ reason: String, _ message: String, after: Int64? = nil, upTo: Int64) {
-        (self.reason, self.message, self.after, self.upTo) = (reason, message, after, upTo)
+        self.reason = reason
+        self.message = message
+        self.after = after
+        self.upTo = upTo
     }
 
     var event: [UInt8] { EventStreamText.event(Self.eventName, id: upTo, data: AdminJSON.encode(self)) }

@@ -342,7 +342,7 @@ package actor RequestStreams {
     private func begin(after id: Int64?, _ reply: Reply, _ fields: Fields) {
         guard !isClosed else { return reply.respond(ProblemDocument(status: 503, detail: "the daemon is stopping")) }
         if listening == nil {
-            listening = log.listen {}
+            listening = log.listen { _ in }
             timers = [
                 loop.every(Self.heartbeat) { [unowned self] in self.assumeIsolated { $0.beat() } },
                 loop.every(Self.pause) { [unowned self] in self.assumeIsolated { $0.send() } },

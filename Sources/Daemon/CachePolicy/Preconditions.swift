@@ -20,7 +20,10 @@ package struct Preconditions: Sendable, Equatable {
         package var date: Int64?
 
         init(status: Int, entityTag: EntityTag?, lastModified: Int64?, date: Int64?) {
-            (self.status, self.entityTag, self.lastModified, self.date) = (status, entityTag, lastModified, date)
+            self.status = status
+            self.entityTag = entityTag
+            self.lastModified = lastModified
+            self.date = date
         }
 
         package init(fields: Fields, policy: StoredPolicy) {

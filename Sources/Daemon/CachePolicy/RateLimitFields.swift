@@ -13,7 +13,10 @@ package struct RateLimit: Sendable, Equatable {
     package var resource: String?
 
     package init(limit: Int64? = nil, remaining: Int64, reset: Int64? = nil, resource: String? = nil) {
-        (self.limit, self.remaining, self.reset, self.resource) = (limit, remaining, reset, resource)
+        self.limit = limit
+        self.remaining = remaining
+        self.reset = reset
+        self.resource = resource
     }
 }
 

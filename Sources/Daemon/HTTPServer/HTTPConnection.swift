@@ -75,7 +75,10 @@ package final class HTTPConnection {
     var isResumeScheduled = false
 
     init(descriptor: Int32, id: UInt64, entrance: Entrance, host: ConnectionHost) {
-        (self.descriptor, self.id, self.entrance, self.host) = (descriptor, id, entrance, host)
+        self.descriptor = descriptor
+        self.id = id
+        self.entrance = entrance
+        self.host = host
     }
 
     /// Starts to read.

@@ -155,7 +155,10 @@ actor HTTPWorker {
         notice: @escaping @Sendable (HTTPNotice) -> Void,
         meter: (any HTTPMeter)?
     ) {
-        (self.meter, self.loop, self.limits, self.population) = (meter, loop, limits, population)
+        self.meter = meter
+        self.loop = loop
+        self.limits = limits
+        self.population = population
         self.notice = notice
     }
 

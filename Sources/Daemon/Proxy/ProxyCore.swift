@@ -57,7 +57,10 @@ package actor ProxyCore {
         requests: RequestLog = RequestLog(),
         log: Logger
     ) {
-        (self.loop, self.settings, self.upstreams, self.cache) = (loop, settings, upstreams, cache)
+        self.loop = loop
+        self.settings = settings
+        self.upstreams = upstreams
+        self.cache = cache
         (self.principals, self.modes, self.metrics) = (principals, modes, metrics)
         (self.outcomes, self.requests, self.log) = (outcomes, requests, log)
     }

@@ -26,7 +26,10 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
         package var body: String?
 
         package init(method: String, target: String, fields: [String]?, body: String? = nil) {
-            (self.method, self.target, self.fields, self.body) = (method, target, fields, body)
+            self.method = method
+            self.target = target
+            self.fields = fields
+            self.body = body
         }
 
         fileprivate init?(_ node: JSONOutline.Node) {
@@ -56,7 +59,10 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
     }
 
     package init(upstream: String, credential: Int? = nil, time: String? = nil, request: Request, response: Response) {
-        (self.upstream, self.credential, self.time, self.request) = (upstream, credential, time, request)
+        self.upstream = upstream
+        self.credential = credential
+        self.time = time
+        self.request = request
         self.response = response
     }
 

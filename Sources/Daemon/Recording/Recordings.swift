@@ -27,7 +27,10 @@ package final class Recordings: ExchangeInterceptor {
     ///   - folder: The parent folder, with a folder for each recording, named after it.
     ///   - config: The config to put into each, see `ConfigFile.portable`.
     package init(folder: String, config: String, upstreams: [ProxiedUpstream], log: Logger) {
-        (self.folder, self.config, self.upstreams, self.log) = (folder, config, upstreams, log)
+        self.folder = folder
+        self.config = config
+        self.upstreams = upstreams
+        self.log = log
     }
 
     package var isActive: Bool { count.load(ordering: .relaxed) > 0 }

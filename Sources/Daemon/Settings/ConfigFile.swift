@@ -77,7 +77,12 @@ package struct ConfigOverrides: Sendable, Equatable {
         listen: [Address] = [],
         admin: [Address] = [],
         storePath: String? = nil
-    ) { (self.upstream, self.listen, self.admin, self.storePath) = (upstream, listen, admin, storePath) }
+    ) {
+        self.upstream = upstream
+        self.listen = listen
+        self.admin = admin
+        self.storePath = storePath
+    }
 
     func apply(to draft: inout ConfigDraft) {
         if let upstream {

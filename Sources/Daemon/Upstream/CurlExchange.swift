@@ -20,7 +20,10 @@ package struct CurlExchange {
     package var silence: Int?
 
     package init(method: String, url: String, fields: Fields, body: [UInt8]? = nil, unixSocket: String? = nil) {
-        (self.method, self.url, self.fields, self.body) = (method, url, fields, body)
+        self.method = method
+        self.url = url
+        self.fields = fields
+        self.body = body
         self.unixSocket = unixSocket
     }
 

@@ -27,7 +27,10 @@ package struct UpstreamRequest: Sendable {
         unixSocket: String? = nil,
         decodes: Bool = true
     ) {
-        (self.method, self.url, self.fields, self.body) = (method, url, fields, body)
+        self.method = method
+        self.url = url
+        self.fields = fields
+        self.body = body
         (self.unixSocket, self.decodes) = (unixSocket, decodes)
     }
 

@@ -53,7 +53,10 @@ public enum Knowledge: Sendable, Equatable {
             contradictedUntil: Int64? = nil,
             members: [String]? = nil
         ) {
-            (self.source, self.clock, self.doubt, self.former) = (source, clock, doubt, former)
+            self.source = source
+            self.clock = clock
+            self.doubt = doubt
+            self.former = former
             (self.contradictedUntil, self.members) = (contradictedUntil, members)
         }
     }

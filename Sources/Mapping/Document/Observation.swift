@@ -21,7 +21,10 @@ public struct Observation: Sendable, Equatable {
 
     /// Describes an observation.
     public init(sequence: Int64, start: Int64, end: Int64, kind: Kind) {
-        (self.sequence, self.start, self.end, self.kind) = (sequence, start, end, kind)
+        self.sequence = sequence
+        self.start = start
+        self.end = end
+        self.kind = kind
     }
 
     /// The start of the interval in which the observed values were true at some time.

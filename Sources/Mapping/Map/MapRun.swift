@@ -88,7 +88,10 @@ struct MapRun {
         strictModels: Set<String> = []
     ) {
         (self.expandsRelations, self.strictModels) = (expandsRelations, strictModels)
-        (self.plan, self.context, self.known, self.resolve) = (plan, context, known, resolve)
+        self.plan = plan
+        self.context = context
+        self.known = known
+        self.resolve = resolve
         documents = [Document(index: body)]
         output.reserveCapacity(body.text.count)
     }

@@ -214,7 +214,12 @@ public struct MappingContext: Sendable, Equatable {
         captures: [String: String] = [:],
         bound: [String: String] = [:],
         fields: [String: String] = [:]
-    ) { (self.url, self.captures, self.bound, self.fields) = (url, captures, bound, fields) }
+    ) {
+        self.url = url
+        self.captures = captures
+        self.bound = bound
+        self.fields = fields
+    }
 
     /// Unknown surroundings.
     public static let none = MappingContext()

@@ -50,9 +50,18 @@ public struct ModelDeclaration: Sendable, Equatable {
         version: Int = 0,
         migrations: [Migration] = []
     ) {
-        (self.name, self.identity, self.keys, self.properties) = (name, identity, keys, properties)
-        (self.sharesAll, self.local, self.modified, self.base) = (sharesAll, local, modified, base)
-        (self.choices, self.secret, self.version, self.migrations) = (choices, secret, version, migrations)
+        self.name = name
+        self.identity = identity
+        self.keys = keys
+        self.properties = properties
+        self.sharesAll = sharesAll
+        self.local = local
+        self.modified = modified
+        self.base = base
+        self.choices = choices
+        self.secret = secret
+        self.version = version
+        self.migrations = migrations
     }
 
     /// The entry for a member in `local`, given its JSON pointer without the leading slash: its property, or else its
@@ -119,6 +128,9 @@ public struct Migration: Sendable, Equatable {
 
     /// Declares the changes.
     public init(to: Int, renamed: [Rename] = [], converted: [Conversion] = [], removed: [String] = []) {
-        (self.to, self.renamed, self.converted, self.removed) = (to, renamed, converted, removed)
+        self.to = to
+        self.renamed = renamed
+        self.converted = converted
+        self.removed = removed
     }
 }

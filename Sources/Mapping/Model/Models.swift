@@ -50,7 +50,10 @@ public struct Models: Sendable {
             )
             compiled.append(try compiler.compile(into: &tree, rules: &rules))
         }
-        (self.clusters, self.tree, self.rules, self.compiled) = (clusters, tree, rules, compiled)
+        self.clusters = clusters
+        self.tree = tree
+        self.rules = rules
+        self.compiled = compiled
         migrations = try declarations.map { (declaration) throws(MappingError) in
             try declaration.migrations.map { (migration) throws(MappingError) in
                 try CompiledMigration(migration, model: declaration.name)

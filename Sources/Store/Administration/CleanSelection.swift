@@ -30,7 +30,10 @@ public struct CleanFilter: Sendable {
         url: (@Sendable (String) -> Bool)? = nil,
         olderThan: Int64? = nil
     ) {
-        (self.model, self.identity, self.upstream, self.principal) = (model, identity, upstream, principal)
+        self.model = model
+        self.identity = identity
+        self.upstream = upstream
+        self.principal = principal
         (self.urlPrefix, self.url, self.olderThan) = (urlPrefix, url, olderThan)
     }
 }

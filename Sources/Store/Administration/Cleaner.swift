@@ -42,7 +42,12 @@ struct Cleaner {
         filter: CleanFilter,
         isDryRun: Bool = false,
         progress: @escaping CleanProgress = { _ in true }
-    ) { (self.core, self.filter, self.isDryRun, self.progress) = (core, filter, isDryRun, progress) }
+    ) {
+        self.core = core
+        self.filter = filter
+        self.isDryRun = isDryRun
+        self.progress = progress
+    }
 
     mutating func run() async throws(StoreError) -> CleanResult {
         let (time, last) = isDryRun ? (core.clock.now(), .max) : try await begin()

@@ -261,7 +261,10 @@ public struct ObjectQuery: Sendable {
         limit: Int = 100,
         after: Int64? = nil
     ) {
-        (self.model, self.identity, self.key, self.upstream) = (model, identity, key, upstream)
+        self.model = model
+        self.identity = identity
+        self.key = key
+        self.upstream = upstream
         (self.principal, self.limit, self.after) = (principal, limit, after)
     }
 }

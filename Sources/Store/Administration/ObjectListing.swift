@@ -47,8 +47,14 @@ public struct ObjectListing: Sendable {
         view: ObjectQuery.View = .wire,
         after: String? = nil
     ) {
-        (self.model, self.text, self.order, self.isDescending) = (model, text, order, isDescending)
-        (self.upstream, self.principal, self.limit, self.view) = (upstream, principal, limit, view)
+        self.model = model
+        self.text = text
+        self.order = order
+        self.isDescending = isDescending
+        self.upstream = upstream
+        self.principal = principal
+        self.limit = limit
+        self.view = view
         guard let after else { return }
         guard let position = ObjectScan.Position(after, order) else { return nil }
         start = position

@@ -30,7 +30,10 @@ public struct DocumentKey: Hashable, Sendable {
 
     /// Creates a key from its four parts.
     public init(upstream: String, principal: PrincipalID, context: String, url: String) {
-        (self.upstream, self.principal, self.context, self.url) = (upstream, principal, context, url)
+        self.upstream = upstream
+        self.principal = principal
+        self.context = context
+        self.url = url
     }
 }
 

@@ -79,7 +79,10 @@ final class RunningFetch: TransferDelegate {
         refreshes: Refreshes.Subject?,
         _ fetches: Fetches
     ) {
-        (self.request, self.stored, self.validation, self.parts) = (request, stored, validation, parts)
+        self.request = request
+        self.stored = stored
+        self.validation = validation
+        self.parts = parts
         (completing, self.refreshes) = (completes ? parts : nil, refreshes)
         self.fetches = fetches
         start = fetches.cache.now

@@ -88,7 +88,11 @@ final class LiveDocument {
         memory: LiveMemory,
         look: @escaping (LiveDocument) -> Void
     ) {
-        (self.number, self.key, self.request, self.memory, self.look) = (number, key, request, memory, look)
+        self.number = number
+        self.key = key
+        self.request = request
+        self.memory = memory
+        self.look = look
         rhythm = LiveRhythm(interval: interval)
     }
 

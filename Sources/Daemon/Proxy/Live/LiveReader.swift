@@ -53,7 +53,11 @@ final class LiveReader {
     private var over: (LiveReader) -> Void = { _ in }
 
     init(_ reply: Reply, _ mode: LiveMode, note: RequestNote?, loop: EventLoop, window: Int, metrics: LiveMetrics) {
-        (self.reply, self.note, self.loop, self.window, self.metrics) = (reply, note, loop, window, metrics)
+        self.reply = reply
+        self.note = note
+        self.loop = loop
+        self.window = window
+        self.metrics = metrics
         (resumed, endsAfterWord) = if case .on(let number) = mode { (number, false) } else { (nil, true) }
         metrics.streams.add()
     }

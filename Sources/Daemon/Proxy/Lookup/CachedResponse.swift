@@ -42,7 +42,10 @@ package struct CachedResponse: Sendable {
 
     /// A response as the upstream sent it, which is not stored yet.
     init(key: DocumentKey, status: Int, fields: Fields, body: [UInt8], policy: StoredPolicy) {
-        (self.key, self.status, self.body, self.policy) = (key, status, body, policy)
+        self.key = key
+        self.status = status
+        self.body = body
+        self.policy = policy
         (selection, form, objects) = (.none, .received, [])
         head = StoredHead.encode(fields)
     }

@@ -41,7 +41,10 @@ package final class ResponseCache: Sendable {
     static let uncommittedLimit = 128 << 20
 
     package init(store: ObjectStore, memory: MemoryTier<ReadyResponse>, watch: LiveWatch, log: Logger) {
-        (self.store, self.memory, self.watch, self.log) = (store, memory, watch, log)
+        self.store = store
+        self.memory = memory
+        self.watch = watch
+        self.log = log
     }
 
     /// The store's clock, in µs.
