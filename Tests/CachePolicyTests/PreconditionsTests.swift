@@ -165,7 +165,7 @@ import Testing
 
     @Test func `fields that the response forbids to keep are for the one who asked`() {
         let stored = fields([("Cache-Control", "max-age=60, no-cache=\"X-Once\""), ("ETag", "\"a\"")])
-        let renewed = Freshening.updated(
+        let renewed = Freshening.freshened(
             stored,
             status: 200,
             by: fields([("X-Once", "1"), ("X-Ever", "2")]),
@@ -188,7 +188,7 @@ import Testing
             ("Connection", "X-Hop"),
             ("X-Hop", "1"), ("X-RateLimit-Remaining", "9"), ("Set-Cookie", "a=b"), ("Content-Encoding", "gzip"),
         ])
-        let renewed = Freshening.updated(
+        let renewed = Freshening.freshened(
             stored,
             status: 200,
             by: update,

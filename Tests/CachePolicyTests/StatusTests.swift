@@ -71,7 +71,7 @@ import Testing
         for (control, request) in [
             ("private, max-age=60", RequestFacts(method: "GET")), ("max-age=60", Self.authorized),
         ] {
-            let renewed = Freshening.updated(
+            let renewed = Freshening.freshened(
                 fields([("Cache-Control", "public, max-age=60")]),
                 status: 200,
                 by: fields([("Cache-Control", control)]),

@@ -91,13 +91,14 @@ struct CommandTests {
         }
     }
 
-    @Test func `clean says what it means in one request`() throws {
+    @Test func `clean says what it means in one document`() throws {
         let clean = try #require(
             parse(Clean.self, "clean", "--model", "User", "--id", "a\"b", "--older-than", "1h30m", "--dry-run").0
         )
-        #expect(try clean.target(dryRun: true) == "/clean?model=User&id=a%22b&older_than=1h30m&dry_run=true")
-        let all = try #require(parse(Clean.self, "clean", "--all").0)
-        #expect(try all.target(dryRun: false) == "/clean?all=true")
+        let body = String(decoding: AdminJSON.encode(try clean.request(dryRun: true)), as: UTF8.self)
+        #expect(body == #"{"dry_run":true,"id":"a\"b","model":"User","older_than":"1h30m"}"#)
+        let all = try #require(parse(Clean.self, "clean", "--all").0).request(dryRun: false)
+        #expect(String(decoding: AdminJSON.encode(all), as: UTF8.self) == #"{"all":true}"#)
     }
 
     @Test func `targets are percent-encoded`() {

@@ -14,7 +14,7 @@ import Testing
 
     // MARK: Hit-for-miss
 
-    @Test func `what cannot be shared is remembered for a minute and a half`() throws {
+    @Test func `what cannot be shared is remembered for one to two minutes`() throws {
         let request = ProxyFixture.request(of: try ProxyFixture.upstream())
         var memory = HitForMiss()
         memory.note(request.digest, of: request.key, now: 30 * Self.second)

@@ -1,6 +1,8 @@
+import Foundation
 import Mapping
 import Proxy
 import Settings
+import TestSupport
 import Testing
 
 @testable import HTTPSemantics
@@ -121,5 +123,42 @@ import Testing
         redactor.redact(&exchange, method: "GET", route: "/x")
         #expect(exchange == before)
         #expect(redactor.suspects == ["webhook_secret": 1])
+    }
+
+    @Test func `a value that a later exchange has as its credential is taken out of what is written at once`() throws {
+        let secret = "late-secret-value"
+        let upstream = try Self.upstream()
+        let folder = TemporaryFolder()
+        let recording = try RecordingWriter(RecordingFolder(folder.path), config: "", recorded: 0)
+        let writer = RedactedWriter(recording, upstreams: [upstream])
+        func record(_ fields: [Field], body: String) throws {
+            var exchange = Redactor.Exchange(
+                target: Array("/x".utf8),
+                requestFields: Fields(fields),
+                requestBody: []
+            )
+            exchange.responseBody = Array(body.utf8)
+            try writer.append(
+                exchange,
+                of: upstream.name,
+                method: "GET",
+                route: "/x",
+                credential: nil,
+                time: nil,
+                looksBack: true
+            )
+        }
+        func filesWithSecret() throws -> [String] {
+            try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { name in
+                guard let bytes = FileManager.default.contents(atPath: folder.file(name)) else { return false }
+                return String(decoding: bytes, as: UTF8.self).contains(secret)
+            }
+        }
+        try record([], body: #"{"note":"\#(secret)"}"#)
+        #expect(try filesWithSecret().count == 1)
+        // Nothing is closed in between: a crash after the second exchange leaves the files as they are now.
+        try record([Field("Authorization", "Bearer \(secret)")], body: "{}")
+        #expect(try filesWithSecret() == [])
+        #expect(writer.writer.count == 2)
     }
 }

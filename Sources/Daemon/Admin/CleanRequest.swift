@@ -74,7 +74,9 @@ extension CleanRequest {
         case "all": all = try flag()
         case "dry_run": isDryRun = try flag()
         case "older_than": olderThan = try AdminRequest.microseconds(try text(), of: name)
-        default: if let path = Self.texts[name] { self[keyPath: path] = try text() }
+        default:
+            guard let path = Self.texts[name] else { preconditionFailure("no place for the condition \(name)") }
+            self[keyPath: path] = try text()
         }
     }
 

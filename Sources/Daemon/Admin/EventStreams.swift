@@ -301,8 +301,7 @@ struct EventStreamClient {
 
 /// All open streams of `/requests`.
 ///
-/// It lives on the admin loop. While there are streams it reads new requests from the `RequestLog` a few times a second, and sends
-/// them to all.
+/// It lives on the admin loop. New requests in the `RequestLog` are collected for a moment, then sent to all streams.
 /// Nothing is buffered for a client that does not read: it misses what the log has dropped, and is sent the number.
 package actor RequestStreams {
     nonisolated let loop: EventLoop
@@ -317,7 +316,10 @@ package actor RequestStreams {
     /// Keeps hits noted while there are streams.
     private var listening: Int?
     private var isClosed = false
-    private var timers: [EventTimer] = []
+    private var heartbeatTimer: EventTimer?
+    private var pauseTimer: EventTimer?
+    /// Whether requests were noted that the loop has not yet read.
+    private nonisolated let isPending = Atomic(false)
 
     private struct Stream {
         let reply: Reply
@@ -342,11 +344,8 @@ package actor RequestStreams {
     private func begin(after id: Int64?, _ reply: Reply, _ fields: Fields) {
         guard !isClosed else { return reply.respond(ProblemDocument(status: 503, detail: "the daemon is stopping")) }
         if listening == nil {
-            listening = log.listen { _ in }
-            timers = [
-                loop.every(Self.heartbeat) { [unowned self] in self.assumeIsolated { $0.beat() } },
-                loop.every(Self.pause) { [unowned self] in self.assumeIsolated { $0.send() } },
-            ]
+            listening = log.listen { [weak self] _ in self?.noted() }
+            heartbeatTimer = loop.every(Self.heartbeat) { [unowned self] in self.assumeIsolated { $0.beat() } }
         }
         let last = log.lastID
         let position = id.map { $0 > last ? 0 : $0 } ?? last
@@ -363,7 +362,7 @@ package actor RequestStreams {
         streams[number] = nil
         guard streams.isEmpty, let listening else { return }
         log.stopListening(listening)
-        (self.listening, timers) = (nil, [])
+        (self.listening, heartbeatTimer) = (nil, nil)
     }
 
     /// Ends all streams in order, and accepts no more; any thread.
@@ -379,6 +378,19 @@ package actor RequestStreams {
     }
 
     // MARK: Sending
+
+    /// Any thread.
+    private nonisolated func noted() {
+        guard !isPending.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        enqueue { streams in
+            streams.pauseTimer = streams.loop.after(Self.pause) { [unowned streams] in
+                streams.assumeIsolated { streams in
+                    streams.isPending.store(false, ordering: .releasing)
+                    streams.send()
+                }
+            }
+        }
+    }
 
     private func send() {
         let newest = log.lastID

@@ -1,6 +1,6 @@
 package import HTTPSemantics
 
-/// The request fields that select a representation: language, media type, API version (DESIGN: context).
+/// The request fields that select a representation: language, media type, API version.
 package struct ContextFields: Sendable, Equatable {
     /// A configured name, prepared for comparison with bytes.
     package struct Matcher: Sendable, Equatable {

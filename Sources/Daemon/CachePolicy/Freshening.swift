@@ -46,7 +46,7 @@ package enum Freshening {
     }
 
     /// The fields and the policy of a stored response after a 304 has freshened it (RFC 9111 §4.3.4).
-    package static func updated(
+    package static func freshened(
         _ stored: Fields,
         status: Int,
         by update: Fields,
@@ -55,7 +55,7 @@ package enum Freshening {
         settings: CachePolicySettings,
         route: CacheOverrides = CacheOverrides(),
         replaysCookies: Bool = false
-    ) -> Updated {
+    ) -> Freshened {
         let fields = StoredFields.refreshed(stored, by: update, replaysCookies: replaysCookies)
         // `Age` is not stored; the 304's `Age` is the age of the response that it confirms.
         let aged = Fields(fields.lines + update.lines.filter { $0.isNamed("age") })
@@ -68,15 +68,15 @@ package enum Freshening {
             route: route
         )
         let named = policy.fieldsNotStored + policy.fieldsNotReused
-        return Updated(
+        return Freshened(
             fields: StoredFields.dated(StoredFields.reusable(fields, leavingOut: named), at: times.wall),
             withheld: update.lines.filter { line in named.contains { FieldSyntax.equalsIgnoringCase(line.name, $0) } },
             policy: policy
         )
     }
 
-    /// A stored response after an update.
-    package struct Updated {
+    /// The fields and the policy of a stored response that an update has freshened.
+    package struct Freshened {
         package var fields: Fields
         /// Lines of the update for the requesting client only, not to be stored (`no-cache="…"`, `private="…"`).
         package var withheld: [Field]

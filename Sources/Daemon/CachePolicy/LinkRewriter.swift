@@ -165,7 +165,10 @@ package struct LinkRewriter: Sendable, Equatable {
     private func matchedBase(_ body: UnsafeBufferPointer<UInt8>, from start: Int, to end: Int) -> BaseMatch? {
         // Nearly all strings differ in their first byte.
         guard start < end, body[start] | 0x20 == 0x68 else { return nil }
-        return upstream.lazy.compactMap { Self.match($0, body, from: start, to: end) }.first
+        for base in upstream {
+            if let match = Self.match(base, body, from: start, to: end) { return match }
+        }
+        return nil
     }
 
     /// The position after the upstream's base, and whether its slashes are escaped.

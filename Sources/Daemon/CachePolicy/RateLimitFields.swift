@@ -37,7 +37,7 @@ package enum RateLimitFields {
 
     /// Whether a limit is exhausted, in any of the spellings in use.
     static func isExhausted(_ fields: Fields) -> Bool {
-        remaining.contains { fields.combined($0) == "0" } || policies(in: fields).contains { $0.remaining == 0 }
+        remaining.contains { fields.text($0) == "0" } || policies(in: fields).contains { $0.remaining == 0 }
     }
 
     /// The upstream's name for the limited resource; nil if it names none.

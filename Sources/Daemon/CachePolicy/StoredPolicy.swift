@@ -152,8 +152,13 @@ extension StoredPolicy {
         }
         let bits = bytes.withUnsafeBytes { UInt32(littleEndian: $0.loadUnaligned(fromByteOffset: 82, as: UInt32.self)) }
         self.init(ExchangeTimes(request: numbers[1], response: numbers[2]), date: numbers[3])
-        (status, ageValue, lastModified, initialAge) = (numbers[0], numbers[4], numbers[5], numbers[6])
-        (lifetime, staleWhileRevalidate, staleIfError) = (numbers[7], numbers[8], numbers[9])
+        status = numbers[0]
+        ageValue = numbers[4]
+        lastModified = numbers[5]
+        initialAge = numbers[6]
+        lifetime = numbers[7]
+        staleWhileRevalidate = numbers[8]
+        staleIfError = numbers[9]
         lifetimeSource = source
         flags = Flags(rawValue: bits)
     }

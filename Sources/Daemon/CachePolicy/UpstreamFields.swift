@@ -3,7 +3,7 @@ package import HTTPSemantics
 /// The request fields that go to the upstream.
 package enum UpstreamFields {
     /// Fields removed from every request: Larder's own, those of the client's connection, and those with which a page or a
-    /// client could impersonate another (DESIGN: Guard).
+    /// client could impersonate another.
     private static let removed: Set<String> = [
         "host", "content-length", "expect", "accept-encoding",
         "forwarded",

@@ -43,6 +43,7 @@ package struct Fields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
         combinedBytes(name).map { String(decoding: $0, as: UTF8.self) }
     }
 
+    /// The same as bytes.
     package func combinedBytes(_ name: String) -> [UInt8]? {
         let values = all(name)
         return values.isEmpty ? nil : Array(values.joined(separator: [0x2C, 0x20]))

@@ -60,18 +60,18 @@ package enum NameMeaning: Sendable, Equatable {
     ///
     /// `X-OAuth-Scopes` and `X-Auth-Email` are none, and a signature only serves to be verified.
     package static func isSecretItself(_ name: some Collection<UInt8>) -> Bool {
-        let found = remembered([0x3D] + name) {
-            let whole = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
-            if Names.credentials.contains(whole) { return .credential(word: whole) }
-            for words in [Words.separated(Array(name)), Words.divided(Array(name))] {
-                guard let last = words.last, !Names.signatures.contains(last),
-                    case .credential(let word) = meaning(of: last, after: words.dropLast().last, before: nil)
-                else { continue }
-                return .credential(word: word)
-            }
-            return .unknown
+        if Names.credentials.contains(String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)) { return true }
+        return [Words.separated(Array(name)), Words.divided(Array(name))].contains { words in
+            guard let last = words.last, !Names.signatures.contains(last),
+                case .credential = meaning(of: last, after: words.dropLast().last, before: nil)
+            else { return false }
+            return true
         }
-        return if case .credential = found { true } else { false }
+    }
+
+    /// The same for the name of a response field, remembered as that of a request field is.
+    package static func isSecretField(_ name: [UInt8]) -> Bool {
+        remembered([0x3D] + name) { isSecretItself(name) ? .credential(word: "") : .harmless } != .harmless
     }
 
     /// Finds the meaning by the words of a name, both as separated and as divided by capitals.

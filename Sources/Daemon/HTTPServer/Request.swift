@@ -50,6 +50,7 @@ package protocol HTTPHandler: AnyObject {
 
 /// An error of the server for the log.
 package struct HTTPNotice: Sendable {
+    /// Constant text; variable parts are in `details`.
     package var message: String
     package var details: [String: String]
 }

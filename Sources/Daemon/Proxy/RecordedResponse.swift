@@ -157,9 +157,10 @@ extension ResponseCache {
         _ principals: PrincipalResolver,
         done: @escaping @Sendable () -> Void
     ) async -> Bool {
-        let (upstream, credentials, moment) = (incoming.upstream, incoming.parts.credentials, now)
+        let (upstream, credentials) = (incoming.upstream, incoming.parts.credentials)
         guard let principal = try? await principals.identify(credentials, quick: nil, of: upstream)
         else { return false }
+        let moment = now
         let fields = StoredFields.storable(recorded.fields)
         let policy = upstream.policy(ofRecorded: recorded.status, fields, at: seconds)
         let match =

@@ -192,14 +192,14 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
             responseBody: body
         )
         do throws(RecordingError) {
-            if writer.looked.times < Self.looks { try writer.lookThrough() }
             try writer.append(
                 exchange,
                 of: incoming.upstream.name,
                 method: method,
                 route: incoming.route,
                 credential: incoming.clientCredentials.map { writer.number(of: $0) },
-                time: watch.time
+                time: watch.time,
+                looksBack: writer.looked.times < Self.looks
             )
             summary.count += 1
         } catch {

@@ -52,7 +52,9 @@ package struct Recording: Sendable {
 
     private static func decode(_ lines: ExchangeLines, _ folder: RecordingFolder) throws(RecordingError)
         -> [RecordedExchange]
-    { try lines.ranges.indices.mapOnAllProcessors { line throws(RecordingError) in try decode(lines, line, folder) } }
+    {
+        try lines.ranges.indices.mapOnAllProcessors { line throws(RecordingError) in try decode(lines, line, folder) }
+    }
 
     private static func decode(
         _ lines: ExchangeLines,
@@ -68,7 +70,9 @@ package struct Recording: Sendable {
                 ?? exchange.response.body.flatMap(folder.complaint)
             guard let complaint else { return exchange }
             throw RecordingError(folder.exchanges, line: lines.numbers[index], complaint)
-        } catch let error as RecordingError { throw error } catch {
+        } catch let error as RecordingError {
+            throw error
+        } catch {
             throw RecordingError(folder.exchanges, line: lines.numbers[index], reason(error))
         }
     }

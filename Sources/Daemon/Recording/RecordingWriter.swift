@@ -180,6 +180,7 @@ final class RedactedWriter {
     ///   - route: The path that selects the route of its response.
     ///   - time: Unix seconds; nil if unknown.
     ///   - anyRepresentation: Whether the request's fields are not known.
+    ///   - looksBack: Whether the files written so far are searched first for secrets that this exchange made known.
     func append(
         _ exchange: Redactor.Exchange,
         of upstream: String,
@@ -187,9 +188,11 @@ final class RedactedWriter {
         route: String,
         credential: Int?,
         time: Double?,
-        anyRepresentation: Bool = false
+        anyRepresentation: Bool = false,
+        looksBack: Bool = false
     ) throws(RecordingError) {
         let exchange = redacted(exchange, of: upstream, method: method, route: route)
+        if looksBack { try lookThrough() }
         let line = RecordedExchange(
             upstream: upstream,
             credential: credential,

@@ -180,18 +180,46 @@ struct RecordedTitle: Sendable, Equatable {
     private let body: String
 
     init(_ exchange: RecordedExchange, _ key: RequestKey) {
-        self.init(exchange.title, of: exchange.upstream, target: exchange.request.target, key, exchange.credential ?? 0)
+        let request = exchange.request
+        self.init(
+            request.method,
+            request.target,
+            of: exchange.upstream,
+            target: request.target,
+            key,
+            credential: exchange.credential ?? 0
+        )
         if exchange.request.fields == nil { representation = nil }
     }
 
     init(_ key: RequestKey, credential: Int?, _ incoming: IncomingRequest, _ method: String) {
-        let title = "\(method) \(incoming.target)"
-        self.init(title, of: incoming.upstream.name, target: incoming.parts.url, key, credential)
+        self.init(
+            method,
+            incoming.target,
+            of: incoming.upstream.name,
+            target: incoming.parts.url,
+            key,
+            credential: credential
+        )
     }
 
-    private init(_ title: String, of upstream: String, target: String, _ key: RequestKey, _ credential: Int?) {
-        (self.title, self.upstream, self.credential) = (title, upstream, credential)
-        (method, representation, body) = (String(title.prefix { $0 != " " }), key.representation, key.body)
+    /// - Parameters:
+    ///   - shown: The target as messages show it.
+    ///   - target: The path and query that are compared.
+    private init(
+        _ method: String,
+        _ shown: String,
+        of upstream: String,
+        target: String,
+        _ key: RequestKey,
+        credential: Int?
+    ) {
+        title = "\(method) \(shown)"
+        self.upstream = upstream
+        self.method = method
+        self.credential = credential
+        representation = key.representation
+        body = key.body
         let parts = target.split(separator: "?", maxSplits: 1)
         segments = (parts.first ?? "").split(separator: "/")
         let pairs = (parts.dropFirst().first ?? "").split(separator: "&").map { pair in

@@ -140,7 +140,7 @@ extension ConfigReader {
                 return address
             }
             return .unix(path: path, mode: draft.mode, group: draft.group)
-        } catch { return errorHere(draft.place, error.description) }
+        } catch { return failHere(draft.place, error.description) }
     }
 }
 

@@ -40,7 +40,7 @@ extension ConfigReader {
         var rest = Self.tagLimit
         refuseTags(in: root, &rest)
         if root.isNothing { return .mapping([:]) }
-        guard let mapping = root.mapping else { return misfit(root, wanted: "keys with values") }
+        guard let mapping = root.mapping else { return failMisfit(root, wanted: "keys with values") }
         guard let include = mapping["include"] else { return root }
         return layered(include, in: mapping, of: file)
     }

@@ -56,8 +56,8 @@ struct ConfigReader {
     }
 
     /// The same for a reader that then has no value.
-    mutating func errorHere<Value>(_ place: Place?, _ message: String) -> Value? {
-        let _: Void = errorHere(place, message)
+    mutating func failHere<Value>(_ place: Place?, _ message: String) -> Value? {
+        errorHere(place, message)
         return nil
     }
 
@@ -72,7 +72,7 @@ struct ConfigReader {
 
     /// The text of a scalar, with variables expanded; nil, with an error, if it is something else.
     mutating func text(_ node: Node, wanted: String) -> String? {
-        guard case .scalar(let scalar) = node, !node.isNothing else { return misfit(node, wanted: wanted) }
+        guard case .scalar(let scalar) = node, !node.isNothing else { return failMisfit(node, wanted: wanted) }
         return expand(scalar.string, at: node.place)
     }
 
@@ -84,7 +84,7 @@ struct ConfigReader {
         case "false": return false
         default:
             let meant = Suggestion.boolean(text).map { "; write \($0)" } ?? ""
-            return errorHere(node.place, "\"\(text)\" is neither true nor false\(meant)")
+            return failHere(node.place, "\"\(text)\" is neither true nor false\(meant)")
         }
     }
 
@@ -92,7 +92,7 @@ struct ConfigReader {
         let wanted = "a whole number from \(range.lowerBound) to \(range.upperBound)"
         guard let text = text(node, wanted: wanted) else { return nil }
         guard let number = Int(text), range.contains(number) else {
-            return errorHere(node.place, "\"\(text)\" is not \(wanted)")
+            return failHere(node.place, "\"\(text)\" is not \(wanted)")
         }
         return number
     }
@@ -104,7 +104,7 @@ struct ConfigReader {
         guard let value = measure(node, wanted: wanted, in: range, Units.duration, Units.text) else { return nil }
         let seconds = value.components
         guard isWhole, seconds.attoseconds != 0 else { return value }
-        return errorHere(
+        return failHere(
             node.place,
             "\(Units.text(value)) is not a whole number of seconds, which this key requires; write \(Units.text(.seconds(seconds.seconds + 1)))"
         )
@@ -139,7 +139,7 @@ struct ConfigReader {
         guard let text = text(node, wanted: wanted) else { return nil }
         guard words.contains(text) else {
             let meant = Suggestion.word(for: text, among: words).map { "; did you mean \"\($0)\"?" } ?? ""
-            return errorHere(node.place, "\"\(text)\" is not \(wanted)\(meant)")
+            return failHere(node.place, "\"\(text)\" is not \(wanted)\(meant)")
         }
         return text
     }
@@ -151,7 +151,7 @@ struct ConfigReader {
         switch node {
         case .sequence(let sequence): return Array(sequence)
         case .scalar where !node.isNothing: return [node]
-        default: return misfit(node, wanted: wanted)
+        default: return failMisfit(node, wanted: wanted)
         }
     }
 
@@ -164,10 +164,10 @@ struct ConfigReader {
 
     /// The pairs of a mapping whose keys are plain text.
     mutating func pairs(_ node: Node, wanted: String) -> [(key: String, place: Place?, value: Node)]? {
-        guard case .mapping(let mapping) = node else { return misfit(node, wanted: wanted) }
+        guard case .mapping(let mapping) = node else { return failMisfit(node, wanted: wanted) }
         return mapping.compactMap { key, value in
             guard case .scalar(let scalar) = key else {
-                return errorHere(key.place, "a key is plain text, this is \(key.kindInWords)")
+                return failHere(key.place, "a key is plain text, this is \(key.kindInWords)")
             }
             return (scalar.string, key.place, value)
         }
@@ -185,8 +185,8 @@ struct ConfigReader {
     }
 
     /// The same for a reader that then has no value.
-    mutating func misfit<Value>(_ node: Node, wanted: String) -> Value? {
-        let _: Void = misfit(node, wanted: wanted)
+    mutating func failMisfit<Value>(_ node: Node, wanted: String) -> Value? {
+        misfit(node, wanted: wanted)
         return nil
     }
 
@@ -208,14 +208,14 @@ struct ConfigReader {
             }
             result += rest[..<start.lowerBound]
             guard let end = rest[start.upperBound...].firstIndex(of: "}") else {
-                return errorHere(
+                return failHere(
                     place,
                     "\"\(text)\" has a \"${\" without its \"}\"; a literal \"${\" is written \"$${\""
                 )
             }
             let name = String(rest[start.upperBound..<end])
             guard let value = environment[name] else {
-                return errorHere(
+                return failHere(
                     place,
                     "the environment variable \(name) is not set; a literal \"${\" is written \"$${\""
                 )
@@ -274,7 +274,7 @@ extension ConfigReader {
                 parts.append(JSONText.string(name).bytes + Array(":".utf8) + part)
             }
             return Array("{".utf8) + parts.joined(separator: Array(",".utf8)) + Array("}".utf8)
-        case .alias: return misfit(node, wanted: "a value")
+        case .alias: return failMisfit(node, wanted: "a value")
         }
     }
 

@@ -17,14 +17,14 @@ extension ConfigReader {
         do {
             _ = try Converter(declaration)
             return declaration
-        } catch { return errorHere(node.place, error.description) }
+        } catch { return failHere(node.place, error.description) }
     }
 
     private mutating func namedConversion(_ node: Node) -> ConversionDeclaration? {
         guard let name = text(node, wanted: ConversionForms.wanted) else { return nil }
         guard Converter.names.contains(name) else {
             let meant = Suggestion.word(for: name, among: Converter.names + ConversionForms.all)
-            return errorHere(
+            return failHere(
                 node.place,
                 "there is no conversion \"\(name)\"; "
                     + (meant.map { "did you mean \"\($0)\"?" }
@@ -98,7 +98,7 @@ extension ConfigReader {
         case "list_of": return conversion(value).map { .arrayOf($0) }
         case "dictionary_of": return conversion(value).map { .dictionaryOf($0) }
         case "chain":
-            guard let links = value.sequence else { return misfit(value, wanted: "a list of conversions") }
+            guard let links = value.sequence else { return failMisfit(value, wanted: "a list of conversions") }
             return .chain(links.compactMap { conversion($0) })
         default:
             let words = ConversionDeclaration.Back.allCases.map(\.rawValue)
@@ -118,7 +118,7 @@ extension ConfigReader {
             let named = ConversionDeclaration.DateForm.named
             let words = named.map(\.key)
             if let text = node.scalar?.string, !words.contains(text) {
-                return errorHere(
+                return failHere(
                     node.place,
                     Suggestion.word(for: text, among: ["date"]) != nil
                         ? "\"\(text)\" is what \"as: date\" reads by itself; write that"
@@ -132,7 +132,7 @@ extension ConfigReader {
             return nil
         }
         guard let format = keys["format"] else {
-            return errorHere(node.place, "\"format\" is missing; write { format: \"yyyy-MM-dd\", zone: UTC }")
+            return failHere(node.place, "\"format\" is missing; write { format: \"yyyy-MM-dd\", zone: UTC }")
         }
         let zone = keys["zone"].flatMap { text($0, wanted: "a time zone such as UTC") } ?? "UTC"
         return text(format, wanted: "a date pattern").map { .pattern($0, zone: zone) }
@@ -142,12 +142,12 @@ extension ConfigReader {
         if node.sequence != nil {
             guard let names = texts(node, wanted: "a list of spellings") else { return nil }
             for (index, name) in names.enumerated() where names[..<index].contains(where: { $0.text == name.text }) {
-                return errorHere(name.place, "\"\(name.text)\" is listed twice")
+                return failHere(name.place, "\"\(name.text)\" is listed twice")
             }
             return names.map { .init(wire: $0.text, mapped: $0.text) }
         }
         guard let pairs = pairs(node, wanted: "the upstream's spellings, each with a name") else { return nil }
-        if pairs.isEmpty { return errorHere(node.place, "it has no case; write { open: open, closed: done }") }
+        if pairs.isEmpty { return failHere(node.place, "it has no case; write { open: open, closed: done }") }
         return pairs.compactMap { wire, _, value in
             text(value, wanted: "a name").map { .init(wire: wire, mapped: $0) }
         }
@@ -156,7 +156,7 @@ extension ConfigReader {
     /// A value map: keys that look like numbers, true, false or null are read as such.
     private mutating func values(_ node: Node) -> [ConversionDeclaration.Pair]? {
         guard let mapping = node.mapping, !mapping.isEmpty else {
-            return misfit(node, wanted: "the upstream's values, each with another, such as { 1: one, 2: two }")
+            return failMisfit(node, wanted: "the upstream's values, each with another, such as { 1: one, 2: two }")
         }
         return mapping.compactMap { key, value in
             guard let wire = json(key), let mapped = json(value) else { return nil }

@@ -149,13 +149,13 @@ extension ConfigReader {
         case ["all"]: return keys["all"].flatMap { conditions($0) }.map { .all($0) }
         case ["any"]: return keys["any"].flatMap { conditions($0) }.map { .any($0) }
         case ["not"]: return keys["not"].flatMap { condition($0) }.map { .not($0) }
-        default: return errorHere(node.place, "this is not a condition. \(ConditionKeys.help)")
+        default: return failHere(node.place, "this is not a condition. \(ConditionKeys.help)")
         }
     }
 
     private mutating func conditions(_ node: Node) -> [Condition]? {
         guard let sequence = node.sequence, !sequence.isEmpty else {
-            return misfit(node, wanted: "a list of conditions such as [{ has: bot }, { has: bot_id }]")
+            return failMisfit(node, wanted: "a list of conditions such as [{ has: bot }, { has: bot_id }]")
         }
         return sequence.compactMap { condition($0) }
     }
@@ -225,7 +225,7 @@ extension ConfigReader {
         let wanted = "{ to: 1, rename: { name: full_name } }"
         guard let keys = mapping(node, keys: ["to", "rename", "convert", "remove"], wanted: wanted) else { return nil }
         guard let target = keys["to"] else {
-            return errorHere(node.place, "\"to\" is missing: the version that objects have afterwards; write \(wanted)")
+            return failHere(node.place, "\"to\" is missing: the version that objects have afterwards; write \(wanted)")
         }
         var migration = Migration(to: integer(target, in: 1...1_000_000) ?? 0)
         if let renames = keys["rename"].flatMap({ pairs($0, wanted: "names before, each with the name after") }) {

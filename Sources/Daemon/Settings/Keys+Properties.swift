@@ -32,7 +32,9 @@ extension PropertyDraft: ConfigSection {
             """
             The member it is read from; dots lead into other objects (`user.login`), [] takes each element of a list \
             (`tags[].name`), @ a value around the object (`@url.owner`). Without it: its own name.
-            """: .parsed("from", wanted: "the name of a member", example: "avatar_url") { $1.declaration.from = $0 },
+            """: .parsed("from", wanted: "the name of a member", example: "avatar_url") { text, draft in
+                draft.declaration.from = text
+            },
             "Several members that are shown as one object: the name of each in it, with the member it is read from.":
                 ConfigKey("parts", .named(.text, name: "length"), example: "{ start: location, count: length }") {
                     (node, draft, reader) in
@@ -92,11 +94,14 @@ extension PropertyDraft {
         "Whether `larder warnings` lists objects without it.": .boolean("required", \.declaration.isRequired),
         "The JSON types that it may have; null is allowed unless `null: false` forbids it. A value that fails a check is left out of the mapped view and listed by `larder warnings`.":
             .check("type", .list(.choice(typeNames)), example: "string") { node, reader in
-                let types = reader.list(node, wanted: "a type, or a list of them")?.compactMap { element in
+                let list = reader.list(node, wanted: "a type, or a list of them")
+                let read = list?.compactMap { element in
                     reader.choice(element, of: typeNames).flatMap(ValueCheck.JSONType.init)
                 }
-                // Unknown words have been reported.
-                return types.flatMap { $0.isEmpty && node.sequence?.isEmpty != true ? nil : .type($0) }
+                guard let types = read else { return nil }
+                // Unknown words have been reported; an empty list is meant.
+                let isMeant = !types.isEmpty || node.sequence?.isEmpty == true
+                return isMeant ? .type(types) : nil
             },
         "The smallest and the largest number allowed; ~ for no bound.":
             .check("range", .strictList(.anything), example: "[0, 100]") { node, reader in
@@ -107,7 +112,7 @@ extension PropertyDraft {
                 guard let bounds = reader.bounds(node) else { return nil }
                 let (low, high) = (count(bounds.low), count(bounds.high))
                 guard (bounds.low == nil) == (low == nil), (bounds.high == nil) == (high == nil) else {
-                    return reader.errorHere(node.place, "a length is a whole number")
+                    return reader.failHere(node.place, "a length is a whole number")
                 }
                 return .length(minimum: low, maximum: high)
             },
@@ -151,7 +156,7 @@ extension ConfigReader {
     /// Two numbers in a list, either of which may be null.
     fileprivate mutating func bounds(_ node: Node) -> (low: [UInt8]?, high: [UInt8]?)? {
         let wanted = "the smallest and the largest, such as [0, 100]; ~ for no bound"
-        guard let sequence = node.sequence, sequence.count == 2 else { return misfit(node, wanted: wanted) }
+        guard let sequence = node.sequence, sequence.count == 2 else { return failMisfit(node, wanted: wanted) }
         var bounds: [[UInt8]?] = []
         for element in sequence {
             if element.isNothing {
@@ -159,7 +164,7 @@ extension ConfigReader {
             } else if let json = json(element), JSONBody.isNumber(String(decoding: json, as: UTF8.self)) {
                 bounds.append(json)
             } else {
-                return misfit(element, wanted: "a number, or ~ for no bound")
+                return failMisfit(element, wanted: "a number, or ~ for no bound")
             }
         }
         return (bounds[0], bounds[1])

@@ -238,7 +238,7 @@ extension ConfigReader {
             )
             return path
         case .malformed:
-            return errorHere(
+            return failHere(
                 node.place,
                 "\"\(path)\" is not a key path; \(BodyRule.complaint(aboutRoot: path) ?? "write names with dots between them")"
             )
@@ -256,11 +256,11 @@ extension ConfigReader {
         }
         guard let names = texts(node, wanted: "the name of a model, in brackets for a list") else { return nil }
         guard names.count == 1 else {
-            return errorHere(node.place, "write one model, in brackets if the body is a list of its objects")
+            return failHere(node.place, "write one model, in brackets if the body is a list of its objects")
         }
         let name = names[0].text
         if node.sequence == nil, name.hasPrefix("["), name.hasSuffix("]") {
-            return errorHere(node.place, "the brackets of a list go outside the quotes; write model: \(name)")
+            return failHere(node.place, "the brackets of a list go outside the quotes; write model: \(name)")
         }
         return (name, node.sequence == nil ? .one : .many, names[0].place)
     }

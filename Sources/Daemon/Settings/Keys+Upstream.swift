@@ -12,6 +12,7 @@ extension UpstreamDraft: ConfigSection {
             },
         "The path under which programs reach it. Several upstreams on one address need one each.":
             .parsed("prefix", wanted: "a path such as /github", example: "/github") { text, draft in
+                // Stays false if the next line throws.
                 draft.hasValidPrefix = false
                 draft.settings.prefix = try PathPrefix.read(text)
                 draft.hasValidPrefix = true

@@ -19,13 +19,16 @@ package func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> 
 
 /// A time in milliseconds since 1970 as `2026-11-23T03:47:00.123Z` (RFC 3339, UTC).
 package func timestamp(milliseconds: Int64) -> String {
-    var seconds = time_t(milliseconds / 1000)
+    var (seconds, fraction) = milliseconds.quotientAndRemainder(dividingBy: 1000)
+    // Before 1970: the second that it is in has begun earlier.
+    if fraction < 0 { (seconds, fraction) = (seconds - 1, fraction + 1000) }
+    var time = time_t(seconds)
     var parts = tm()
-    gmtime_r(&seconds, &parts)
+    gmtime_r(&time, &parts)
     var buffer = [CChar](repeating: 0, count: 32)
     let count = strftime(&buffer, buffer.count, "%Y-%m-%dT%H:%M:%S", &parts)
     let text = String(decoding: buffer.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    return "\(text).\(String(1000 + milliseconds % 1000).dropFirst())Z"
+    return "\(text).\(String(1000 + fraction).dropFirst())Z"
 }
 
 /// Why a file could not be read.

@@ -21,7 +21,7 @@ extension Models {
 
     /// Adds the mistakes that matter only for decomposing bodies.
     ///
-    /// Each model is checked again without the mistakes found.
+    /// Every mistake of a model is found in one run of its compiler.
     private static func addWireMistakes(in declarations: [ModelDeclaration], to list: inout MistakeList) {
         let indexes = Dictionary(declarations.enumerated().map { ($1.name, $0) }) { first, _ in first }
         var declarations = declarations

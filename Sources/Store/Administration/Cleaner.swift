@@ -73,7 +73,7 @@ struct Cleaner {
             if isDryRun {
                 for id in orphans.found { unpinned[id] = 0 }
             } else {
-                try await removeOrphans(orphans.found, askedAt: time)
+                try await forgetOrphans(orphans.found, askedAt: time)
             }
         }
         var erasure = CleanResult.Erasure.notAsked
@@ -135,7 +135,7 @@ struct Cleaner {
         }
     }
 
-    private mutating func removeOrphans(_ orphans: [ObjectID], askedAt time: Int64) async throws(StoreError) {
+    private mutating func forgetOrphans(_ orphans: [ObjectID], askedAt time: Int64) async throws(StoreError) {
         try await removeSlice(of: orphans.count, askedAt: time) { session, selection in
             let selected = try orphans.filter { try selection.isOrphan($0, knownBefore: time) }
             for id in selected { try session.forget(id) }

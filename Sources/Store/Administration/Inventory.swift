@@ -39,7 +39,8 @@ struct Inventory {
         // SQLite reads the first table of the query first: collections, then an identity in the index of each; or a key in its
         // index; or the deleted objects of each collection; or else all objects in the order of their ids. The plus keeps SQLite
         // from using that order for a look-up.
-        let order = query.identity != nil || query.key != nil || query.areDeleted ? "+o.id" : "o.id"
+        let isIndexed = query.identity != nil || query.key != nil || query.areDeleted
+        let order = isIndexed ? "+o.id" : "o.id"
         let key = "LEFT JOIN _keys k ON k.object = o.id AND k.value = ?8"
         let source =
             if query.identity != nil {
@@ -48,7 +49,9 @@ struct Inventory {
                 "_keys k CROSS JOIN _objects o ON o.id = k.object AND k.value = ?8 JOIN _collections c ON c.id = o.collection"
             } else if query.areDeleted {
                 "_collections c CROSS JOIN _objects o INDEXED BY _objects_deleted ON o.collection = c.id \(key)"
-            } else { "_objects o \(key) JOIN _collections c ON c.id = o.collection" }
+            } else {
+                "_objects o \(key) JOIN _collections c ON c.id = o.collection"
+            }
         // The objects of a cluster are stored under the name of its base.
         let base = query.model.flatMap { Self.base(of: $0, models) }
         let found = try database.query(

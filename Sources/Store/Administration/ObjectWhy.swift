@@ -155,7 +155,7 @@ struct ShowingReader {
                 key: .init(upstream: listed.upstream, principal: row.id(15), context: listed.context, url: listed.url),
                 start: listed.start
             )
-            _ = try reader.fill(&document, observation, scope: row.id(13), verified: row.integer(14))
+            _ = try reader.composeIfDirty(&document, observation, scope: row.id(13), verified: row.integer(14))
             let versions = Set(try DocumentRow.pins(row).filter { $0.object == object }.map(\.version)).sorted()
             return ShowingDocument(row: listed, form: document.form, versions: versions, observation: observation)
         }

@@ -42,7 +42,7 @@ struct DocumentReader {
                 sequence: sequence
             )
             let observation = row.observation(row.integer(7), from: 8)
-            if try fill(&document, observation, scope: row.id(1), verified: row.integer(2)) {
+            if try composeIfDirty(&document, observation, scope: row.id(1), verified: row.integer(2)) {
                 verified.append(document.id)
             }
             documents.append(document)
@@ -81,7 +81,7 @@ struct DocumentReader {
                 sequence: sequence
             )
             let observation = row.observation(row.integer(6), from: 7)
-            _ = try fill(&document, observation, scope: row.id(0), verified: row.integer(1))
+            _ = try composeIfDirty(&document, observation, scope: row.id(0), verified: row.integer(1))
             return document
         }
     }
@@ -95,7 +95,8 @@ struct DocumentReader {
         """
 
     /// Fills in body, form and objects; returns whether objects had changed but the document still shows the newest values.
-    func fill(_ document: inout StoredDocument, _ observation: Observation, scope: ScopeID, verified: Int64) throws
+    func composeIfDirty(_ document: inout StoredDocument, _ observation: Observation, scope: ScopeID, verified: Int64)
+        throws
         -> Bool
     {
         let stored = try StoredBody(document: document.id, in: database)

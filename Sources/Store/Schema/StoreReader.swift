@@ -39,7 +39,10 @@ public final class StoreReader {
         sqlite3_progress_handler(
             handle,
             1_000,
-            { $0!.load(as: ContinuousClock.Instant?.self).map { ContinuousClock.now > $0 } == true ? 1 : 0 },
+            { deadline in
+                let deadline = deadline!.load(as: ContinuousClock.Instant?.self)
+                return if let deadline, .now > deadline { 1 } else { 0 }
+            },
             deadline
         )
         sqlite3_exec(handle, "PRAGMA query_only = 1; PRAGMA temp_store = 2", nil, nil, nil)
@@ -86,7 +89,10 @@ public final class StoreReader {
         defer { deadline.pointee = nil }
         while true {
             switch sqlite3_step(statement) {
-            case SQLITE_ROW: row((0..<count).map { SQLCell(statement, column: $0) })
+            case SQLITE_ROW:
+                row((0..<count).map { SQLCell(statement, column: $0) })
+                // SQLite asks only during its own work, and the row's receiver may have waited.
+                if let end = deadline.pointee, .now > end { throw .tookTooLong }
             case SQLITE_DONE: return
             case SQLITE_INTERRUPT: throw .tookTooLong
             default: throw failure()

@@ -75,7 +75,7 @@ extension WriterSession {
         return found.count
     }
 
-    /// Removes all that is known of an object; versions that documents pin stay.
+    /// Removes all that is known of an object; `flush` has `deleteUnused` delete its rows, except versions that documents pin.
     func forget(_ id: ObjectID) throws {
         guard let record = try record(id) else {
             try query("DELETE FROM _orphans WHERE object = ?").run(id)

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Validators of composed answers, and of documents on their way between composed and as received (DESIGN, 'One request').
+/// Validators of composed responses, and of documents on their way between composed and as received.
 @Suite(.scripts) struct ComposedValidatorTests {
     typealias Changing = CoherenceTests.Changing
 

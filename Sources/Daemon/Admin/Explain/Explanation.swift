@@ -282,8 +282,10 @@ extension Explanation.Freshness {
             terms.append(.init("stale while revalidate", policy.staleWhileRevalidate, source))
         }
         if policy.staleIfError >= 0 {
-            let word = word.staleIfError >= 0 ? "stale-if-error of Cache-Control" : "stale_if_error of the upstream"
-            terms.append(.init("stale if error", policy.staleIfError, route ?? word))
+            let source =
+                route
+                ?? (word.staleIfError >= 0 ? "stale-if-error of Cache-Control" : "stale_if_error of the upstream")
+            terms.append(.init("stale if error", policy.staleIfError, source))
         }
         return terms
     }

@@ -131,7 +131,7 @@ struct AdminClient {
 /// Why a command got no result from the daemon, and the remedy.
 struct AdminClientError: Error, Equatable, CustomStringConvertible {
     let description: String
-    /// Whether no complete response came, as while the daemon restarts.
+    /// Whether no complete response came for a reason that a restart of the daemon can have.
     private(set) var isAbsence = false
 
     init(_ description: String) { self.description = description }
@@ -155,7 +155,12 @@ struct AdminClientError: Error, Equatable, CustomStringConvertible {
         case (.silent, _): self.init("the connection to \(address) is dead: nothing came for too long")
         case (.broken(let reason), _): self.init("the connection to \(address) broke: \(reason)")
         }
-        isAbsence = true
+        switch failure {
+        case .notConnected(ECONNREFUSED), .notConnected(ENOENT), .notConnected(0), .notConnected(ETIMEDOUT),
+            .silent, .broken:
+            isAbsence = true
+        case .notConnected, .unknownHost, .notHTTP: break
+        }
     }
 
     /// The daemon stopped sending events and sent a problem document.
@@ -314,8 +319,16 @@ struct AdminOptions: ParsableArguments {
     ) throws { try present(type, try ask(method, target, body: body), text) }
 
     /// A client of the selected daemon.
-    func client() throws(AdminClientError) -> AdminClient {
-        try DaemonFinder(admin: admin, store: store, config: config, environment: Environment.variables).client()
+    ///
+    /// - Parameter address: Where the daemon was found before; nil if it is to be found.
+    func client(at address: Address? = nil) throws(AdminClientError) -> AdminClient {
+        let finder = DaemonFinder(
+            admin: address ?? admin,
+            store: store,
+            config: config,
+            environment: Environment.variables
+        )
+        return try finder.client()
     }
 
     func decode<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8]) throws -> Value {

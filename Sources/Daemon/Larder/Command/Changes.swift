@@ -96,12 +96,14 @@ struct Changes: ParsableCommand {
 
     private func listen() throws {
         let target = Target.make(["changes"], filter + [("since", since.map { "\($0)" })])
-        var position = try options.client().listen(target, silence: Self.patience, each: show)
+        let first = try options.client()
+        var position = try first.listen(target, silence: Self.patience, each: show)
         var failures = 0
         while true {
             do throws(AdminClientError) {
                 // It may have another token now.
-                position = try options.client().listen(target, after: position, silence: Self.patience, each: show)
+                let client = try options.client(at: first.address)
+                position = try client.listen(target, after: position, silence: Self.patience, each: show)
                 failures = 0
             } catch {
                 if failures == 0 { Terminal.complain("larder: \(error.description); trying again") }

@@ -93,7 +93,7 @@ struct Clean: ParsableCommand {
         var result: [UInt8]?
         var failure: AdminClientError?
         defer { if isShown { Terminal.progress("") } }
-        _ = try client.listen(try target(dryRun: dryRun), body: []) { event in
+        _ = try client.listen("/clean", body: AdminJSON.encode(try request(dryRun: dryRun))) { event in
             switch event.name {
             case "done": result = Array(event.data.utf8)
             case "error": failure = AdminClientError(problem: Array(event.data.utf8))
@@ -129,16 +129,32 @@ struct Clean: ParsableCommand {
         ].joined(separator: ", ")
     }
 
-    /// The conditions as parameters of the request.
-    func target(dryRun: Bool) throws -> String {
-        let olderThan = try duration().map(Units.text)
-        return Target.make(
-            ["clean"],
-            [
-                ("all", all ? "true" : nil), ("model", model), ("id", id), ("route", route), ("url", url),
-                ("upstream", upstream), ("principal", principal), ("older_than", olderThan),
-                ("dry_run", dryRun ? "true" : nil),
-            ]
+    /// The body of the request, with the admin side's names of the conditions.
+    ///
+    /// A URL may be longer than the target of a request.
+    struct Body: Encodable {
+        var all: Bool?
+        var model: String?
+        var id: String?
+        var route: String?
+        var url: String?
+        var upstream: String?
+        var principal: String?
+        var olderThan: String?
+        var dryRun: Bool?
+    }
+
+    func request(dryRun: Bool) throws -> Body {
+        Body(
+            all: all ? true : nil,
+            model: model,
+            id: id,
+            route: route,
+            url: url,
+            upstream: upstream,
+            principal: principal,
+            olderThan: try duration().map(Units.text),
+            dryRun: dryRun ? true : nil
         )
     }
 

@@ -86,7 +86,7 @@ struct SQLCommand: ParsableCommand {
                 watch?.end()
                 return Terminal.out(result.table)
             }
-            var printer = RowPrinter(isJSON: json)
+            var printer = RowPrinter(isJSON: json, deadline: limit.map { .now + $0 })
             defer { printer.flush() }
             try reader.run(query, within: limit, columns: { printer.begin($0) }) { row in
                 watch?.end()
@@ -221,9 +221,15 @@ private struct RowPrinter {
     private var output = PendingOutput()
     private var lastWrite: ContinuousClock.Instant?
 
+    private let deadline: ContinuousClock.Instant?
+
     private static let bound = 16 << 20
 
-    init(isJSON: Bool) { self.isJSON = isJSON }
+    /// - Parameter deadline: until when it may wait for the reader of the rows, whose query keeps a snapshot of the store.
+    init(isJSON: Bool, deadline: ContinuousClock.Instant? = nil) {
+        self.isJSON = isJSON
+        self.deadline = deadline
+    }
 
     mutating func begin(_ names: [String]) {
         columns = isJSON ? Self.distinct(names) : names
@@ -235,7 +241,7 @@ private struct RowPrinter {
         if isJSON {
             let text = JSONText.object(zip(columns, row).map { (name: $0, value: $1.json) }).text
             output.append((isFirst ? "[" : ",\n ").utf8)
-            output.append(Terminal.fitted(json: text))
+            output.append(Terminal.fitted(json: text, isTerminal: isTerminal))
         } else {
             let cells = row.map { cell in
                 guard case .text(let text) = cell else { return cell.text }
@@ -246,7 +252,7 @@ private struct RowPrinter {
         isFirst = false
         // Rows in quick succession go together.
         guard output.count >= 64 << 10 || lastWrite.map({ .now - $0 > .milliseconds(50) }) ?? true else { return }
-        output.write(keeping: Self.bound)
+        output.write(keeping: Self.bound, until: deadline)
         Terminal.endIfUnread()
         lastWrite = .now
     }

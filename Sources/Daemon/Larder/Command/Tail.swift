@@ -39,14 +39,15 @@ struct Tail: ParsableCommand {
         // Ending it by a signal is no failure.
         for number in [SIGINT, SIGTERM] { signal(number) { _ in _exit(0) } }
         var last: RequestsResponse.Request?
-        try follow(try options.client(), &last)
+        let first = try options.client()
+        try follow(first, &last)
         var said = ""
         while true {
             sleep(1)
             Terminal.endIfUnread()
             do {
                 // It may have another token now.
-                try follow(try options.client(), &last, isBack: true)
+                try follow(try options.client(at: first.address), &last, isBack: true)
                 said = ""
             } catch let error as AdminClientError where error.isAbsence || error.description == said {
                 continue

@@ -35,8 +35,8 @@ enum Terminal {
     static func out(json text: String) { out(fitted(json: text)) }
 
     /// JSON as it is printed to standard output.
-    static func fitted(json text: String) -> [UInt8] {
-        guard isatty(1) == 1, text.unicodeScalars.contains(where: { $0.value >= 0x7F && $0.isDeceptive }) else {
+    static func fitted(json text: String, isTerminal: Bool = isatty(1) == 1) -> [UInt8] {
+        guard isTerminal, text.unicodeScalars.contains(where: { $0.value >= 0x7F && $0.isDeceptive }) else {
             return Array(text.utf8)
         }
         // Beyond ASCII, characters occur only in strings.
@@ -104,10 +104,17 @@ struct PendingOutput {
     mutating func append(_ more: some Sequence<UInt8>) { bytes += more }
 
     /// Writes what the reader takes at once, and waits for it only while more than `limit` bytes are left.
-    mutating func write(keeping limit: Int) {
+    ///
+    /// - Parameter deadline: when it stops waiting; nil for never.
+    mutating func write(keeping limit: Int, until deadline: ContinuousClock.Instant? = nil) {
         while count > 0 {
             var output = pollfd(fd: 1, events: Int16(POLLOUT), revents: 0)
-            if count <= limit, poll(&output, 1, 0) != 1 { break }
+            let left = deadline.map {
+                Int32(max(0, min(ContinuousClock.now.duration(to: $0) / .milliseconds(1), 60_000)))
+            }
+            let isReady = poll(&output, 1, count > limit ? left ?? -1 : 0) == 1
+            if !isReady, count > limit, errno == EINTR { continue }
+            guard isReady else { break }
             // As much as a pipe that is ready takes without waiting.
             let end = min(start + Int(PIPE_BUF), bytes.count)
             let isWritten = bytes[start..<end].withUnsafeBytes { writeAll($0, to: 1).code == 0 }

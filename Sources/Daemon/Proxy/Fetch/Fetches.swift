@@ -169,7 +169,15 @@ package final class Fetches {
         // A request for the missing bytes has its own condition, `If-Range`.
         let isValidating = isConditional && !completes
         let validation = isValidating ? Validation(request, stored: stored, variants: variants) : .none
-        let fetch = RunningFetch(request, stored, validation, parts, completes: completes, refreshes: refreshes, self)
+        let fetch = RunningFetch(
+            request,
+            stored: stored,
+            validation: validation,
+            parts: parts,
+            completes: completes,
+            refreshes: refreshes,
+            fetches: self
+        )
         if isJoinable, let place = place(of: request) { joinable[place] = fetch }
         running[ObjectIdentifier(fetch)] = fetch
         metrics.upstream(request.upstream.name).started()

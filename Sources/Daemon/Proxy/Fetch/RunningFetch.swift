@@ -72,18 +72,19 @@ final class RunningFetch: TransferDelegate {
 
     init(
         _ request: ProxyRequest,
-        _ stored: ReadyResponse?,
-        _ validation: Validation,
-        _ parts: ReadyResponse?,
+        stored: ReadyResponse?,
+        validation: Validation,
+        parts: ReadyResponse?,
         completes: Bool,
         refreshes: Refreshes.Subject?,
-        _ fetches: Fetches
+        fetches: Fetches
     ) {
         self.request = request
         self.stored = stored
         self.validation = validation
         self.parts = parts
-        (completing, self.refreshes) = (completes ? parts : nil, refreshes)
+        completing = completes ? parts : nil
+        self.refreshes = refreshes
         self.fetches = fetches
         start = fetches.cache.now
         requestTime = fetches.now

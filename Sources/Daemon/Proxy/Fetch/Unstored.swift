@@ -95,7 +95,7 @@ package struct Unstored: Error, Sendable, Equatable {
 
 /// The latest response to each URL that was not stored, for `explain`.
 ///
-/// Bounded; a value for one thread.
+/// Bounded; a value for one thread. It has two generations of entries.
 package struct UnstoredResponses {
     package struct Note: Sendable {
         package let unstored: Unstored
@@ -113,22 +113,26 @@ package struct UnstoredResponses {
         init(_ key: DocumentKey) { (upstream, url) = (key.upstream, key.url) }
     }
 
-    private var notes: [Place: Note] = [:]
+    private var young: [Place: Note] = [:]
+    private var old: [Place: Note] = [:]
     /// The maximum number of notes, and the maximum length of their URLs.
     private static let (limit, urlLimit) = (1_024, 2_048)
 
-    package subscript(key: DocumentKey) -> Note? { notes[Place(key)] }
+    package subscript(key: DocumentKey) -> Note? { young[Place(key)] ?? old[Place(key)] }
 
     mutating func note(_ unstored: Unstored, status: Int, of request: ProxyRequest, at time: Int64) {
         let key = request.key
         guard request.message.method == "GET", key.url.utf8.count <= Self.urlLimit else { return }
-        // The last hour's are kept, if there is room for them.
-        notes.makeRoom(limit: Self.limit) { $0.time > time - 3_600 }
+        if young.count >= Self.limit / 2 { (old, young) = (young, [:]) }
         let (principal, context) = (key.principal, key.context)
-        notes[Place(key)] = Note(unstored: unstored, status: status, time: time, principal: principal, context: context)
+        young[Place(key)] = Note(unstored: unstored, status: status, time: time, principal: principal, context: context)
     }
 
     /// Forgets a URL, because a response to it was stored.
-    mutating func forget(_ key: DocumentKey) { notes[Place(key)] = nil }
-    mutating func forgetAll() { notes = [:] }
+    mutating func forget(_ key: DocumentKey) {
+        young[Place(key)] = nil
+        old[Place(key)] = nil
+    }
+
+    mutating func forgetAll() { (young, old) = ([:], [:]) }
 }

@@ -174,7 +174,7 @@ extension Fetches {
     /// Merges the fields of a 304, or of the response to a HEAD, into a stored response.
     private func updated(_ stored: CachedResponse, by head: UpstreamHead, _ fetch: RunningFetch) -> Updated {
         let (request, upstream) = (fetch.request, fetch.request.upstream)
-        let new = Freshening.updated(
+        let new = Freshening.freshened(
             stored.fields,
             status: stored.status,
             by: head.fields,

@@ -169,7 +169,7 @@ extension PrincipalFields {
         Fields(
             fields.lines.map { line in
                 let name = line.lowercasedName
-                let isSecret = included.contains(name) || NameMeaning.isSecretItself(line.name)
+                let isSecret = included.contains(name) || NameMeaning.isSecretField(line.name)
                 if isSecret && !excluded.contains(name) || name == "proxy-authorization" || name == "set-cookie" {
                     return Field(name: line.name, value: Self.mark)
                 }

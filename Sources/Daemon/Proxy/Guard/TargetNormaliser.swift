@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// Turns a client's path into the upstream's: removes the prefix, resolves dot segments, adds the base path (DESIGN: Guard).
+/// Turns a client's path into the upstream's: removes the prefix, resolves dot segments, adds the base path.
 package struct TargetNormaliser: Sendable {
     /// Empty, or beginning and not ending with `/`.
     let prefix: [UInt8]
@@ -202,8 +202,12 @@ package struct TargetNormaliser: Sendable {
     /// The same for a path or a query alone.
     private static func normalisingEscapes(inPart target: [UInt8]) -> [UInt8] {
         let decodes = isWellFormed(target)
-        return replacingEscapes(target[...]) { byte, escape in
-            decodes && isUnreserved(byte) ? [byte] : escape.map { $0 >= 0x61 ? $0 - 0x20 : $0 }
+        return replacingEscapes(target) { byte, escape, result in
+            if decodes, isUnreserved(byte) {
+                result.append(byte)
+            } else {
+                for digit in escape { result.append(digit >= 0x61 ? digit - 0x20 : digit) }
+            }
         }
     }
 
@@ -211,21 +215,23 @@ package struct TargetNormaliser: Sendable {
     ///
     /// - Parameter test: which bytes are decoded; the escapes of others stay.
     package static func unescaped(_ piece: ArraySlice<UInt8>, where test: (UInt8) -> Bool = { _ in true }) -> [UInt8] {
-        replacingEscapes(piece) { byte, escape in test(byte) ? [byte] : Array(escape) }
+        guard piece.contains(0x25) else { return Array(piece) }
+        return replacingEscapes(Array(piece)) { byte, escape, result in
+            if test(byte) { result.append(byte) } else { result += escape }
+        }
     }
 
-    /// Replaces each valid escape, given the byte that it stands for.
+    /// Has each valid escape replaced: `append` is given the byte that it stands for, and adds to the result.
     private static func replacingEscapes(
-        _ piece: ArraySlice<UInt8>,
-        by replacement: (_ byte: UInt8, _ escape: ArraySlice<UInt8>) -> [UInt8]
+        _ piece: [UInt8],
+        by append: (_ byte: UInt8, _ escape: ArraySlice<UInt8>, _ result: inout [UInt8]) -> Void
     ) -> [UInt8] {
-        let piece = Array(piece)
-        guard piece.contains(0x25) else { return piece }
         var result: [UInt8] = []
+        result.reserveCapacity(piece.count)
         var index = 0
         while index < piece.count {
             if let byte = escaped(piece, at: index) {
-                result += replacement(byte, piece[index..<(index + 3)])
+                append(byte, piece[index..<(index + 3)], &result)
                 index += 3
             } else {
                 result.append(piece[index])

@@ -88,12 +88,14 @@ final class LiveDocuments {
     /// Whether all of these objects are watched for a document already.
     ///
     /// If so, from then on only they are; otherwise they are added.
-    func watches(_ objects: [ObjectID], for document: LiveDocument) -> Bool {
+    func watchCovers(_ objects: [ObjectID], for document: LiveDocument) -> Bool {
         let wanted = Set(objects)
         let isComplete = wanted.isSubset(of: document.objects)
         let all = isComplete ? wanted : document.objects.union(wanted)
-        watch.watch(all, insteadOf: document.objects, for: document.number)
-        document.objects = all
+        if all != document.objects {
+            watch.watch(all, insteadOf: document.objects, for: document.number)
+            document.objects = all
+        }
         return isComplete
     }
 
@@ -238,7 +240,7 @@ package final class LiveWatch: Sendable {
     // MARK: Reports of changes
 
     /// Reports that a document was stored, freshened or dropped.
-    func documentChanged(_ digest: Digest128) { note(.document, of: [digest]) { $0.documents[$1] } }
+    func documentChanged(_ digest: Digest128) { note(.document, of: CollectionOfOne(digest)) { $0.documents[$1] } }
 
     private func note<Elements: Sequence>(
         _ cause: Causes,

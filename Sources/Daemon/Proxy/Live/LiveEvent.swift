@@ -142,11 +142,33 @@ struct LiveBody: Sendable {
     /// Whether a JSON string can represent it exactly: it is UTF-8 throughout, and does not begin with a byte order mark, which
     /// some JSON readers drop.
     var isText: Bool {
-        let whole = joined
-        return !whole.starts(with: [0xEF, 0xBB, 0xBF]) && (try? UTF8Span(validating: whole.span)) != nil
+        if pieces.lazy.joined().starts(with: [0xEF, 0xBB, 0xBF]) { return false }
+        // The start of a character that continues in the next piece.
+        var rest: [UInt8] = []
+        for piece in pieces {
+            let text = rest.isEmpty ? piece : rest + piece
+            let end = Self.endOfWholeCharacters(in: text)
+            guard Self.isText(text, before: end) else { return false }
+            rest = Array(text[end...])
+        }
+        return rest.isEmpty
     }
 
-    var joined: [UInt8] { pieces.count == 1 ? pieces[0] : pieces.reduce(into: []) { $0 += $1 } }
+    private static func isText(_ bytes: [UInt8], before end: Int) -> Bool {
+        let span = bytes.span
+        return (try? UTF8Span(validating: span.extracting(0..<end))) != nil
+    }
+
+    /// The start of an incomplete last character, whose lead byte promises more bytes than there are; else the end.
+    private static func endOfWholeCharacters(in bytes: [UInt8]) -> Int {
+        for length in 1...3 where length <= bytes.count {
+            let byte = bytes[bytes.count - length]
+            if byte & 0xC0 == 0x80 { continue }
+            let promised = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1
+            return promised > length ? bytes.count - length : bytes.count
+        }
+        return bytes.count
+    }
 }
 
 /// An encoded event, framed as the HTML standard defines (§9.2.5), and shared by all streams that it is sent to.
@@ -199,19 +221,30 @@ final class LiveEncoding {
     /// - Parameter memory: counts it; nil if it is not retained.
     init(bodyOf event: LiveEvent, memory: LiveMemory? = nil) {
         let form: Form = event.body.map { $0.isText ? .text : .base64 } ?? .none
-        let whole = event.body?.joined ?? []
-        var pieces = stride(from: 0, to: whole.count, by: Self.portionSize).map { start in
-            Self.encoded(whole[start..<min(start + Self.portionSize, whole.count)], form)
+        var pieces: [[UInt8]] = []
+        var portion: [UInt8] = []
+        for piece in event.body?.pieces ?? [] {
+            var rest = piece[...]
+            while !rest.isEmpty {
+                if portion.count == Self.portionSize {
+                    pieces.append(Self.encoded(portion, form))
+                    portion = []
+                }
+                let taken = rest.prefix(Self.portionSize - portion.count)
+                portion += taken
+                rest = rest.dropFirst(taken.count)
+            }
         }
-        pieces.append(Array((form == .none ? "\n\n" : "\"}\n\n").utf8))
-        (self.form, self.pieces) = (form, pieces)
+        pieces.append(Self.encoded(portion, form) + (form == .none ? "\n\n" : "\"}\n\n").utf8)
+        self.form = form
+        self.pieces = pieces
         count = pieces.reduce(0) { $0 + $1.count }
         self.memory = memory
         memory?.hold(count)
     }
 
-    private static func encoded(_ portion: ArraySlice<UInt8>, _ form: Form) -> [UInt8] {
-        guard form == .text else { return Crypto.base64(Array(portion)) }
+    private static func encoded(_ portion: [UInt8], _ form: Form) -> [UInt8] {
+        guard form == .text else { return Crypto.base64(portion) }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(portion.count + portion.count / 4)
         bytes.append(escapedForJSON: portion)

@@ -113,7 +113,7 @@ extension ProxyCore {
             let shown =
                 objects + cache.memory.responsesByObject.objects(of: found.residence) + found.response.objects + known
             // Objects read before they were watched may have changed in between.
-            if liveDocuments.watches(shown, for: document) { return found }
+            if liveDocuments.watchCovers(shown, for: document) { return found }
         }
     }
 

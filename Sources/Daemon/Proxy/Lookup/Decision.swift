@@ -53,11 +53,13 @@ package enum Decision {
 
     private static func offline(_ request: ProxyRequest, _ found: ReadyResponse?, now: Int64) -> Decision {
         guard let found else { return .refuse(.unknownOffline) }
-        guard case .fresh = found.policy.reuse(at: now, for: .none), found.response.form != .outdated else {
+        switch found.policy.reuse(at: now, for: .none) {
+        case .fresh:
+            return .serve(found, found.response.form == .outdated ? .offline(isStale: true) : .hit(isStale: false))
+        case .stale, .mustValidate:
             // No upstream can be asked, so the known response must do.
             return .serve(found, .offline(isStale: true))
         }
-        return .serve(found, .hit(isStale: false))
     }
 }
 

@@ -302,8 +302,10 @@ final class PendingCommits: Sendable {
     func conclude(_ ready: ReadyResponse) -> Visibility {
         let visibility = state.withLock { state in
             state.change(ready) { entry in
-                defer { (entry.visibility, entry.isConcluded) = (.shown, true) }
-                return entry.visibility
+                let visibility = entry.visibility
+                entry.visibility = .shown
+                entry.isConcluded = true
+                return visibility
             }
         }
         return visibility ?? .superseded

@@ -333,7 +333,7 @@ final class OpenDoubts: Sendable {
     }
 
     /// Removes a document that no longer shows a doubt.
-    func forget(_ digest: Digest128) { inquiries.withLock { $0[digest] = nil } }
+    func forget(_ digest: Digest128) { inquiries.withLock { if !$0.isEmpty { $0[digest] = nil } } }
 }
 
 /// A value behind a lock, with which a closure on another thread returns its result.

@@ -1,6 +1,7 @@
 import CachePolicy
 import HTTPSemantics
 import HTTPServer
+import Mapping
 import Settings
 import Store
 
@@ -55,7 +56,27 @@ extension IncomingRequest {
     }
 }
 
-/// Builds cache keys for hits, in memory that a worker reuses from request to request.
+extension ProxiedUpstream {
+    /// The URL in the cache key of a normalised target: credentials redacted, spelled by its route's rules.
+    func keyURL(of target: TargetNormaliser.Target) -> [UInt8] {
+        let url = principal.redacted(target: target.key)
+        guard hasKeyRules, url.contains(0x3F) else { return url }
+        let route = String(decoding: target.routePath, as: UTF8.self)
+        guard let match = rules.route(method: "GET", path: route, status: nil), let rules = keyRules[match.index]
+        else { return url }
+        return rules.applied(to: url)
+    }
+
+    /// The path, without query, under which responses to an upstream's target are stored.
+    func keyPath(of target: String) -> String {
+        let path = TargetNormaliser.keyPath(of: target)
+        // Only a path parameter can contain a credential.
+        guard path.utf8.contains(0x3B) else { return path }
+        return String(decoding: principal.redacted(target: Array(path.utf8)), as: UTF8.self)
+    }
+}
+
+/// Builds the digests of cache keys for hits, in memory that a worker reuses from request to request.
 ///
 /// It accepts only plain requests. For those it makes the same key as `CacheKeyParts`: `CacheKeyTests` compares them.
 struct CacheKeyBuilder {

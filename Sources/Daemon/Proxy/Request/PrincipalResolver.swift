@@ -25,8 +25,11 @@ package final class PrincipalResolver: Sendable {
     package init(key: PrincipalKey, store: ObjectStore) {
         (self.key, self.store) = (key, store)
         fieldHasher = key.digest(of: Array(OtherFields.name.utf8)).withUnsafeBytes { secret in
-            let words = secret.bindMemory(to: UInt64.self)
-            return KeyHasher(secret: (words[0], words[1]))
+            KeyHasher(
+                secret: (
+                    secret.loadUnaligned(as: UInt64.self), secret.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
+                )
+            )
         }
     }
 

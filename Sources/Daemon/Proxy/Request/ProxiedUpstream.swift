@@ -26,7 +26,7 @@ package final class ProxiedUpstream: Sendable {
     /// Whether any route has rules on queries; otherwise the hit path need not look.
     let hasKeyRules: Bool
     /// Each route's rules on queries, by its index; nil if it has none.
-    private let keyRules: [KeyRules?]
+    let keyRules: [KeyRules?]
     /// The upstream's links; each request determines the address to rewrite them to.
     private let links: LinkRewriter
     /// The names under which a proxy in front of this server serves it by HTTPS.
@@ -88,25 +88,7 @@ package final class ProxiedUpstream: Sendable {
         hasOverrides ? rules.overrides(method: "GET", path: route, query: query) : CacheOverrides()
     }
 
-    /// The URL in the cache key of a normalised target: credentials redacted, spelled by its route's rules.
-    func keyURL(of target: TargetNormaliser.Target) -> [UInt8] {
-        let url = principal.redacted(target: target.key)
-        guard hasKeyRules, url.contains(0x3F) else { return url }
-        let route = String(decoding: target.routePath, as: UTF8.self)
-        guard let match = rules.route(method: "GET", path: route, status: nil), let rules = keyRules[match.index]
-        else { return url }
-        return rules.applied(to: url)
-    }
-
-    /// The path, without query, under which responses to an upstream's target are stored.
-    func keyPath(of target: String) -> String {
-        let path = TargetNormaliser.keyPath(of: target)
-        // Only a path parameter can contain a credential.
-        guard path.utf8.contains(0x3B) else { return path }
-        return String(decoding: principal.redacted(target: Array(path.utf8)), as: UTF8.self)
-    }
-
-    /// The same for a path and query as they go upstream.
+    /// The same by a path and query as they go upstream.
     package func overrides(ofURL url: String) -> CacheOverrides {
         hasOverrides ? overrides(for: route(ofURL: url), query: Self.query(ofURL: url)) : CacheOverrides()
     }

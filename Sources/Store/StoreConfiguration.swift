@@ -1,0 +1,62 @@
+public import Mapping
+
+/// The settings of a store.
+public struct StoreConfiguration: Sendable {
+    /// The database file; its folder must exist.
+    public var path: String
+    /// The bound on the database file and its WAL together.
+    public var maximumFileBytes: Int64
+    /// How long the first job of a batch waits for others.
+    public var batchDelay = Duration.milliseconds(5)
+    /// How many documents and observations may wait to be written.
+    public var queueLimit = 1024
+    /// How many bytes of bodies may wait to be written.
+    public var queueBytes = 64 << 20
+    /// The maximum number of objects in one body; a body with more is stored as received.
+    public var objectLimit = 50_000
+    /// How many connections may read at once.
+    public var readers = 4
+    /// How far responses may lag behind the truth.
+    public var lag = Lag(lists: 30_000_000)
+    /// The lag of upstreams with their own setting.
+    public var lags: [String: Lag] = [:]
+    /// The models of each upstream.
+    public var models: [String: Models]
+    /// The source of time.
+    public var time = TimeSource.system
+    /// The size of a database page in bytes; applies only to new files.
+    public var pageSize = 8192
+    /// The group that may read the files; nil for only their owner, or everybody who may enter the folder.
+    public var group: String?
+    /// After this many new principals, those without data are forgotten.
+    public var unusedPrincipals: Int64 = 4096
+    /// How many changes of objects the journal keeps; 0 for no journal.
+    public var changes: Int64 = 100_000
+    /// Receives notices of what the store does on its own while it is open; any thread.
+    public var notify: @Sendable (StoreNotice) -> Void = { _ in }
+
+    /// Creates a configuration; everything but the path has a default.
+    public init(path: String, maximumFileBytes: Int64 = 1 << 30, models: [String: Models] = [:]) {
+        (self.path, self.maximumFileBytes, self.models) = (path, maximumFileBytes, models)
+    }
+}
+
+/// The state of a store at run time, for operators.
+public struct StoreStatistics: Sendable, Equatable {
+    /// Bytes of the database file.
+    public var fileBytes: Int64 = 0
+    /// Bytes of the WAL.
+    public var walBytes: Int64 = 0
+    /// How many jobs are waiting to be written.
+    public var queued = 0
+    /// Commits since opening.
+    public var commits: Int64 = 0
+    /// Batches that failed since opening.
+    public var failures: Int64 = 0
+    /// How often damage was found in the file since opening.
+    public var damaged: Int64 = 0
+    /// Documents evicted since opening.
+    public var evicted: Int64 = 0
+    /// The last error; nil once a commit has succeeded again.
+    public var trouble: String?
+}
