@@ -154,10 +154,13 @@ extension ConfigReference {
         case .duration(_, let isWhole):
             measure("forever|([0-9]+(\(isWhole ? "" : "ms|")s|m|h|d|w))+", integer: ("maximum", 0))
         case .size(let range):
+            // A small number without a unit is refused, except 0 where it is allowed. As text it is left to the parser.
             measure(
                 "[0-9]+([KMGT]iB|[kMGT]?B)|[0-9]{4,}",
                 integer: ("minimum", .integer(range.lowerBound == 0 ? 0 : max(range.lowerBound, Units.leastPlainSize)))
             )
+                + (range.lowerBound == 0
+                    ? [("not", ["type": "integer", "minimum": 1, "maximum": .integer(Units.leastPlainSize - 1)])] : [])
         case .choice(let words): [("enum", .array(words.map { .string($0) }))]
         case .list(let element):
             [("anyOf", .array([.object(schema(of: element)), .object(schema(of: .strictList(element)))]))]
