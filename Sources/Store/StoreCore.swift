@@ -255,9 +255,8 @@ final class StoreCore: Sendable {
         defer { endReading() }
         return try await result { done in
             scans.async { [self] in
-                done(
-                    Result { try pool.read { try work($0, .now + Self.scanSlice) } }.mapError { noted(StoreError($0)) }
-                )
+                let result = Result { try pool.read { try work($0, .now + Self.scanSlice) } }
+                done(result.mapError { noted(StoreError($0)) })
             }
         }
     }

@@ -6,7 +6,7 @@ import Settings
 /// One endpoint of the admin side: its path, its purpose, its access, and what a program must know to use it.
 ///
 /// Dispatch and the OpenAPI document are driven by the table of them.
-struct AdminRoute: Sendable {
+struct AdminRoute: Documented, Sendable {
     enum Access: Sendable {
         /// Open to anyone who can connect: it reveals nothing about the data.
         case open
@@ -15,14 +15,14 @@ struct AdminRoute: Sendable {
     }
 
     /// A query parameter or a member of the body.
-    struct Parameter: Sendable {
+    struct Parameter: Documented, Sendable {
         enum Kind: String, Sendable {
             case string, integer, boolean
         }
 
         let name: String
         let kind: Kind
-        private(set) var sentence = ""
+        var sentence = ""
         let isRequired: Bool
         /// Whether it may occur several times.
         let isRepeatable: Bool
@@ -33,15 +33,6 @@ struct AdminRoute: Sendable {
             self.isRequired = isRequired
             self.isRepeatable = isRepeatable
         }
-
-        /// Parameters, each after the sentence that says what it means.
-        static func documented(_ parameters: KeyValuePairs<String, Parameter>) -> [Parameter] {
-            parameters.map { sentence, parameter in
-                var parameter = parameter
-                parameter.sentence = sentence
-                return parameter
-            }
-        }
     }
 
     /// Makes the response; a thrown error becomes a problem document (`ProblemDocument.init(_: any Error)`).
@@ -50,7 +41,7 @@ struct AdminRoute: Sendable {
     let method: String
     /// `/objects/{model}`: literal components, and captures in braces.
     let path: String
-    private(set) var sentence = ""
+    var sentence = ""
     let access: Access
     /// The query parameters; others are refused.
     let query: [Parameter]
@@ -81,15 +72,6 @@ struct AdminRoute: Sendable {
         self.mediaType = mediaType
         self.schema = schema
         self.respond = respond
-    }
-
-    /// Routes, each after the sentence that says what it is for.
-    static func documented(_ routes: KeyValuePairs<String, AdminRoute>) -> [AdminRoute] {
-        routes.map { sentence, route in
-            var route = route
-            route.sentence = sentence
-            return route
-        }
     }
 
     /// A route that responds with one JSON document, whose type is its schema.

@@ -1,6 +1,7 @@
 import HTTPSemantics
 import HTTPServer
 import Mapping
+import Settings
 import Store
 
 /// A request to `/changes`.
@@ -14,7 +15,7 @@ struct ChangeRequest: Sendable {
         /// Changes after this number, the last that the client has seen; nil if it gave no valid number.
         case after(Int64?)
 
-        /// The commit sequence after which the changes begin, and what to tell a client whose number is not known.
+        /// The commit sequence after which the changes begin, and what a client is sent whose number is not known.
         func position(in store: ObjectStore) -> (Int64, ChangeReset?) {
             let now = store.sequence
             switch self {

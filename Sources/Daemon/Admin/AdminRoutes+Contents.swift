@@ -2,6 +2,7 @@ import CachePolicy
 import HTTPSemantics
 import Mapping
 import Proxy
+import Settings
 import Store
 
 /// The contents of the store: objects, documents, warnings.

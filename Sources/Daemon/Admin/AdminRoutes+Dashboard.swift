@@ -1,5 +1,6 @@
 import HTTPSemantics
 package import Proxy
+import Settings
 import Synchronization
 
 /// One of the dashboard's files, which are part of the binary (`Dashboard/`).

@@ -1,5 +1,6 @@
 import HTTPSemantics
 import Recording
+import Settings
 
 /// `POST /replay/reset`.
 struct ReplayResetResponse: AdminBody {

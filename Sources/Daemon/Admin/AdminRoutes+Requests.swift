@@ -2,6 +2,7 @@ import CachePolicy
 import HTTPSemantics
 import HTTPServer
 package import Proxy
+import Settings
 import Store
 
 /// The daemon's activity: the latest requests, and the health of the upstreams.

@@ -6,7 +6,7 @@ import Settings
 import Store
 
 /// One metric: its name, its kind, the sentence that explains it, and the source of its values.
-struct Metric: Sendable {
+struct Metric: Documented, Sendable {
     enum Kind: String, Sendable {
         case counter, gauge, histogram
     }
@@ -37,20 +37,11 @@ struct Metric: Sendable {
 
     let name: String
     let kind: Kind
-    private(set) var sentence = ""
+    var sentence = ""
     let samples: @Sendable (Reading) -> [Sample]
 
     init(_ kind: Kind, _ name: String, samples: @escaping @Sendable (Reading) -> [Sample]) {
         (self.kind, self.name, self.samples) = (kind, name, samples)
-    }
-
-    /// Metrics, each after the sentence that explains it.
-    static func documented(_ metrics: KeyValuePairs<String, Metric>) -> [Metric] {
-        metrics.map { sentence, metric in
-            var metric = metric
-            metric.sentence = sentence
-            return metric
-        }
     }
 
     /// The value of one plain number; none if it is unknown.

@@ -86,9 +86,8 @@ public enum FieldSyntax {
     package static func last(_ text: StaticString, in value: [UInt8]) -> Range<Int>? {
         let count = text.utf8CodeUnitCount
         return text.withUTF8Buffer { text in
-            value.indices.dropLast(count - 1).last { value[$0..<$0 + count].elementsEqual(text) }.map {
-                $0..<$0 + count
-            }
+            let start = value.indices.dropLast(count - 1).last { value[$0...].starts(with: text) }
+            return start.map { $0..<$0 + count }
         }
     }
 

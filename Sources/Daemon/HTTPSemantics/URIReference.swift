@@ -90,9 +90,16 @@ package struct URIReference: Sendable, Equatable {
         guard let scheme, let authority else { return nil }
         var host = FieldSyntax.lowercased(authority[...])
         if let at = host.lastIndex(of: 0x40) { host.removeFirst(at + 1) }
-        let port = scheme.elementsEqual("http".utf8) ? ":80" : scheme.elementsEqual("https".utf8) ? ":443" : ":"
-        if host.count > port.utf8.count, host.suffix(port.utf8.count).elementsEqual(port.utf8) {
-            host.removeLast(port.utf8.count)
+        let defaultPort =
+            switch String(decoding: scheme, as: UTF8.self) {
+            case "http": ":80"
+            case "https": ":443"
+            default: ""
+            }
+        if !defaultPort.isEmpty, host.count > defaultPort.utf8.count,
+            host.suffix(defaultPort.utf8.count).elementsEqual(defaultPort.utf8)
+        {
+            host.removeLast(defaultPort.utf8.count)
         } else if host.last == 0x3A {
             host.removeLast()
         }

@@ -71,14 +71,14 @@ package actor ProxyCore {
     }
 
     func serve(_ exchange: Exchange, _ incoming: IncomingRequest) async {
-        func request(_ message: Request, of principal: PrincipalID) -> ProxyRequest {
+        func makeRequest(_ message: Request, of principal: PrincipalID) -> ProxyRequest {
             let other = principals.otherFields(of: incoming)
             return ProxyRequest(message, incoming, principal: principal, otherFields: other, hasher: cache.store.hasher)
         }
         do {
             let (credentials, quick) = (incoming.parts.credentials, incoming.quickDigest)
             let principal = try await principals.identify(credentials, quick: quick, of: incoming.upstream)
-            let request = request(exchange.request.asking(incoming.live), of: principal)
+            let request = makeRequest(exchange.request.asking(incoming.live), of: principal)
             if case .over = incoming.live {
                 exchange.reply.endEvents(request)
             } else if let mode = incoming.live {
@@ -93,7 +93,7 @@ package actor ProxyCore {
         } catch {
             log.storeFailed("a principal could not be stored", error)
             // Its principal cannot be stored, so the response is for this request alone.
-            let request = request(exchange.request, of: .anonymous)
+            let request = makeRequest(exchange.request, of: .anonymous)
             guard MethodFacts.isSafe(request.message.method), incoming.live == nil
             else { return refuse(.storeFailed(error), exchange.reply) }
             pass(request.passed, exchange.reply)

@@ -76,7 +76,9 @@ package struct RecordingSummary: Sendable, Equatable {
         case failed = "came after recording had ended"
     }
 
-    /// The summary for people, one sentence per line; `folder`: where it is; nil if nothing was recorded.
+    /// The summary for people, one sentence per line.
+    ///
+    /// - Parameter folder: where the recording is; nil if nothing was recorded.
     package func sentences(folder: String?) -> [String] {
         var lines = folder.map { ["recorded \(count) exchange\(count == 1 ? "" : "s") in \($0)"] } ?? []
         let hasOnlyFailed = count == 0 && Set(skipped.keys) == [.ownProblem]

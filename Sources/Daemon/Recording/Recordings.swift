@@ -55,7 +55,9 @@ package final class Recordings: ExchangeInterceptor {
         package let began: Double?
     }
 
-    /// Begins a recording; `session`: the value of `Larder-Session` that requests need; nil for all requests.
+    /// Begins a recording.
+    ///
+    /// - Parameter session: the value of `Larder-Session` that requests need; nil for all requests.
     package func start(_ name: String, session: String?) throws(RecordingError) {
         try Self.check(name)
         let place = RecordingFolder("\(folder)/\(name)")

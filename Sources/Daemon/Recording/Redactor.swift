@@ -49,7 +49,9 @@ package struct Redactor {
         package var responseBody: [UInt8] = []
     }
 
-    /// Redacts one exchange; `route`: the path that selects the route of its response.
+    /// Redacts one exchange.
+    ///
+    /// - Parameter route: the path that selects the route of its response.
     package mutating func redact(_ exchange: inout Exchange, method: String, route: String) {
         exchange.target = redacted(url: exchange.target)
         exchange.requestFields = redacted(request: exchange.requestFields)

@@ -13,10 +13,30 @@ protocol ConfigSection: SendableMetatype {
 extension ConfigSection {
     /// Keys, each after the sentences that document it.
     static func documented(_ keys: KeyValuePairs<String, ConfigKey<Self>>) -> [ConfigKey<Self>] {
-        keys.map { text, key in
-            var key = key
-            key.facts.text = text
-            return key
+        ConfigKey.documented(keys)
+    }
+}
+
+extension ConfigKey: Documented {
+    package var sentence: String {
+        get { facts.text }
+        set { facts.text = newValue }
+    }
+}
+
+/// A part of what users see a reference of, such as a config key or a metric.
+package protocol Documented {
+    /// What it is or does, for the reference.
+    var sentence: String { get set }
+}
+
+extension Documented {
+    /// Parts, each written after the sentence that documents it.
+    package static func documented(_ parts: KeyValuePairs<String, Self>) -> [Self] {
+        parts.map { sentence, part in
+            var part = part
+            part.sentence = sentence
+            return part
         }
     }
 }

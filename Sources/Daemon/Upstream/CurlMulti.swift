@@ -19,6 +19,9 @@ final class CurlMulti {
     private var watches: [curl_socket_t: EventWatch] = [:]
     private var timer: EventTimer!
 
+    /// - Parameters:
+    ///   - maxConnectionsPerHost: The limit beyond which transfers wait; 0 for no limit.
+    ///   - maxIdleConnections: The number of connections kept for reuse.
     init(loop: EventLoop, maxConnectionsPerHost: Int, maxIdleConnections: Int) {
         precondition(CurlLibrary.isReady, "libcurl could not be initialised")
         guard let handle = curl_multi_init() else { preconditionFailure("out of memory for libcurl") }

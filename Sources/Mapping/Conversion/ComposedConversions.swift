@@ -63,7 +63,7 @@ private struct ConvertedParts {
         }
         faults += result.faults.map { ConversionFault(pointer: pointer + $0.pointer, reason: $0.reason) }
         guard let json else { return }
-        output.separate()
+        output.appendComma()
         output += before
         output += json
     }

@@ -136,7 +136,7 @@ public struct GatheredValues: Sendable, Equatable {
     private static func list(_ items: [Item]) -> [UInt8] {
         var output = [UInt8(ascii: "[")]
         for item in items {
-            output.separate()
+            output.appendComma()
             output.append(contentsOf: item.value.bytes)
         }
         output.append(UInt8(ascii: "]"))

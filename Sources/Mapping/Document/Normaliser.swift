@@ -307,7 +307,7 @@ struct SecretStripper {
         case .object:
             output.append(UInt8(ascii: "{"))
             for member in value.members where !isSecret(member.value) {
-                output.separate()
+                output.appendComma()
                 output.append(contentsOf: value.text[member.nameRange])
                 output.append(UInt8(ascii: ":"))
                 write(member.value)
@@ -316,7 +316,7 @@ struct SecretStripper {
         case .array:
             output.append(UInt8(ascii: "["))
             for element in value.elements where !isSecret(element) {
-                output.separate()
+                output.appendComma()
                 write(element)
             }
             output.append(UInt8(ascii: "]"))

@@ -417,7 +417,7 @@ extension ObjectState {
             output.append(UInt8(ascii: "{"))
             for (path, member) in (members[parent] ?? []).sorted(by: { $0.path.text < $1.path.text }) {
                 guard let name = path.lastName else { continue }
-                output.separate()
+                output.appendComma()
                 JSONString.append(name, to: &output)
                 output.append(UInt8(ascii: ":"))
                 if member.isContainer { write(path) } else { output.append(contentsOf: member.value.bytes) }

@@ -131,7 +131,7 @@ public struct JSONOutline: Sendable {
             index.forEachElement(of: node) { position, value in
                 let pointer = left.isEmpty ? "" : "\(pointer)/\(position)"
                 if !left.isEmpty, left.contains(pointer) { return }
-                output.separate()
+                output.appendComma()
                 write(value, pointer: pointer, left, into: &output)
             }
             output.append(UInt8(ascii: "]"))
@@ -157,7 +157,7 @@ public struct JSONOutline: Sendable {
         for (_, member) in sorted {
             let pointer = left.isEmpty ? "" : "\(pointer)/\(JSONPointer.escaped(member.name))"
             if !left.isEmpty, left.contains(pointer) { continue }
-            output.separate()
+            output.appendComma()
             JSONString.append(member.name, to: &output)
             output.append(UInt8(ascii: ":"))
             write(member.node, pointer: pointer, left, into: &output)

@@ -1,6 +1,8 @@
 extension [UInt8] {
-    /// Appends a comma, unless the text ends with the bracket of a list or an object that has just begun.
-    mutating func separate() { if last != UInt8(ascii: "{"), last != UInt8(ascii: "[") { append(UInt8(ascii: ",")) } }
+    /// Appends a comma before the next member or element; none after the bracket that opens the list or object.
+    mutating func appendComma() {
+        if last != UInt8(ascii: "{"), last != UInt8(ascii: "[") { append(UInt8(ascii: ",")) }
+    }
 }
 
 /// Reads and writes the escapes of JSON strings.

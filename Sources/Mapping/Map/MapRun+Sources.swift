@@ -154,7 +154,7 @@ extension MapRun {
         var folded: [UInt8] = [UInt8(ascii: "{")]
         for (name, source) in parts {
             guard let value = find(source, members, model) else { continue }
-            folded.separate()
+            folded.appendComma()
             JSONString.append(String(decoding: name, as: UTF8.self), to: &folded)
             folded.append(UInt8(ascii: ":"))
             folded.append(contentsOf: documents[value.document].index.bytes(value.node))
@@ -167,15 +167,14 @@ extension MapRun {
     // MARK: Context
 
     private mutating func find(_ source: PropertyPlan.ContextSource) -> Value? {
-        switch source.value {
+        switch source {
         case .url: return context.url.isEmpty ? nil : string(context.url)
         case .capture(let name): return context.captures[name].flatMap { string($0) }
         case .header(let name): return context.fields[name].flatMap { string($0) }
-        case .parent: return parent.flatMap { find(source.path, of: $0) }
-        case .root: return root.flatMap { find(source.path, of: $0) }
+        case .parent(let path): return parent.flatMap { find(path, of: $0) }
+        case .root(let path): return root.flatMap { find(path, of: $0) }
         case .index: return frames.last?.position.flatMap { make(Array(String($0).utf8), of: nil) }
         case .key: return frames.last?.key
-        case .itself: return nil
         }
     }
 
@@ -236,7 +235,7 @@ extension MapRun {
         case .each where kind == .array:
             list.append(UInt8(ascii: "["))
             index.forEachElement(of: node) { _, element in
-                list.separate()
+                list.appendComma()
                 collect(element, rest, in: document, model, into: &list)
             }
             list.append(UInt8(ascii: "]"))

@@ -91,10 +91,15 @@ struct PropertyPlan: Sendable {
         case parts([(name: [UInt8], source: Source)])
     }
 
-    /// A value from the context, with its key path compiled, if it has one.
-    struct ContextSource: Sendable {
-        var value: ContextValue
-        var path = ValuePath([])
+    /// A value from the context, with its key path compiled.
+    enum ContextSource: Sendable {
+        case url
+        case capture(String)
+        case header(String)
+        case parent(ValuePath)
+        case root(ValuePath)
+        case index
+        case key
     }
 
     /// A relation, with its model compiled.

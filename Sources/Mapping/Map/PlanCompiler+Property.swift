@@ -164,15 +164,23 @@ extension PlanCompiler {
         _ model: String
     ) throws(MappingError) -> PropertyPlan.ContextSource? {
         guard ContextValue.isSpelled(text) else { return nil }
-        guard let value = ContextValue(text) else { throw .unknownContext(text, property: property, model: model) }
-        switch value {
-        case .parent(let text), .root(let text):
-            let path = try path(text, property, model)
-            guard path.tail.isEmpty else { throw .invalidKeyPath(text, usedBy: "property \(property)", model: model) }
-            return PropertyPlan.ContextSource(value: value, path: path)
+        switch ContextValue(text) {
+        case .url: return .url
+        case .capture(let name): return .capture(name)
+        case .header(let name): return .header(name)
+        case .parent(let path): return .parent(try contextPath(path, property, model))
+        case .root(let path): return .root(try contextPath(path, property, model))
+        case .index: return .index
+        case .key: return .key
         case .itself: throw .contradiction("\"@self\" is used without anything else", property: property, model: model)
-        case .url, .capture, .header, .index, .key: return PropertyPlan.ContextSource(value: value)
+        case nil: throw .unknownContext(text, property: property, model: model)
         }
+    }
+
+    private func contextPath(_ text: String, _ property: String, _ model: String) throws(MappingError) -> ValuePath {
+        let path = try path(text, property, model)
+        guard path.tail.isEmpty else { throw .invalidKeyPath(text, usedBy: "property \(property)", model: model) }
+        return path
     }
 
     // MARK: The way back
@@ -209,12 +217,12 @@ extension PlanCompiler {
         guard let context = try context(source, property, model) else {
             return .place(PropertyPlan.Place(origin: .object, path: try path(source, property, model)))
         }
-        switch context.value {
-        case .parent: return .place(PropertyPlan.Place(origin: .parent, path: context.path))
-        case .root: return .place(PropertyPlan.Place(origin: .root, path: context.path))
+        switch context {
+        case .parent(let path): return .place(PropertyPlan.Place(origin: .parent, path: path))
+        case .root(let path): return .place(PropertyPlan.Place(origin: .root, path: path))
         case .index, .key: return .given(context)
         // The URL and the header fields are not part of a body.
-        case .url, .capture, .header, .itself: return .none
+        case .url, .capture, .header: return .none
         }
     }
 }

@@ -416,13 +416,13 @@ extension UnmapRun {
     mutating func compare(_ json: [UInt8], with source: PropertyPlan.ContextSource, _ target: Target) {
         guard let standing = frames.last?.standing else { return }
         let given: JSONSlice? =
-            switch source.value {
+            switch source {
             case .index: standing.position.flatMap { JSONSlice(Array(String($0).utf8)) }
             case .key: standing.key.map { documents[$0.document].slice($0.node) }
-            case .url, .capture, .header, .parent, .root, .itself: nil
+            case .url, .capture, .header, .parent, .root: nil
             }
         if let given, let said = JSONSlice(json), said.isEqual(to: given) { return }
-        let what = source.value == .index ? "position" : "name"
+        let what = if case .index = source { "position" } else { "name" }
         let message = "The object has another \(what) than this; it is not written back."
         warn(.notWritten, message, at: target.shown, model: target.model)
     }

@@ -272,7 +272,7 @@ struct WireBuilder {
         case .object(let members, _):
             output.append(UInt8(ascii: "{"))
             for member in members where !isVacant(member.node) {
-                output.separate()
+                output.appendComma()
                 JSONString.append(String(decoding: member.name, as: UTF8.self), to: &output)
                 output.append(UInt8(ascii: ":"))
                 append(member.node, to: &output)
@@ -281,7 +281,7 @@ struct WireBuilder {
         case .array(let elements):
             output.append(UInt8(ascii: "["))
             for element in elements {
-                output.separate()
+                output.appendComma()
                 append(element, to: &output)
             }
             output.append(UInt8(ascii: "]"))

@@ -56,6 +56,11 @@ struct ModelCompiler {
         return faults ?? []
     }
 
+    /// Runs one step; throws a mistake in it, or collects it.
+    private mutating func step(_ work: (inout ModelCompiler) throws(MappingError) -> Void) throws(MappingError) {
+        try step(orElse: (), work)
+    }
+
     /// Runs one step; throws a mistake in it, or collects it and returns `empty`.
     private mutating func step<Value>(
         orElse empty: Value,
@@ -74,7 +79,7 @@ struct ModelCompiler {
         into tree: inout PathTree,
         rules table: inout [MemberRule]
     ) throws(MappingError) -> CompiledModel {
-        try step(orElse: ()) { (compiler) throws(MappingError) in try compiler.checkMigrations() }
+        try step { (compiler) throws(MappingError) in try compiler.checkMigrations() }
         try addProperties()
         let identity = try step(orElse: []) { (compiler) throws(MappingError) in
             try compiler.parts(compiler.declaration.identity, as: "identity", from: 0)
@@ -88,12 +93,12 @@ struct ModelCompiler {
             return try compiler.spellings(of: modified, as: "modified")
         }
         for path in modified { root.update(path.map(PathStep.name)[...]) { $0.isAsked = true } }
-        try step(orElse: ()) { (compiler) throws(MappingError) in
+        try step { (compiler) throws(MappingError) in
             for path in try compiler.resolve(compiler.declaration.local, as: "local") {
                 compiler.root.update(path[...]) { $0.isLocal = true }
             }
         }
-        try step(orElse: ()) { (compiler) throws(MappingError) in
+        try step { (compiler) throws(MappingError) in
             for path in try compiler.resolve(compiler.declaration.secret, as: "secret") {
                 compiler.addRule(at: path) { $0.isSecret = true }
             }
@@ -104,7 +109,7 @@ struct ModelCompiler {
         for (index, paths) in captures.enumerated() where index < 64 {
             for path in paths { root.update(path.map(PathStep.name)[...]) { $0.captures |= 1 << UInt64(index) } }
         }
-        try step(orElse: ()) { (compiler) throws(MappingError) in try compiler.checkNoList(in: identity) }
+        try step { (compiler) throws(MappingError) in try compiler.checkNoList(in: identity) }
         for (path, rule) in rules {
             root.update(path[...]) { $0.rule = Int32(table.count) }
             table.append(rule)
@@ -207,7 +212,7 @@ struct ModelCompiler {
         var paths: [(property: PropertyDeclaration, path: [PathStep])] = []
         for property in declaration.properties {
             for source in property.parts.isEmpty ? [property.from] : property.parts.map(\.from) {
-                try step(orElse: ()) { (compiler) throws(MappingError) in
+                try step { (compiler) throws(MappingError) in
                     // A value from the surroundings is not a member.
                     guard let path = try compiler.member(source, of: property) else { return }
                     if let other = readers[path], other.name != property.name,
@@ -227,12 +232,12 @@ struct ModelCompiler {
         // Outer relations come first: a property within one is derived from it and has no bytes of its own here.
         for (property, path) in paths.sorted(by: { $0.path.count < $1.path.count }) {
             guard let relation = property.relation, property.parts.isEmpty else { continue }
-            try step(orElse: ()) { (compiler) throws(MappingError) in
+            try step { (compiler) throws(MappingError) in
                 try compiler.addRelation(relation, of: property, at: path)
             }
         }
         for (property, path) in paths where root.relationPrefix(of: path) == nil {
-            try step(orElse: ()) { (compiler) throws(MappingError) in
+            try step { (compiler) throws(MappingError) in
                 try compiler.checkMerge(of: property)
                 compiler.root.update(path[...]) {
                     $0.isProperty = true

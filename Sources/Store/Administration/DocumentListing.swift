@@ -207,7 +207,10 @@ extension DocumentRow {
     }
 
     /// Reads a row that begins with `columns`.
-    init(_ row: QueryRow) throws {
+    init(_ row: QueryRow) throws { self.init(row, pins: try Self.pins(row)) }
+
+    /// - Parameter pins: those in the row.
+    init(_ row: QueryRow, pins: [Pin]) {
         self.init(
             id: row.id(0),
             upstream: row.string(1),
@@ -215,7 +218,7 @@ extension DocumentRow {
             context: row.string(3),
             url: row.string(4),
             status: Int(row.integer(5)),
-            objects: Set(try Self.pins(row).map(\.object)).count,
+            objects: Set(pins.map(\.object)).count,
             bytes: row.integer(6),
             start: row.integer(7),
             end: row.integer(8),

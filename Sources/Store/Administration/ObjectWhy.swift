@@ -148,7 +148,8 @@ struct ShowingReader {
             FROM \(DocumentRow.tables) WHERE d.id = ?
             """
         ).first(id) { row in
-            let listed = try DocumentRow(row)
+            let pins = try DocumentRow.pins(row)
+            let listed = DocumentRow(row, pins: pins)
             let observation = row.observation(row.integer(12), from: 7)
             var document = StoredDocument(
                 id: id,
@@ -156,7 +157,7 @@ struct ShowingReader {
                 start: listed.start
             )
             _ = try reader.composeIfDirty(&document, observation, scope: row.id(13), verified: row.integer(14))
-            let versions = Set(try DocumentRow.pins(row).filter { $0.object == object }.map(\.version)).sorted()
+            let versions = Set(pins.filter { $0.object == object }.map(\.version)).sorted()
             return ShowingDocument(row: listed, form: document.form, versions: versions, observation: observation)
         }
     }

@@ -229,7 +229,7 @@ private struct ViewExpression {
             "CASE \(type(path)) WHEN 'object' THEN \(embedded.value(of: source)) ELSE (SELECT \(target.value(of: source)) FROM _names \(m) "
             + "JOIN _collections \(c) ON \(c).scope = \(scope) AND \(c).model = \(m).id "
             + "JOIN _objects \(o) ON \(o).collection = \(c).id AND \(o).identity = \(one(path)) "
-            + "LEFT JOIN _versions \(v) ON \(v).id = \(o).version " + "WHERE \(m).text = \(SQLText.literal(model))) END"
+            + "LEFT JOIN _versions \(v) ON \(v).id = \(o).version WHERE \(m).text = \(SQLText.literal(model))) END"
     }
 
     /// JSON, or any other value, with identities in place of references.

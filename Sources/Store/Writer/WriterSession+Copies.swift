@@ -104,7 +104,7 @@ extension WriterSession {
         let keys = object.keys ?? known.map { (value: keyHasher.lookUp($0.value), isBound: false) }
         for key in keys {
             try query("INSERT OR IGNORE INTO _keys VALUES (?, ?, ?)")
-                .run(record.id, key.value, key.isBound ? 1 : nil as Int?)
+                .run(record.id, key.value, key.isBound ? SQLValue.integer(1) : .null)
         }
         // A write may have been made to it while it was unknown here.
         let name = ObjectName(model: object.model, identity: object.identity.text)

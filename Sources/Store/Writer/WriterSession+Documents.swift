@@ -89,7 +89,7 @@ extension WriterSession {
             id,
             Pins.encode(document.pins),
             document.skeleton,
-            document.skeleton == nil ? document.literal : nil as [UInt8]?,
+            document.skeleton == nil ? document.literal.sql : .null,
             document.keyed.isEmpty ? SQLValue.null : .blob(StoredBody.encode(document.keyed))
         )
         try query("INSERT INTO _used VALUES (?, ?)").run(id, seconds)

@@ -95,7 +95,7 @@ extension WriterSession {
 extension WriterSession {
     func flushObjects() throws {
         for record in recordOrder where record.isModified {
-            guard try !deleteUnused(of: record) else { continue }
+            if try deleteUnused(of: record) { continue }
             for entry in record.takeSurplus() {
                 try query("INSERT INTO _spilled VALUES (?, ?)").run(entry.version, entry.uses)
             }

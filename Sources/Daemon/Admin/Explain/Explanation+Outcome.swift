@@ -42,7 +42,9 @@ extension Explanation.Outcome {
         reason: "If-Match and If-Unmodified-Since are the origin's to evaluate"
     )
 
-    /// A retrieval while the upstream wants no requests; `stored`: the response served meanwhile.
+    /// A retrieval while the upstream wants no requests.
+    ///
+    /// - Parameter stored: the response served meanwhile.
     static func heldBack(
         _ pause: UpstreamPause,
         of request: ProxyRequest,

@@ -78,7 +78,9 @@ extension Recording {
 }
 
 extension RecordingSummary {
-    /// For programs; `folder`: where it is; nil if nothing was recorded.
+    /// The summary for programs.
+    ///
+    /// - Parameter folder: where the recording is; nil if nothing was recorded.
     func json(folder: String?) -> JSONText {
         let reasons = skipped.map { ("\($0)".snakeCased, $1) }
         var members: [(name: String, value: JSONText)] = [

@@ -281,7 +281,9 @@ struct TextTable {
     /// The table for standard output, without a line feed at its end.
     var text: String { text(width: Terminal.width) }
 
-    /// Lines without trailing spaces; `width`: of the terminal; nil for as wide as the cells.
+    /// Lines without trailing spaces.
+    ///
+    /// - Parameter width: that of the terminal; nil for as wide as the cells.
     func text(width: Int?) -> String {
         // The cells may contain text of upstreams and clients.
         let cells = rows.map { $0.map(\.printable) }

@@ -210,7 +210,9 @@ final class LarderDaemon {
     /// The token for commands that use the admin side.
     var adminToken: String { core.token.string }
 
-    /// Serves until a signal; `begun`: called once signals are handled.
+    /// Serves until a signal.
+    ///
+    /// - Parameter begun: called once signals are handled.
     func run(begun: (LarderDaemon) -> Void) {
         // The loop does not run yet, so this thread may put work on it.
         begin()

@@ -45,8 +45,13 @@ package final class Fetches {
 
     /// - Parameter clients: one per upstream, in their order.
     init(of proxy: ProxyCore, clients: [UpstreamClient]) {
-        (loop, settings, cache, log) = (proxy.loop, proxy.settings, proxy.cache, proxy.log)
-        (metrics, outcomes, self.clients) = (proxy.metrics, proxy.outcomes, clients)
+        loop = proxy.loop
+        settings = proxy.settings
+        cache = proxy.cache
+        metrics = proxy.metrics
+        outcomes = proxy.outcomes
+        log = proxy.log
+        self.clients = clients
     }
 
     /// The store's clock in seconds; ages are counted by it.

@@ -241,7 +241,7 @@ final class PendingCommits: Sendable {
     func begin(_ ready: ReadyResponse, sent: Int64, containsObjects: Bool, isHidden: Bool) {
         let digest = ready.residence.digest
         state.withLock { state in
-            state.change(at: digest) { entry in
+            state.changeAll(at: digest) { entry in
                 let isSame = entry.ready.variant == ready.variant && entry.ready.key == ready.key
                 if isSame, entry.visibility == .hidden { entry.visibility = .superseded }
             }
@@ -261,7 +261,7 @@ final class PendingCommits: Sendable {
                 entry.visibility = .shown
                 return true
             }
-            guard isShown == true else { return [] }
+            guard isShown ?? false else { return [] }
             show()
             return state.waiters.removeValue(forKey: ready.residence.digest) ?? []
         }
@@ -275,7 +275,7 @@ final class PendingCommits: Sendable {
         state.withLock { state in
             var shown: [ReadyResponse] = []
             for digest in Array(state.entries.keys) {
-                state.change(at: digest) { entry in
+                state.changeAll(at: digest) { entry in
                     guard entry.containsObjects, !entry.isDoubted, entry.sent <= time,
                         entry.ready.upstream.storeKey == upstream
                     else { return }
@@ -324,7 +324,7 @@ final class PendingCommits: Sendable {
 }
 
 extension PendingCommits.State {
-    fileprivate mutating func change(at digest: Digest128, _ change: (inout PendingCommits.Entry) -> Void) {
+    fileprivate mutating func changeAll(at digest: Digest128, _ change: (inout PendingCommits.Entry) -> Void) {
         guard var list = entries[digest] else { return }
         for index in list.indices { change(&list[index]) }
         entries[digest] = list

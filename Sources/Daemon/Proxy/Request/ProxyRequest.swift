@@ -172,13 +172,12 @@ extension ProxyRequest {
 
     /// The policy of a response to it, with the configuration applied.
     func policy(status: Int, fields: Fields, times: ExchangeTimes) -> ResponsePolicy {
-        let rules = upstream.policySettings
-        return ResponsePolicy(
+        ResponsePolicy(
             request: facts,
             status: status,
             fields: fields,
             times: times,
-            settings: rules,
+            settings: upstream.policySettings,
             route: overrides
         )
     }

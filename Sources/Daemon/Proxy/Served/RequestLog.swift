@@ -28,7 +28,8 @@ package final class RequestLog: Sendable {
         /// The request with number n is at n % capacity.
         var kept: [ServedRequest] = []
         var lastID: Int64 = 0
-        var listeners: [Int: @Sendable (ServedRequest) -> Void] = [:]
+        /// A list, so that a request takes it as it is.
+        var listeners: [(number: Int, call: @Sendable (ServedRequest) -> Void)] = []
         var lastListener = 0
         var askedUntil: UInt64 = 0
     }
@@ -53,9 +54,9 @@ package final class RequestLog: Sendable {
             } else {
                 state.kept[Int(noted.id % Int64(Self.capacity))] = noted
             }
-            return (Array(state.listeners.values), noted)
+            return (state.listeners, noted)
         }
-        for listener in listeners { listener(noted) }
+        for listener in listeners { listener.call(noted) }
     }
 
     /// The requests after a number, the oldest first; hits are noted for the next minute.
@@ -84,7 +85,7 @@ package final class RequestLog: Sendable {
     package func listen(_ listener: @escaping @Sendable (ServedRequest) -> Void) -> Int {
         state.withLock { state in
             state.lastListener += 1
-            state.listeners[state.lastListener] = listener
+            state.listeners.append((state.lastListener, listener))
             watch(state)
             return state.lastListener
         }
@@ -92,7 +93,7 @@ package final class RequestLog: Sendable {
 
     package func stopListening(_ number: Int) {
         state.withLock { state in
-            state.listeners[number] = nil
+            state.listeners.removeAll { $0.number == number }
             watch(state)
         }
     }
