@@ -63,7 +63,7 @@ package struct RequestDirectives: Sendable, Equatable {
     private static func areOfFetch(_ lines: [[UInt8]], _ fields: Fields) -> Bool {
         let noCache = Array("no-cache".utf8)
         guard lines == [noCache], fields.all("pragma") == [noCache] else { return false }
-        return fields.lines.contains { UpstreamFields.conditional.contains($0.lowercasedName) }
+        return UpstreamFields.areConditional(fields)
     }
 
     private mutating func apply(_ name: UnsafeRawBufferPointer, _ argument: DirectiveReader.Argument) {
@@ -217,8 +217,8 @@ package enum TargetedDirectives {
     /// - Parameter targets: Field names, the most specific first.
     package static func find(in fields: Fields, targets: [String]) -> (field: String, directives: ResponseDirectives)? {
         for target in targets {
-            let lines = fields.lines.filter { $0.isNamed(target.lowercased()) }
-            guard !lines.isEmpty, let directives = parse(lines.map(\.value)) else { continue }
+            let lines = fields.all(target.lowercased())
+            guard !lines.isEmpty, let directives = parse(lines) else { continue }
             return (target, directives)
         }
         return nil

@@ -96,10 +96,9 @@ package enum StoredFields {
     {
         Fields(
             fields.withoutHopByHop().lines.filter { line in
-                let name = line.lowercasedName
-                return name != "age" && name != "alt-svc"
-                    && (replaysCookies || name != "set-cookie" && name != "set-cookie2")
-                    && !named.contains { $0.elementsEqual(name.utf8) }
+                !line.isNamed("age") && !line.isNamed("alt-svc")
+                    && (replaysCookies || !line.isNamed("set-cookie") && !line.isNamed("set-cookie2"))
+                    && !named.contains { FieldSyntax.equalsIgnoringCase(line.name, $0) }
             }
         )
     }
@@ -141,17 +140,13 @@ package enum StoredFields {
 
     /// The fields of a 304 for a stored response (RFC 9110 §15.4.5), and others that do not describe the body.
     package static func notModified(_ stored: Fields) -> Fields {
-        let ofTheBody: Set<String> = [
-            "content-length", "content-type", "content-encoding", "content-language", "content-range", "content-md5",
-            "content-digest", "repr-digest", "digest", "last-modified",
-        ]
-        let hasTag = stored.contains("etag")
-        return Fields(
-            stored.lines.filter { line in
-                let name = line.lowercasedName
-                // Without a tag the date is the validator.
-                return !ofTheBody.contains(name) || name == "last-modified" && !hasTag
-            }
-        )
+        // Without a tag the date is the validator.
+        let omitted = stored.contains("etag") ? ofTheBody + ["last-modified"] : ofTheBody
+        return Fields(stored.lines.filter { line in !omitted.contains { line.isNamed($0) } })
     }
+
+    private static let ofTheBody = [
+        "content-length", "content-type", "content-encoding", "content-language", "content-range", "content-md5",
+        "content-digest", "repr-digest", "digest",
+    ]
 }

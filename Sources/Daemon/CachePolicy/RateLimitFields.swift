@@ -52,8 +52,8 @@ package enum RateLimitFields {
     ///
     /// - Parameter now: The time in seconds since 1970; some upstreams send the end of a period, others the seconds until it.
     package static func limit(_ fields: Fields, now: Int64) -> RateLimit? {
-        for prefix in ["x-ratelimit-", "ratelimit-", "x-rate-limit-"] {
-            guard let remaining = number(fields, prefix + "remaining") else { continue }
+        for (name, prefix) in zip(remaining, ["x-ratelimit-", "ratelimit-", "x-rate-limit-"]) {
+            guard let remaining = number(fields, name) else { continue }
             return RateLimit(
                 limit: number(fields, prefix + "limit"),
                 remaining: remaining,

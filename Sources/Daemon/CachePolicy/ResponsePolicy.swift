@@ -38,7 +38,7 @@ package struct RequestFacts: Sendable {
     package init(method: String, fields: Fields) {
         self.init(method: method, directives: RequestDirectives(fields: fields))
         hasAuthorization = fields.contains("authorization")
-        isConditional = fields.lines.contains { UpstreamFields.conditional.contains($0.lowercasedName) }
+        isConditional = UpstreamFields.areConditional(fields)
         hasRange = fields.contains("range")
     }
 }

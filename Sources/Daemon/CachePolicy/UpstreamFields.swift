@@ -17,6 +17,9 @@ package enum UpstreamFields {
         "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range",
     ]
 
+    /// Whether the fields of a request contain a condition.
+    static func areConditional(_ fields: Fields) -> Bool { conditional.contains { fields.contains($0) } }
+
     /// The fields of a client's request to forward.
     ///
     /// - Parameters:

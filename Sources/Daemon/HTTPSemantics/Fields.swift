@@ -36,7 +36,11 @@ package struct Fields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     package func text(_ name: String) -> String? { lines.first { $0.isNamed(name) }?.text }
 
     /// The values of all lines of this name, in order.
-    package func all(_ name: String) -> [[UInt8]] { lines.filter { $0.isNamed(name) }.map(\.value) }
+    package func all(_ name: String) -> [[UInt8]] {
+        var values: [[UInt8]] = []
+        for line in lines where line.isNamed(name) { values.append(line.value) }
+        return values
+    }
 
     /// All lines of this name joined by a comma and a space (RFC 9110 §5.3); nil if there are none.
     package func combined(_ name: String) -> String? {
@@ -76,7 +80,7 @@ public func asciiLowercased(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte |
 /// Removes the fields that concern one connection only (RFC 9110 §7.6.1).
 extension Fields {
     /// Fields that are hop-by-hop whether or not `Connection` names them, in lower case.
-    private static let hopByHop: Set<String> = [
+    private static let hopByHop = [
         "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
         // For the next proxy only (RFC 9111 §3.1).
         "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
@@ -86,13 +90,13 @@ extension Fields {
     ///
     /// `Cache-Control` is never a connection option (RFC 9110 §7.6.1). If a sender could have these fields dropped, it could
     /// change what may be stored or where a request goes.
-    private static let protected: Set<String> = ["cache-control", "host"]
+    private static let protected = ["cache-control", "host"]
 
     /// The fields without hop-by-hop ones and those that `Connection` names.
     package func withoutHopByHop() -> Fields {
         let members = all("connection").flatMap { FieldSyntax.members($0) }
-        let named = Set(members.map { String(decoding: FieldSyntax.lowercased($0), as: UTF8.self) })
-        let dropped = Self.hopByHop.union(named.subtracting(Self.protected))
-        return Fields(lines.filter { !dropped.contains($0.lowercasedName) })
+        let named = members.map { String(decoding: FieldSyntax.lowercased($0), as: UTF8.self) }
+        let dropped = Self.hopByHop + named.filter { !Self.protected.contains($0) }
+        return Fields(lines.filter { line in !dropped.contains { line.isNamed($0) } })
     }
 }

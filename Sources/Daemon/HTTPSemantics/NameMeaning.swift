@@ -14,15 +14,15 @@ package enum NameMeaning: Sendable, Equatable {
     case credential(word: String)
 
     /// The meaning of a request field's name, in any case.
-    package static func ofField(_ name: some Collection<UInt8>) -> NameMeaning {
-        remembered([0x3A] + name) {
+    package static func ofField(_ name: [UInt8]) -> NameMeaning {
+        fields.meaning(of: name) {
             let whole = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
             if Names.identities.contains(whole) { return .identity(word: whole) }
             if Names.credentials.contains(whole) { return .credential(word: whole) }
             if Names.harmless.contains(whole) || Names.neverSent.contains(where: { whole.hasPrefix($0) }) {
                 return .harmless
             }
-            let found = find(in: Array(name), isField: true)
+            let found = find(in: name, isField: true)
             if found == .unknown, Names.harmlessPrefixes.contains(where: { whole.hasPrefix($0) }) { return .harmless }
             return found
         }
@@ -31,37 +31,21 @@ package enum NameMeaning: Sendable, Equatable {
     /// The meaning of a query parameter's name, with escapes decoded.
     ///
     /// It is never harmless, because a parameter that is not a credential is a part of the URL.
-    package static func ofParameter(_ name: some Collection<UInt8>) -> NameMeaning {
-        remembered([0x3F] + name) {
-            let found = find(in: Array(name), isField: false)
+    package static func ofParameter(_ name: [UInt8]) -> NameMeaning {
+        parameters.meaning(of: name) {
+            let found = find(in: name, isField: false)
             return if case .credential(let word) = found { .credential(word: word) } else { .unknown }
         }
     }
 
-    /// The meanings of names seen before; used on any thread.
-    private static let known = Mutex<[[UInt8]: NameMeaning]>([:])
-    /// Bounds for the cache, because clients choose the names.
-    private static let (knownLimit, longest) = (4_096, 64)
-
-    /// Caches meanings, because every miss asks for all of its fields, and analysing a name takes microseconds.
-    private static func remembered(_ key: [UInt8], _ read: () -> NameMeaning) -> NameMeaning {
-        if let meaning = known.withLock({ $0[key] }) { return meaning }
-        let meaning = read()
-        if key.count <= longest {
-            known.withLock { known in
-                if known.count >= knownLimit { known.removeAll() }
-                known[key] = meaning
-            }
-        }
-        return meaning
-    }
+    private static let (fields, parameters, responseFields) = (KnownNames(), KnownNames(), KnownNames())
 
     /// Whether a value of this name is a credential itself, by the last word, and not a fact about one.
     ///
     /// `X-OAuth-Scopes` and `X-Auth-Email` are none, and a signature only serves to be verified.
-    package static func isSecretItself(_ name: some Collection<UInt8>) -> Bool {
+    package static func isSecretItself(_ name: [UInt8]) -> Bool {
         if Names.credentials.contains(String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)) { return true }
-        return [Words.separated(Array(name)), Words.divided(Array(name))].contains { words in
+        return [Words.separated(name), Words.divided(name)].contains { words in
             guard let last = words.last, !Names.signatures.contains(last),
                 case .credential = meaning(of: last, after: words.dropLast().last, before: nil)
             else { return false }
@@ -71,7 +55,7 @@ package enum NameMeaning: Sendable, Equatable {
 
     /// The same for the name of a response field, remembered as that of a request field is.
     package static func isSecretField(_ name: [UInt8]) -> Bool {
-        remembered([0x3D] + name) { isSecretItself(name) ? .credential(word: "") : .harmless } != .harmless
+        responseFields.meaning(of: name) { isSecretItself(name) ? .credential(word: "") : .harmless } != .harmless
     }
 
     /// Finds the meaning by the words of a name, both as separated and as divided by capitals.
@@ -112,6 +96,27 @@ package enum NameMeaning: Sendable, Equatable {
             return .credential(word: ending)
         }
         return .unknown
+    }
+}
+
+/// The meanings of names seen before; any thread.
+///
+/// Every miss asks for all of its fields, and analysing a name takes microseconds.
+private final class KnownNames: Sendable {
+    /// Bounds, because clients choose the names.
+    private static let (limit, longest) = (4_096, 64)
+    private let known = Mutex<[[UInt8]: NameMeaning]>([:])
+
+    func meaning(of name: [UInt8], _ read: () -> NameMeaning) -> NameMeaning {
+        if let meaning = known.withLock({ $0[name] }) { return meaning }
+        let meaning = read()
+        if name.count <= Self.longest {
+            known.withLock { known in
+                if known.count >= Self.limit { known.removeAll() }
+                known[name] = meaning
+            }
+        }
+        return meaning
     }
 }
 

@@ -2,7 +2,9 @@ package import CachePolicy
 package import Mapping
 
 /// An upstream with its models and route tables compiled.
-package struct CompiledUpstream: Sendable {
+///
+/// A class, because every request uses one: a value would be copied for each.
+package final class CompiledUpstream: Sendable {
     package let settings: Configuration.Upstream
     package let models: Models
     private let routes: RouteTable

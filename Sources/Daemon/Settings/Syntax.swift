@@ -64,12 +64,12 @@ package enum PrincipalWords {
         for word in words where word.hasPrefix("-") && !added.contains(name(of: word).lowercased()) {
             let name = name(of: word)
             if name.hasPrefix("?") {
-                guard NameMeaning.ofParameter(name.dropFirst().utf8) == .unknown else { continue }
+                guard NameMeaning.ofParameter(Array(name.dropFirst().utf8)) == .unknown else { continue }
                 return "\"\(word)\" removes nothing: the parameter \(name.dropFirst()) does not count anyway; "
                     + "correct the name, or remove the word"
             }
             let known = ["Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "X-Auth-Token"]
-            switch NameMeaning.ofField(name.utf8) {
+            switch NameMeaning.ofField(Array(name.utf8)) {
             case .credential, .identity: continue
             case .harmless:
                 return "\"\(word)\" removes nothing: the field \(name) does not count anyway; remove the word"

@@ -205,6 +205,10 @@ extension Fields {
     fileprivate mutating func unifyContentLength() -> Bool {
         let values = all("content-length")
         guard !values.isEmpty else { return true }
+        // Nearly every response has one plain number.
+        if values.count == 1, (1...18).contains(values[0].count), values[0].allSatisfy(FieldSyntax.isDigit) {
+            return true
+        }
         let numbers = values.flatMap { $0.split(separator: UInt8(ascii: ",")).map { $0.trimmingBlanks() } }
         guard let first = numbers.first, first.count <= 18, first.allSatisfy(FieldSyntax.isDigit),
             numbers.allSatisfy({ $0 == first })

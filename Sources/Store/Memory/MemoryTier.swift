@@ -53,7 +53,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     private let count = Atomic<Int>(0)
     private let evictions = Atomic<Int>(0)
     private let nextVictim = Atomic<Int>(0)
-    private let targets = Mutex<[Target: Set<Digest128>]>([:])
+    private let paths = Mutex(ResidentPaths())
     /// The index of responses by object; it is notified of every commit.
     public let responsesByObject = ResponsesByObject()
 
@@ -64,17 +64,6 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
 
         @usableFromInline
         init() {}
-    }
-
-    /// The target of an invalidation: a path with every query.
-    private struct Target: Hashable {
-        let upstream: String
-        let path: Substring
-
-        init(upstream: String, url: String) {
-            self.upstream = upstream
-            path = url.beforeQuery
-        }
     }
 
     /// Creates a tier that holds up to `capacity` bytes.
@@ -104,10 +93,9 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
             removeResponses(at: digest) { $0.variant == response.variant && $0.key == response.key && mayGo($0) }
             return discard(response)
         }
-        let target = Target(upstream: response.key.upstream, url: response.key.url)
         // Both happen under one lock: otherwise an invalidation could miss a response not yet listed under its path.
-        let gone = targets.withLock { targets in
-            targets[target, default: []].insert(digest)
+        let gone = paths.withLock { paths in
+            paths.insert(digest, of: response.key)
             return shard(digest).lock.withLock { $0.put(response, at: digest, insteadOf: mayGo) }
         }
         guard let gone else { return discard(response) }
@@ -141,9 +129,9 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
 
     /// Removes the responses of a path, for every query, principal, context and variant.
     public func remove(upstream: String, path: String) {
-        let target = Target(upstream: upstream, url: path)
-        for digest in targets.withLock({ $0[target] }) ?? [] {
-            removeResponses(at: digest) { Target(upstream: $0.key.upstream, url: $0.key.url) == target }
+        let path = path.beforeQuery
+        for digest in paths.withLock({ $0.digests(upstream: upstream, path: path) }) {
+            removeResponses(at: digest) { $0.key.upstream == upstream && $0.key.url.beforeQuery == path }
         }
     }
 
@@ -152,10 +140,8 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     ///
     /// It reads each path once. No look-up waits for it.
     public func remove(upstream: String, where isRemoved: (_ path: Substring) -> Bool) {
-        let removed = targets.withLock { targets in
-            targets.keys.filter { $0.upstream == upstream && isRemoved($0.path) }
-        }
-        for target in removed { remove(upstream: upstream, path: String(target.path)) }
+        let removed = paths.withLock { $0.paths(of: upstream).filter(isRemoved) }
+        for path in removed { remove(upstream: upstream, path: String(path)) }
     }
 
     /// Removes every response that the closure accepts, by default all; it walks the whole tier.
@@ -209,7 +195,10 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
         }
         guard !gone.isEmpty else { return }
         for response in gone { left(response) }
-        forgetTargets(of: gone, at: digest)
+        paths.withLock { paths in
+            guard responses(at: digest) == nil else { return }
+            for response in gone { paths.remove(digest, of: response.key) }
+        }
     }
 
     /// Updates the counters for a response that is no longer resident.
@@ -217,17 +206,6 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
         discard(response)
         occupied.subtract(response.byteCount, ordering: .relaxed)
         count.subtract(1, ordering: .relaxed)
-    }
-
-    private func forgetTargets(of gone: [Response], at digest: Digest128) {
-        targets.withLock { targets in
-            guard responses(at: digest) == nil else { return }
-            for response in gone {
-                let target = Target(upstream: response.key.upstream, url: response.key.url)
-                targets[target]?.remove(digest)
-                if targets[target]?.isEmpty == true { targets[target] = nil }
-            }
-        }
     }
 
     /// Removes the registrations of a response that is not resident and will not be.
@@ -254,6 +232,34 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
             return true
         }
         return false
+    }
+}
+
+/// The digests of the resident responses by their paths, whatever their queries: an invalidation names a path.
+///
+/// Not generic like the tier: unspecialised, each insertion would take several microseconds more.
+private struct ResidentPaths {
+    private struct Path: Hashable {
+        let upstream: String
+        let path: Substring
+    }
+
+    private var digests: [Path: Set<Digest128>] = [:]
+
+    func digests(upstream: String, path: Substring) -> Set<Digest128> {
+        digests[Path(upstream: upstream, path: path)] ?? []
+    }
+
+    func paths(of upstream: String) -> [Substring] { digests.keys.filter { $0.upstream == upstream }.map(\.path) }
+
+    mutating func insert(_ digest: Digest128, of key: DocumentKey) {
+        digests[Path(upstream: key.upstream, path: key.url.beforeQuery), default: []].insert(digest)
+    }
+
+    mutating func remove(_ digest: Digest128, of key: DocumentKey) {
+        let path = Path(upstream: key.upstream, path: key.url.beforeQuery)
+        digests[path]?.remove(digest)
+        if digests[path]?.isEmpty == true { digests[path] = nil }
     }
 }
 

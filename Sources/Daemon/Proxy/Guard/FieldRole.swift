@@ -19,9 +19,9 @@ package struct FieldRole: OptionSet, Sendable {
 
 extension FieldRole {
     /// This allocates; the hit path uses `FieldRoleCache`.
-    init(of name: UnsafeRawBufferPointer, _ principal: PrincipalFields, _ context: ContextFields) {
+    init(of name: [UInt8], _ principal: PrincipalFields, _ context: ContextFields) {
         self = []
-        if context.matchers.contains(where: { $0.matches(name) }) { insert(.context) }
+        if name.withUnsafeBytes({ name in context.matchers.contains { $0.matches(name) } }) { insert(.context) }
         if principal.reason(forField: name) != nil {
             insert(.principal)
         } else if isEmpty, !principal.isHarmless(field: name) {
@@ -32,17 +32,14 @@ extension FieldRole {
     /// The roles of the known fields, by their raw values.
     static func known(_ principal: PrincipalFields, _ context: ContextFields) -> [FieldRole] {
         KnownField.allCases.map { field in
-            let name = UnsafeRawBufferPointer(start: field.name.utf8Start, count: field.name.utf8CodeUnitCount)
-            return FieldRole(of: name, principal, context)
+            FieldRole(of: Array(field.name.description.utf8), principal, context)
         }
     }
 }
 
 extension ProxiedUpstream {
     /// The role of a request field; not for the hit path.
-    package func role(of field: Field) -> FieldRole {
-        field.name.withUnsafeBytes { FieldRole(of: $0, principal, context) }
-    }
+    package func role(of field: Field) -> FieldRole { FieldRole(of: field.name, principal, context) }
 }
 
 /// The roles of names that a worker has met, so that each is computed once.
@@ -92,7 +89,7 @@ package final class FieldRoleCache {
 
     private static func role(of name: UnsafeRawBufferPointer, _ kind: Kind, _ upstream: ProxiedUpstream) -> FieldRole {
         switch kind {
-        case .field: FieldRole(of: name, upstream.principal, upstream.context)
+        case .field: FieldRole(of: Array(name), upstream.principal, upstream.context)
         case .parameter: upstream.principal.reason(forParameter: name) != nil ? .principal : []
         }
     }

@@ -42,13 +42,9 @@ package struct PrincipalFields: Sendable, Equatable {
     // MARK: What counts
 
     /// Why a field identifies the principal; nil if it does not.
-    package func reason(forField name: some Collection<UInt8>) -> Reason? {
-        if isShared || !excluded.isEmpty || !included.isEmpty {
-            let lowercased = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
-            if isShared, lowercased == "authorization" { return nil }
-            if excluded.contains(lowercased) { return nil }
-            if included.contains(lowercased) { return .configured }
-        }
+    package func reason(forField name: [UInt8]) -> Reason? {
+        if isSharedAuthorization(name) || Self.lists(name, in: excluded) { return nil }
+        if Self.lists(name, in: included) { return .configured }
         switch (base, NameMeaning.ofField(name)) {
         case (.nothing, _), (_, .harmless), (.recognised, .unknown): return nil
         case (_, .credential(let word)): return .credential(word)
@@ -87,20 +83,27 @@ package struct PrincipalFields: Sendable, Equatable {
     }
 
     /// Whether a field is known not to identify a principal, so that it never distinguishes two clients.
-    func isHarmless(field name: some Collection<UInt8>) -> Bool {
-        let lowercased = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
-        if isShared, lowercased == "authorization" { return true }
-        return excluded.contains(lowercased) || NameMeaning.ofField(name) == .harmless
+    func isHarmless(field name: [UInt8]) -> Bool {
+        NameMeaning.ofField(name) == .harmless || isSharedAuthorization(name) || Self.lists(name, in: excluded)
     }
 
     /// Whether the values of a request field must not be recorded.
-    func isSecret(field name: some Collection<UInt8>) -> Bool {
+    func isSecret(field name: [UInt8]) -> Bool {
         switch NameMeaning.ofField(name) {
         case .credential: true
         // An identity is not a secret.
         case .identity: false
-        case .unknown, .harmless: included.contains(String(decoding: FieldSyntax.lowercased(name), as: UTF8.self))
+        case .unknown, .harmless: Self.lists(name, in: included)
         }
+    }
+
+    private func isSharedAuthorization(_ name: [UInt8]) -> Bool {
+        isShared && FieldSyntax.equalsIgnoringCase(name, "authorization".utf8)
+    }
+
+    /// Whether a list of the configuration, which is rarely given, contains the name of a field.
+    private static func lists(_ name: [UInt8], in names: Set<String>) -> Bool {
+        !names.isEmpty && names.contains(String(decoding: FieldSyntax.lowercased(name), as: UTF8.self))
     }
 
     // MARK: The principal
@@ -133,6 +136,8 @@ package struct PrincipalFields: Sendable, Equatable {
 
 extension PrincipalFields {
     private static let mark = Array("REDACTED".utf8)
+    private static let alwaysRedacted = ["proxy-authorization", "set-cookie"]
+    private static let references = ["location", "content-location", "referer", "refresh"]
 
     /// The target with redacted values of the principal's parameters, for storage and logs.
     ///
@@ -168,17 +173,15 @@ extension PrincipalFields {
     func redacted(_ fields: Fields) -> Fields {
         Fields(
             fields.lines.map { line in
-                let name = line.lowercasedName
-                let isSecret = included.contains(name) || NameMeaning.isSecretField(line.name)
-                if isSecret && !excluded.contains(name) || name == "proxy-authorization" || name == "set-cookie" {
+                let isSecret = Self.lists(line.name, in: included) || NameMeaning.isSecretField(line.name)
+                if isSecret && !Self.lists(line.name, in: excluded) || Self.alwaysRedacted.contains(where: line.isNamed)
+                {
                     return Field(name: line.name, value: Self.mark)
                 }
-                switch name {
-                case "location", "content-location", "referer", "refresh":
+                if Self.references.contains(where: line.isNamed) {
                     return Field(name: line.name, value: redacted(reference: line.value))
-                case "link": return Field(name: line.name, value: redacted(link: line.value))
-                default: return line
                 }
+                return line.isNamed("link") ? Field(name: line.name, value: redacted(link: line.value)) : line
             }
         )
     }
@@ -251,10 +254,10 @@ package struct URLParameters: Sequence, IteratorProtocol {
 /// The credentials of a request, as a response may repeat them.
 extension ProxyRequest {
     /// Whether a response repeats a credential that it was asked for with; then nothing of it may reach the disk (law 4).
-    func isRepeated(in body: [UInt8], _ fields: Fields = Fields()) -> Bool {
+    func isRepeated(in body: [UInt8], _ fields: @autoclosure () -> Fields = Fields()) -> Bool {
         let secrets = secrets
         guard !secrets.isEmpty else { return false }
-        let texts = [body] + upstream.storable(fields).lines.map(\.value)
+        let texts = [body] + upstream.storable(fields()).lines.map(\.value)
         return secrets.contains { secret in texts.contains { ByteRanges.occurs(secret, in: $0[...]) } }
     }
 

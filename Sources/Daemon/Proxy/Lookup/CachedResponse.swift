@@ -95,7 +95,10 @@ enum StoredHead {
 
     static func decode(_ bytes: [UInt8]) -> Fields {
         var lines: [Field] = []
-        for line in bytes.split(separator: 0x0A) {
+        var rest = bytes[...]
+        while let end = rest.firstIndex(of: 0x0A) {
+            let line = rest[..<end]
+            rest = rest[(end + 1)...]
             guard let colon = line.firstIndex(of: 0x3A) else { continue }
             let value = line[(colon + 1)...].dropFirst().dropLast()
             lines.append(Field(name: Array(line[..<colon]), value: Array(value)))

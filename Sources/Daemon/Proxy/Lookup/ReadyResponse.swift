@@ -73,20 +73,21 @@ package final class ReadyResponse: MemoryResident {
         precedence = Self.precedence(of: response)
         document = Atomic(response.document ?? .zero)
         shown = Mutex(response.objects)
+        let received = response.fields
         let route = upstream.overrides(ofURL: response.key.url)
         policy = upstream.applying(response.policy, route)
-        let overrideDetail = policy.overrideDetail(of: route, vary: VaryField(response.fields))
+        let overrideDetail = policy.overrideDetail(of: route, vary: VaryField(received))
         self.overrideDetail = overrideDetail
         let details = [response.detail, overrideDetail].compactMap(\.self)
         hitDetail = details.isEmpty ? [] : Array("; detail=\(details.joined(separator: "+"))".utf8)
-        isJSON = upstream.isJSON(response.fields)
+        isJSON = upstream.isJSON(received)
         let agreed = response.selection.lines.first { $0.name == OtherFields.name }
         isForAgreeing = agreed != nil
         otherFields = agreed?.value.map { OtherFields.digest($0) ?? Digest128(low: 0, high: 0) }
         hitSelection = response.selection.without(OtherFields.name)
 
         let json = known?.mapValues(\.json) ?? [:]
-        let rendering = Rendering(response, upstream: upstream, base: base, view: view, known: json)
+        let rendering = Rendering(response, received, upstream: upstream, base: base, view: view, known: json)
         named = known == nil ? rendering.named : []
         self.known = known?.values.map(\.id) ?? []
         body = rendering.body
@@ -260,14 +261,15 @@ struct Rendering {
         if !mapped.synthetic.isEmpty { fields.set("Larder-Synthetic", list(mapped.synthetic)) }
     }
 
+    /// - Parameter received: the fields of the response.
     init(
         _ response: CachedResponse,
+        _ received: Fields,
         upstream: ProxiedUpstream,
         base: ClientAuthority,
         view: View,
         known: [ObjectName: [UInt8]] = [:]
     ) {
-        let received = response.fields
         fields = received
         body = response.body
         let links = upstream.links(for: base)

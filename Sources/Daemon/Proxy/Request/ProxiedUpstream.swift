@@ -11,6 +11,7 @@ package final class ProxiedUpstream: Sendable {
     let index: Int
     package let settings: Configuration.Upstream
     package let rules: CompiledUpstream
+    private let origin: String
     let normaliser: TargetNormaliser
     package let principal: PrincipalFields
     let context: ContextFields
@@ -45,6 +46,7 @@ package final class ProxiedUpstream: Sendable {
     package init(index: Int, _ rules: CompiledUpstream) {
         (self.index, self.rules) = (index, rules)
         settings = rules.settings
+        origin = settings.url.origin
         normaliser = TargetNormaliser(prefix: settings.prefix, basePath: settings.url.basePath)
         principal = PrincipalFields(settings.principal, isShared: settings.shared)
         context = ContextFields(settings.context)
@@ -103,15 +105,18 @@ package final class ProxiedUpstream: Sendable {
     }
 
     /// The routes' rule for the body of a response to a request, if any.
-    func bodyMatch(_ request: ProxyRequest, status: Int, fields: Fields) -> CompiledUpstream.BodyMatch? {
-        bodyMatch(request.message.method, request.route, url: request.target, status: status, fields: fields)
+    func bodyMatch(_ request: ProxyRequest, status: Int, fields: @autoclosure () -> Fields)
+        -> CompiledUpstream.BodyMatch?
+    {
+        bodyMatch(request.message.method, request.route, url: request.target, status: status, fields: fields())
     }
 
     /// The routes' rule for a response's body, if any.
-    func bodyMatch(_ method: String, _ route: String, url: String, status: Int, fields: Fields)
+    func bodyMatch(_ method: String, _ route: String, url: String, status: Int, fields: @autoclosure () -> Fields)
         -> CompiledUpstream.BodyMatch?
     {
-        let (query, type) = (Self.query(ofURL: url), Self.mediaType(fields))
+        if passesView { return nil }
+        let (query, type) = (Self.query(ofURL: url), Self.mediaType(fields()))
         return rules.body(RouteSubject(method: method, path: route, query: query, status: status, contentType: type))
     }
 
@@ -152,8 +157,8 @@ package final class ProxiedUpstream: Sendable {
         case .fields(let names): selecting = names
         }
         let ignored = ignoredInVary.union(route.vary.ignore.map { $0.lowercased() })
-        selecting.removeAll { ignored.contains($0) || principal.reason(forField: $0.utf8) != nil }
-        guard !selecting.contains(where: { principal.isSecret(field: $0.utf8) && request.contains($0) })
+        selecting.removeAll { ignored.contains($0) || principal.reason(forField: Array($0.utf8)) != nil }
+        guard !selecting.contains(where: { request.contains($0) && principal.isSecret(field: Array($0.utf8)) })
         else { return nil }
         if policy.isForAgreeing { selecting.append(OtherFields.name) }
         return VarySelection(.fields(selecting.sorted()), request: request)
@@ -166,8 +171,9 @@ package final class ProxiedUpstream: Sendable {
 
     func isJSON(_ fields: Fields) -> Bool {
         guard let type = fields[first: "content-type"], !fields.isContentCoded else { return false }
-        let essence = FieldSyntax.lowercased(FieldSyntax.essence(of: type[...]))
-        return essence.elementsEqual("application/json".utf8) || essence.suffix(5).elementsEqual("+json".utf8)
+        let essence = FieldSyntax.essence(of: type[...])
+        return FieldSyntax.equalsIgnoringCase(essence, "application/json".utf8)
+            || FieldSyntax.equalsIgnoringCase(essence.suffix(5), "+json".utf8)
     }
 
     /// The fields in a form fit for disk: without the credentials in links and cookies (law 4).
@@ -182,7 +188,7 @@ package final class ProxiedUpstream: Sendable {
     // MARK: Requests
 
     /// The absolute URL of a target at the upstream.
-    package func url(of target: String) -> String { settings.url.origin + target }
+    package func url(of target: String) -> String { origin + target }
 
     /// Why an unsafe request is not sent; nil if it is.
     package func refusesWrite(_ request: ProxyRequest) -> ProblemDocument? {
