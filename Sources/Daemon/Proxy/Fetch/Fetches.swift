@@ -35,11 +35,11 @@ package final class Fetches {
     package var unstored = UnstoredResponses()
     package var pauses = UpstreamPauses()
     private var refreshes = Refreshes()
-    /// Work that waits for other threads or for a slow client, by number.
+    /// Work that waits for other threads, by number.
     var waiting: [Int: () -> Void] = [:]
     var waitingCount = 0
-    /// Bytes of bodies that fetches buffer, or that slow clients of a finished fetch have yet to take.
-    var held = 0
+    /// Counts the bytes of bodies that fetches buffer, or that slow clients of a finished fetch have yet to take.
+    let held = HeldBytes()
     /// The maximum of `held`; past it fetches only relay, at the pace of their clients.
     var heldLimit: Int { 8 * settings.limits.document }
 
@@ -259,22 +259,33 @@ package final class Fetches {
     }
 }
 
-/// The bytes that fetches hold, and work that waits for a commit or a slow client.
+/// A count of bytes in memory; any thread.
+final class HeldBytes: Sendable {
+    let count = Atomic<Int>(0)
+
+    /// Some of the bytes, which count until the last reference to this value is gone.
+    final class Share: Sendable {
+        private let bytes: Int
+        private let held: HeldBytes
+
+        init(_ bytes: Int, of held: HeldBytes) { (self.bytes, self.held) = (bytes, held) }
+
+        deinit { held.count.subtract(bytes, ordering: .relaxed) }
+    }
+}
+
+/// The bytes that fetches hold, and work that waits for a commit.
 extension Fetches {
     /// Counts buffered bytes of a body; returns false if there are too many, so that the fetch must drop them.
     func hold(_ bytes: Int) -> Bool {
-        held += bytes
-        return held <= heldLimit
+        held.count.add(bytes, ordering: .relaxed).newValue <= heldLimit
     }
 
     /// Stops counting bytes once none of these clients has any of them left to take.
     func release(_ bytes: Int, after replies: [any Recipient] = []) {
-        guard let slow = replies.first(where: { $0.backlog > 0 }) else {
-            held -= bytes
-            return
-        }
-        let (number, fetches) = (wait { [self] in release(bytes, after: replies) }, LoopReference(self, on: loop))
-        slow.onDrain(below: 1) { fetches.enqueue { $0.resume(number) } }
+        let share = HeldBytes.Share(bytes, of: held)
+        // The last callback that holds the share ends it, on the thread of its worker: this loop need not wake up for it.
+        for reply in replies where reply.backlog > 0 { reply.onDrain(below: 1) { withExtendedLifetime(share) {} } }
     }
 
     /// Runs `work` on this loop once everything handed to the store so far is committed.
