@@ -275,8 +275,8 @@ struct FileBudget: Sendable {
         min(wanted, max(database / 16 / 64, 1))
     }
 
-    var fileBytes: Int64 { Self.size(of: path) }
-    var walBytes: Int64 { Self.size(of: path + "-wal") }
+    var fileBytes: Int64 { Self.extent(of: path).bytes }
+    var walBytes: Int64 { Self.extent(of: path + "-wal").bytes }
 
     /// Whether the files are within the bound.
     var isKept: Bool { fileBytes + walBytes <= maximum }
@@ -324,9 +324,10 @@ struct FileBudget: Sendable {
         return (pages - free) * size
     }
 
-    private static func size(of path: String) -> Int64 {
+    /// The size of a file, and how many bytes of the disk are allocated to it.
+    static func extent(of path: String) -> (bytes: Int64, allocated: Int64) {
         var status = stat()
-        return stat(path, &status) == 0 ? Int64(status.st_size) : 0
+        return stat(path, &status) == 0 ? (Int64(status.st_size), 512 * Int64(status.st_blocks)) : (0, 0)
     }
 }
 
@@ -346,14 +347,18 @@ struct DiskReserve: Sendable {
     ///
     /// - Parameter bytes: how much is about to be written at once, if that is more than usual.
     func keep(for bytes: Int64 = 0) -> Int32? {
-        let end = budget.fileBytes
+        let (end, allocated) = FileBudget.extent(of: budget.path)
         let lead = min(max(budget.reserve, bytes), budget.database - end)
-        if lead > 0, let code = allocate(file, from: end, lead) { return code }
-        let wal = open(budget.path + "-wal", O_WRONLY | O_CLOEXEC)
+        if lead > 0, allocated < end + lead, let code = allocate(file, from: end, lead) { return code }
+        let walPath = budget.path + "-wal"
+        let length = max(budget.reserve, bytes)
+        // Every commit looks, and nearly always all of it is there.
+        guard FileBudget.extent(of: walPath).allocated < length else { return nil }
+        let wal = open(walPath, O_WRONLY | O_CLOEXEC)
         guard wal >= 0 else { return nil }
         // Closing it releases no locks, because SQLite holds none on this file.
         defer { close(wal) }
-        return allocate(wal, from: 0, max(budget.reserve, bytes))
+        return allocate(wal, from: 0, length)
     }
 
     /// Runs a step of the start; if the disk has no room for it, frees the blocks after the database and tries again.
