@@ -24,8 +24,8 @@ struct connection {
     char buffer[buffer_size];
 };
 
-static char *answer;
-static size_t answer_length;
+static char *response;
+static size_t response_length;
 static int objects_per_page, page_field_count;
 static char **page_fields;
 
@@ -34,17 +34,17 @@ static void fail(const char *what) {
     exit(1);
 }
 
-static void make_answer(size_t size, int field_count, char **fields) {
-    answer = malloc(size + 4096);
-    size_t length = (size_t)sprintf(answer, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n", size);
-    for (int i = 0; i < field_count; i++) length += (size_t)sprintf(answer + length, "%s\r\n", fields[i]);
-    length += (size_t)sprintf(answer + length, "\r\n");
+static void make_response(size_t size, int field_count, char **fields) {
+    response = malloc(size + 4096);
+    size_t length = (size_t)sprintf(response, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n", size);
+    for (int i = 0; i < field_count; i++) length += (size_t)sprintf(response + length, "%s\r\n", fields[i]);
+    length += (size_t)sprintf(response + length, "\r\n");
     // A JSON document of exactly that size: {"id":1,"text":"xxx…"}
-    char *body = answer + length;
+    char *body = response + length;
     memset(body, 'x', size);
     memcpy(body, "{\"id\":1,\"text\":\"", 16);
     memcpy(body + size - 2, "\"}", 2);
-    answer_length = length + size;
+    response_length = length + size;
 }
 
 // The page that a request asks for: labels in the manner of GitHub's, numbered through.
@@ -52,7 +52,7 @@ static void make_page(const char *request, size_t length) {
     const char *slash = memmem(request, length, "/pages/", 7);
     long first = (slash ? strtol(slash + 7, NULL, 10) : 0) * objects_per_page;
     static char *body;
-    if (body == NULL) body = malloc((size_t)objects_per_page * 512 + 16), answer = malloc((size_t)objects_per_page * 512 + 4096);
+    if (body == NULL) body = malloc((size_t)objects_per_page * 512 + 16), response = malloc((size_t)objects_per_page * 512 + 4096);
     size_t size = (size_t)sprintf(body, "[");
     for (long id = first; id < first + objects_per_page; id++)
         size += (size_t)sprintf(body + size,
@@ -60,11 +60,11 @@ static void make_page(const char *request, size_t length) {
                                 "\"name\":\"area-%ld\",\"description\":\"Everything about area %ld\",\"color\":\"f2951%ld\",\"default\":false}",
                                 id > first ? "," : "", id, id, id, id, id, id % 10);
     size += (size_t)sprintf(body + size, "]");
-    answer_length = (size_t)sprintf(answer, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n", size);
-    for (int i = 0; i < page_field_count; i++) answer_length += (size_t)sprintf(answer + answer_length, "%s\r\n", page_fields[i]);
-    answer_length += (size_t)sprintf(answer + answer_length, "\r\n");
-    memcpy(answer + answer_length, body, size);
-    answer_length += size;
+    response_length = (size_t)sprintf(response, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n", size);
+    for (int i = 0; i < page_field_count; i++) response_length += (size_t)sprintf(response + response_length, "%s\r\n", page_fields[i]);
+    response_length += (size_t)sprintf(response + response_length, "\r\n");
+    memcpy(response + response_length, body, size);
+    response_length += size;
 }
 
 // Writes all of it; on a full socket buffer, which 64 small responses do not meet, it waits.
@@ -87,7 +87,7 @@ static int serve(struct connection *connection) {
     char *start = connection->buffer, *end = start + connection->filled, *found;
     while ((found = memmem(start, (size_t)(end - start), "\r\n\r\n", 4))) {
         if (objects_per_page > 0) make_page(start, (size_t)(found - start));
-        if (write_all(connection->descriptor, answer, answer_length)) return -1;
+        if (write_all(connection->descriptor, response, response_length)) return -1;
         start = found + 4;
     }
     connection->filled = (size_t)(end - start);
@@ -102,7 +102,7 @@ int main(int argc, char **argv) {
         page_field_count = argc - 3;
         page_fields = argv + 3;
     } else if (argc > 1 && atoi(argv[1]) >= 32) {
-        make_answer((size_t)atoi(argv[1]), argc - 2, argv + 2);
+        make_response((size_t)atoi(argv[1]), argc - 2, argv + 2);
     } else {
         fprintf(stderr, "usage: epoll BYTES [FIELD]... | epoll --pages COUNT [FIELD]...\n");
         return 64;

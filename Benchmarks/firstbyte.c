@@ -51,7 +51,7 @@ static void finish(int descriptor, char *buffer, size_t filled, size_t size) {
         }
         ssize_t count = read(descriptor, buffer + filled, size - 1 - filled);
         if (count <= 0) {
-            fprintf(stderr, "the connection ended inside an answer\n");
+            fprintf(stderr, "the connection ended inside a response\n");
             exit(1);
         }
         filled += (size_t)count;

@@ -6,7 +6,7 @@ import Synchronization
 /// How long the writer is busy with flipping the ready responses that show an object when it changes.
 enum Changing {
     /// A response as far as the memory tier knows it.
-    private final class Answer: MemoryResident {
+    private final class Resident: MemoryResident {
         let key: DocumentKey
         let variant: [UInt8] = []
         let byteCount = 2048
@@ -24,13 +24,13 @@ enum Changing {
         /// In milliseconds.
         let slowest = Mutex(0.0)
 
-        func run(_ tier: MemoryTier<Answer>, beside answer: Answer) {
+        func run(_ tier: MemoryTier<Resident>, beside response: Resident) {
             let clock = ContinuousClock()
             var worst = 0.0
             repeat {
-                let other = Answer(.max)
+                let other = Resident(.max)
                 let taken = clock.measure {
-                    _ = tier.responses(at: answer.residence.digest)
+                    _ = tier.responses(at: response.residence.digest)
                     tier.register(other, under: [ObjectID(rawValue: .max)])
                     tier.discard(other)
                 }
@@ -41,39 +41,39 @@ enum Changing {
     }
 
     static func measure(_ count: Int) -> [(name: String, value: Double)] {
-        let tier = MemoryTier<Answer>(capacity: 8 << 30)
-        let answers = (0..<count).map { Answer($0) }
-        for answer in answers { tier.insert(answer, at: answer.residence.digest) }
+        let tier = MemoryTier<Resident>(capacity: 8 << 30)
+        let responses = (0..<count).map { Resident($0) }
+        for response in responses { tier.insert(response, at: response.residence.digest) }
         let clock = ContinuousClock()
         var rounds: [Double] = []
         // Those who come and go on other threads while a long list is flipped.
         var waits: [Double] = []
         for round in 0..<(count > 100_000 ? 5 : 51) {
             // A flipped response is composed anew and registered again; here it is merely registered again.
-            for (number, answer) in answers.enumerated() {
-                answer.residence.isDirty.store(false, ordering: .relaxed)
+            for (number, response) in responses.enumerated() {
+                response.residence.isDirty.store(false, ordering: .relaxed)
                 tier.register(
-                    answer,
+                    response,
                     under: [ObjectID(rawValue: Int64(round + 1)), ObjectID(rawValue: Int64(1_000_000 + number))]
                 )
             }
             let object = ObjectID(rawValue: Int64(round + 1))
             let neighbour = Neighbour()
-            let thread = DispatchWorkItem { neighbour.run(tier, beside: answers[0]) }
+            let thread = DispatchWorkItem { neighbour.run(tier, beside: responses[0]) }
             DispatchQueue.global().async(execute: thread)
             rounds.append(clock.measure { tier.objectsChanged([object]) }.seconds * 1000)
             neighbour.isDone.store(true, ordering: .relaxed)
             thread.wait()
             waits.append(neighbour.slowest.withLock { $0 })
             precondition(
-                answers.allSatisfy { $0.residence.isDirty.load(ordering: .relaxed) },
-                "an answer was not flipped"
+                responses.allSatisfy { $0.residence.isDirty.load(ordering: .relaxed) },
+                "a response was not flipped"
             )
         }
         rounds.sort()
         waits.sort()
         return [
-            ("answers", Double(count)), ("milliseconds", rounds[rounds.count / 2]),
+            ("responses", Double(count)), ("milliseconds", rounds[rounds.count / 2]),
             ("slowest", rounds[rounds.count - 1]), ("others", waits[waits.count / 2]),
         ]
     }

@@ -82,7 +82,7 @@ enum IssuePages {
     // MARK: The parts of an issue
 
     private static let words = [
-        "cache", "answer", "upstream", "header", "list", "detail", "socket", "timer", "buffer", "route", "model",
+        "cache", "response", "upstream", "header", "list", "detail", "socket", "timer", "buffer", "route", "model",
         "stale",
         "the", "a", "of", "when", "after", "without", "fails", "returns", "twice", "never", "should",
         "r\\u00e9sum\\u00e9", "\\\"quoted\\\"",

@@ -73,7 +73,7 @@ enum Presets {
         }
         return [
             ("scan and normalise", Double(bytes) / taken / 1e6), ("bytes in MB", Double(bytes) / 1e6),
-            ("objects", Double(objects)), ("answers", Double(samples.count)), ("without a route", Double(others)),
+            ("objects", Double(objects)), ("responses", Double(samples.count)), ("without a route", Double(others)),
         ]
     }
 
