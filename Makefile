@@ -14,6 +14,14 @@ RELEASE  = -c release --static-swift-stdlib
 # What `make lint` builds with; STRICT=1 has the tests use the same build instead of one of their own.
 STRICT  ?=
 strict   = -Xswiftc -warnings-as-errors
+# Package.swift leaves out what the tests of this room do not need.
+ROOM    =
+ifneq ($(ROOM),)
+ifeq ($(wildcard Tests/$(ROOM)Tests),)
+$(error there is no room called $(ROOM): take one of $(filter-out EndToEnd,$(patsubst Tests/%Tests,%,$(wildcard Tests/*Tests))))
+endif
+export LARDER_ROOM = $(ROOM)
+endif
 binary   = $(shell $(SWIFT) build $(RELEASE) --show-bin-path)/larder
 sources  = Package.swift Sources Tests
 
@@ -38,7 +46,7 @@ run: build ## run it before the bundled sample API, or before UPSTREAM=https://â
 clean-run: ## forget what `make run` has stored
 	rm -rf .build/run
 
-test: dependencies ## run all tests, the whole daemon included
+test: dependencies ## run all tests, the whole daemon included; ROOM=Store builds and runs those of one room, FILTER=â€¦ some of them
 	@scripts/dependencies test
 	$(SWIFT) build --build-tests $(if $(STRICT),$(strict))
 	@scripts/test $(SWIFT) test --skip-build --disable-xctest $(if $(STRICT),$(strict)) $(if $(FILTER),--filter '$(FILTER)')

@@ -122,3 +122,14 @@ func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
         swiftSettings: settings
     )
 }
+
+// `make test ROOM=Store` builds the tests of one room, and only what they need.
+if let room = Context.environment["LARDER_ROOM"] {
+    var needed: Set<String> = ["\(room)Tests"]
+    for target in package.targets.reversed() where needed.contains(target.name) {
+        for case .targetItem(let name, _) in target.dependencies { needed.insert(name) }
+        for case .byNameItem(let name, _) in target.dependencies { needed.insert(name) }
+    }
+    package.targets.removeAll { !needed.contains($0.name) }
+    package.products = []
+}
