@@ -27,7 +27,12 @@ import Testing
         var isKeeping = false
         var isFreshening = false
         var isCommitting = false
+        /// Whether the response is one to store.
+        var isToBeStored = false
         var timesKept = 0
+        var timesFreshened = 0
+        /// How often it was said why a response to store is not.
+        var losses = 0
         var isOver = false
         /// Whether the body came to its end.
         var isWhole = true
@@ -137,7 +142,9 @@ import Testing
         case .committed: (event, world.isCommitting) = (.committed, false)
         case .commitIsLate: event = .commitIsLate
         }
-        for action in world.fetch.handle(event) { try perform(action, in: &world) }
+        let actions = world.fetch.handle(event)
+        if case .head = step, world.fetch.isStoring { world.isToBeStored = true }
+        for action in actions { try perform(action, in: &world) }
         return world
     }
 
@@ -174,7 +181,10 @@ import Testing
             world.timesKept += 1
             world.isKeeping = true
             try #require(world.timesKept == 1, "kept twice")
-        case .freshen: world.isFreshening = true
+        case .freshen:
+            world.isFreshening = true
+            world.timesFreshened += 1
+            try #require(world.timesFreshened == 1 && !world.isToBeStored, "freshened twice, or what is to be stored")
         case .show: try #require(world.isCommitting)
         case .cancel:
             try #require(world.fetch.clients.isEmpty, "cancelled, though somebody waits")
@@ -182,11 +192,16 @@ import Testing
         case .end:
             world.isOver = true
             try #require(world.isTransferred && !world.isKeeping && !world.isFreshening && !world.isCommitting)
+            try #require(
+                world.timesKept + world.losses == (world.isToBeStored ? 1 : 0),
+                "the store gets a response once, or it is said once why not"
+            )
             for given in world.clients {
                 if case .begun = given { throw Violation("a client is forgotten in the middle") }
                 try #require(given != .nothing, "a client is forgotten")
             }
-        case .noteAbsence, .stopJoining, .resume, .supersede, .explainLoss: break
+        case .explainLoss: world.losses += 1
+        case .noteAbsence, .stopJoining, .resume, .supersede: break
         }
     }
 
@@ -206,7 +221,7 @@ import Testing
     }
 
     @Test(arguments: [(false, 2), (true, 1), (false, 3)])
-    func `in every order of events each client gets one response, and the store at most one`(
+    func `in every order of events each client gets one response, and the store gets what is to be stored once`(
         isRefresh: Bool,
         maxClients: Int
     ) throws {
