@@ -125,9 +125,9 @@ struct AskedURL: Sendable {
     {
         guard text.utf8.count <= Self.limit else { throw .unreadable("the URL is longer than \(Self.limit) bytes") }
         // As clients do with a URL that a person has typed.
-        let text = text.utf8.map { $0 < 0x80 ? String(UnicodeScalar($0)) : FieldSyntax.percentEncoded($0) }.joined()
+        let text = PercentEncoding.encode(text) { $0 < 0x80 }
         if let byte = text.utf8.first(where: { $0 <= 0x20 || $0 == 0x7F }) {
-            let escape = FieldSyntax.percentEncoded(byte)
+            let escape = PercentEncoding.escape(byte)
             throw .unreadable("the URL contains the byte 0x\(escape.dropFirst()); write it as \(escape)")
         }
         guard !text.utf8.contains(0x23) else {
