@@ -49,9 +49,8 @@ extension ConfigReference {
     /// The keys that each of several names may have in place of a short value, as a comment.
     private static func longForm(of kind: ConfigKind, indentation: String) -> [String] {
         guard case .named(.either(let kinds), _) = kind, case .section(let facts)? = kinds.last else { return [] }
-        return ["\(indentation)#"] + facts.flatMap { entry($0, indentation: "\(indentation)#   ") } + [
-            "\(indentation)#"
-        ]
+        let blank = "\(indentation)#"
+        return [blank] + facts.flatMap { entry($0, indentation: "\(blank)   ") } + [blank]
     }
 
     private static func value(_ fact: ConfigFacts, indentation: String, mark: String) -> [String] {

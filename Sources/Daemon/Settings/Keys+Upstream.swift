@@ -118,11 +118,8 @@ extension CredentialDraft: ConfigSection {
                 draft.settings.from = text
                 draft.read(at: node.place, &reader)
             },
-        "The authentication scheme: sent before the file's content, separated by a space.": .text(
-            "scheme",
-            \.settings.scheme,
-            example: "Bearer"
-        ),
+        "The authentication scheme: sent before the file's content, separated by a space.":
+            .text("scheme", \.settings.scheme, example: "Bearer"),
         "Whether it is also used for POST, PUT, PATCH and DELETE, so that every program can change things.":
             .boolean("writes", \.settings.writes),
     ])
