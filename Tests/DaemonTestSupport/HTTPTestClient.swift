@@ -1,4 +1,5 @@
 import Glibc
+package import HTTPSemantics
 
 @testable import EventLoops
 @testable package import HTTPServer
@@ -18,7 +19,7 @@ package final class HTTPTestClient: Sendable {
 
     package let descriptor: Int32
 
-    package init(_ address: BoundAddress, receiveBuffer: Int32? = nil) throws {
+    package init(_ address: Address, receiveBuffer: Int32? = nil) throws {
         let target: SocketAddress
         switch address {
         case .unix(let path): target = SocketAddress(path: path)!

@@ -1,3 +1,4 @@
+import HTTPSemantics
 import Testing
 
 @testable import Settings
@@ -52,7 +53,7 @@ struct ConfigMistakesTests {
         (one + "prefix: /a", "2:1: unknown key \"prefix\" here; it belongs under \"upstreams.NAME\""),
         (
             one + "log: { colour: red }",
-            "2:8: log: unknown key \"colour\"; known here are level"
+            "2:8: log: unknown key \"colour\"; expected: level"
         ),
         (one + "? [a, b]\n: c\n", "2:3: a key is plain text, this is a list"),
         (one + "workers: ~", "2:10: workers: nothing was found here; write a whole number from 1 to 64"),
@@ -146,7 +147,7 @@ struct ConfigMistakesTests {
                 == ["2:25: memory.maximum_size: \"64\" has no unit; write 64MiB, or 64B if bytes are meant"]
         )
         let settings = try settings(one + "memory: { maximum_size: 0 }\nlimits: { target: 2000 }\n")
-        #expect(settings.memory.maximumSize == 0 && settings.limits.target == 2000)
+        #expect(settings.memory.maximumSize == 0 && settings.limits.http.maxTarget == 2000)
     }
 
     @Test func `a path that only a shell would expand is refused`() {
@@ -168,7 +169,7 @@ struct ConfigMistakesTests {
         ),
         (
             "url: https://u:p@a.example",
-            "4:10: upstreams.a.url: a URL holds no user name or password; give them by \"credential:\" instead"
+            "4:10: upstreams.a.url: a URL must not contain a user name or password; give them by \"credential:\" instead"
         ),
         (
             "url: https://a.example/?x=1",
@@ -244,6 +245,22 @@ struct ConfigMistakesTests {
         (
             "stale_if_error: 1m1ms",
             "4:21: upstreams.a.stale_if_error: 1m1ms is not a whole number of seconds, which this key requires; write 1m1s"
+        ),
+        (
+            "heuristic: 1500ms",
+            "4:16: upstreams.a.heuristic: 1s500ms is not a whole number of seconds, which this key requires; write 2s"
+        ),
+        (
+            "routes: [{ path: x, fresh: 500ms }]",
+            "4:32: upstreams.a.routes.1.fresh: 500ms is not a whole number of seconds, which this key requires; write 1s"
+        ),
+        (
+            "routes: [{ path: x, fresh: 1s, stale: 1s1ms }]",
+            "4:43: upstreams.a.routes.1.stale: 1s1ms is not a whole number of seconds, which this key requires; write 2s"
+        ),
+        (
+            "routes: [{ path: x, negative: 10ms }]",
+            "4:35: upstreams.a.routes.1.negative: 10ms is not a whole number of seconds, which this key requires; write 1s"
         ),
         (
             "origin: ftp://x",

@@ -37,11 +37,6 @@ public enum FieldSyntax {
         }
     }
 
-    /// A byte escaped for a URL (RFC 3986 §2.1), such as `%2F`.
-    package static func percentEncoded(_ byte: UInt8) -> String {
-        "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-    }
-
     /// The bytes without leading and trailing spaces and tabs.
     package static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         var slice = bytes

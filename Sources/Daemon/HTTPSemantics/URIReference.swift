@@ -117,3 +117,48 @@ package struct URIReference: Sendable, Equatable {
         return bytes
     }
 }
+
+/// Percent-encoding (RFC 3986 §2.1).
+package enum PercentEncoding {
+    /// The text with escapes for all bytes except those that may stay; the unreserved ones unless told otherwise.
+    package static func encode(_ text: String, keeping mayStay: (UInt8) -> Bool = isUnreserved) -> String {
+        guard !text.utf8.allSatisfy(mayStay) else { return text }
+        return text.utf8.reduce(into: "") { result, byte in
+            result += mayStay(byte) ? String(Unicode.Scalar(byte)) : escape(byte)
+        }
+    }
+
+    /// The text with every escape decoded; nil if one is broken, or the result is not UTF-8.
+    package static func decode(_ text: String) -> String? {
+        let bytes = Array(text.utf8)
+        var (result, index): ([UInt8], Int) = ([], 0)
+        while index < bytes.count {
+            if bytes[index] == 0x25 {
+                guard let byte = decode(bytes, at: index) else { return nil }
+                result.append(byte)
+                index += 3
+            } else {
+                result.append(bytes[index])
+                index += 1
+            }
+        }
+        return String(validating: result, as: UTF8.self)
+    }
+
+    /// The byte of the escape that begins here; nil if none does.
+    package static func decode(_ bytes: [UInt8], at index: Int) -> UInt8? {
+        guard bytes[index] == 0x25, index + 2 < bytes.count, let high = FieldSyntax.hexDigit(bytes[index + 1]),
+            let low = FieldSyntax.hexDigit(bytes[index + 2])
+        else { return nil }
+        return high << 4 | low
+    }
+
+    /// The escape of a byte, such as `%2F`.
+    package static func escape(_ byte: UInt8) -> String { "%" + byte.hexadecimal(width: 2).uppercased() }
+
+    /// Whether the byte means the same with and without an escape (RFC 3986 §2.3).
+    package static func isUnreserved(_ byte: UInt8) -> Bool {
+        (byte | 0x20) &- 0x61 < 26 || FieldSyntax.isDigit(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F
+            || byte == 0x7E
+    }
+}

@@ -19,7 +19,7 @@ extension ConfigDraft: ConfigSection {
         its permissions decide who may use it, { address: "unix:/run/larder/admin.sock", mode: "0660", group: larder }; \
         over TCP it requires the token in admin.token beside the store.
         """: .addresses("admin", \.settings.admin),
-        "Event loops that serve clients. Without it: one per core, four at most.":
+        "Event loops that serve clients. Default: one per core, at most four.":
             ConfigKey("workers", .integer(1...64), example: "2") { node, draft, reader in
                 if let value = reader.integer(node, in: 1...64) { draft.settings.workers = value }
             },
@@ -31,15 +31,16 @@ extension ConfigDraft: ConfigSection {
         "Responses that are kept ready in memory.": .section("memory", \.settings.memory),
         "Limits on what clients and upstreams may send. What exceeds one is refused with the status named.":
             .section("limits", \.settings.limits),
-        "How long Larder waits for clients and upstreams.": .section("timeouts", \.settings.timeouts),
+        "How long Larder waits for clients and upstreams.":
+            .section("timeouts", \.settings.limits, keys: Configuration.Limits.timeouts),
         "Responses that are followed as they change (Larder-Live: on).": .section("live", \.settings.live),
         "What is written to standard error, and so to the journal.": .section("log", \.settings.log),
         """
         A line for each request. short: for people. common: Apache's format. json: with cache status, cache key and the \
-        upstream's time. off: none. Without it: short if standard error is a terminal, else off. Credentials in URLs are \
+        upstream's time. off: none. Default: short if standard error is a terminal, else off. Credentials in URLs are \
         redacted. The long form names a file: { format: json, file: /var/log/larder/access.log }.
         """: Configuration.AccessLog.key,
-        "Requests that take longer than this are logged as warnings, streams apart. 0s logs none.":
+        "Requests that take longer than this are logged as warnings, except streams. 0s turns this off.":
             .duration("slow_requests", \.settings.slowRequests, in: .zero ... .seconds(86_400)),
         "The REST APIs that Larder serves, each under a name of your choice.": .upstreams,
         """
@@ -58,27 +59,27 @@ extension ConfigDraft: ConfigSection {
 extension Configuration.Store: ConfigSection {
     static let keys: [ConfigKey<Configuration.Store>] = documented([
         """
-        The file. Without it: larder.db in $STATE_DIRECTORY under systemd, else in $XDG_CACHE_HOME/larder, else in \
+        The file. Default: larder.db in $STATE_DIRECTORY under systemd, else in $XDG_CACHE_HOME/larder, else in \
         ~/.cache/larder. A relative path counts from the folder that Larder is started in. admin.token is kept beside it.
         """: .file("path", \.path, example: "/var/lib/larder/larder.db"),
         """
-        The group that may read the file, which then has mode 0640. Without it, a store in a folder that others may enter \
-        has mode 0600.
+        A group that may read the file (mode 0640). Without it, only the owner can read a store whose folder is open to \
+        others.
         """: .text("group", \.group, example: "larder"),
         "The most disk space it may use. The least recently used documents are removed first.":
             .size("maximum_size", \.maximumSize, in: 4 << 20...1 << 50),
-        "How long a response that no client waits for may wait to be committed together with others.":
+        "Longest wait before a response is committed together with others, if no client waits for it.":
             .duration("batch_delay", \.batchDelay, in: .zero ... .seconds(5)),
         """
         The longest delay of a response's last byte while its objects are committed, so that all other responses show \
-        them, too. It usually takes a few milliseconds.
+        them, too. It usually takes one or two milliseconds.
         """: .duration("withhold", \.withhold, in: .zero ... .seconds(60)),
         "How many bytes of responses may wait to be committed. Beyond it, new ones are kept in memory only.":
             .size("queue_size", \.queueSize, in: 1 << 20...1 << 34),
         "Connections that read the file.": .integer("readers", \.readers, in: 1...64),
         """
         How many changes of objects are kept, so that a client of /changes can continue where it was; the oldest are \
-        removed first. Each takes two bytes, all together at most a sixteenth of the file. 0 keeps none and turns \
+        removed first. Each takes a byte or two, all together at most a sixteenth of the file. 0 keeps none and turns \
         /changes off.
         """: .integer("changes", \.changes, in: 0...100_000_000),
     ])
@@ -92,12 +93,12 @@ extension Configuration.Memory: ConfigSection {
 
 extension Configuration.Limits: ConfigSection {
     static let keys: [ConfigKey<Configuration.Limits>] = documented([
-        "A request's target (path and query). Longer ones: 414.": .size("target", \.target, in: 256...1 << 20),
-        "A request's head. Larger ones: 431.": .size("head", \.head, in: 1 << 10...1 << 20),
-        "Header fields of a request. More: 431.": .integer("fields", \.fields, in: 8...10_000),
+        "A request's target (path and query). Longer ones: 414.": .size("target", \.http.maxTarget, in: 256...1 << 20),
+        "A request's head. Larger ones: 431.": .size("head", \.http.maxHead, in: 1 << 10...1 << 20),
+        "Header fields of a request. More: 431.": .integer("fields", \.http.maxFields, in: 8...10_000),
         "A request's body, which is passed on as it is received. Larger ones: 413.":
-            .size("body", \.body, in: 0...1 << 40),
-        "Client connections at a time. More: 503.": .integer("connections", \.connections, in: 1...1_000_000),
+            .size("body", \.http.maxBody, in: 0...1 << 40),
+        "Client connections at a time. More: 503.": .integer("connections", \.http.maxConnections, in: 1...1_000_000),
         "A response's body after decompression. Longer ones are passed on, but not stored.":
             .size("document", \.document, in: 1 << 10...1 << 30),
         """
@@ -107,35 +108,38 @@ extension Configuration.Limits: ConfigSection {
         "How many bytes a client may lag behind a response that is still arriving. Then it is disconnected.":
             .size("relay_window", \.relayWindow, in: 16 << 10...1 << 30),
         "The head of an upstream's response. Larger ones: 502.":
-            .size("upstream_head", \.upstreamHead, in: 4 << 10...1 << 24),
+            .size("upstream_head", \.upstream.maxHeadBytes, in: 4 << 10...1 << 24),
         """
         Requests of one client to one upstream at a time, each on a connection of its own unless the upstream supports \
         HTTP/2. A client is a credential and an address; all clients together may have a quarter more. Further requests \
         wait for their turn, at most half a minute.
-        """: .integer("upstream_connections", \.upstreamConnections, in: 1...1000),
+        """: .integer("upstream_connections", \.upstream.maxConnectionsPerHost, in: 1...1000),
         """
         The same for requests whose body is still arriving when they are sent. They are counted separately, so that slow \
         uploads do not block other requests.
-        """: .integer("upstream_uploads", \.upstreamUploads, in: 1...1000),
+        """: .integer("upstream_uploads", \.upstream.maxUploads, in: 1...1000),
         """
         Bytes a second. While requests wait for their turn, those that were slower than this for ten seconds are ended: \
         uploads with 408, responses by a reset. 0 ends none.
-        """: .size("minimum_rate", \.minimumRate, in: 0...1 << 30),
+        """: .size("minimum_rate", \.upstream.minimumRate, in: 0...1 << 30),
     ])
-}
 
-extension Configuration.Timeouts: ConfigSection {
     private static let range: ClosedRange<Duration> = .milliseconds(1) ... .seconds(86_400)
 
-    static let keys: [ConfigKey<Configuration.Timeouts>] = documented([
-        "To connect to the upstream, TLS included.": .duration("connect", \.connect, in: range),
-        "From the end of a request to the upstream's first byte.": .duration("first_byte", \.firstByte, in: range),
-        "Between two pieces of an upstream's response.": .duration("stall", \.stall, in: range),
-        "For a client to send a request's head. Then: 408.": .duration("request_head", \.requestHead, in: range),
+    /// The keys of the section `timeouts`.
+    static let timeouts: [ConfigKey<Configuration.Limits>] = documented([
+        "To connect to the upstream, TLS included.": .duration("connect", \.upstream.timeouts.connect, in: range),
+        "From the end of a request to the upstream's first byte.": .duration(
+            "first_byte",
+            \.upstream.timeouts.firstByte,
+            in: range
+        ),
+        "Between two pieces of an upstream's response.": .duration("stall", \.upstream.timeouts.stall, in: range),
+        "For a client to send a request's head. Then: 408.": .duration("request_head", \.http.headTimeout, in: range),
         "Between two pieces of a client's request body. Then: 408.":
-            .duration("request_body", \.requestBody, in: range),
-        "For a client's connection without a request.": .duration("idle", \.idle, in: range),
-        "For a client to read the next piece of its response.": .duration("write_stall", \.writeStall, in: range),
+            .duration("request_body", \.http.bodyIdle, in: range),
+        "For a client's connection without a request.": .duration("idle", \.http.idle, in: range),
+        "For a client to read the next piece of its response.": .duration("write_stall", \.http.writeStall, in: range),
         "For requests in flight, and for responses that are still to be stored, when the daemon stops.":
             .duration("drain", \.drain, in: .zero ... .seconds(3600)),
     ])
@@ -158,8 +162,8 @@ extension Configuration.AccessLog: ConfigSection {
     private static let formatKey = ConfigKey<Configuration.AccessLog>.choice("format", \.format, example: "json")
 
     static let keys: [ConfigKey<Configuration.AccessLog>] = documented([
-        "off, short, common or json. Without it, json in a file.": formatKey,
-        "The file. It is opened anew at SIGUSR1, as logrotate needs it. Without it: standard error.":
+        "off, short, common or json. Default: json in a file.": formatKey,
+        "The file. It is opened anew at SIGUSR1, as logrotate needs it. Default: standard error.":
             .file("file", \.file, example: "/var/log/larder/access.log"),
     ])
 

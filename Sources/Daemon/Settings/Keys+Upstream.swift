@@ -27,7 +27,7 @@ extension UpstreamDraft: ConfigSection {
         The header fields and query parameters that decide whose data a response is. "auto": those whose names look like a \
         credential or an identity. "+NAME" adds a field, "+?NAME" a query parameter; "-NAME" removes one. "all": every \
         field that is not known to be harmless. Plain names replace all of that. A client never sees what was fetched \
-        with other values, and the values are never stored. See docs/http.md.
+        with other values, and the values are never stored. See docs/http-reference.md#principal.
         """: ConfigKey("principal", .list(.text), fallback: ConfigText.list(Configuration.Upstream.defaultPrincipal)) {
             (node, draft, reader) in
             guard let words = reader.checkedTexts(node, PrincipalWords.complaint) else { return }
@@ -118,7 +118,8 @@ extension CredentialDraft: ConfigSection {
                 draft.settings.from = text
                 draft.read(at: node.place, &reader)
             },
-        "Written before the file's content, with a space.": .text("scheme", \.settings.scheme, example: "Bearer"),
+        "The authentication scheme: sent before the file's content, separated by a space.":
+            .text("scheme", \.settings.scheme, example: "Bearer"),
         "Whether it is also used for POST, PUT, PATCH and DELETE, so that every program can change things.":
             .boolean("writes", \.settings.writes),
     ])
@@ -167,7 +168,9 @@ extension ConfigKey<UpstreamDraft> {
     }
 
     static var origin: ConfigKey {
-        .parsed("origin", wanted: "drop, pass or an origin", fallback: "drop") { text, draft in
+        .parsed("origin", wanted: "drop, pass or an origin", fallback: UpstreamDraft().settings.origin.word) {
+            text,
+            draft in
             switch text {
             case "drop": draft.settings.origin = .drop
             case "pass": draft.settings.origin = .pass
@@ -188,7 +191,9 @@ extension ConfigKey<UpstreamDraft> {
     }
 
     static var proxy: ConfigKey {
-        .parsed("proxy", wanted: "a URL, none or environment", fallback: "environment") { text, draft in
+        .parsed("proxy", wanted: "a URL, none or environment", fallback: UpstreamDraft().settings.proxy.word) {
+            text,
+            draft in
             switch text {
             case "environment": draft.settings.proxy = .environment
             case "none": draft.settings.proxy = .none
@@ -207,10 +212,34 @@ extension ConfigKey<UpstreamDraft> {
     }
 }
 
+extension OriginHandling {
+    /// Its spelling in a config.
+    fileprivate var word: String {
+        switch self {
+        case .drop: "drop"
+        case .pass: "pass"
+        case .replace(let origin): origin
+        }
+    }
+}
+
+extension UpstreamOptions.ProxyChoice {
+    /// Its spelling in a config.
+    fileprivate var word: String {
+        switch self {
+        case .environment: "environment"
+        case .none: "none"
+        case .url(let url): url
+        }
+    }
+}
+
 /// How far an upstream's responses may lag behind its newest data (`lag`).
 package struct ResponseLag: ConfigSection, Equatable {
     package var lists: Duration = .seconds(30)
     var details: Duration = .zero
+
+    package init() {}
 
     static let range: ClosedRange<Duration> = .zero ... .seconds(86_400)
 

@@ -43,7 +43,7 @@ package struct ImaginedRequest: Sendable {
         for line in lines { head += Array(line.utf8) + [0x0D, 0x0A] }
         head += [0x0D, 0x0A]
 
-        let parser = RequestParser(limits: settings.httpLimits)
+        let parser = RequestParser(limits: settings.limits.http)
         let door = Self.door(of: url.upstream, settings.listen)
         (request, incoming) = try head.withUnsafeMutableBufferPointer {
             (buffer) throws(ImaginedRequestError) -> (Request, IncomingRequest) in
@@ -70,13 +70,7 @@ package struct ImaginedRequest: Sendable {
 
     private static func door(of upstream: ProxiedUpstream, _ listen: [Address]) -> Guard {
         let addresses = upstream.settings.listen.isEmpty ? listen : upstream.settings.listen
-        let listeners = addresses.map { address -> Guard.Listener in
-            switch address {
-            case .tcp(let host, let port): .tcp(host: host, port: port)
-            case .unix: .unix
-            }
-        }
-        return Guard(listeners: listeners, hosts: upstream.settings.hosts, cors: upstream.cors)
+        return Guard(listeners: addresses, hosts: upstream.settings.hosts, cors: upstream.cors)
     }
 
     private static func refusal(of head: borrowing RequestHead, by door: Guard, namesHost: Bool) -> Guard.Refusal? {
@@ -125,9 +119,9 @@ struct AskedURL: Sendable {
     {
         guard text.utf8.count <= Self.limit else { throw .unreadable("the URL is longer than \(Self.limit) bytes") }
         // As clients do with a URL that a person has typed.
-        let text = text.utf8.map { $0 < 0x80 ? String(UnicodeScalar($0)) : FieldSyntax.percentEncoded($0) }.joined()
+        let text = PercentEncoding.encode(text) { $0 < 0x80 }
         if let byte = text.utf8.first(where: { $0 <= 0x20 || $0 == 0x7F }) {
-            let escape = FieldSyntax.percentEncoded(byte)
+            let escape = PercentEncoding.escape(byte)
             throw .unreadable("the URL contains the byte 0x\(escape.dropFirst()); write it as \(escape)")
         }
         guard !text.utf8.contains(0x23) else {

@@ -314,9 +314,6 @@ enum AccessLogLine {
 
     /// A URL with spaces and non-ASCII bytes as percent-escapes, so that nothing in it looks like its end.
     private static func escaped(_ url: String) -> String {
-        guard url.utf8.contains(where: { $0 <= 0x20 || $0 >= 0x7F }) else { return url }
-        return url.utf8.reduce(into: "") { text, byte in
-            text += byte > 0x20 && byte < 0x7F ? String(Unicode.Scalar(byte)) : FieldSyntax.percentEncoded(byte)
-        }
+        PercentEncoding.encode(url) { $0 > 0x20 && $0 < 0x7F }
     }
 }
