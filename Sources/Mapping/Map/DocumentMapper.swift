@@ -50,20 +50,14 @@ public struct DocumentMapper: Sendable {
     /// Maps one object.
     ///
     /// - Parameters:
-    ///   - payload: the object's JSON. References in it are shown as objects if `resolve` returns their payloads, else
-    ///     as bare identities. An object within itself is reduced to its identity.
+    ///   - payload: the object's JSON. References in it are shown as bare identities; only key paths follow them.
     ///   - model: the name of its model, or of its cluster's base.
-    ///   - context: the surroundings of the object.
     ///   - members: the requested properties. Nil requests all.
-    ///   - expandsRelations: whether related objects are shown whole if `resolve` knows them. Otherwise they are shown
-    ///     as bare identities, and only key paths follow references.
     ///   - resolve: returns the payload of an object by its name.
     public func mapObject(
         _ payload: [UInt8],
         model: String,
-        in context: MappingContext = .none,
         members: [String]? = nil,
-        expandsRelations: Bool = true,
         resolve: (ObjectName) -> [UInt8]? = { _ in nil }
     ) -> MappedBody {
         let index: JSONIndex
@@ -78,14 +72,7 @@ public struct DocumentMapper: Sendable {
             return MappedBody(unmapped: payload, [warning])
         }
         return withoutActuallyEscaping(resolve) { resolve in
-            var run = MapRun(
-                plan,
-                body: index,
-                context: context,
-                resolve: resolve,
-                expandsRelations: expandsRelations,
-                strictModels: strictModels
-            )
+            var run = MapRun(plan, body: index, resolve: resolve, strictModels: strictModels)
             run.object(MapRun.Value(document: 0, node: 0), as: model, mask: MemberMask(members))
             return MappedBody(run)
         }

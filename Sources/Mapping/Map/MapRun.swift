@@ -6,7 +6,7 @@ struct MapRun {
     ///
     /// Deeper ones are shown as the upstream sent them. Each level costs a few kilobytes of stack.
     static let maximumNesting = 128
-    /// The maximum number of objects inserted for references.
+    /// The maximum number of objects read in place of references and bare identities.
     ///
     /// A few that refer to each other could otherwise fill the memory.
     static let maximumExpansions = 10_000
@@ -54,8 +54,6 @@ struct MapRun {
     let context: MappingContext
     /// Returns the JSON of the object that a reference names; nil if the text has no references.
     let resolve: ((ObjectName) -> [UInt8]?)?
-    /// Whether references are replaced by related objects; if not, only key paths follow them.
-    let expandsRelations: Bool
     /// The models whose identities distinguish numbers from strings.
     let strictModels: Set<String>
     var documents: [Document]
@@ -65,8 +63,6 @@ struct MapRun {
     var place: [Step] = []
     var warnings: [MappingWarning] = []
     var synthetic: [String] = []
-    /// The objects whose references are being expanded, outermost first.
-    var expanding: [ObjectName] = []
     var expansions = 0
     /// The known JSON of objects that the body may name by bare identities.
     ///
@@ -81,15 +77,12 @@ struct MapRun {
     init(
         _ plan: MappingPlan,
         body: JSONIndex,
-        context: MappingContext,
+        context: MappingContext = .none,
         known: [ObjectName: [UInt8]] = [:],
         resolve: ((ObjectName) -> [UInt8]?)? = nil,
-        expandsRelations: Bool = true,
         strictModels: Set<String> = []
     ) {
-        (self.expandsRelations, self.strictModels) = (expandsRelations, strictModels)
-        self.plan = plan
-        self.context = context
+        (self.plan, self.context, self.strictModels) = (plan, context, strictModels)
         self.known = known
         self.resolve = resolve
         documents = [Document(index: body)]

@@ -33,7 +33,7 @@ import Testing
         )
         func shown(_ known: [String: String]) -> String {
             let payload = json(#"{"id":1,"author":"\u0001User:7"}"#)
-            let mapped = fixture.mapper.mapObject(payload, model: "Post", expandsRelations: false) { name in
+            let mapped = fixture.mapper.mapObject(payload, model: "Post") { name in
                 known[name.description].map(json)
             }
             #expect(mapped.warnings.isEmpty)
