@@ -33,12 +33,12 @@ struct PlanCompiler {
         // Choices of a cluster may add plans while the loop runs.
         while plans.count < chains.count { plans.append(plan(of: chains[plans.count])) }
         for index in plans.indices { adoptCompleted(in: index) }
-        let circles = CircleSearch(
+        let cycles = RelationCycles(
             declarations: declarations,
             members: declarations.indices.map { members(of: chain(of: $0)) },
             isKeyless: declarations.indices.map { !hasIdentity($0) }
         )
-        for (model, error) in circles.mistakes() { report(error, model: model) }
+        for (model, error) in cycles.mistakes() { report(error, model: model) }
     }
 
     mutating func report(_ error: MappingError, model: Int, property: Int? = nil) {
