@@ -67,7 +67,7 @@ extension BodyShape.Content {
         name = ""
         guard rule.root != nil else { return }
         guard let path = ValuePath(root), let last = path.leadingNames.last else {
-            throw MappingWarning(.envelopeMissing, "The envelope's key path is not one.", model: rule.model)
+            throw MappingWarning(.envelopeMissing, "The envelope's key path is invalid.", model: rule.model)
         }
         guard path.tail.isEmpty else {
             throw MappingWarning(

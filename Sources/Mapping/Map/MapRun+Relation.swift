@@ -92,7 +92,7 @@ extension MapRun {
             guard kind(value) == .array else { return quarantine(value, as: index) }
             // Some languages write an empty dictionary as an empty array.
             if !documents[value.document].index.children(of: value.node).isEmpty {
-                let message = "An array was received where an object is declared; it stays as it is."
+                let message = "A list was received where an object is declared; it stays as it is."
                 warn(.arrayForObject, message, at: value, model: plan.models[index].name)
             }
             return literal(value)

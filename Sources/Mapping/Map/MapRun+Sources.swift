@@ -55,7 +55,7 @@ extension MapRun {
                 read(object.node, at: child, document: object.document, index, model, &members)
             } else if !isBare(Value(document: document, node: value), place) {
                 members.isBlocked = true
-                let message = "A key path leads on from here, but the value has no members."
+                let message = "The key path expects an object here."
                 warn(.pathBlocked, message, at: Value(document: document, node: value), model: model.name)
             }
         }
@@ -213,7 +213,7 @@ extension MapRun {
     private mutating func list(at value: Value, _ steps: ArraySlice<ValuePath.Step>, _ model: String) -> Value? {
         if isNull(value) || (kind(value) == .array && steps.count == 1) { return value }
         guard kind(value) == .array || kind(value) == .object else {
-            warn(.pathBlocked, "A key path leads over an array, but the value is none.", at: value, model: model)
+            warn(.pathBlocked, "The key path expects a list here.", at: value, model: model)
             return nil
         }
         var list: [UInt8] = []
@@ -254,7 +254,7 @@ extension MapRun {
         default:
             guard !index.isNull(node) else { break }
             let place = Value(document: document, node: node)
-            warn(.pathBlocked, "A key path leads on from here, but not over such a value.", at: place, model: model)
+            warn(.pathBlocked, "The key path cannot continue through this value.", at: place, model: model)
         }
         list.append(contentsOf: "null".utf8)
     }

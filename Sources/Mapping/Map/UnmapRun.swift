@@ -291,8 +291,8 @@ struct UnmapRun {
         else { return false }
         if let synthetic { return pointer(value).map { synthetic.contains($0) } ?? false }
         let message =
-            "The value equals the default of \(property.name), so it counts as one and is not written back; "
-            + "it is written if it is asked for by name, or together with all defaults."
+            "The value equals the default of \(property.name), so it is not written back. "
+            + "Name the property with --members to write it, or use --defaults for all."
         warn(.notWritten, message, at: value, model: model)
         return true
     }
@@ -408,7 +408,7 @@ extension UnmapRun {
     /// Warns about a value that belongs to an enclosing object which does not exist.
     mutating func warnIfUnreachable(_ output: PropertyPlan.Output, _ target: Target) {
         guard case .place(let place) = output, node(of: place.origin) == nil else { return }
-        let message = "The object around that it belongs to is not there; it is not written back."
+        let message = "The surrounding object that this value belongs to is missing; it is not written back."
         warn(.notWritten, message, at: target.shown, model: target.model)
     }
 
