@@ -12,7 +12,7 @@ extension ConversionDeclaration {
         case pattern(String, zone: String)
 
         /// The forms that a config names with one word.
-        public static let named: KeyValuePairs<String, DateForm> = ["unix": .unixSeconds, "unix_ms": .unixMilliseconds]
+        public static let words: KeyValuePairs<String, DateForm> = ["unix": .unixSeconds, "unix_ms": .unixMilliseconds]
 
         func conversion() throws(MappingError) -> any Conversion {
             switch self {
