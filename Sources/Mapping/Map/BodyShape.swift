@@ -3,7 +3,7 @@ struct BodyShape {
     /// One place of the body that contains objects of a model.
     struct Content {
         var plan: Int
-        var shape: BodyRule.Shape
+        var arity: Arity
         /// The path to the place; empty for the body itself.
         var path: ValuePath
         /// The path as the rule spells it.
@@ -61,7 +61,7 @@ extension BodyShape.Content {
     init(_ rule: BodyRule, _ plan: MappingPlan) throws(MappingWarning) {
         guard let model = plan.index(of: rule.model) else { throw .unknownModel(rule.model) }
         self.plan = model
-        shape = rule.shape
+        arity = rule.arity
         path = ValuePath([])
         root = rule.root ?? ""
         name = ""
@@ -92,7 +92,7 @@ extension MapRun {
         let others = shape.others.compactMap { other in content(other, isMain: false).map { (other, $0) } }
         if shape.main.path.steps.isEmpty {
             // The body is itself an object of a model, and contains others.
-            guard shape.main.shape == .one else { return write(shape.main, main, mask) }
+            guard shape.main.arity == .one else { return write(shape.main, main, mask) }
             let start = output.count
             object(body, as: shape.main.plan, mask: mask) { run in
                 if let envelope = shape.envelope {
@@ -160,7 +160,7 @@ extension MapRun {
     /// Writes one content; returns false if its value does not match the rule.
     private mutating func write(_ content: BodyShape.Content, _ value: Value, _ mask: MemberMask) -> Bool {
         let model = plan.models[content.plan].name
-        switch (content.shape, kind(value)) {
+        switch (content.arity, kind(value)) {
         case (.one, .object):
             let before = warnings.count
             object(value, as: content.plan, mask: mask)

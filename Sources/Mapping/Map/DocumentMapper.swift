@@ -234,7 +234,7 @@ extension UnmapRun {
         guard !shape.isBare, kind(body) == .object else { return try content(body, shape.main, mask: mask) }
         let names = shape.others.map(\.name)
         if shape.main.path.steps.isEmpty {
-            guard shape.main.shape == .one else { return try content(body, shape.main, mask: mask) }
+            guard shape.main.arity == .one else { return try content(body, shape.main, mask: mask) }
             let enveloped = shape.envelope.map { plan.models[$0].propertyNames } ?? []
             try object(body, as: shape.main.plan, into: WireBuilder.root, mask: mask, besides: names + enveloped)
             if let envelope = shape.envelope {
@@ -273,7 +273,7 @@ extension UnmapRun {
             }
             node = member
         }
-        switch (content.shape, kind(value)) {
+        switch (content.arity, kind(value)) {
         case (.one, .object):
             try object(value, as: content.plan, into: node, mask: mask)
         case (.many, .array):

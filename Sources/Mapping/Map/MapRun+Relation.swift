@@ -21,7 +21,7 @@ extension MapRun {
             return null(found, of: property)
         }
         guard passesChecks(found, of: property, shownAt: found) else { return false }
-        switch relation.shape {
+        switch relation.arity {
         case .one: return one(found, by: property, relation.plan, mask: mask, completions)
         case .many: return many(found, by: property, relation.plan, mask: mask)
         case .keyed: return keyed(found, relation.plan, mask: mask)

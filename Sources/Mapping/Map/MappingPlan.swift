@@ -104,8 +104,7 @@ struct PropertyPlan: Sendable {
 
     /// A relation, with its model compiled.
     struct Related: Sendable {
-        enum Shape: Sendable { case one, many, keyed }
-        var shape: Shape
+        var arity: Arity
         var plan: Int
     }
 

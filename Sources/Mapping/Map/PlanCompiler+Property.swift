@@ -54,10 +54,8 @@ extension PlanCompiler {
                 "\"parts\" are folded into a plain object; for an object of a model write from: \"@self\""
             )
         }
-        if declaration.isItself {
-            guard case .one = declaration.relation else {
-                throw contradiction("\"@self\" needs a model: it is a child made of its parent's members")
-            }
+        if declaration.isItself, declaration.relation?.arity != .one {
+            throw contradiction("\"@self\" needs a model: it is a child made of its parent's members")
         }
         if declaration.former == .delete, let reason = obstacle(toFormerOf: declaration) { throw contradiction(reason) }
         if let value = declaration.defaultValue, let fault = try fault(inDefault: value, of: declaration) {
@@ -90,7 +88,7 @@ extension PlanCompiler {
     private func fault(inDefault json: [UInt8], of declaration: PropertyDeclaration) throws(MappingError) -> String? {
         guard let value = JSONSlice(json) else { return nil }
         if value.isNull { return declaration.checks.contains(.notNull) ? "null is not allowed" : nil }
-        switch declaration.relation {
+        switch declaration.relation?.arity {
         case .one?: return value.kind == .object ? nil : "an object is expected"
         case .many?: return value.kind == .array ? nil : "a list is expected"
         case .keyed?: return value.kind == .object ? nil : "an object of objects is expected"
@@ -106,13 +104,7 @@ extension PlanCompiler {
         guard let plan = index(of: relation.model) else {
             throw .unknownModel(relation.model, property: declaration.name, model: model)
         }
-        let shape: PropertyPlan.Related.Shape =
-            switch relation {
-            case .one: .one
-            case .many: .many
-            case .keyed: .keyed
-            }
-        return PropertyPlan.Related(shape: shape, plan: plan)
+        return PropertyPlan.Related(arity: relation.arity, plan: plan)
     }
 
     // MARK: Sources

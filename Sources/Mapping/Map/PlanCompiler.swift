@@ -314,7 +314,7 @@ struct PlanCompiler {
         let members = Self.byName(members)
         for (index, property) in plan.properties.enumerated() where !property.completes.isEmpty {
             let child = plan.property(named: property.completes[0])
-            guard let child, plan.properties[child].relation?.shape == .one,
+            guard let child, plan.properties[child].relation?.arity == .one,
                 leads(property.completes[...], from: members)
             else {
                 let error = MappingError.writesIntoNothing(property.name, model: declarations[places[index].model].name)
@@ -352,7 +352,8 @@ struct PlanCompiler {
     private mutating func leads(_ path: ArraySlice<String>, from members: [String: Member], depth: Int = 0) -> Bool {
         guard let name = path.first, let member = members[name] else { return false }
         guard path.count > 1 else { return true }
-        guard case .one(let model) = member.declaration.relation, let index = index(of: model) else { return false }
+        guard let relation = member.declaration.relation, relation.arity == .one, let index = index(of: relation.model)
+        else { return false }
         return leads(path.dropFirst(), toModel: index, depth: depth)
     }
 

@@ -19,8 +19,10 @@ struct RelationCycles {
     func mistakes() -> [(model: Int, error: MappingError)] {
         let ownMembers = edges { _, property in property.isItself }
         let keyless = edges { model, property in
-            guard case .one(let other) = property.relation, !property.isItself, isKeyless[model] else { return false }
-            return indexes[other].map { isKeyless[$0] } ?? false
+            guard let relation = property.relation, relation.arity == .one, !property.isItself, isKeyless[model] else {
+                return false
+            }
+            return indexes[relation.model].map { isKeyless[$0] } ?? false
         }
         return CycleDetection(ownMembers).cycles().map { ($0[0], error($0, "\"@self\"")) }
             + CycleDetection(keyless).cycles().map {

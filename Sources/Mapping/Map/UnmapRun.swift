@@ -436,7 +436,7 @@ extension UnmapRun {
         _ standing: Standing
     ) throws(UnmapError) {
         let (mask, completed) = (target.mask, target.completed)
-        switch (relation.shape, kind(value)) {
+        switch (relation.arity, kind(value)) {
         case (.keyed, .object):
             try keyed(value, as: relation.plan, into: node, mask: mask)
         case (.many, .array):

@@ -14,7 +14,8 @@ struct PathTree: Sendable {
         var rule: Int32 = -1
         /// A bit for each capture of the model (identity, keys) that reads the value here.
         var captures: UInt64 = 0
-        var arity = Arity.one
+        /// The arity of the relation here; nil if it is one or many, because the key path crosses arrays.
+        var arity: Arity? = .one
         /// Whether a property is declared for exactly this place.
         var isProperty = false
         var isLocal = false
@@ -29,15 +30,6 @@ struct PathTree: Sendable {
         var isMany: Bool { arity == .many }
         /// Whether the value is read, not only walked over.
         var isWatched: Bool { captures != 0 || rule >= 0 }
-    }
-
-    /// The number of objects in a relation.
-    enum Arity: UInt8, Sendable {
-        case one, many
-        /// An object whose members are the objects.
-        case keyed
-        /// One or several, because the key path crosses arrays.
-        case either
     }
 
     struct Child: Sendable {

@@ -211,10 +211,10 @@ extension Models {
         return .one(path: here, model: target)
     }
 
-    private func related(_ arity: PathTree.Arity, path: String, model: String) -> ViewColumn.Source {
+    private func related(_ arity: Arity?, path: String, model: String) -> ViewColumn.Source {
         switch arity {
         case .one: .one(path: path, model: model)
-        case .many, .either: .many(path: path, model: model)
+        case .many, nil: .many(path: path, model: model)
         case .keyed: .keyed(path: path, model: model)
         }
     }

@@ -147,7 +147,7 @@ import Testing
         let known = [ObjectName(model: "User", identity: "1"): json(#"{"id":1,"name":"a","friend":1}"#)]
         let shown = try blog().mapper.map(
             json(#"{"id":9,"user":1}"#),
-            as: BodyRule(model: "Post", shape: .one),
+            as: BodyRule(model: "Post", arity: .one),
             known: known
         )
         #expect(text(shown.body) == #"{"id":9,"user":{"id":1,"name":"a","friend":1}}"#)
