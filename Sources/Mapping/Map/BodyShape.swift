@@ -5,7 +5,7 @@ struct BodyShape {
         var plan: Int
         var arity: Arity
         /// The path to the place; empty for the body itself.
-        var path: ValuePath
+        var path: [PathStep]
         /// The path as the rule spells it.
         var root: String
         /// The member name under which it is shown beside others: the last name of its path, or the whole path if two
@@ -62,11 +62,11 @@ extension BodyShape.Content {
         guard let model = plan.index(of: rule.model) else { throw .unknownModel(rule.model) }
         self.plan = model
         arity = rule.arity
-        path = ValuePath([])
+        path = []
         root = rule.root ?? ""
         name = ""
         guard rule.root != nil else { return }
-        guard let path = ValuePath(root), let last = path.leadingNames.last else {
+        guard let path = KeyPathSyntax.steps(of: root), let last = path.leadingNames.last else {
             throw MappingWarning(.envelopeMissing, "The envelope's key path is invalid.", model: rule.model)
         }
         guard path.tail.isEmpty else {
@@ -77,7 +77,7 @@ extension BodyShape.Content {
             )
         }
         self.path = path
-        name = String(decoding: last, as: UTF8.self)
+        name = last
     }
 }
 
@@ -90,7 +90,7 @@ extension MapRun {
         guard text.kind(0) == .object else { return write(shape.main, main, mask) }
         let body = Value(document: 0, node: 0)
         let others = shape.others.compactMap { other in content(other, isMain: false).map { (other, $0) } }
-        if shape.main.path.steps.isEmpty {
+        if shape.main.path.isEmpty {
             // The body is itself an object of a model, and contains others.
             guard shape.main.arity == .one else { return write(shape.main, main, mask) }
             let start = output.count

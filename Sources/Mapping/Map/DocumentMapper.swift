@@ -230,10 +230,10 @@ extension UnmapRun {
     /// Writes back a whole body.
     mutating func body(_ shape: BodyShape, mask: MemberMask) throws(UnmapError) {
         let body = Value(document: 0, node: 0)
-        isEnveloped = shape.envelope != nil && !shape.main.path.steps.isEmpty
+        isEnveloped = shape.envelope != nil && !shape.main.path.isEmpty
         guard !shape.isBare, kind(body) == .object else { return try content(body, shape.main, mask: mask) }
         let names = shape.others.map(\.name)
-        if shape.main.path.steps.isEmpty {
+        if shape.main.path.isEmpty {
             guard shape.main.arity == .one else { return try content(body, shape.main, mask: mask) }
             let enveloped = shape.envelope.map { plan.models[$0].propertyNames } ?? []
             try object(body, as: shape.main.plan, into: WireBuilder.root, mask: mask, besides: names + enveloped)
@@ -251,7 +251,7 @@ extension UnmapRun {
                 try object(body, as: envelope, into: WireBuilder.root, mask: .excluding(names), besides: names)
             }
         }
-        isEnveloped = shape.envelope != nil || shape.main.path.steps.isEmpty
+        isEnveloped = shape.envelope != nil || shape.main.path.isEmpty
         for other in shape.others {
             if let value = member(other.name, of: body) { try content(value, other, mask: mask) }
         }
@@ -268,7 +268,7 @@ extension UnmapRun {
     private mutating func content(_ value: Value, _ content: BodyShape.Content, mask: MemberMask) throws(UnmapError) {
         var node = WireBuilder.root
         for name in content.path.leadingNames {
-            guard let member = builder.member(name, of: node) else {
+            guard let member = builder.member(Array(name.utf8), of: node) else {
                 return warnOfNoPlace(value, plan.models[content.plan].name)
             }
             node = member

@@ -1,6 +1,8 @@
 extension PlanCompiler {
     /// Compiles one property and adds its sources.
-    mutating func property(_ member: Member, into sources: inout SourceTree) throws(MappingError) -> PropertyPlan {
+    mutating func property(_ member: Member, into sources: inout PathBranch, _ slots: inout Int) throws(MappingError)
+        -> PropertyPlan
+    {
         let declaration = member.declaration
         let model = declarations[member.model].name
         // The name of a hidden identity is derived from its key path.
@@ -22,11 +24,11 @@ extension PlanCompiler {
             defaultValue: declaration.defaultValue,
             output: .none
         )
-        plan.source = try source(of: declaration, model, naming, &sources)
+        plan.source = try source(of: declaration, model, naming, &sources, &slots)
         plan.output = try output(of: declaration, model, naming)
         if let relation, declarations.indices.contains(relation.plan), hasIdentity(relation.plan) {
             for path in try paths(of: declaration, model, naming) where path.tail.isEmpty {
-                sources.allowBare(at: path.leadingNames)
+                sources.update(path[...]) { $0.mayBeBare = true }
             }
         }
         return plan
@@ -113,7 +115,8 @@ extension PlanCompiler {
         of declaration: PropertyDeclaration,
         _ model: String,
         _ naming: MemberNaming,
-        _ sources: inout SourceTree
+        _ sources: inout PathBranch,
+        _ slots: inout Int
     ) throws(MappingError) -> PropertyPlan.Source {
         if !declaration.parts.isEmpty {
             var parts: [(name: [UInt8], source: PropertyPlan.Source)] = []
@@ -123,7 +126,8 @@ extension PlanCompiler {
                     parts.append((key, .context(context)))
                 } else {
                     let path = try path(part.from, declaration.name, model)
-                    parts.append((key, .members(slots: [sources.slot(at: path.leadingNames)], tail: path.tail)))
+                    let slot = sources.slot(at: path.leadingNames, count: &slots)
+                    parts.append((key, .members(slots: [slot], tail: path.tail)))
                 }
             }
             return .parts(parts)
@@ -131,20 +135,20 @@ extension PlanCompiler {
         if declaration.isItself { return .itself }
         if let context = try context(declaration.from, declaration.name, model) { return .context(context) }
         let paths = try paths(of: declaration, model, naming)
-        return .members(slots: paths.map { sources.slot(at: $0.leadingNames) }, tail: paths[0].tail)
+        return .members(slots: paths.map { sources.slot(at: $0.leadingNames, count: &slots) }, tail: paths[0].tail)
     }
 
     /// The key paths of a property, of which the first present one counts; empty for other sources.
     private func paths(of declaration: PropertyDeclaration, _ model: String, _ naming: MemberNaming)
-        throws(MappingError) -> [ValuePath]
+        throws(MappingError) -> [[PathStep]]
     {
         guard declaration.parts.isEmpty, !ContextValue.isSpelled(declaration.from) else { return [] }
-        if declaration.isNamedByModel { return naming.members(for: declaration.name).map(ValuePath.init(member:)) }
+        if declaration.isNamedByModel { return naming.members(for: declaration.name).map { [.name($0)] } }
         return [try path(declaration.from, declaration.name, model)]
     }
 
-    private func path(_ text: String, _ property: String, _ model: String) throws(MappingError) -> ValuePath {
-        guard let path = ValuePath(text) else {
+    private func path(_ text: String, _ property: String, _ model: String) throws(MappingError) -> [PathStep] {
+        guard let path = KeyPathSyntax.steps(of: text) else {
             throw .invalidKeyPath(text, usedBy: "property \(property)", model: model)
         }
         return path
@@ -169,7 +173,7 @@ extension PlanCompiler {
         }
     }
 
-    private func contextPath(_ text: String, _ property: String, _ model: String) throws(MappingError) -> ValuePath {
+    private func contextPath(_ text: String, _ property: String, _ model: String) throws(MappingError) -> [PathStep] {
         let path = try path(text, property, model)
         guard path.tail.isEmpty else { throw .invalidKeyPath(text, usedBy: "property \(property)", model: model) }
         return path
@@ -195,9 +199,7 @@ extension PlanCompiler {
             return .parts(parts)
         }
         if declaration.isNamedByModel {
-            return .place(
-                PropertyPlan.Place(origin: .object, path: ValuePath(member: naming.output(for: declaration.name)))
-            )
+            return .place(PropertyPlan.Place(origin: .object, path: [.name(naming.output(for: declaration.name))]))
         }
         return try output(to: declaration.from, declaration.name, model)
     }

@@ -170,12 +170,12 @@ struct UnmapRun {
         builder.openObject(WireBuilder.root)
         for property in model.properties where property.completes.isEmpty {
             guard case .place(let output) = property.output, output.origin == .object, output.path.tail.isEmpty,
-                let first = output.path.leadingNames.first, members.contains(first),
+                let first = output.path.leadingNames.first, members.contains(Array(first.utf8)),
                 let value = member(property.name, of: object)
             else { continue }
             let json = property.conversion.converter?.reverse(bytes(value)).json ?? bytes(value)
             let place = output.path.leadingNames.reduce(WireBuilder.root as Int?) { node, name in
-                node.flatMap { builder.member(name, of: $0) }
+                node.flatMap { builder.member(Array(name.utf8), of: $0) }
             }
             if let place { builder.set(place, json) }
         }
@@ -258,14 +258,14 @@ struct UnmapRun {
         case .given(let source):
             compare(bytes(value), with: source, target)
         case .place(let place) where place.origin == .object && !target.isDerived:
-            try self.place(value, at: place.path.steps[...], target, node)
+            try self.place(value, at: place.path[...], target, node)
         case .place(let place):
             guard let origin = place.origin == .object ? node : self.node(of: place.origin) else {
                 return warnIfUnreachable(output, target)
             }
             // The value is built separately and then merged into the existing one.
             let child = builder.makeDetached()
-            try self.place(value, at: place.path.steps[...], target, child)
+            try self.place(value, at: place.path[...], target, child)
             if place.origin != .object {
                 surroundings.append(
                     Surrounding(node: child, origin: origin, pointer: pointer(target.shown), model: target.model)
@@ -327,7 +327,7 @@ struct UnmapRun {
     /// Writes a value at a path.
     private mutating func place(
         _ value: Value,
-        at steps: ArraySlice<ValuePath.Step>,
+        at steps: ArraySlice<PathStep>,
         _ target: Target,
         _ node: Int,
         standing: Standing = Standing()
@@ -336,10 +336,12 @@ struct UnmapRun {
         case nil:
             guard let relation = target.property.relation else { return set(node, value, target.model) }
             try related(value, relation, target, node, standing)
-        case .member(let name):
-            guard let member = builder.member(name, of: node) else { return warnOfNoPlace(value, target.model) }
+        case .name(let name):
+            guard let member = builder.member(Array(name.utf8), of: node) else {
+                return warnOfNoPlace(value, target.model)
+            }
             try place(value, at: steps.dropFirst(), target, member, standing: standing)
-        case .each:
+        case .elements:
             if isNull(value) { return set(node, value, target.model) }
             guard kind(value) == .array else {
                 let reason = "a list is expected, whose elements go to the elements of another"

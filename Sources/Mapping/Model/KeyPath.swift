@@ -124,6 +124,17 @@ extension [PathStep] {
         }
         return names
     }
+
+    /// The names of the leading steps, up to the first step over an array.
+    var leadingNames: [String] {
+        prefix { $0 != .elements }.compactMap { if case .name(let name) = $0 { name } else { nil } }
+    }
+
+    /// The steps after the leading names.
+    var tail: ArraySlice<PathStep> { drop { $0 != .elements } }
+
+    /// The proper prefixes of the path, shortest first.
+    var outer: [[PathStep]] { indices.dropFirst().map { Array(self[..<$0]) } }
 }
 
 extension KeyPathSyntax {

@@ -12,6 +12,8 @@ struct PathTree: Sendable {
         var element: Int32 = -1
         /// The index of the `MemberRule` for the value here, or -1.
         var rule: Int32 = -1
+        /// The slot of the value that the mapped view reads here, or -1.
+        var slot: Int32 = -1
         /// A bit for each capture of the model (identity, keys) that reads the value here.
         var captures: UInt64 = 0
         /// The arity of the relation here; nil if it is one or many, because the key path crosses arrays.
@@ -25,6 +27,8 @@ struct PathTree: Sendable {
         var merge = MergePolicy.latest
         /// Whether the relation here deletes objects that it no longer names.
         var deletesFormer = false
+        /// Whether the mapped view may find a bare identity here, so that a path leading on finds nothing.
+        var mayBeBare = false
 
         var hasChildren: Bool { childCount > 0 }
         var isMany: Bool { arity == .many }
@@ -77,6 +81,11 @@ struct PathTree: Sendable {
         nodes[index].element = Int32(nodes.count)
         nodes.append(element.node)
         fill(Int(nodes[index].element), from: element)
+    }
+
+    /// The nodes of a node's members.
+    func children(of node: Node) -> [Int] {
+        children[Int(node.firstChild)..<Int(node.firstChild + node.childCount)].map { Int($0.node) }
     }
 
     /// The child of a node by its unescaped name.
@@ -192,6 +201,19 @@ struct PathBranch {
                 children.append((name, branch))
             }
         }
+    }
+
+    /// The slot of the value at these names; creates it if needed, after `count` others.
+    mutating func slot(at names: [String], count: inout Int) -> Int {
+        var slot = 0
+        update(names.map(PathStep.name)[...]) { node in
+            if node.slot < 0 {
+                node.slot = Int32(count)
+                count += 1
+            }
+            slot = Int(node.slot)
+        }
+        return slot
     }
 
     private func position(of name: String) -> Int? { positions[Array(name.utf8)] }
