@@ -111,8 +111,8 @@ extension MapRun {
         switch source {
         case .members(let slots, let tail):
             return find(slots, tail, members, model)
-        case .context(let source):
-            return find(source)
+        case .context(let value, let path):
+            return find(value, path)
         case .itself:
             return frames.last?.object
         case .parts(let parts):
@@ -158,15 +158,16 @@ extension MapRun {
 
     // MARK: Context
 
-    private mutating func find(_ source: PropertyPlan.ContextSource) -> Value? {
-        switch source {
+    private mutating func find(_ value: ContextValue, _ path: [PathStep]) -> Value? {
+        switch value {
         case .url: return context.url.isEmpty ? nil : string(context.url)
         case .capture(let name): return context.captures[name].flatMap { string($0) }
         case .header(let name): return context.fields[name].flatMap { string($0) }
-        case .parent(let path): return parent.flatMap { find(path, of: $0) }
-        case .root(let path): return root.flatMap { find(path, of: $0) }
+        case .parent: return parent.flatMap { find(path, of: $0) }
+        case .root: return root.flatMap { find(path, of: $0) }
         case .index: return frames.last?.position.flatMap { make(Array(String($0).utf8), of: nil) }
         case .key: return frames.last?.key
+        case .itself: return nil
         }
     }
 

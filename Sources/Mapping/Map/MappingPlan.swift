@@ -85,23 +85,12 @@ struct PropertyPlan: Sendable {
     indirect enum Source: Sendable {
         /// The first of these members that is present; then the steps over arrays, if any.
         case members(slots: [Int], tail: ArraySlice<PathStep>)
-        /// A value from the object's surroundings.
-        case context(ContextSource)
+        /// A value from the object's surroundings, with its key path in an outer object.
+        case context(ContextValue, path: [PathStep])
         /// The object itself: a child made of its parent's members.
         case itself
         /// Several sources, combined into one object.
         case parts([(name: [UInt8], source: Source)])
-    }
-
-    /// A value from the context, with its key path compiled.
-    enum ContextSource: Sendable {
-        case url
-        case capture(String)
-        case header(String)
-        case parent([PathStep])
-        case root([PathStep])
-        case index
-        case key
     }
 
     /// A relation, with its model compiled.
@@ -119,7 +108,7 @@ struct PropertyPlan: Sendable {
         /// A separate place for each part of the combined object.
         indirect case parts([(name: [UInt8], output: Output)])
         /// None, because the list or the object around the object determines the value.
-        case given(ContextSource)
+        case given(ContextValue)
     }
 
     /// A place in the upstream's JSON.

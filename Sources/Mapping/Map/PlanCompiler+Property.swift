@@ -123,7 +123,7 @@ extension PlanCompiler {
             for part in declaration.parts {
                 let key = Array(part.name.utf8)
                 if let context = try context(part.from, declaration.name, model) {
-                    parts.append((key, .context(context)))
+                    parts.append((key, .context(context.value, path: context.path)))
                 } else {
                     let path = try path(part.from, declaration.name, model)
                     let slot = sources.slot(at: path.leadingNames, count: &slots)
@@ -133,7 +133,9 @@ extension PlanCompiler {
             return .parts(parts)
         }
         if declaration.isItself { return .itself }
-        if let context = try context(declaration.from, declaration.name, model) { return .context(context) }
+        if let context = try context(declaration.from, declaration.name, model) {
+            return .context(context.value, path: context.path)
+        }
         let paths = try paths(of: declaration, model, naming)
         return .members(slots: paths.map { sources.slot(at: $0.leadingNames, count: &slots) }, tail: paths[0].tail)
     }
@@ -154,29 +156,19 @@ extension PlanCompiler {
         return path
     }
 
-    private func context(
-        _ text: String,
-        _ property: String,
-        _ model: String
-    ) throws(MappingError) -> PropertyPlan.ContextSource? {
+    /// A value from the context and its key path; nil for any other source.
+    private func context(_ text: String, _ property: String, _ model: String) throws(MappingError) -> (
+        value: ContextValue, path: [PathStep]
+    )? {
         guard ContextValue.isSpelled(text) else { return nil }
-        switch ContextValue(text) {
-        case .url: return .url
-        case .capture(let name): return .capture(name)
-        case .header(let name): return .header(name)
-        case .parent(let path): return .parent(try contextPath(path, property, model))
-        case .root(let path): return .root(try contextPath(path, property, model))
-        case .index: return .index
-        case .key: return .key
-        case .itself: throw .contradiction("\"@self\" is used without anything else", property: property, model: model)
-        case nil: throw .unknownContext(text, property: property, model: model)
+        guard let value = ContextValue(text) else { throw .unknownContext(text, property: property, model: model) }
+        guard value != .itself else {
+            throw .contradiction("\"@self\" is used without anything else", property: property, model: model)
         }
-    }
-
-    private func contextPath(_ text: String, _ property: String, _ model: String) throws(MappingError) -> [PathStep] {
-        let path = try path(text, property, model)
-        guard path.tail.isEmpty else { throw .invalidKeyPath(text, usedBy: "property \(property)", model: model) }
-        return path
+        guard let names = value.names else {
+            throw .invalidKeyPath(value.keyPath ?? text, usedBy: "property \(property)", model: model)
+        }
+        return (value, names.map(PathStep.name))
     }
 
     // MARK: The way back
@@ -211,12 +203,12 @@ extension PlanCompiler {
         guard let context = try context(source, property, model) else {
             return .place(PropertyPlan.Place(origin: .object, path: try path(source, property, model)))
         }
-        switch context {
-        case .parent(let path): return .place(PropertyPlan.Place(origin: .parent, path: path))
-        case .root(let path): return .place(PropertyPlan.Place(origin: .root, path: path))
-        case .index, .key: return .given(context)
+        switch context.value {
+        case .parent: return .place(PropertyPlan.Place(origin: .parent, path: context.path))
+        case .root: return .place(PropertyPlan.Place(origin: .root, path: context.path))
+        case .index, .key: return .given(context.value)
         // The URL and the header fields are not part of a body.
-        case .url, .capture, .header: return .none
+        case .url, .capture, .header, .itself: return .none
         }
     }
 }

@@ -415,13 +415,13 @@ extension UnmapRun {
     }
 
     /// Warns if a value contradicts the position or the name that its object gets from its container.
-    mutating func compare(_ json: [UInt8], with source: PropertyPlan.ContextSource, _ target: Target) {
+    mutating func compare(_ json: [UInt8], with source: ContextValue, _ target: Target) {
         guard let standing = frames.last?.standing else { return }
         let given: JSONSlice? =
             switch source {
             case .index: standing.position.flatMap { JSONSlice(Array(String($0).utf8)) }
             case .key: standing.key.map { documents[$0.document].slice($0.node) }
-            case .url, .capture, .header, .parent, .root: nil
+            case .url, .capture, .header, .parent, .root, .itself: nil
             }
         if let given, let said = JSONSlice(json), said.isEqual(to: given) { return }
         let what = if case .index = source { "position" } else { "name" }

@@ -204,6 +204,17 @@ public enum ContextValue: Sendable, Equatable {
         }
     }
 
+    /// The key path in an outer object; nil for values from elsewhere.
+    var keyPath: String? {
+        switch self {
+        case .parent(let path), .root(let path): path
+        case .url, .capture, .header, .index, .key, .itself: nil
+        }
+    }
+
+    /// The member names of its key path, none without one; nil if it is malformed or crosses an array.
+    var names: [String]? { keyPath.map { KeyPathSyntax.steps(of: $0)?.names } ?? [] }
+
     /// Whether an entry is written as a value from the context.
     public static func isSpelled(_ text: String) -> Bool { text.hasPrefix("@") }
 }

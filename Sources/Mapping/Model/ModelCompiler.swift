@@ -361,17 +361,10 @@ extension ModelCompiler {
     }
 
     func contextPart(_ source: String, as use: String) throws(MappingError) -> CompiledModel.Part {
-        guard let value = ContextValue(source) else {
+        guard let value = ContextValue(source), let path = value.names else {
             throw .invalidKeyPath(source, usedBy: use, model: declaration.name)
         }
-        switch value {
-        case .parent(let path), .root(let path):
-            guard let path = KeyPathSyntax.steps(of: path)?.names else {
-                throw .invalidKeyPath(source, usedBy: use, model: declaration.name)
-            }
-            return .context(value, path: path)
-        default: return .context(value, path: [])
-        }
+        return .context(value, path: path)
     }
 
     mutating func compile(_ condition: Condition?, as use: String) throws(MappingError) -> CompiledCondition? {
