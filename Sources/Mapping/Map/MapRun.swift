@@ -240,30 +240,21 @@ extension MapRun {
     }
 
     /// The plan of the concrete model; nil if no choice of the cluster fits and the base declares nothing.
+    ///
+    /// A child that consists only of completions counts as an empty object, and lacks nothing.
     private mutating func choose(_ index: Int, for object: Value?) -> Int? {
-        guard let object else { return choose(index, forNothing: JSONSlice(Array("{}".utf8), 0..<2)) }
-        let text = documents[object.document].index
+        let json = object.map(slice) ?? JSONSlice(Array("{}".utf8), 0..<2)
         var chosen = index
         for _ in 0..<8 {
             let choices = plan.models[chosen].choices
             guard !choices.isEmpty else { break }
-            guard let choice = choices.first(where: { $0.condition?.holds(for: object.node, in: text) ?? true }) else {
+            guard let choice = choices.first(where: { $0.condition?.holds(for: json) ?? true }) else {
+                guard let object else { break }
                 let model = plan.models[chosen]
                 warn(.noChoice, "None of the cluster's models fits an object.", at: object, model: model.name)
                 return model.properties.isEmpty && !model.sharesAll ? nil : chosen
             }
             if choice.plan == chosen { break }
-            chosen = choice.plan
-        }
-        return chosen
-    }
-
-    /// The same for a child that consists only of completions, treated as an empty object.
-    private func choose(_ index: Int, forNothing empty: JSONSlice) -> Int {
-        var chosen = index
-        for _ in 0..<8 {
-            let choice = plan.models[chosen].choices.first { $0.condition?.holds(for: empty) ?? true }
-            guard let choice, choice.plan != chosen else { break }
             chosen = choice.plan
         }
         return chosen

@@ -171,11 +171,6 @@ extension JSONIndex {
 }
 
 extension CompiledCondition {
-    /// Whether the object at a node fulfils the condition.
-    func holds(for object: Int, in index: JSONIndex) -> Bool {
-        index.kind(object) == .object && holds(for: index.slice(object))
-    }
-
     /// The first names of the key paths that the condition reads.
     var members: [[UInt8]] {
         switch self {

@@ -158,10 +158,8 @@ struct UnmapRun {
 
     private func fits(_ choice: ModelPlan.Choice, _ object: Value) -> Bool {
         guard let condition = choice.condition else { return true }
-        guard let wire = try? JSONIndex(sketch(object, plan.models[choice.plan], members: condition.members)) else {
-            return false
-        }
-        return condition.holds(for: 0, in: wire)
+        let wire = JSONSlice(sketch(object, plan.models[choice.plan], members: condition.members))
+        return wire.map(condition.holds) ?? false
     }
 
     /// The members of the upstream's JSON that a condition reads; related objects stay as they are.
