@@ -264,7 +264,9 @@ import Testing
         let quarantined = try listed().filter { $0["kind"] as? String == "quarantined" }
         #expect(!quarantined.contains { ["Thing.n", "Thing.code"].contains($0["subject"] as? String ?? "") })
         let row = try #require(
-            try listed().first { $0["kind"] as? String == "transform-failed" && $0["subject"] as? String == "Thing.at" }
+            try listed().first {
+                $0["kind"] as? String == "conversion-failed" && $0["subject"] as? String == "Thing.at"
+            }
         )
         #expect(row["pointer"] as? String == "/0/at")
         #expect((row["url"] as? String)?.hasSuffix("/things") == true)

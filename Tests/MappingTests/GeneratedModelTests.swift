@@ -13,12 +13,12 @@ import Testing
     )
 
     private func rule(_ generator: inout BodyGenerator) -> BodyRule {
-        let shape: BodyRule.Shape = generator.pick([.one, .many, .keyed])
+        let arity: Arity = generator.pick([.one, .many, .keyed])
         let roots = ["parent", "head", "labels[]", "user", "files", "matrix[][]"]
-        var rule = BodyRule(model: "Issue", shape: shape, root: generator.chance(30) ? generator.pick(roots) : nil)
+        var rule = BodyRule(model: "Issue", arity: arity, root: generator.chance(30) ? generator.pick(roots) : nil)
         if rule.root != nil, generator.chance(50) {
             rule.also = [
-                BodyRule(model: "User", shape: .one, root: generator.pick(["user", "parent.user", "head.user"]))
+                BodyRule(model: "User", arity: .one, root: generator.pick(["user", "parent.user", "head.user"]))
             ]
         }
         return rule
@@ -63,7 +63,7 @@ import Testing
         var random = SeededGenerator(seed: seed)
         for _ in 0..<12 {
             let models = try models.models()
-            let rule = BodyRule(model: "Issue", shape: .many)
+            let rule = BodyRule(model: "Issue", arity: .many)
             let bodies = (1...4).map { (Int64($0), generator.body(isList: true)) }
             var shown: [[String: String]] = []
             var known: [[ObjectName: String]] = []

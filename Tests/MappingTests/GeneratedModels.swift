@@ -123,7 +123,7 @@ struct ModelGenerator {
             properties.append(folded)
         }
         if chance(15) { properties.append(PropertyDeclaration(name: "login", from: "")) }
-        if chance(15), let child = properties.first(where: { if case .one = $0.relation { true } else { false } }) {
+        if chance(15), let child = properties.first(where: { $0.relation?.arity == .one }) {
             properties.append(PropertyDeclaration(name: "\(child.name).p0", from: "state"))
         }
         return properties

@@ -73,6 +73,23 @@ private func equal(_ left: String, _ right: String) throws -> Bool {
         #expect(number.canonicalText == canonical)
     }
 
+    @Test func `numbers with exponents of very many digits are equal only when spelled alike, and still ordered`()
+        throws
+    {
+        let large = String(repeating: "9", count: 40)
+        #expect(try !equal("1e\(large)", "10e\(large.dropLast())8"))
+        #expect(try equal("[1e\(large)]", "[1e\(large) ]"))
+        #expect(try equal("1e\(String(repeating: "0", count: 40))2", "100"))
+        let ordered = [
+            "-2e\(large)", "-1e\(large)", "-1", "-1e-\(large)", "0", "1e-\(large)", "2e-\(large)", "1", "1e\(large)",
+        ]
+        .map { Array($0.utf8).withUnsafeBufferPointer(JSONNumber.init) }
+        for (index, number) in ordered.enumerated() {
+            for (other, larger) in ordered.enumerated() { #expect((number < larger) == (index < other)) }
+        }
+        #expect(ordered[1].canonicalText == "-1e\(large)")
+    }
+
     @Test func `numbers are ordered exactly`() {
         let ordered = [
             "-1e99999999999999999999", "-1e99999999999999999998", "-1e20", "-2", "-1.5", "-1e-99999999999999999999",

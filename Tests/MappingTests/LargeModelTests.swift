@@ -25,7 +25,7 @@ import Testing
         let models = try Models([model])
         #expect(models.columns(of: "A").count == Self.count + 2)
         let body = #"{"id":1,"member7999":7}"#
-        let mapped = DocumentMapper(models: models).map(json(body), as: BodyRule(model: "A", shape: .one))
+        let mapped = DocumentMapper(models: models).map(json(body), as: BodyRule(model: "A", arity: .one))
         #expect(text(mapped.body) == #"{"id":1,"p7999":7}"#)
     }
 
@@ -93,7 +93,7 @@ import Testing
         let models = [base] + concrete
         #expect(Models.mistakes(in: models).isEmpty)
         let mapper = DocumentMapper(models: try Models(models))
-        let mapped = mapper.map(json(#"{"id":1,"m999":2}"#), as: BodyRule(model: "Base", shape: .one))
+        let mapped = mapper.map(json(#"{"id":1,"m999":2}"#), as: BodyRule(model: "Base", arity: .one))
         #expect(text(mapped.body) == #"{"id":1,"p999":2}"#)
     }
 
@@ -102,7 +102,7 @@ import Testing
         let concrete = ModelDeclaration(name: "B", properties: [Wire.property("x")], base: "A")
         let names = try Wire.names(
             #"[{"id":7},{"id":"7"}]"#,
-            BodyRule(model: "A", shape: .many),
+            BodyRule(model: "A", arity: .many),
             Models([base, concrete])
         )
         #expect(Set(names).count == 2)

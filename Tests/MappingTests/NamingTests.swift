@@ -24,7 +24,7 @@ import Testing
                 properties: [PropertyDeclaration(name: "preferredName", from: "")]
             ).with { $0.naming = naming }
         ])
-        let rule = BodyRule(model: "Cat", shape: .one)
+        let rule = BodyRule(model: "Cat", arity: .one)
         for member in ["preferred_name", "preferredName"] {
             var shelf = Shelf(models)
             shelf.take("a", #"{"id":1,"\#(member)":"Jellybean"}"#, rule, at: 1)

@@ -118,9 +118,9 @@ import Testing
         gone: [String],
         expected: String
     ) throws {
-        let rule = BodyRule(model: "Label", shape: .keyed)
+        let rule = BodyRule(model: "Label", arity: .keyed)
         #expect(try Self.shown(body, "Label", gone: gone, as: rule) == expected)
-        let envelope = BodyRule(model: "Label", shape: .keyed, root: "data.all")
+        let envelope = BodyRule(model: "Label", arity: .keyed, root: "data.all")
         let wrapped = { (inner: String) in #"{"is":{"id":9}, "data":{"all" : \#(inner), "z":0}}"# }
         #expect(
             try Self.shown(wrapped(body), "Label", gone: gone, as: envelope)
@@ -129,15 +129,15 @@ import Testing
     }
 
     @Test func `what stands beside objects keyed by name is not one of them`() throws {
-        var rule = BodyRule(model: "Label", shape: .keyed, root: "all")
-        rule.also = [BodyRule(model: "Label", shape: .one, root: "best")]
+        var rule = BodyRule(model: "Label", arity: .keyed, root: "all")
+        rule.also = [BodyRule(model: "Label", arity: .one, root: "best")]
         let body = #"{"best":{"id":1},"all":{"a":{"id":1},"b":{"id":2}}}"#
         #expect(
             try Self.shown(body, "Label", gone: ["Label:2"], as: rule) == #"{"best":{"id":1},"all":{"a":{"id":1}}}"#
         )
         #expect(try Self.shown(body, "Label", gone: ["Label:1"], as: rule) == "?")
         // Objects that stand under names of their own are no list.
-        rule = BodyRule(model: "Label", shape: .one, root: "best")
+        rule = BodyRule(model: "Label", arity: .one, root: "best")
         #expect(try Self.shown(#"{"best":{"id":1}}"#, "Label", gone: ["Label:1"], as: rule) == "?")
     }
 

@@ -41,10 +41,10 @@ extension Int: MemberValue {
         var mark = Int64.min
         var served = -1
 
-        mutating func take(_ seen: Member.Observed, lag: Int64) {
+        mutating func merge(_ seen: Member.Observed, lag: Int64) {
             guard seen.lo > mark else { return }
             guard var known = member else { return member = Member(first: seen) }
-            if case .unordered(let until) = known.take(seen, lag: lag) {
+            if case .unordered(let until) = known.merge(seen, lag: lag) {
                 mark = until
                 return member = nil
             }
@@ -119,7 +119,7 @@ extension Int: MemberValue {
             guard let last = events.last else { return }
             if last.source == .write, writeAt.map({ last.sent < $0 && $0 <= last.completed }) != true { return }
             var known = before
-            known.take(SettledMemberTests.observed(last, at: events.count - 1, setting), lag: setting.lag)
+            known.merge(SettledMemberTests.observed(last, at: events.count - 1, setting), lag: setting.lag)
             if let value = known.member?.value {
                 if value < known.served {
                     failures.append("\(setting.changes) \(events): served \(known.served), then \(value)")
@@ -136,7 +136,7 @@ extension Int: MemberValue {
             let truth = setting.value(at: 1000)
             for time in [Int64(1000), 2000] {
                 let event = Event(source: .detail, sent: time, completed: time + 1, value: truth)
-                known.take(SettledMemberTests.observed(event, at: 9, setting), lag: setting.lag)
+                known.merge(SettledMemberTests.observed(event, at: 9, setting), lag: setting.lag)
             }
             if known.member?.value != truth || known.member?.doubt != nil {
                 failures.append("\(setting.changes) \(events): not settled in the end")
@@ -215,7 +215,7 @@ extension Int: MemberValue {
             events.sort { $0.completed < $1.completed }
             var known = Known()
             for (index, event) in events.enumerated() {
-                known.take(Self.observed(event, at: index, setting), lag: setting.lag)
+                known.merge(Self.observed(event, at: index, setting), lag: setting.lag)
                 let value = known.member?.value ?? known.served
                 #expect(value >= known.served, "\(changes) \(events)")
                 known.served = max(known.served, value)
@@ -239,7 +239,7 @@ extension Int: MemberValue {
         }
         for order in orders(events) {
             var known = Known()
-            for event in order { known.take(Self.observed(event, at: 0, setting), lag: 0) }
+            for event in order { known.merge(Self.observed(event, at: 0, setting), lag: 0) }
             #expect(known.member?.value == 2, "\(order)")
             #expect(known.member?.clock.hi == 6, "\(order)")
         }
@@ -259,35 +259,35 @@ extension Int: MemberValue {
 
     @Test func `W1 a write whose response has a lower stamp replaces all the same`() {
         var member = Member(first: seen(1, 0, 1, stamp: 5))
-        #expect(member.take(seen(2, 3, 4, stamp: 3, .write), lag: 10) == .replaced(.lowerStampedWrite))
+        #expect(member.merge(seen(2, 3, 4, stamp: 3, .write), lag: 10) == .replaced(.lowerStampedWrite))
         #expect(!member.clock.isExact)
         // What it replaced has the higher stamp, and does not come back by it.
-        #expect(member.take(seen(1, 5, 6, stamp: 5), lag: 10) == .replaced(.newer))
+        #expect(member.merge(seen(1, 5, 6, stamp: 5), lag: 10) == .replaced(.newer))
     }
 
     @Test func `S1 an upstream that goes back is believed once it stays there for the lag`() {
         var member = Member(first: seen(1, 0, 1, stamp: 5))
-        #expect(member.take(seen(0, 3, 4, stamp: 3), lag: 10) == .ignored)
-        #expect(member.take(seen(0, 8, 9, stamp: 3), lag: 10) == .ignored)
-        #expect(member.take(seen(0, 14, 15, stamp: 3, .list), lag: 10) == .ignored)
-        #expect(member.take(seen(0, 14, 15, stamp: 3), lag: 10) == .replaced(.wentBack))
-        #expect(member.take(seen(4, 16, 17, stamp: 4), lag: 10) == .replaced(.laterStamp))
+        #expect(member.merge(seen(0, 3, 4, stamp: 3), lag: 10) == .ignored)
+        #expect(member.merge(seen(0, 8, 9, stamp: 3), lag: 10) == .ignored)
+        #expect(member.merge(seen(0, 14, 15, stamp: 3, .list), lag: 10) == .ignored)
+        #expect(member.merge(seen(0, 14, 15, stamp: 3), lag: 10) == .replaced(.wentBack))
+        #expect(member.merge(seen(4, 16, 17, stamp: 4), lag: 10) == .replaced(.laterStamp))
     }
 
     @Test func `S3 a later stamp replaces within the lag, if the settled value was seen with its own`() {
         var member = Member(first: seen(1, 0, 1, stamp: 1))
-        #expect(member.take(seen(2, -9, 2, stamp: 2, .list), lag: 10) == .replaced(.laterStamp))
+        #expect(member.merge(seen(2, -9, 2, stamp: 2, .list), lag: 10) == .replaced(.laterStamp))
         // A value without a stamp may be newer than the stamp that was seen last.
-        #expect(member.take(seen(3, 5, 6), lag: 10) == .replaced(.newer))
-        #expect(member.take(seen(2, -4, 7, stamp: 3, .list), lag: 10) == .doubted)
+        #expect(member.merge(seen(3, 5, 6), lag: 10) == .replaced(.newer))
+        #expect(member.merge(seen(2, -4, 7, stamp: 3, .list), lag: 10) == .doubted)
     }
 
     @Test func `C4 of two challengers the one that is seen after all others settles`() {
         var member = Member(first: seen(1, 0, 10))
-        #expect(member.take(seen(2, 5, 12), lag: 0) == .doubted)
-        #expect(member.take(seen(3, 11, 14), lag: 0) == .doubted)
+        #expect(member.merge(seen(2, 5, 12), lag: 0) == .doubted)
+        #expect(member.merge(seen(3, 11, 14), lag: 0) == .doubted)
         #expect(member.value == 1)
-        #expect(member.take(seen(3, 15, 16), lag: 0) == .replaced(.decided))
+        #expect(member.merge(seen(3, 15, 16), lag: 0) == .replaced(.decided))
         #expect(member.doubt == nil)
     }
 }

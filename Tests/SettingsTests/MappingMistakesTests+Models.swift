@@ -17,7 +17,7 @@ extension MappingMistakesTests {
             models: { A: { identity: id, secret: [id], keys: ["x..y"], properties: { a: { from: a, merge: sum, type: string }, b: { from: b, merge: union, type: [object] }, c: { from: c, type: [] }, d: { from: d, pattern: "a)|(b" } } } }
             """#,
             #"""
-            2:11: model A: "id" is secret and belongs to its identity, by which objects are stored; take it out of one of them
+            2:11: model A: "id" is secret, but objects are stored by it; remove it from "secret" or from the identity
             2:50: model A, keys: "x..y" is not a key path; write member names separated by dots, \. for a dot within a name
             2:74: model A, property a: "sum" adds numbers, which its "type" rules out
             2:116: model A, property b: "union" joins lists, which its "type" rules out

@@ -135,8 +135,8 @@ extension MappingMistakesTests {
             models: { User: { identity: id, properties: { location: { from: loc, model: Location }, location.latitude: lat, location.lng: x, place.x: y } }, Location: { properties: { latitude: latitude } } }
             """#,
             #"""
-            2:113: model User: "location.lng" completes nothing; its beginning names a relation to one object, its end a property of that object's model
-            2:130: model User: "place.x" completes nothing; its beginning names a relation to one object, its end a property of that object's model
+            2:113: model User: "location.lng" must name a relation to one object, then a property of that object's model
+            2:130: model User: "place.x" must name a relation to one object, then a property of that object's model
             2:156: models.Location: "identity" is missing; add it, for example `identity: id`
             """#
         ),

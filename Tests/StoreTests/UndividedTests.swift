@@ -53,7 +53,7 @@ import Testing
     @Test func `objects keyed by name count`() async throws {
         let bench = try bench()
         let keyed = "{" + (0..<11).map { #""k\#($0)":{"id":\#($0)}"# }.joined(separator: ",") + "}"
-        let receipt = try await bench.receive("/a", keyed, BodyRule(model: "Issue", shape: .keyed))
+        let receipt = try await bench.receive("/a", keyed, BodyRule(model: "Issue", arity: .keyed))
         #expect(receipt.warnings.map(\.kind) == [.tooManyObjects])
         #expect(try await bench.body("/a") == keyed)
     }

@@ -73,7 +73,7 @@ extension ConfigDraft {
         for (name, place) in rule.also.map({ ($0.model.name, $0.model.place) }) + (rule.envelope.map { [$0] } ?? [])
         where models[name] == nil { reader.once(place, Self.unknownModel(name, models.keys)) }
         warnOfTwins(in: rule, &reader)
-        if let envelope = rule.envelope, rule.root == nil, let shape = rule.model?.shape, shape != .one {
+        if let envelope = rule.envelope, rule.root == nil, let arity = rule.model?.arity, arity != .one {
             reader.once(
                 envelope.place,
                 "\"envelope\" is for the members around what \"root\" leads to, but the rule has no \"root\"; add it, "
@@ -94,7 +94,7 @@ extension ConfigDraft {
             return reader.once(rule.model?.place, Self.unknownModel(name, models.keys))
         }
         guard !rule.route.object.isEmpty else { return }
-        if rule.route.body?.shape != .one {
+        if rule.route.body?.arity != .one {
             reader.once(
                 rule.places["object"],
                 "\"object\" is for one object, but the body is a list; write \"model: \(name)\" or remove \"object\""
@@ -117,7 +117,7 @@ extension ConfigDraft {
     private func warnOfTwins(in rule: RouteDraft, _ reader: inout ConfigReader) {
         guard let main = rule.model else { return }
         for other in rule.also
-        where other.model.name == main.name && (other.model.shape == .one) != (main.shape == .one)
+        where other.model.name == main.name && (other.model.arity == .one) != (main.arity == .one)
             && Self.arePluralAndSingular(rule.root ?? "", other.root)
         {
             reader.once(

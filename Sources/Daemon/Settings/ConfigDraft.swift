@@ -87,8 +87,8 @@ struct RouteDraft {
     var places: [String: Place] = [:]
     /// Nil if the key is absent or its value is not text.
     var path: String?
-    /// The model that a body contains, its shape, and where it is named.
-    typealias Model = (name: String, shape: BodyRule.Shape, place: Place?)
+    /// The model that a body contains, its arity, and where it is named.
+    typealias Model = (name: String, arity: Arity, place: Place?)
     var model: Model?
     var root: String?
     var envelope: (name: String, place: Place?)?

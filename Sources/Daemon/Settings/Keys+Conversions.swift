@@ -117,8 +117,8 @@ extension ConfigReader {
 
     private mutating func dateForm(_ node: Node) -> ConversionDeclaration.DateForm? {
         guard node.mapping != nil else {
-            let named = ConversionDeclaration.DateForm.named
-            let words = named.map(\.key)
+            let forms = ConversionDeclaration.DateForm.words
+            let words = forms.map(\.key)
             if let text = node.scalar?.string, !words.contains(text) {
                 return failHere(
                     node.place,
@@ -128,7 +128,7 @@ extension ConfigReader {
                 )
             }
             let word = choice(node, of: words)
-            return named.first { $0.key == word }?.value
+            return forms.first { $0.key == word }?.value
         }
         guard let keys = mapping(node, keys: ["format", "zone"], wanted: "{ format: \"yyyy-MM-dd\", zone: UTC }") else {
             return nil

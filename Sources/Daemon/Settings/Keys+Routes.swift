@@ -59,10 +59,10 @@ extension RouteDraft {
         if let model {
             route.body = BodyRule(
                 model: model.name,
-                shape: model.shape,
+                arity: model.arity,
                 root: root,
                 envelope: envelope?.name,
-                also: also.map { BodyRule(model: $0.model.name, shape: $0.model.shape, root: $0.root) }
+                also: also.map { BodyRule(model: $0.model.name, arity: $0.model.arity, root: $0.root) }
             )
         }
         if model == nil, let place = places["envelope"] ?? places["also"] {

@@ -23,7 +23,7 @@ public struct Converter: Sendable {
 
     private static func compile(_ declaration: ConversionDeclaration) throws(MappingError) -> any Conversion {
         switch declaration {
-        case .named(let name): try named(name)
+        case .named(let name): try builtIn(name)
         case .date(let form): try form.conversion()
         case .number(let grouping, let decimal): try NumberTextConversion(grouping: grouping, decimal: decimal)
         case .enumeration(let cases, let fallback, let reverseFallback):
@@ -38,9 +38,9 @@ public struct Converter: Sendable {
     }
 
     /// The names of the conversions that need nothing but a name.
-    public static let names: [String] = named.keys.sorted()
+    public static let names: [String] = builtIn.keys.sorted()
 
-    private static let named: [String: any Conversion] = [
+    private static let builtIn: [String: any Conversion] = [
         "base64": Base64Conversion(),
         "boolean": BooleanConversion(),
         "date": RFC3339Conversion(),
@@ -51,8 +51,8 @@ public struct Converter: Sendable {
         "uuid": CheckedConversion.uuid,
     ]
 
-    private static func named(_ name: String) throws(MappingError) -> any Conversion {
-        guard let conversion = named[name] else { throw .invalidConversion("there is no conversion \"\(name)\"") }
+    private static func builtIn(_ name: String) throws(MappingError) -> any Conversion {
+        guard let conversion = builtIn[name] else { throw .invalidConversion("there is no conversion \"\(name)\"") }
         return conversion
     }
 }

@@ -12,7 +12,7 @@ extension ConversionDeclaration {
         case pattern(String, zone: String)
 
         /// The forms that a config names with one word.
-        public static let named: KeyValuePairs<String, DateForm> = ["unix": .unixSeconds, "unix_ms": .unixMilliseconds]
+        public static let words: KeyValuePairs<String, DateForm> = ["unix": .unixSeconds, "unix_ms": .unixMilliseconds]
 
         func conversion() throws(MappingError) -> any Conversion {
             switch self {
@@ -99,26 +99,21 @@ struct UnixTimeConversion: Conversion {
     }
 
     private func timestamp(_ number: JSONNumber) -> Timestamp? {
-        guard case .small(let exponent) = number.exponent, number.digits.count <= 24 else { return nil }
-        let power = exponent - digitsBelowSecond
-        guard power >= -Self.maximumFraction, power <= 12 else { return nil }
-        let digits = number.digits + [UInt8](repeating: 0x30, count: max(0, power))
-        let wholeCount = max(0, digits.count + min(0, power))
-        guard wholeCount <= 15, let whole = Int("0" + String(decoding: digits[..<wholeCount], as: UTF8.self)) else {
-            return nil
-        }
-        let leading = [UInt8](repeating: 0x30, count: max(0, -power - digits.count))
-        let fraction = power < 0 ? leading + digits[wholeCount...] : []
-        guard number.isNegative else { return Timestamp(seconds: whole, fraction: fraction) }
-        guard !fraction.isEmpty else { return Timestamp(seconds: -whole) }
-        // -1.25 is second -2 plus 0.75.
-        guard let part = Int(String(decoding: fraction, as: UTF8.self)) else { return nil }
-        let complement = String(Self.powerOfTen(fraction.count) - part)
-        let padding = String(repeating: "0", count: fraction.count - complement.count)
-        return Timestamp(seconds: -whole - 1, fraction: Array((padding + complement).utf8))
+        let power = number.exponent + Int128(Self.maximumFraction - digitsBelowSecond)
+        // Up to 24 digits are read, 15 of them before the point.
+        guard number.digits.count <= 24, power >= 0, power + Int128(number.digits.count) <= 27 else { return nil }
+        let digits = number.digits + [UInt8](repeating: UInt8(ascii: "0"), count: Int(power))
+        let magnitude = digits.reduce(Int128(0)) { $0 * 10 + Int128($1 - UInt8(ascii: "0")) }
+        let picoseconds = number.isNegative ? -magnitude : magnitude
+        // Rounded down: -1.25 is second -2 plus 0.75.
+        let seconds = (picoseconds - (picoseconds < 0 ? Self.perSecond - 1 : 0)) / Self.perSecond
+        // A leading 1 keeps the zeros at the beginning of the fraction.
+        let fraction = String(Self.perSecond + picoseconds - seconds * Self.perSecond).utf8.dropFirst()
+        return Timestamp(seconds: Int(seconds), fraction: Array(fraction))
     }
 
-    private static func powerOfTen(_ power: Int) -> Int { (0..<power).reduce(1) { product, _ in product * 10 } }
+    /// The picoseconds of a second: 1 and `maximumFraction` zeros.
+    private static let perSecond: Int128 = 1_000_000_000_000
 }
 
 /// Converts text in a declared pattern of Unicode's date fields to RFC 3339 in UTC; month and day names are English.

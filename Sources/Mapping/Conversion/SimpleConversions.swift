@@ -35,12 +35,7 @@ struct CheckedConversion: Conversion {
 
 extension JSONNumber {
     /// Whether the number has no fraction; `5.0` and `5e2` are whole.
-    var isWhole: Bool {
-        switch exponent {
-        case .small(let power): power >= 0
-        case .large(let isNegative, _): !isNegative
-        }
-    }
+    var isWhole: Bool { exponent >= 0 }
 }
 
 /// The syntax of URLs (RFC 3986 §2, §3; RFC 3987 §2.2).

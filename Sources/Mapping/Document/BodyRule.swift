@@ -1,19 +1,9 @@
 /// Where a route finds objects in a response body, and of which models.
 public struct BodyRule: Sendable, Equatable {
-    /// The arrangement of objects at one place of a body.
-    public enum Shape: Sendable, Equatable {
-        /// One object.
-        case one
-        /// An array of objects.
-        case many
-        /// An object whose members are the objects; their names are available as `@key`.
-        case keyed
-    }
-
     /// The model of the object, or of each of several.
     public var model: String
     /// Whether there is one object or several, and in what form.
-    public private(set) var shape: Shape
+    public private(set) var arity: Arity
     /// The key path to the objects.
     ///
     /// Nil for the body itself. It leads to a list, not to its elements: `items[]` is read as `items` with several
@@ -25,27 +15,27 @@ public struct BodyRule: Sendable, Equatable {
     public var also: [BodyRule]
 
     /// Whether the objects form a list or are keyed by name.
-    public var isList: Bool { shape != .one }
+    public var isList: Bool { arity != .one }
 
     /// Describes a body.
-    public init(model: String, shape: Shape, root: String? = nil, envelope: String? = nil, also: [BodyRule] = []) {
+    public init(model: String, arity: Arity, root: String? = nil, envelope: String? = nil, also: [BodyRule] = []) {
         self.model = model
-        if shape != .keyed, let root, let list = KeyPathSyntax.list(ofElements: root) {
-            (self.shape, self.root) = (.many, list)
+        if arity != .keyed, let root, let list = KeyPathSyntax.list(ofElements: root) {
+            (self.arity, self.root) = (.many, list)
         } else {
-            (self.shape, self.root) = (shape, root)
+            (self.arity, self.root) = (arity, root)
         }
         (self.envelope, self.also) = (envelope, also)
     }
 
     /// Adapts the rule to the response of a write: a write to a list often responds with the one object that it made.
     public mutating func expectWritten(_ body: [UInt8]) {
-        guard shape == .many, root == nil else { return }
+        guard arity == .many, root == nil else { return }
         let isObject = body.withUnsafeBufferPointer { text in
             let scanner = JSONScanner(text, allowsReferences: false)
             return scanner.byte(scanner.skipSpace(0)) == UInt8(ascii: "{")
         }
-        if isObject { (shape, envelope) = (.one, nil) }
+        if isObject { (arity, envelope) = (.one, nil) }
     }
 
     /// The verdict on a `root`.
@@ -72,7 +62,7 @@ public struct BodyRule: Sendable, Equatable {
 
     /// Describes a body with one object or an array of objects.
     public init(model: String, isList: Bool, root: String? = nil) {
-        self.init(model: model, shape: isList ? .many : .one, root: root)
+        self.init(model: model, arity: isList ? .many : .one, root: root)
     }
 }
 
@@ -85,7 +75,7 @@ struct BodyPlan {
     struct Target {
         var path: [PathStep]
         var model: Int
-        var shape: BodyRule.Shape
+        var arity: Arity
         /// Whether this is the rule itself, to whose object the route's captures are bound.
         var isMain: Bool
     }
@@ -114,6 +104,6 @@ struct BodyPlan {
         guard let path = rule.root.map(KeyPathSyntax.steps(of:)) ?? [] else {
             throw .invalidKeyPath(rule.root ?? "", usedBy: "root", model: rule.model)
         }
-        return Target(path: path, model: model, shape: rule.shape, isMain: isMain)
+        return Target(path: path, model: model, arity: rule.arity, isMain: isMain)
     }
 }

@@ -184,7 +184,7 @@ struct BodyWalk {
                 }
                 end = object(start, model: Int(node.relation), depth: depth, isExpected: false)
             }
-        case UInt8(ascii: "[") where node.relation >= 0 && (node.isMany || node.arity == .either):
+        case UInt8(ascii: "[") where node.relation >= 0 && (node.isMany || node.arity == nil):
             end = objects(start, model: Int(node.relation), depth: depth, areExpected: false)
         case UInt8(ascii: "{") where node.hasChildren:
             end = members(start, of: index, firstCapture: firstCapture, depth: depth)
@@ -373,13 +373,13 @@ extension BodyWalk {
     /// Walks the value that holds the object or objects of a target.
     mutating func content(_ position: Int, _ target: BodyPlan.Target, depth: Int) -> Int {
         let name = models.compiled[target.model].name
-        switch (scanner.byte(position), target.shape) {
+        switch (scanner.byte(position), target.arity) {
         case (UInt8(ascii: "{"), .keyed):
             keyedStarts.append(position)
             return keyed(position, model: target.model, depth: depth, areExpected: true)
-        case (UInt8(ascii: "{"), let shape):
-            if shape == .many { notes.note(.objectForList, at: position, model: name) }
-            if target.isMain, shape == .one { boundSlot = found.count }
+        case (UInt8(ascii: "{"), let arity):
+            if arity == .many { notes.note(.objectForList, at: position, model: name) }
+            if target.isMain, arity == .one { boundSlot = found.count }
             return object(position, model: target.model, depth: depth, isExpected: true)
         case (UInt8(ascii: "["), .many):
             return objects(position, model: target.model, depth: depth, areExpected: true)

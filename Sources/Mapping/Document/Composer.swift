@@ -47,7 +47,7 @@ public struct Composer: Sendable {
         state: (ObjectName) throws -> ObjectState?
     ) rethrows -> Composition {
         guard var tree = PinTree(skeleton: skeleton, pins: pins), tree.look(where: mayHaveChanged) else {
-            return .unknown(reason: "the stored document is damaged: its pins are not those of its skeleton")
+            return .unknown(reason: "the stored document is damaged")
         }
         var known: [ObjectName: KnownObject] = [:]
         var wanted = Set(tree.looked.lazy.compactMap(\.self))
@@ -76,7 +76,7 @@ public struct Composer: Sendable {
             if let reason = attempt.reason { return .unknown(reason: reason) }
             guard attempt.isChanged else { return .unchanged }
             guard attempt.output.count <= max(received * Self.growth.factor, Self.growth.atLeast) else {
-                return .unknown(reason: "the document would grow out of all proportion")
+                return .unknown(reason: "the updated document would be too large")
             }
             return .composed(body: attempt.output, added: attempt.added)
         }

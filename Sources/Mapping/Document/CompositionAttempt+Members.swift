@@ -63,7 +63,7 @@ extension CompositionAttempt {
         } else if newest.value.containsReference {
             fail("\(path.text) of \(describe(name)) now holds objects that no model relates to it")
         } else if !newest.isWhole, !fits(newest.value, shape.value) {
-            fail("\(path.text) of \(describe(name)) is known with other members than the document shows")
+            fail("the newest value of \(path.text) of \(describe(name)) has other members than this document shows")
         } else {
             writeLiteral(newest.value)
         }
@@ -106,7 +106,9 @@ extension CompositionAttempt {
             isChanged = true
             write(Shape(text: place.pin, value: child), showing: resolved, name: name, isStrict: true, at: path)
         } else if isStrict || newest.isShared {
-            fail("\(path.text) of \(describe(name)) is now an object, and the document does not say in which shape")
+            fail(
+                "\(path.text) of \(describe(name)) is now an object, and this document does not show which members to write for it"
+            )
         } else {
             copy(shape.text, shape.value.range)
         }

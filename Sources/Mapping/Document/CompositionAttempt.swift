@@ -75,7 +75,7 @@ struct CompositionAttempt {
     /// shape.
     mutating func spend(_ bytes: Int) -> Bool {
         effort -= bytes
-        if effort < 0 { fail("the document would grow out of all proportion") }
+        if effort < 0 { fail("the updated document would be too large") }
         return reason == nil
     }
 
@@ -178,7 +178,9 @@ struct CompositionAttempt {
         let one = ObservedMember.Link(model: link.model, arity: .one, isStrict: link.isStrict)
         let members = newest.value.members.filter { !isRemoved($0.value, one) }
         guard shape.value.kind == .object || members.isEmpty else {
-            return fail("a relation now holds objects keyed by name, and the document does not say in which shape")
+            return fail(
+                "a relation now holds objects keyed by name, and this document does not show which members to write for it"
+            )
         }
         guard spend(shape.value.range.count + newest.value.range.count) else { return }
         isChanged = true
@@ -186,7 +188,9 @@ struct CompositionAttempt {
         let byName = Dictionary(pinned.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         let places = pinned.map { $0.nameRange.lowerBound..<$0.value.range.upperBound }
         guard !pinned.isEmpty || members.isEmpty else {
-            return fail("an object that was empty now has members, and the document does not say in which shape")
+            return fail(
+                "an object that was empty now has members, and this document does not show which members to write for it"
+            )
         }
         writeBracketed("{", "}", members.count, in: shape, pinned: places) { attempt, index in
             let (member, text) = (members[index], shape.value.text)
@@ -242,13 +246,15 @@ struct CompositionAttempt {
         guard newest.value.kind == .array else { return writeLone(newest.value) }
         let elements = newest.value.elements.filter { !isRemoved($0, link) }
         guard shape.value.kind == .array || elements.isEmpty else {
-            return fail("a relation is now a list, and the document does not say in which shape")
+            return fail("a relation is now a list, and this document does not show which members to write for it")
         }
         guard spend(shape.value.range.count + newest.value.range.count) else { return }
         isChanged = true
         let pinned = shape.value.elements
         guard !pinned.isEmpty || elements.isEmpty else {
-            return fail("a list that was empty now has elements, and the document does not say in which shape")
+            return fail(
+                "a list that was empty now has elements, and this document does not show which members to write for it"
+            )
         }
         var keepers = PinnedElements(pinned, isStrict: link.isStrict)
         writeBracketed("[", "]", elements.count, in: shape, pinned: pinned.map(\.range)) { attempt, index in
@@ -397,7 +403,7 @@ extension CompositionAttempt {
             missing.insert(name)
             return
         }
-        guard let resolved = object.resolved else { return fail("nothing current is known of \(name)") }
+        guard let resolved = object.resolved else { return fail("there are no current values of \(name)") }
         added.insert(name)
         write(shape, showing: resolved, name: name, isStrict: true)
     }
@@ -424,7 +430,7 @@ extension CompositionAttempt {
             isChanged = true
             appendBare(value, target.identity, link, like: shape.value)
         } else {
-            fail("a relation now points to an object, and the document does not say in which shape")
+            fail("a relation now points to an object, and this document does not show which members to write for it")
         }
     }
 

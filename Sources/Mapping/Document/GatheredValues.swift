@@ -37,7 +37,7 @@ public struct GatheredValues: Sendable, Equatable {
     // MARK: Gathering
 
     /// Adds the values that one version shows.
-    mutating func take(_ members: ObservedMembers, from contribution: Contribution) {
+    mutating func merge(_ members: ObservedMembers, from contribution: Contribution) {
         let time = contribution.observation.effectiveTime
         for (path, member) in members.gathered where !members.quarantined.contains(path) && !member.value.isNull {
             switch member.policy {

@@ -56,7 +56,7 @@ struct KnownMembers {
     ///
     /// - Parameter asksFrom: called for each member that this response puts in doubt, with its pointer and the
     ///   challenger. Returns the time from which documents that show the member are fetched again.
-    mutating func take(_ seen: Sighting, lag: Lag, asksFrom: (_ member: String, _ challenger: [UInt8]) -> Int64) {
+    mutating func merge(_ seen: Sighting, lag: Lag, asksFrom: (_ member: String, _ challenger: [UInt8]) -> Int64) {
         for path in seen.contradicted {
             guard let known = members[path], known.settled.clock.lo <= seen.observation.end else { continue }
             members[path]?.contradictedUntil = max(known.contradictedUntil ?? .min, seen.observation.end)
@@ -70,7 +70,7 @@ struct KnownMembers {
             }
             let (old, wasInDoubt) = (member.settled.value, member.settled.doubt != nil)
             let hi = member.settled.clock.hi
-            switch member.settled.take(observed, lag: lag.lists) {
+            switch member.settled.merge(observed, lag: lag.lists) {
             case .replaced(let rule):
                 note(observed, at: path, insteadOf: old, by: seen)
                 member.source = seen.sequence

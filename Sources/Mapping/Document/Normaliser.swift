@@ -95,7 +95,7 @@ public struct Normaliser: Sendable {
 
     private static func warning(of error: MappingError, _ rule: BodyRule) -> MappingWarning {
         if case .unknownModel(let model, _, _) = error { return .unknownModel(model) }
-        return MappingWarning(.envelopeMissing, "The envelope's key path is not one.", model: rule.model)
+        return MappingWarning(.envelopeMissing, "The envelope's key path is invalid.", model: rule.model)
     }
 
     private func failure(_ failure: Int, in text: UnsafeBufferPointer<UInt8>) -> MappingWarning? {

@@ -66,7 +66,7 @@ public struct ObjectState: Sendable, Equatable {
         if confirms(new, lag: lag) { return Merge() }
         guard let seen = Sighting(new, model: index, models: models, lag: lag) else { return Merge() }
         var known = known(model: index, models: models, lag: lag)
-        known.take(seen, lag: lag, asksFrom: asksFrom)
+        known.merge(seen, lag: lag, asksFrom: asksFrom)
         keep(known, seen: (new, seen), model: index, models: models, lag: lag)
         let wasDeleted = deletedSince != nil
         noteDeletion(by: new[0], model: model, models: models, lag: lag)
@@ -150,7 +150,7 @@ public struct ObjectState: Sendable, Equatable {
     private mutating func accumulate(_ new: [Contribution], model: Int, models: Models) {
         for contribution in new {
             guard let value = JSONSlice(contribution.payload) else { continue }
-            gathered.take(ObservedMembers(value, model: model, models: models), from: contribution)
+            gathered.merge(ObservedMembers(value, model: model, models: models), from: contribution)
         }
     }
 

@@ -3,7 +3,7 @@ struct ObservedMember: Sendable {
     /// The target of a relation.
     struct Link: Sendable, Equatable {
         var model: Int
-        var arity: PathTree.Arity
+        var arity: Arity?
         /// Whether the number 7 and the string "7" identify different objects of the target.
         var isStrict = false
 

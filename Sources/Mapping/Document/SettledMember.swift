@@ -64,7 +64,7 @@ struct SettledMember<Value: MemberValue>: Sendable {
     /// Applies one observation, by the first row that fits.
     ///
     /// - Parameter lag: how long lower stamps must be seen before the upstream counts as having gone back.
-    mutating func take(_ seen: Observed, lag: Int64) -> Outcome {
+    mutating func merge(_ seen: Observed, lag: Int64) -> Outcome {
         let isEqual = value.agrees(with: seen.value)
         let isNewer = seen.lo > clock.hi
         if seen.stamp.isBelow(clock.floor) {

@@ -80,10 +80,10 @@ struct JSONIndex: Sendable {
     /// The value of the member with this name, the last one if it is repeated.
     ///
     /// Nil if there is none or `object` is no object.
-    func member(_ name: [UInt8], of object: Int) -> Int? { lastMember(name, of: object)?.value }
+    func member(_ name: some Collection<UInt8>, of object: Int) -> Int? { lastMember(name, of: object)?.value }
 
     /// Like `member(_:of:)`, and whether the member is repeated.
-    func lastMember(_ name: [UInt8], of object: Int) -> (value: Int, isRepeated: Bool)? {
+    func lastMember(_ name: some Collection<UInt8>, of object: Int) -> (value: Int, isRepeated: Bool)? {
         guard kind(object) == .object else { return nil }
         var found: (value: Int, isRepeated: Bool)?
         forEachMember(of: object) { nameNode, value in if isName(nameNode, name) { found = (value, found != nil) } }
@@ -95,7 +95,7 @@ struct JSONIndex: Sendable {
         text.withUnsafeBufferPointer { JSONString.text(UnsafeBufferPointer(rebasing: $0[range(node)])) }
     }
 
-    private func isName(_ node: Int, _ name: [UInt8]) -> Bool {
+    private func isName(_ node: Int, _ name: some Collection<UInt8>) -> Bool {
         let content = range(node).dropFirst().dropLast()
         if text[content].elementsEqual(name) { return true }
         guard text[content].contains(UInt8(ascii: "\\")) else { return false }

@@ -3,9 +3,9 @@ struct BodyShape {
     /// One place of the body that contains objects of a model.
     struct Content {
         var plan: Int
-        var shape: BodyRule.Shape
+        var arity: Arity
         /// The path to the place; empty for the body itself.
-        var path: ValuePath
+        var path: [PathStep]
         /// The path as the rule spells it.
         var root: String
         /// The member name under which it is shown beside others: the last name of its path, or the whole path if two
@@ -61,13 +61,13 @@ extension BodyShape.Content {
     init(_ rule: BodyRule, _ plan: MappingPlan) throws(MappingWarning) {
         guard let model = plan.index(of: rule.model) else { throw .unknownModel(rule.model) }
         self.plan = model
-        shape = rule.shape
-        path = ValuePath([])
+        arity = rule.arity
+        path = []
         root = rule.root ?? ""
         name = ""
         guard rule.root != nil else { return }
-        guard let path = ValuePath(root), let last = path.leadingNames.last else {
-            throw MappingWarning(.envelopeMissing, "The envelope's key path is not one.", model: rule.model)
+        guard let path = KeyPathSyntax.steps(of: root), let last = path.leadingNames.last else {
+            throw MappingWarning(.envelopeMissing, "The envelope's key path is invalid.", model: rule.model)
         }
         guard path.tail.isEmpty else {
             throw MappingWarning(
@@ -77,7 +77,7 @@ extension BodyShape.Content {
             )
         }
         self.path = path
-        name = String(decoding: last, as: UTF8.self)
+        name = last
     }
 }
 
@@ -90,9 +90,9 @@ extension MapRun {
         guard text.kind(0) == .object else { return write(shape.main, main, mask) }
         let body = Value(document: 0, node: 0)
         let others = shape.others.compactMap { other in content(other, isMain: false).map { (other, $0) } }
-        if shape.main.path.steps.isEmpty {
+        if shape.main.path.isEmpty {
             // The body is itself an object of a model, and contains others.
-            guard shape.main.shape == .one else { return write(shape.main, main, mask) }
+            guard shape.main.arity == .one else { return write(shape.main, main, mask) }
             let start = output.count
             object(body, as: shape.main.plan, mask: mask) { run in
                 if let envelope = shape.envelope {
@@ -160,7 +160,7 @@ extension MapRun {
     /// Writes one content; returns false if its value does not match the rule.
     private mutating func write(_ content: BodyShape.Content, _ value: Value, _ mask: MemberMask) -> Bool {
         let model = plan.models[content.plan].name
-        switch (content.shape, kind(value)) {
+        switch (content.arity, kind(value)) {
         case (.one, .object):
             let before = warnings.count
             object(value, as: content.plan, mask: mask)

@@ -50,20 +50,14 @@ public struct DocumentMapper: Sendable {
     /// Maps one object.
     ///
     /// - Parameters:
-    ///   - payload: the object's JSON. References in it are shown as objects if `resolve` returns their payloads, else
-    ///     as bare identities. An object within itself is reduced to its identity.
+    ///   - payload: the object's JSON. References in it are shown as bare identities; only key paths follow them.
     ///   - model: the name of its model, or of its cluster's base.
-    ///   - context: the surroundings of the object.
     ///   - members: the requested properties. Nil requests all.
-    ///   - expandsRelations: whether related objects are shown whole if `resolve` knows them. Otherwise they are shown
-    ///     as bare identities, and only key paths follow references.
     ///   - resolve: returns the payload of an object by its name.
     public func mapObject(
         _ payload: [UInt8],
         model: String,
-        in context: MappingContext = .none,
         members: [String]? = nil,
-        expandsRelations: Bool = true,
         resolve: (ObjectName) -> [UInt8]? = { _ in nil }
     ) -> MappedBody {
         let index: JSONIndex
@@ -78,14 +72,7 @@ public struct DocumentMapper: Sendable {
             return MappedBody(unmapped: payload, [warning])
         }
         return withoutActuallyEscaping(resolve) { resolve in
-            var run = MapRun(
-                plan,
-                body: index,
-                context: context,
-                resolve: resolve,
-                expandsRelations: expandsRelations,
-                strictModels: strictModels
-            )
+            var run = MapRun(plan, body: index, resolve: resolve, strictModels: strictModels)
             run.object(MapRun.Value(document: 0, node: 0), as: model, mask: MemberMask(members))
             return MappedBody(run)
         }
@@ -243,11 +230,11 @@ extension UnmapRun {
     /// Writes back a whole body.
     mutating func body(_ shape: BodyShape, mask: MemberMask) throws(UnmapError) {
         let body = Value(document: 0, node: 0)
-        isEnveloped = shape.envelope != nil && !shape.main.path.steps.isEmpty
+        isEnveloped = shape.envelope != nil && !shape.main.path.isEmpty
         guard !shape.isBare, kind(body) == .object else { return try content(body, shape.main, mask: mask) }
         let names = shape.others.map(\.name)
-        if shape.main.path.steps.isEmpty {
-            guard shape.main.shape == .one else { return try content(body, shape.main, mask: mask) }
+        if shape.main.path.isEmpty {
+            guard shape.main.arity == .one else { return try content(body, shape.main, mask: mask) }
             let enveloped = shape.envelope.map { plan.models[$0].propertyNames } ?? []
             try object(body, as: shape.main.plan, into: WireBuilder.root, mask: mask, besides: names + enveloped)
             if let envelope = shape.envelope {
@@ -264,7 +251,7 @@ extension UnmapRun {
                 try object(body, as: envelope, into: WireBuilder.root, mask: .excluding(names), besides: names)
             }
         }
-        isEnveloped = shape.envelope != nil || shape.main.path.steps.isEmpty
+        isEnveloped = shape.envelope != nil || shape.main.path.isEmpty
         for other in shape.others {
             if let value = member(other.name, of: body) { try content(value, other, mask: mask) }
         }
@@ -281,12 +268,12 @@ extension UnmapRun {
     private mutating func content(_ value: Value, _ content: BodyShape.Content, mask: MemberMask) throws(UnmapError) {
         var node = WireBuilder.root
         for name in content.path.leadingNames {
-            guard let member = builder.member(name, of: node) else {
+            guard let member = builder.member(Array(name.utf8), of: node) else {
                 return warnOfNoPlace(value, plan.models[content.plan].name)
             }
             node = member
         }
-        switch (content.shape, kind(value)) {
+        switch (content.arity, kind(value)) {
         case (.one, .object):
             try object(value, as: content.plan, into: node, mask: mask)
         case (.many, .array):

@@ -21,7 +21,7 @@ extension MapRun {
             return null(found, of: property)
         }
         guard passesChecks(found, of: property, shownAt: found) else { return false }
-        switch relation.shape {
+        switch relation.arity {
         case .one: return one(found, by: property, relation.plan, mask: mask, completions)
         case .many: return many(found, by: property, relation.plan, mask: mask)
         case .keyed: return keyed(found, relation.plan, mask: mask)
@@ -92,7 +92,7 @@ extension MapRun {
             guard kind(value) == .array else { return quarantine(value, as: index) }
             // Some languages write an empty dictionary as an empty array.
             if !documents[value.document].index.children(of: value.node).isEmpty {
-                let message = "An array was received where an object is declared; it stays as it is."
+                let message = "A list was received where an object is declared; it stays as it is."
                 warn(.arrayForObject, message, at: value, model: plan.models[index].name)
             }
             return literal(value)
@@ -161,8 +161,8 @@ extension MapRun {
 
     /// Writes a value in place of one object.
     ///
-    /// Null stays, and so does an empty string, which some APIs write for nothing. Bare identities are left to `bare`.
-    /// Any other value is quarantined.
+    /// Null stays, and so does an empty string, which some APIs write for nothing. A reference becomes the identity of
+    /// its object. Bare identities are left to `bare`. Any other value is quarantined.
     private mutating func element(
         _ value: Value,
         as index: Int,
@@ -180,31 +180,13 @@ extension MapRun {
             return literal(value)
         case .array: return quarantine(value, as: index)
         case .string where resolve != nil && withBytes(value, { Reference.isReference($0, at: 0) }):
-            expand(value, as: index, position: position, key: key, mask: mask)
-            return true
+            return literal(value)
         case .string, .number, .word:
             if isNull(value) || isEmptyString(value) { return literal(value) }
             guard isIdentity(value, of: index) else { return quarantine(value, as: index) }
             guard expands else { return literal(value) }
             bare(value, as: index, position: position, key: key, mask: mask)
             return true
-        }
-    }
-
-    /// Writes the object that a reference names, or its bare identity if the object is unknown or already being
-    /// written.
-    private mutating func expand(_ value: Value, as index: Int, position: Int?, key: Value?, mask: MemberMask) {
-        guard let name = withBytes(value, { Reference.name(at: 0..<$0.count, in: $0) }) else { return append("null") }
-        if expandsRelations, !expanding.contains(name), expansions < Self.maximumExpansions,
-            frames.count < Self.maximumNesting,
-            let payload = resolve?(name), let object = make(payload, of: nil), kind(object) == .object
-        {
-            expansions += 1
-            expanding.append(name)
-            self.object(object, as: index, position: position, key: key, mask: mask)
-            expanding.removeLast()
-        } else {
-            appendLiteral(value)
         }
     }
 

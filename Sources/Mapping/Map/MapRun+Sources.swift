@@ -15,7 +15,7 @@ extension MapRun {
 
     /// Reads the members of an object that its model's sources name.
     mutating func members(of object: Value?, _ model: ModelPlan) -> Members {
-        var members = Members(values: [Value?](repeating: nil, count: model.sources.slotCount))
+        var members = Members(values: [Value?](repeating: nil, count: model.slotCount))
         guard let object, kind(object) == .object else { return members }
         let index = documents[object.document].index
         read(object.node, at: 0, document: object.document, index, model, &members)
@@ -31,19 +31,21 @@ extension MapRun {
         _ members: inout Members
     ) {
         index.forEachMember(of: object) { name, value in
-            guard let child = child(of: node, model.sources, index, name) else {
+            let literal = index.slice(name)
+            guard let child = literal.withBytes({ model.sources.child(of: node, spelled: $0) }) else {
                 if node == 0, model.sharesAll { members.undeclared.append((name, value)) }
                 return
             }
             let place = model.sources.nodes[child]
-            if place.slot >= 0 ? members.values[place.slot] != nil : members.entered.contains(child) {
+            let slot = Int(place.slot)
+            if slot >= 0 ? members.values[slot] != nil : members.entered.contains(child) {
                 warnOfRepetition(at: Value(document: document, node: value), model.name)
                 // The values found below the earlier member go too.
                 forget(child, model.sources, &members)
             }
-            if place.slot >= 0 { members.values[place.slot] = Value(document: document, node: value) }
-            guard !place.children.isEmpty else { return }
-            if place.slot < 0 { members.entered.append(child) }
+            if slot >= 0 { members.values[slot] = Value(document: document, node: value) }
+            guard place.hasChildren else { return }
+            if slot < 0 { members.entered.append(child) }
             if index.kind(value) == .object {
                 read(value, at: child, document: document, index, model, &members)
             } else if index.isNull(value) {
@@ -55,7 +57,7 @@ extension MapRun {
                 read(object.node, at: child, document: object.document, index, model, &members)
             } else if !isBare(Value(document: document, node: value), place) {
                 members.isBlocked = true
-                let message = "A key path leads on from here, but the value has no members."
+                let message = "The key path expects an object here."
                 warn(.pathBlocked, message, at: Value(document: document, node: value), model: model.name)
             }
         }
@@ -66,26 +68,16 @@ extension MapRun {
     }
 
     /// Discards the values found at a node and below it.
-    private func forget(_ node: Int, _ sources: SourceTree, _ members: inout Members) {
+    private func forget(_ node: Int, _ sources: PathTree, _ members: inout Members) {
         let place = sources.nodes[node]
-        if place.slot >= 0 { members.values[place.slot] = nil } else { members.entered.removeAll { $0 == node } }
-        for child in place.children.values { forget(child, sources, &members) }
-    }
-
-    private func child(of node: Int, _ sources: SourceTree, _ index: JSONIndex, _ name: Int) -> Int? {
-        index.text.withUnsafeBufferPointer { text in
-            let range = index.range(name)
-            let content = UnsafeBufferPointer(rebasing: text[range.lowerBound + 1..<range.upperBound - 1])
-            if let child = sources.child(of: node, named: content) { return child }
-            guard content.contains(UInt8(ascii: "\\")), var name = index.name(name) else { return nil }
-            return name.withUTF8 { sources.child(of: node, named: $0) }
-        }
+        if place.slot >= 0 { members.values[Int(place.slot)] = nil } else { members.entered.removeAll { $0 == node } }
+        for child in sources.children(of: place) { forget(child, sources, &members) }
     }
 
     /// Null in the middle of a path makes the values below it null: the upstream says that there are none.
-    private func fill(_ node: Int, with null: Value, _ sources: SourceTree, _ members: inout Members) {
-        for child in sources.nodes[node].children.values {
-            let slot = sources.nodes[child].slot
+    private func fill(_ node: Int, with null: Value, _ sources: PathTree, _ members: inout Members) {
+        for child in sources.children(of: sources.nodes[node]) {
+            let slot = Int(sources.nodes[child].slot)
             if slot >= 0, members.values[slot] == nil { members.values[slot] = null }
             fill(child, with: null, sources, &members)
         }
@@ -106,7 +98,7 @@ extension MapRun {
         return object
     }
 
-    private func isBare(_ value: Value, _ place: SourceTree.Node) -> Bool {
+    private func isBare(_ value: Value, _ place: PathTree.Node) -> Bool {
         guard place.mayBeBare else { return false }
         if case .unusable = withBytes(value, { Identity.read($0) }) { return false }
         return true
@@ -119,8 +111,8 @@ extension MapRun {
         switch source {
         case .members(let slots, let tail):
             return find(slots, tail, members, model)
-        case .context(let source):
-            return find(source)
+        case .context(let value, let path):
+            return find(value, path)
         case .itself:
             return frames.last?.object
         case .parts(let parts):
@@ -128,7 +120,7 @@ extension MapRun {
         }
     }
 
-    private mutating func find(_ slots: [Int], _ tail: ArraySlice<ValuePath.Step>, _ members: Members, _ model: String)
+    private mutating func find(_ slots: [Int], _ tail: ArraySlice<PathStep>, _ members: Members, _ model: String)
         -> Value?
     {
         var first: Value?
@@ -166,15 +158,16 @@ extension MapRun {
 
     // MARK: Context
 
-    private mutating func find(_ source: PropertyPlan.ContextSource) -> Value? {
-        switch source {
+    private mutating func find(_ value: ContextValue, _ path: [PathStep]) -> Value? {
+        switch value {
         case .url: return context.url.isEmpty ? nil : string(context.url)
         case .capture(let name): return context.captures[name].flatMap { string($0) }
         case .header(let name): return context.fields[name].flatMap { string($0) }
-        case .parent(let path): return parent.flatMap { find(path, of: $0) }
-        case .root(let path): return root.flatMap { find(path, of: $0) }
+        case .parent: return parent.flatMap { find(path, of: $0) }
+        case .root: return root.flatMap { find(path, of: $0) }
         case .index: return frames.last?.position.flatMap { make(Array(String($0).utf8), of: nil) }
         case .key: return frames.last?.key
+        case .itself: return nil
         }
     }
 
@@ -188,12 +181,12 @@ extension MapRun {
     }
 
     /// Reads a path; null in the middle of it is null at its end, as in the object itself.
-    private func find(_ path: ValuePath, of object: Value) -> Value? {
+    private func find(_ path: [PathStep], of object: Value) -> Value? {
         let index = documents[object.document].index
         var value = object.node
-        for case .member(let name) in path.steps {
+        for case .name(let name) in path {
             if index.isNull(value) { break }
-            guard let next = index.member(name, of: value) else { return nil }
+            guard let next = index.member(name.utf8, of: value) else { return nil }
             value = next
         }
         return Value(document: object.document, node: value)
@@ -210,10 +203,10 @@ extension MapRun {
     /// The list that a path over arrays collects from a value.
     ///
     /// It keeps the array's positions, with null for elements without the member.
-    private mutating func list(at value: Value, _ steps: ArraySlice<ValuePath.Step>, _ model: String) -> Value? {
+    private mutating func list(at value: Value, _ steps: ArraySlice<PathStep>, _ model: String) -> Value? {
         if isNull(value) || (kind(value) == .array && steps.count == 1) { return value }
         guard kind(value) == .array || kind(value) == .object else {
-            warn(.pathBlocked, "A key path leads over an array, but the value is none.", at: value, model: model)
+            warn(.pathBlocked, "The key path expects a list here.", at: value, model: model)
             return nil
         }
         var list: [UInt8] = []
@@ -223,7 +216,7 @@ extension MapRun {
 
     private mutating func collect(
         _ node: Int,
-        _ steps: ArraySlice<ValuePath.Step>,
+        _ steps: ArraySlice<PathStep>,
         in document: Int,
         _ model: String,
         into list: inout [UInt8]
@@ -232,7 +225,7 @@ extension MapRun {
         guard let step = steps.first else { return list.append(contentsOf: index.bytes(node)) }
         let (kind, rest) = (index.kind(node), steps.dropFirst())
         switch step {
-        case .each where kind == .array:
+        case .elements where kind == .array:
             list.append(UInt8(ascii: "["))
             index.forEachElement(of: node) { _, element in
                 list.appendComma()
@@ -240,21 +233,21 @@ extension MapRun {
             }
             list.append(UInt8(ascii: "]"))
             return
-        case .each where kind == .object:
+        case .elements where kind == .object:
             warn(.objectForList, at: Value(document: document, node: node), model: model)
             list.append(UInt8(ascii: "["))
             collect(node, rest, in: document, model, into: &list)
             list.append(UInt8(ascii: "]"))
             return
-        case .member(let name) where kind == .object:
-            if let (value, isRepeated) = index.lastMember(name, of: node) {
+        case .name(let name) where kind == .object:
+            if let (value, isRepeated) = index.lastMember(name.utf8, of: node) {
                 if isRepeated { warnOfRepetition(at: Value(document: document, node: value), model) }
                 return collect(value, rest, in: document, model, into: &list)
             }
         default:
             guard !index.isNull(node) else { break }
             let place = Value(document: document, node: node)
-            warn(.pathBlocked, "A key path leads on from here, but not over such a value.", at: place, model: model)
+            warn(.pathBlocked, "The key path cannot continue through this value.", at: place, model: model)
         }
         list.append(contentsOf: "null".utf8)
     }

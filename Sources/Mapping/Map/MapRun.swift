@@ -6,7 +6,7 @@ struct MapRun {
     ///
     /// Deeper ones are shown as the upstream sent them. Each level costs a few kilobytes of stack.
     static let maximumNesting = 128
-    /// The maximum number of objects inserted for references.
+    /// The maximum number of objects read in place of references and bare identities.
     ///
     /// A few that refer to each other could otherwise fill the memory.
     static let maximumExpansions = 10_000
@@ -54,8 +54,6 @@ struct MapRun {
     let context: MappingContext
     /// Returns the JSON of the object that a reference names; nil if the text has no references.
     let resolve: ((ObjectName) -> [UInt8]?)?
-    /// Whether references are replaced by related objects; if not, only key paths follow them.
-    let expandsRelations: Bool
     /// The models whose identities distinguish numbers from strings.
     let strictModels: Set<String>
     var documents: [Document]
@@ -65,8 +63,6 @@ struct MapRun {
     var place: [Step] = []
     var warnings: [MappingWarning] = []
     var synthetic: [String] = []
-    /// The objects whose references are being expanded, outermost first.
-    var expanding: [ObjectName] = []
     var expansions = 0
     /// The known JSON of objects that the body may name by bare identities.
     ///
@@ -81,15 +77,12 @@ struct MapRun {
     init(
         _ plan: MappingPlan,
         body: JSONIndex,
-        context: MappingContext,
+        context: MappingContext = .none,
         known: [ObjectName: [UInt8]] = [:],
         resolve: ((ObjectName) -> [UInt8]?)? = nil,
-        expandsRelations: Bool = true,
         strictModels: Set<String> = []
     ) {
-        (self.expandsRelations, self.strictModels) = (expandsRelations, strictModels)
-        self.plan = plan
-        self.context = context
+        (self.plan, self.context, self.strictModels) = (plan, context, strictModels)
         self.known = known
         self.resolve = resolve
         documents = [Document(index: body)]
@@ -247,30 +240,21 @@ extension MapRun {
     }
 
     /// The plan of the concrete model; nil if no choice of the cluster fits and the base declares nothing.
+    ///
+    /// A child that consists only of completions counts as an empty object, and lacks nothing.
     private mutating func choose(_ index: Int, for object: Value?) -> Int? {
-        guard let object else { return choose(index, forNothing: JSONSlice(Array("{}".utf8), 0..<2)) }
-        let text = documents[object.document].index
+        let json = object.map(slice) ?? JSONSlice(Array("{}".utf8), 0..<2)
         var chosen = index
         for _ in 0..<8 {
             let choices = plan.models[chosen].choices
             guard !choices.isEmpty else { break }
-            guard let choice = choices.first(where: { $0.condition?.holds(for: object.node, in: text) ?? true }) else {
+            guard let choice = choices.first(where: { $0.condition?.holds(for: json) ?? true }) else {
+                guard let object else { break }
                 let model = plan.models[chosen]
                 warn(.noChoice, "None of the cluster's models fits an object.", at: object, model: model.name)
                 return model.properties.isEmpty && !model.sharesAll ? nil : chosen
             }
             if choice.plan == chosen { break }
-            chosen = choice.plan
-        }
-        return chosen
-    }
-
-    /// The same for a child that consists only of completions, treated as an empty object.
-    private func choose(_ index: Int, forNothing empty: JSONSlice) -> Int {
-        var chosen = index
-        for _ in 0..<8 {
-            let choice = plan.models[chosen].choices.first { $0.condition?.holds(for: empty) ?? true }
-            guard let choice, choice.plan != chosen else { break }
             chosen = choice.plan
         }
         return chosen

@@ -30,7 +30,9 @@ struct ModelPlan: Sendable {
     /// The indexes of the properties that do not complete a child, by name.
     private var places: [String: Int] = [:]
     /// The places that the properties are read from.
-    var sources = SourceTree()
+    var sources = PathTree()
+    /// The number of values that are read there.
+    var slotCount = 0
     /// Whether undeclared members are shown as well.
     var sharesAll: Bool
     /// Whether a string or number in place of an object is its identity.
@@ -56,7 +58,7 @@ struct ModelPlan: Sendable {
     }
 
     /// Whether the plan reads any member of an object.
-    var readsMembers: Bool { sources.slotCount > 0 }
+    var readsMembers: Bool { slotCount > 0 }
 
     /// The names of the shown properties; those that complete a child are not among them.
     var propertyNames: [String] { properties.lazy.filter(\.completes.isEmpty).map(\.name) }
@@ -82,30 +84,18 @@ struct PropertyPlan: Sendable {
     /// The source of a value.
     indirect enum Source: Sendable {
         /// The first of these members that is present; then the steps over arrays, if any.
-        case members(slots: [Int], tail: ArraySlice<ValuePath.Step>)
-        /// A value from the object's surroundings.
-        case context(ContextSource)
+        case members(slots: [Int], tail: ArraySlice<PathStep>)
+        /// A value from the object's surroundings, with its key path in an outer object.
+        case context(ContextValue, path: [PathStep])
         /// The object itself: a child made of its parent's members.
         case itself
         /// Several sources, combined into one object.
         case parts([(name: [UInt8], source: Source)])
     }
 
-    /// A value from the context, with its key path compiled.
-    enum ContextSource: Sendable {
-        case url
-        case capture(String)
-        case header(String)
-        case parent(ValuePath)
-        case root(ValuePath)
-        case index
-        case key
-    }
-
     /// A relation, with its model compiled.
     struct Related: Sendable {
-        enum Shape: Sendable { case one, many, keyed }
-        var shape: Shape
+        var arity: Arity
         var plan: Int
     }
 
@@ -118,7 +108,7 @@ struct PropertyPlan: Sendable {
         /// A separate place for each part of the combined object.
         indirect case parts([(name: [UInt8], output: Output)])
         /// None, because the list or the object around the object determines the value.
-        case given(ContextSource)
+        case given(ContextValue)
     }
 
     /// A place in the upstream's JSON.
@@ -126,7 +116,7 @@ struct PropertyPlan: Sendable {
         /// The object in which the path begins.
         enum Origin: Sendable { case object, parent, root }
         var origin: Origin
-        var path: ValuePath
+        var path: [PathStep]
     }
 
     let name: String
@@ -149,7 +139,7 @@ struct PropertyPlan: Sendable {
     /// The maximum nesting of arrays in a list of related objects: the number of `[]` steps in its key path.
     var listLevels: Int {
         guard case .members(_, let tail) = source else { return 1 }
-        return max(1, tail.count { $0 == .each })
+        return max(1, tail.count { $0 == .elements })
     }
     /// For a relation, the properties of the same model that complete it.
     var completedBy: [Int] = []
@@ -159,7 +149,7 @@ struct PropertyPlan: Sendable {
 
 extension PropertyPlan.Output {
     /// The paths within the object itself.
-    var ownPaths: [ValuePath] {
+    var ownPaths: [[PathStep]] {
         switch self {
         case .place(let place): place.origin == .object ? [place.path] : []
         case .parts(let parts): parts.flatMap(\.output.ownPaths)
@@ -168,109 +158,12 @@ extension PropertyPlan.Output {
     }
 }
 
-/// The sources of one model's properties, as a tree of member names that is walked along with an object.
-struct SourceTree: Sendable {
-    /// One place in the object.
-    struct Node: Sendable {
-        /// A bit for each hash of a child's name; it rejects most members of an object by itself.
-        var filter: UInt64 = 0
-        /// The nodes of the children, by name.
-        var children: [[UInt8]: Int] = [:]
-        /// The slot of the value that is read here, or -1.
-        var slot = -1
-        /// Whether a bare identity may occur here, so that a path leading on finds nothing.
-        var mayBeBare = false
-    }
-
-    private(set) var nodes = [Node()]
-    private(set) var slotCount = 0
-
-    /// The slot of the value at these names; creates it if needed.
-    mutating func slot(at names: [[UInt8]]) -> Int {
-        let node = insert(names)
-        if nodes[node].slot < 0 {
-            nodes[node].slot = slotCount
-            slotCount += 1
-        }
-        return nodes[node].slot
-    }
-
-    /// Allows a bare identity at these names.
-    mutating func allowBare(at names: [[UInt8]]) { nodes[insert(names)].mayBeBare = true }
-
-    /// The child of a node by its unescaped name.
-    @inline(__always)
-    func child(of node: Int, named name: UnsafeBufferPointer<UInt8>) -> Int? {
-        nodes[node].filter & Self.bit(name) == 0 ? nil : nodes[node].children[Array(name)]
-    }
-
-    private mutating func insert(_ names: [[UInt8]]) -> Int {
-        var node = 0
-        for name in names {
-            if let child = nodes[node].children[name] {
-                node = child
-            } else {
-                nodes[node].filter |= name.withUnsafeBufferPointer(Self.bit)
-                nodes[node].children[name] = nodes.count
-                node = nodes.count
-                nodes.append(Node())
-            }
-        }
-        return node
-    }
-
-    private static func bit(_ name: UnsafeBufferPointer<UInt8>) -> UInt64 {
-        guard let first = name.first, let last = name.last else { return 1 }
-        return 1 << ((UInt64(name.count) &* 5 &+ UInt64(first) &* 3 &+ UInt64(last)) & 63)
-    }
-}
-
-/// A key path within an object, ready to be compared with JSON byte by byte.
-struct ValuePath: Sendable, Hashable {
-    /// One step.
-    enum Step: Sendable, Hashable {
-        /// To the member with this name, in UTF-8: canonically equivalent names differ in JSON.
-        case member([UInt8])
-        /// To each element.
-        case each
-    }
-
-    var steps: [Step]
-
-    init(_ steps: [Step]) { self.steps = steps }
-
-    /// The path to a member with a plain name.
-    init(member name: String) { steps = [.member(Array(name.utf8))] }
-
-    /// Parses a key path; nil if it is malformed.
-    init?(_ text: String) {
-        guard let steps = KeyPathSyntax.steps(of: text) else { return nil }
-        self.steps = steps.map { step in
-            switch step {
-            case .name(let name): .member(Array(name.utf8))
-            case .elements: .each
-            }
-        }
-    }
-
-    /// The names of the leading steps, up to the first step over an array.
-    var leadingNames: [[UInt8]] {
-        steps.prefix { $0 != .each }.compactMap { if case .member(let name) = $0 { name } else { nil } }
-    }
-
-    /// The steps after the leading names.
-    var tail: ArraySlice<Step> { steps.drop { $0 != .each } }
-
-    /// The proper prefixes of the path, shortest first.
-    var outer: [ValuePath] { steps.indices.dropFirst().map { ValuePath(Array(steps[..<$0])) } }
-}
-
 extension JSONIndex {
     /// The value at a key path of an object; nil if a member on the path is missing or not an object.
-    func value(at path: ValuePath, of object: Int) -> Int? {
+    func value(at path: [PathStep], of object: Int) -> Int? {
         var value = object
-        for case .member(let name) in path.steps {
-            guard let next = member(name, of: value) else { return nil }
+        for case .name(let name) in path {
+            guard let next = member(name.utf8, of: value) else { return nil }
             value = next
         }
         return value
@@ -278,11 +171,6 @@ extension JSONIndex {
 }
 
 extension CompiledCondition {
-    /// Whether the object at a node fulfils the condition.
-    func holds(for object: Int, in index: JSONIndex) -> Bool {
-        index.kind(object) == .object && holds(for: index.slice(object))
-    }
-
     /// The first names of the key paths that the condition reads.
     var members: [[UInt8]] {
         switch self {

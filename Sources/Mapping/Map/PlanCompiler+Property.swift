@@ -1,6 +1,8 @@
 extension PlanCompiler {
     /// Compiles one property and adds its sources.
-    mutating func property(_ member: Member, into sources: inout SourceTree) throws(MappingError) -> PropertyPlan {
+    mutating func property(_ member: Member, into sources: inout PathBranch, _ slots: inout Int) throws(MappingError)
+        -> PropertyPlan
+    {
         let declaration = member.declaration
         let model = declarations[member.model].name
         // The name of a hidden identity is derived from its key path.
@@ -22,11 +24,11 @@ extension PlanCompiler {
             defaultValue: declaration.defaultValue,
             output: .none
         )
-        plan.source = try source(of: declaration, model, naming, &sources)
+        plan.source = try source(of: declaration, model, naming, &sources, &slots)
         plan.output = try output(of: declaration, model, naming)
         if let relation, declarations.indices.contains(relation.plan), hasIdentity(relation.plan) {
             for path in try paths(of: declaration, model, naming) where path.tail.isEmpty {
-                sources.allowBare(at: path.leadingNames)
+                sources.update(path[...]) { $0.mayBeBare = true }
             }
         }
         return plan
@@ -54,10 +56,8 @@ extension PlanCompiler {
                 "\"parts\" are folded into a plain object; for an object of a model write from: \"@self\""
             )
         }
-        if declaration.isItself {
-            guard case .one = declaration.relation else {
-                throw contradiction("\"@self\" needs a model: it is a child made of its parent's members")
-            }
+        if declaration.isItself, declaration.relation?.arity != .one {
+            throw contradiction("\"@self\" needs a model: it is a child made of its parent's members")
         }
         if declaration.former == .delete, let reason = obstacle(toFormerOf: declaration) { throw contradiction(reason) }
         if let value = declaration.defaultValue, let fault = try fault(inDefault: value, of: declaration) {
@@ -90,7 +90,7 @@ extension PlanCompiler {
     private func fault(inDefault json: [UInt8], of declaration: PropertyDeclaration) throws(MappingError) -> String? {
         guard let value = JSONSlice(json) else { return nil }
         if value.isNull { return declaration.checks.contains(.notNull) ? "null is not allowed" : nil }
-        switch declaration.relation {
+        switch declaration.relation?.arity {
         case .one?: return value.kind == .object ? nil : "an object is expected"
         case .many?: return value.kind == .array ? nil : "a list is expected"
         case .keyed?: return value.kind == .object ? nil : "an object of objects is expected"
@@ -106,13 +106,7 @@ extension PlanCompiler {
         guard let plan = index(of: relation.model) else {
             throw .unknownModel(relation.model, property: declaration.name, model: model)
         }
-        let shape: PropertyPlan.Related.Shape =
-            switch relation {
-            case .one: .one
-            case .many: .many
-            case .keyed: .keyed
-            }
-        return PropertyPlan.Related(shape: shape, plan: plan)
+        return PropertyPlan.Related(arity: relation.arity, plan: plan)
     }
 
     // MARK: Sources
@@ -121,66 +115,60 @@ extension PlanCompiler {
         of declaration: PropertyDeclaration,
         _ model: String,
         _ naming: MemberNaming,
-        _ sources: inout SourceTree
+        _ sources: inout PathBranch,
+        _ slots: inout Int
     ) throws(MappingError) -> PropertyPlan.Source {
         if !declaration.parts.isEmpty {
             var parts: [(name: [UInt8], source: PropertyPlan.Source)] = []
             for part in declaration.parts {
                 let key = Array(part.name.utf8)
                 if let context = try context(part.from, declaration.name, model) {
-                    parts.append((key, .context(context)))
+                    parts.append((key, .context(context.value, path: context.path)))
                 } else {
                     let path = try path(part.from, declaration.name, model)
-                    parts.append((key, .members(slots: [sources.slot(at: path.leadingNames)], tail: path.tail)))
+                    let slot = sources.slot(at: path.leadingNames, count: &slots)
+                    parts.append((key, .members(slots: [slot], tail: path.tail)))
                 }
             }
             return .parts(parts)
         }
         if declaration.isItself { return .itself }
-        if let context = try context(declaration.from, declaration.name, model) { return .context(context) }
+        if let context = try context(declaration.from, declaration.name, model) {
+            return .context(context.value, path: context.path)
+        }
         let paths = try paths(of: declaration, model, naming)
-        return .members(slots: paths.map { sources.slot(at: $0.leadingNames) }, tail: paths[0].tail)
+        return .members(slots: paths.map { sources.slot(at: $0.leadingNames, count: &slots) }, tail: paths[0].tail)
     }
 
     /// The key paths of a property, of which the first present one counts; empty for other sources.
     private func paths(of declaration: PropertyDeclaration, _ model: String, _ naming: MemberNaming)
-        throws(MappingError) -> [ValuePath]
+        throws(MappingError) -> [[PathStep]]
     {
         guard declaration.parts.isEmpty, !ContextValue.isSpelled(declaration.from) else { return [] }
-        if declaration.isNamedByModel { return naming.members(for: declaration.name).map(ValuePath.init(member:)) }
+        if declaration.isNamedByModel { return naming.members(for: declaration.name).map { [.name($0)] } }
         return [try path(declaration.from, declaration.name, model)]
     }
 
-    private func path(_ text: String, _ property: String, _ model: String) throws(MappingError) -> ValuePath {
-        guard let path = ValuePath(text) else {
+    private func path(_ text: String, _ property: String, _ model: String) throws(MappingError) -> [PathStep] {
+        guard let path = KeyPathSyntax.steps(of: text) else {
             throw .invalidKeyPath(text, usedBy: "property \(property)", model: model)
         }
         return path
     }
 
-    private func context(
-        _ text: String,
-        _ property: String,
-        _ model: String
-    ) throws(MappingError) -> PropertyPlan.ContextSource? {
+    /// A value from the context and its key path; nil for any other source.
+    private func context(_ text: String, _ property: String, _ model: String) throws(MappingError) -> (
+        value: ContextValue, path: [PathStep]
+    )? {
         guard ContextValue.isSpelled(text) else { return nil }
-        switch ContextValue(text) {
-        case .url: return .url
-        case .capture(let name): return .capture(name)
-        case .header(let name): return .header(name)
-        case .parent(let path): return .parent(try contextPath(path, property, model))
-        case .root(let path): return .root(try contextPath(path, property, model))
-        case .index: return .index
-        case .key: return .key
-        case .itself: throw .contradiction("\"@self\" is used without anything else", property: property, model: model)
-        case nil: throw .unknownContext(text, property: property, model: model)
+        guard let value = ContextValue(text) else { throw .unknownContext(text, property: property, model: model) }
+        guard value != .itself else {
+            throw .contradiction("\"@self\" is used without anything else", property: property, model: model)
         }
-    }
-
-    private func contextPath(_ text: String, _ property: String, _ model: String) throws(MappingError) -> ValuePath {
-        let path = try path(text, property, model)
-        guard path.tail.isEmpty else { throw .invalidKeyPath(text, usedBy: "property \(property)", model: model) }
-        return path
+        guard let names = value.names else {
+            throw .invalidKeyPath(value.keyPath ?? text, usedBy: "property \(property)", model: model)
+        }
+        return (value, names.map(PathStep.name))
     }
 
     // MARK: The way back
@@ -203,9 +191,7 @@ extension PlanCompiler {
             return .parts(parts)
         }
         if declaration.isNamedByModel {
-            return .place(
-                PropertyPlan.Place(origin: .object, path: ValuePath(member: naming.output(for: declaration.name)))
-            )
+            return .place(PropertyPlan.Place(origin: .object, path: [.name(naming.output(for: declaration.name))]))
         }
         return try output(to: declaration.from, declaration.name, model)
     }
@@ -217,12 +203,12 @@ extension PlanCompiler {
         guard let context = try context(source, property, model) else {
             return .place(PropertyPlan.Place(origin: .object, path: try path(source, property, model)))
         }
-        switch context {
-        case .parent(let path): return .place(PropertyPlan.Place(origin: .parent, path: path))
-        case .root(let path): return .place(PropertyPlan.Place(origin: .root, path: path))
-        case .index, .key: return .given(context)
+        switch context.value {
+        case .parent: return .place(PropertyPlan.Place(origin: .parent, path: context.path))
+        case .root: return .place(PropertyPlan.Place(origin: .root, path: context.path))
+        case .index, .key: return .given(context.value)
         // The URL and the header fields are not part of a body.
-        case .url, .capture, .header: return .none
+        case .url, .capture, .header, .itself: return .none
         }
     }
 }

@@ -33,12 +33,12 @@ struct PlanCompiler {
         // Choices of a cluster may add plans while the loop runs.
         while plans.count < chains.count { plans.append(plan(of: chains[plans.count])) }
         for index in plans.indices { adoptCompleted(in: index) }
-        let circles = CircleSearch(
+        let cycles = RelationCycles(
             declarations: declarations,
             members: declarations.indices.map { members(of: chain(of: $0)) },
             isKeyless: declarations.indices.map { !hasIdentity($0) }
         )
-        for (model, error) in circles.mistakes() { report(error, model: model) }
+        for (model, error) in cycles.mistakes() { report(error, model: model) }
     }
 
     mutating func report(_ error: MappingError, model: Int, property: Int? = nil) {
@@ -172,11 +172,12 @@ struct PlanCompiler {
             sharesAll: chain.contains { declarations[$0].sharesAll },
             hasIdentity: !identity.isEmpty
         )
+        var sources = PathBranch()
         // The declaration of each property in the plan. Properties with mistakes are not in it.
         var places: [Member] = []
         for member in members {
             do throws(MappingError) {
-                var property = try property(member, into: &plan.sources)
+                var property = try property(member, into: &sources, &plan.slotCount)
                 property.isIdentity = identity.contains {
                     $0 == member.declaration.name || $0 == member.declaration.from
                 }
@@ -186,6 +187,7 @@ struct PlanCompiler {
                 report(error, model: member.model, property: member.index)
             }
         }
+        _ = plan.sources.append(sources)
         connectCompletions(of: &plan, places, members)
         orderWriting(of: &plan, places)
         plan.choices = choices(of: chain)
@@ -194,11 +196,11 @@ struct PlanCompiler {
 
     /// Orders properties within others' values last; two properties with one place are a mistake.
     private mutating func orderWriting(of plan: inout ModelPlan, _ places: [Member]) {
-        var outputs: [(property: Int, path: ValuePath)] = []
+        var outputs: [(property: Int, path: [PathStep])] = []
         for (index, property) in plan.properties.enumerated() {
             outputs += property.output.ownPaths.map { (index, $0) }
         }
-        var writers: [ValuePath: [Int]] = [:]
+        var writers: [[PathStep]: [Int]] = [:]
         for output in outputs {
             if let other = writers[output.path]?.first {
                 reportSameOutput(output.path, places[other], places[output.property])
@@ -213,7 +215,7 @@ struct PlanCompiler {
         plan.writingOrder = plan.properties.indices.filter { !plan.derived.contains($0) } + plan.derived.sorted()
     }
 
-    private mutating func reportSameOutput(_ path: ValuePath, _ first: Member, _ second: Member) {
+    private mutating func reportSameOutput(_ path: [PathStep], _ first: Member, _ second: Member) {
         let names = [first.declaration.name, second.declaration.name]
         let model = declarations[second.model].name
         // If neither has a `to:`, they collide at the place they are read from.
@@ -227,8 +229,8 @@ struct PlanCompiler {
 
     /// Reports `to:` places that overlap a value which another property writes whole.
     private mutating func checkWithin(
-        _ outputs: [(property: Int, path: ValuePath)],
-        _ writers: [ValuePath: [Int]],
+        _ outputs: [(property: Int, path: [PathStep])],
+        _ writers: [[PathStep]: [Int]],
         of plan: ModelPlan,
         _ places: [Member]
     ) {
@@ -251,11 +253,11 @@ struct PlanCompiler {
         }
     }
 
-    private static func text(of path: ValuePath) -> String {
-        path.steps.reduce(into: "") { text, step in
+    private static func text(of path: [PathStep]) -> String {
+        path.reduce(into: "") { text, step in
             switch step {
-            case .member(let name): text += (text.isEmpty ? "" : ".") + String(decoding: name, as: UTF8.self)
-            case .each: text += "[]"
+            case .name(let name): text += (text.isEmpty ? "" : ".") + name
+            case .elements: text += "[]"
             }
         }
     }
@@ -314,7 +316,7 @@ struct PlanCompiler {
         let members = Self.byName(members)
         for (index, property) in plan.properties.enumerated() where !property.completes.isEmpty {
             let child = plan.property(named: property.completes[0])
-            guard let child, plan.properties[child].relation?.shape == .one,
+            guard let child, plan.properties[child].relation?.arity == .one,
                 leads(property.completes[...], from: members)
             else {
                 let error = MappingError.writesIntoNothing(property.name, model: declarations[places[index].model].name)
@@ -352,7 +354,8 @@ struct PlanCompiler {
     private mutating func leads(_ path: ArraySlice<String>, from members: [String: Member], depth: Int = 0) -> Bool {
         guard let name = path.first, let member = members[name] else { return false }
         guard path.count > 1 else { return true }
-        guard case .one(let model) = member.declaration.relation, let index = index(of: model) else { return false }
+        guard let relation = member.declaration.relation, relation.arity == .one, let index = index(of: relation.model)
+        else { return false }
         return leads(path.dropFirst(), toModel: index, depth: depth)
     }
 

@@ -158,10 +158,8 @@ struct UnmapRun {
 
     private func fits(_ choice: ModelPlan.Choice, _ object: Value) -> Bool {
         guard let condition = choice.condition else { return true }
-        guard let wire = try? JSONIndex(sketch(object, plan.models[choice.plan], members: condition.members)) else {
-            return false
-        }
-        return condition.holds(for: 0, in: wire)
+        let wire = JSONSlice(sketch(object, plan.models[choice.plan], members: condition.members))
+        return wire.map(condition.holds) ?? false
     }
 
     /// The members of the upstream's JSON that a condition reads; related objects stay as they are.
@@ -170,12 +168,12 @@ struct UnmapRun {
         builder.openObject(WireBuilder.root)
         for property in model.properties where property.completes.isEmpty {
             guard case .place(let output) = property.output, output.origin == .object, output.path.tail.isEmpty,
-                let first = output.path.leadingNames.first, members.contains(first),
+                let first = output.path.leadingNames.first, members.contains(Array(first.utf8)),
                 let value = member(property.name, of: object)
             else { continue }
             let json = property.conversion.converter?.reverse(bytes(value)).json ?? bytes(value)
             let place = output.path.leadingNames.reduce(WireBuilder.root as Int?) { node, name in
-                node.flatMap { builder.member(name, of: $0) }
+                node.flatMap { builder.member(Array(name.utf8), of: $0) }
             }
             if let place { builder.set(place, json) }
         }
@@ -258,14 +256,14 @@ struct UnmapRun {
         case .given(let source):
             compare(bytes(value), with: source, target)
         case .place(let place) where place.origin == .object && !target.isDerived:
-            try self.place(value, at: place.path.steps[...], target, node)
+            try self.place(value, at: place.path[...], target, node)
         case .place(let place):
             guard let origin = place.origin == .object ? node : self.node(of: place.origin) else {
                 return warnIfUnreachable(output, target)
             }
             // The value is built separately and then merged into the existing one.
             let child = builder.makeDetached()
-            try self.place(value, at: place.path.steps[...], target, child)
+            try self.place(value, at: place.path[...], target, child)
             if place.origin != .object {
                 surroundings.append(
                     Surrounding(node: child, origin: origin, pointer: pointer(target.shown), model: target.model)
@@ -291,8 +289,8 @@ struct UnmapRun {
         else { return false }
         if let synthetic { return pointer(value).map { synthetic.contains($0) } ?? false }
         let message =
-            "The value equals the default of \(property.name), so it counts as one and is not written back; "
-            + "it is written if it is asked for by name, or together with all defaults."
+            "The value equals the default of \(property.name), so it is not written back. "
+            + "Name the property with --members to write it, or use --defaults for all."
         warn(.notWritten, message, at: value, model: model)
         return true
     }
@@ -327,7 +325,7 @@ struct UnmapRun {
     /// Writes a value at a path.
     private mutating func place(
         _ value: Value,
-        at steps: ArraySlice<ValuePath.Step>,
+        at steps: ArraySlice<PathStep>,
         _ target: Target,
         _ node: Int,
         standing: Standing = Standing()
@@ -336,10 +334,12 @@ struct UnmapRun {
         case nil:
             guard let relation = target.property.relation else { return set(node, value, target.model) }
             try related(value, relation, target, node, standing)
-        case .member(let name):
-            guard let member = builder.member(name, of: node) else { return warnOfNoPlace(value, target.model) }
+        case .name(let name):
+            guard let member = builder.member(Array(name.utf8), of: node) else {
+                return warnOfNoPlace(value, target.model)
+            }
             try place(value, at: steps.dropFirst(), target, member, standing: standing)
-        case .each:
+        case .elements:
             if isNull(value) { return set(node, value, target.model) }
             guard kind(value) == .array else {
                 let reason = "a list is expected, whose elements go to the elements of another"
@@ -408,18 +408,18 @@ extension UnmapRun {
     /// Warns about a value that belongs to an enclosing object which does not exist.
     mutating func warnIfUnreachable(_ output: PropertyPlan.Output, _ target: Target) {
         guard case .place(let place) = output, node(of: place.origin) == nil else { return }
-        let message = "The object around that it belongs to is not there; it is not written back."
+        let message = "The surrounding object that this value belongs to is missing; it is not written back."
         warn(.notWritten, message, at: target.shown, model: target.model)
     }
 
     /// Warns if a value contradicts the position or the name that its object gets from its container.
-    mutating func compare(_ json: [UInt8], with source: PropertyPlan.ContextSource, _ target: Target) {
+    mutating func compare(_ json: [UInt8], with source: ContextValue, _ target: Target) {
         guard let standing = frames.last?.standing else { return }
         let given: JSONSlice? =
             switch source {
             case .index: standing.position.flatMap { JSONSlice(Array(String($0).utf8)) }
             case .key: standing.key.map { documents[$0.document].slice($0.node) }
-            case .url, .capture, .header, .parent, .root: nil
+            case .url, .capture, .header, .parent, .root, .itself: nil
             }
         if let given, let said = JSONSlice(json), said.isEqual(to: given) { return }
         let what = if case .index = source { "position" } else { "name" }
@@ -436,7 +436,7 @@ extension UnmapRun {
         _ standing: Standing
     ) throws(UnmapError) {
         let (mask, completed) = (target.mask, target.completed)
-        switch (relation.shape, kind(value)) {
+        switch (relation.arity, kind(value)) {
         case (.keyed, .object):
             try keyed(value, as: relation.plan, into: node, mask: mask)
         case (.many, .array):

@@ -20,8 +20,25 @@ struct Clusters {
         }
         (self.lineages, self.derived) = (lineages, derived)
         effectives = Self.effectives(declarations, lineages)
-        var choices = ChoiceCheck(declarations, indexes)
-        for index in declarations.indices { try choices.check(index) }
+        try Self.checkChoices(declarations, indexes)
+    }
+
+    /// Throws for a choice that is undeclared, and for choices that lead back to their own model.
+    private static func checkChoices(_ declarations: [ModelDeclaration], _ indexes: [String: Int]) throws(MappingError)
+    {
+        var edges: [[Int]] = []
+        for declaration in declarations {
+            var targets: [Int] = []
+            for choice in declaration.choices {
+                guard let target = indexes[choice.model] else {
+                    throw .unknownModel(choice.model, property: "cluster", model: declaration.name)
+                }
+                targets.append(target)
+            }
+            edges.append(targets)
+        }
+        guard let cycle = CycleDetection(edges).cycles().first else { return }
+        throw .circularCluster(cycle.map { declarations[$0].name })
     }
 
     /// The clusters of no models.
@@ -161,41 +178,5 @@ private struct Properties {
     private mutating func add(_ property: PropertyDeclaration) {
         names.insert(property.name.lowercased())
         if let steps = KeyPathSyntax.steps(of: property.from) { sources.insert(steps) }
-    }
-}
-
-/// Checks that a cluster's choices are declared and not circular; visits each model once.
-private struct ChoiceCheck {
-    private let declarations: [ModelDeclaration]
-    private let indexes: [String: Int]
-    private var sound: Set<Int> = []
-
-    init(_ declarations: [ModelDeclaration], _ indexes: [String: Int]) {
-        (self.declarations, self.indexes) = (declarations, indexes)
-    }
-
-    mutating func check(_ start: Int) throws(MappingError) {
-        guard !sound.contains(start) else { return }
-        // The models of the current path, each with the next choice to examine. There is no recursion, however long the
-        // chain.
-        var way: [(model: Int, choice: Int)] = [(start, 0)]
-        var above: Set = [start]
-        while let (model, position) = way.last {
-            guard position < declarations[model].choices.count else {
-                way.removeLast()
-                above.remove(model)
-                sound.insert(model)
-                continue
-            }
-            way[way.count - 1].choice += 1
-            let name = declarations[model].choices[position].model
-            guard let next = indexes[name] else {
-                throw .unknownModel(name, property: "cluster", model: declarations[model].name)
-            }
-            if above.contains(next) { throw .circularCluster(way.map { declarations[$0.model].name }) }
-            guard !sound.contains(next) else { continue }
-            way.append((next, 0))
-            above.insert(next)
-        }
     }
 }

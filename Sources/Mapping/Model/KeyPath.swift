@@ -124,6 +124,17 @@ extension [PathStep] {
         }
         return names
     }
+
+    /// The names of the leading steps, up to the first step over an array.
+    var leadingNames: [String] {
+        prefix { $0 != .elements }.compactMap { if case .name(let name) = $0 { name } else { nil } }
+    }
+
+    /// The steps after the leading names.
+    var tail: ArraySlice<PathStep> { drop { $0 != .elements } }
+
+    /// The proper prefixes of the path, shortest first.
+    var outer: [[PathStep]] { indices.dropFirst().map { Array(self[..<$0]) } }
 }
 
 extension KeyPathSyntax {
@@ -192,6 +203,17 @@ public enum ContextValue: Sendable, Equatable {
         default: return nil
         }
     }
+
+    /// The key path in an outer object; nil for values from elsewhere.
+    var keyPath: String? {
+        switch self {
+        case .parent(let path), .root(let path): path
+        case .url, .capture, .header, .index, .key, .itself: nil
+        }
+    }
+
+    /// The member names of its key path, none without one; nil if it is malformed or crosses an array.
+    var names: [String]? { keyPath.map { KeyPathSyntax.steps(of: $0)?.names } ?? [] }
 
     /// Whether an entry is written as a value from the context.
     public static func isSpelled(_ text: String) -> Bool { text.hasPrefix("@") }

@@ -72,7 +72,7 @@ extension MappingError: CustomStringConvertible {
         case .invalidKeyPath(let path, let use, let model):
             "\(model.map { "model \($0), " } ?? "")\(use): \"\(Self.shortened(path))\" is not a key path; "
                 + (KeyPathSyntax.complaint(about: path)
-                    ?? "no list may be on its way, and nothing from around the object")
+                    ?? "it must not lead through a list, and must not begin with @")
         case .crossesRelation(let path, let use, let property, let model, let other):
             "model \(model), \(use): \"\(path)\" lies within \(property), whose bytes belong to model \(other); declare it there"
         case .identityIsList(let path, let model):
@@ -92,13 +92,13 @@ extension MappingError: CustomStringConvertible {
         case .notJSON(let use, let property, let model):
             "model \(model)\(property.map { ", property \($0)" } ?? ""): \(use) is not JSON"
         case .writesIntoNothing(let path, let model):
-            "model \(model): \"\(path)\" completes nothing; its beginning names a relation to one object, its end a property of that object's model"
+            "model \(model): \"\(path)\" must name a relation to one object, then a property of that object's model"
         case .sameOutput(let path, let properties, let model):
             "model \(model) writes \(properties.joined(separator: " and ")) back to \"\(path)\"; say \"to: none\" of those that are only read"
         case .outputWithin(let path, let outer, let properties, let model):
             "model \(model) writes \(properties[0]) back to \"\(path)\", which lies within \"\(outer)\", where \(properties[1]) is written; say \"to: none\" of one of them"
         case .secretIdentity(let path, let use, let model):
-            "model \(model): \"\(path)\" is secret and belongs to its \(use), by which objects are stored; take it out of one of them"
+            "model \(model): \"\(path)\" is secret, but objects are stored by it; remove it from \"secret\" or from the \(use)"
         case .versionWithinCluster(let model, let base):
             "model \(model): its objects are \(base)'s and have \(base)'s version; declare \"version\" and \"migrations\" there"
         case .contradiction(let reason, let property, let model): "model \(model), property \(property): \(reason)"

@@ -31,7 +31,7 @@ public struct MappingWarning: Sendable, Equatable {
         /// It moves into no other response, and the mapped view leaves it out.
         case quarantined
         /// A value that its conversion does not accept; the mapped view shows the upstream's value.
-        case conversionFailed = "transform-failed"
+        case conversionFailed = "conversion-failed"
         /// Two members for one property; the exact spelling counts, else the last one.
         case keyCollision = "key-collision"
         /// A key path leads through a value that has no members.
@@ -97,9 +97,9 @@ extension MappingWarning.Kind {
     var sentence: String {
         switch self {
         case .tooDeep: "The body is nested deeper than \(JSONScanner.maximumDepth) levels."
-        case .envelopeMissing: "The envelope's key path leads nowhere."
+        case .envelopeMissing: "Nothing was found at the envelope's key path."
         case .objectForList: "One object was received where a list is declared; it counts as the list's only element."
-        case .arrayForObject: "An array was received where one object is declared; it stays as it is."
+        case .arrayForObject: "A list was received where one object is declared; it stays as it is."
         case .notAnObject: "The body is not an object."
         case .identityMissing: "An object has no identity; it stays as it is."
         case .identityUnusable: "An identity is neither text nor a number of reasonable length."

@@ -39,7 +39,7 @@ struct ModelCompiler {
         properties = Dictionary(declaration.properties.map { ($0.name, $0) }) { first, _ in first }
         listPaths = Set(
             declaration.properties.compactMap { property in
-                if case .many = property.relation { property.from } else { nil }
+                property.relation?.arity == .many ? property.from : nil
             }
         )
     }
@@ -279,20 +279,16 @@ struct ModelCompiler {
         root.update(path[...]) {
             $0.relation = Int32(index)
             $0.deletesFormer = property.former == .delete
-            $0.arity =
-                switch relation {
-                case .one: .one
-                case .many: isNested ? .either : .many
-                case .keyed: .keyed
-                }
+            $0.arity = relation.arity == .many && isNested ? nil : relation.arity
         }
     }
 
     private func checkMerge(of property: PropertyDeclaration) throws(MappingError) {
         let reason: String? =
-            switch (property.merge, property.relation) {
+            switch (property.merge, property.relation?.arity) {
             case (.union, .one), (.union, .keyed):
-                "\"union\" joins lists, and this is \(property.relation.map(Self.text) ?? "none")"
+                "\"union\" joins lists, and this is "
+                    + (property.relation?.arity == .one ? "one object" : "an object keyed by name")
             case (.sum, .some): "\"sum\" adds numbers, and this is a relation"
             case (.sum, nil) where !property.mayBe([.number, .integer]):
                 "\"sum\" adds numbers, which its \"type\" rules out"
@@ -300,11 +296,6 @@ struct ModelCompiler {
             default: nil
             }
         if let reason { throw .invalidMerge(reason, property: property.name, model: declaration.name) }
-    }
-
-    private static func text(_ relation: Relation) -> String {
-        if case .one = relation { return "one object" }
-        return "an object keyed by name"
     }
 
     private mutating func addRules(of property: PropertyDeclaration, at path: [PathStep]) throws(MappingError) {
@@ -370,17 +361,10 @@ extension ModelCompiler {
     }
 
     func contextPart(_ source: String, as use: String) throws(MappingError) -> CompiledModel.Part {
-        guard let value = ContextValue(source) else {
+        guard let value = ContextValue(source), let path = value.names else {
             throw .invalidKeyPath(source, usedBy: use, model: declaration.name)
         }
-        switch value {
-        case .parent(let path), .root(let path):
-            guard let path = KeyPathSyntax.steps(of: path)?.names else {
-                throw .invalidKeyPath(source, usedBy: use, model: declaration.name)
-            }
-            return .context(value, path: path)
-        default: return .context(value, path: [])
-        }
+        return .context(value, path: path)
     }
 
     mutating func compile(_ condition: Condition?, as use: String) throws(MappingError) -> CompiledCondition? {

@@ -12,9 +12,12 @@ struct PathTree: Sendable {
         var element: Int32 = -1
         /// The index of the `MemberRule` for the value here, or -1.
         var rule: Int32 = -1
+        /// The slot of the value that the mapped view reads here, or -1.
+        var slot: Int32 = -1
         /// A bit for each capture of the model (identity, keys) that reads the value here.
         var captures: UInt64 = 0
-        var arity = Arity.one
+        /// The arity of the relation here; nil if it is one or many, because the key path crosses arrays.
+        var arity: Arity? = .one
         /// Whether a property is declared for exactly this place.
         var isProperty = false
         var isLocal = false
@@ -24,20 +27,13 @@ struct PathTree: Sendable {
         var merge = MergePolicy.latest
         /// Whether the relation here deletes objects that it no longer names.
         var deletesFormer = false
+        /// Whether the mapped view may find a bare identity here, so that a path leading on finds nothing.
+        var mayBeBare = false
 
         var hasChildren: Bool { childCount > 0 }
         var isMany: Bool { arity == .many }
         /// Whether the value is read, not only walked over.
         var isWatched: Bool { captures != 0 || rule >= 0 }
-    }
-
-    /// The number of objects in a relation.
-    enum Arity: UInt8, Sendable {
-        case one, many
-        /// An object whose members are the objects.
-        case keyed
-        /// One or several, because the key path crosses arrays.
-        case either
     }
 
     struct Child: Sendable {
@@ -85,6 +81,11 @@ struct PathTree: Sendable {
         nodes[index].element = Int32(nodes.count)
         nodes.append(element.node)
         fill(Int(nodes[index].element), from: element)
+    }
+
+    /// The nodes of a node's members.
+    func children(of node: Node) -> [Int] {
+        children[Int(node.firstChild)..<Int(node.firstChild + node.childCount)].map { Int($0.node) }
     }
 
     /// The child of a node by its unescaped name.
@@ -200,6 +201,19 @@ struct PathBranch {
                 children.append((name, branch))
             }
         }
+    }
+
+    /// The slot of the value at these names; creates it if needed, after `count` others.
+    mutating func slot(at names: [String], count: inout Int) -> Int {
+        var slot = 0
+        update(names.map(PathStep.name)[...]) { node in
+            if node.slot < 0 {
+                node.slot = Int32(count)
+                count += 1
+            }
+            slot = Int(node.slot)
+        }
+        return slot
     }
 
     private func position(of name: String) -> Int? { positions[Array(name.utf8)] }

@@ -97,21 +97,33 @@ public enum MergePolicy: String, Sendable, CaseIterable {
     case sum
 }
 
-/// The relation of a property whose value is another object, or several.
-public enum Relation: Sendable, Equatable {
-    /// One object of the named model, its bare identity, or null.
-    case one(String)
-    /// An array of objects of the named model, or of their bare identities.
-    case many(String)
-    /// An object whose members are objects of the named model; their names are available as `@key`.
-    case keyed(String)
+/// The arrangement of objects at one place of a JSON text.
+public enum Arity: UInt8, Sendable {
+    /// One object.
+    case one
+    /// An array of objects.
+    case many
+    /// An object whose members are the objects; their names are available as `@key`.
+    case keyed
+}
 
+/// The relation of a property whose value is another object, or several.
+///
+/// In place of an object there may be its bare identity, or null.
+public struct Relation: Sendable, Equatable {
+    /// Whether there is one object or several, and in what form.
+    public var arity: Arity
     /// The name of the related model; for a cluster, its base.
-    public var model: String {
-        switch self {
-        case .one(let model), .many(let model), .keyed(let model): model
-        }
-    }
+    public var model: String
+
+    /// One object of the named model.
+    public static func one(_ model: String) -> Relation { Relation(arity: .one, model: model) }
+
+    /// An array of objects of the named model.
+    public static func many(_ model: String) -> Relation { Relation(arity: .many, model: model) }
+
+    /// An object whose members are objects of the named model.
+    public static func keyed(_ model: String) -> Relation { Relation(arity: .keyed, model: model) }
 }
 
 /// One requirement on a property's value in the upstream's form.

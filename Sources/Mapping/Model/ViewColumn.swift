@@ -190,9 +190,7 @@ extension Models {
     /// Whether any object is declared below a node.
     private func containsRelation(_ node: Int) -> Bool {
         let place = tree.nodes[node]
-        let below =
-            (0..<Int(place.childCount)).map { Int(tree.children[Int(place.firstChild) + $0].node) }
-            + (place.element >= 0 ? [Int(place.element)] : [])
+        let below = tree.children(of: place) + (place.element >= 0 ? [Int(place.element)] : [])
         return below.contains { tree.nodes[$0].relation >= 0 || containsRelation($0) }
     }
 
@@ -211,10 +209,10 @@ extension Models {
         return .one(path: here, model: target)
     }
 
-    private func related(_ arity: PathTree.Arity, path: String, model: String) -> ViewColumn.Source {
+    private func related(_ arity: Arity?, path: String, model: String) -> ViewColumn.Source {
         switch arity {
         case .one: .one(path: path, model: model)
-        case .many, .either: .many(path: path, model: model)
+        case .many, nil: .many(path: path, model: model)
         case .keyed: .keyed(path: path, model: model)
         }
     }

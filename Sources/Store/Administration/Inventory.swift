@@ -110,8 +110,7 @@ struct Inventory {
                 row.mapped = DocumentMapper(models: models).mapObject(
                     payload,
                     model: row.model,
-                    members: members,
-                    expandsRelations: false
+                    members: members
                 ) { name in
                     // An object that cannot be read is shown by its identity, like an unknown one.
                     guard let state = try? reader.state(of: name, scope: entry.scope),

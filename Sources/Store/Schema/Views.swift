@@ -316,7 +316,7 @@ enum ViewConversion: Equatable {
     init(_ declaration: ConversionDeclaration?, coerces: Bool) {
         switch declaration {
         case nil: self = .checked
-        case .named(let name): self = Self.named(name, coerces: coerces)
+        case .named(let name): self = Self.builtIn(name, coerces: coerces)
         case .date(.unixSeconds): self = .computed(Self.time("\(Self.number), 'unixepoch'"))
         case .date(.unixMilliseconds): self = .computed(Self.time("\(Self.number) / 1000.0, 'unixepoch'"))
         case .date(.pattern): self = .unavailable
@@ -330,7 +330,7 @@ enum ViewConversion: Equatable {
         }
     }
 
-    private static func named(_ name: String, coerces: Bool) -> ViewConversion {
+    private static func builtIn(_ name: String, coerces: Bool) -> ViewConversion {
         switch name {
         case "date": .computed(timestamp)
         case "decimal": .computed(number)

@@ -4,7 +4,7 @@ import Testing
 
 /// Bodies and declarations that expect the worst: a warning or an error each time, never a crash or a merged stranger.
 @Suite struct BadInputTests {
-    private let many = BodyRule(model: "A", shape: .many)
+    private let many = BodyRule(model: "A", arity: .many)
 
     private func models(_ identity: String...) throws -> Models {
         try Models([ModelDeclaration(name: "A", identity: identity, properties: [Wire.property("x")])])
@@ -78,7 +78,7 @@ import Testing
         ])
         let body =
             (0..<400).map { #"{"id":\#($0),"b":1,"a":"# }.joined() + "null" + String(repeating: "}", count: 400)
-        let parts = Normaliser(models: models).decompose(Wire.json(body), as: BodyRule(model: "A", shape: .one))
+        let parts = Normaliser(models: models).decompose(Wire.json(body), as: BodyRule(model: "A", arity: .one))
         if case .objects(let parts) = parts { #expect(parts.recomposes(to: Wire.json(body))) }
     }
 

@@ -19,9 +19,9 @@ import Testing
     )
     private static let tag = ModelDeclaration(name: "Tag", properties: [Wire.property("name")])
     private let models: Models
-    private let posts = BodyRule(model: "Post", shape: .many)
-    private let onePost = BodyRule(model: "Post", shape: .one)
-    private let oneUser = BodyRule(model: "User", shape: .one)
+    private let posts = BodyRule(model: "Post", arity: .many)
+    private let onePost = BodyRule(model: "Post", arity: .one)
+    private let oneUser = BodyRule(model: "User", arity: .one)
 
     init() throws {
         models = try Models([Self.user, Self.post, Self.tag])
@@ -30,9 +30,9 @@ import Testing
     @Test func `FJ-04: of a list and an object under their own keys both are taken, the list first`() throws {
         let rule = BodyRule(
             model: "Post",
-            shape: .many,
+            arity: .many,
             root: "posts",
-            also: [BodyRule(model: "Post", shape: .one, root: "post")]
+            also: [BodyRule(model: "Post", arity: .one, root: "post")]
         )
         let body = #"{"post":{"id":9},"posts":[{"id":1},{"id":2}]}"#
         #expect(try Wire.names(body, rule, models) == ["Post:9", "Post:1", "Post:2"])
@@ -44,14 +44,14 @@ import Testing
 
     @Test func `FJ-05: a body without its envelope stays raw, with a warning`() {
         #expect(
-            Wire.opaque(#"{"id":1}"#, BodyRule(model: "Post", shape: .one, root: "data"), models) == .envelopeMissing
+            Wire.opaque(#"{"id":1}"#, BodyRule(model: "Post", arity: .one, root: "data"), models) == .envelopeMissing
         )
     }
 
     @Test func `FJ-06: one object under the key of a list is one object, with a warning`() throws {
         let parts = try Wire.parts(
             #"{"data":{"id":1}}"#,
-            BodyRule(model: "Post", shape: .many, root: "data"),
+            BodyRule(model: "Post", arity: .many, root: "data"),
             models
         )
         #expect(parts.occurrences.map(\.name.identity) == ["1"])
@@ -112,12 +112,12 @@ import Testing
 
     @Test func `FJ-18: 7 and "7" are one identity, unless the model says otherwise`() throws {
         let body = #"[{"id":7},{"id":"7"},{"id":"x"}]"#
-        #expect(try Wire.names(body, BodyRule(model: "User", shape: .many), models) == ["User:7", "User:7", "User:x"])
+        #expect(try Wire.names(body, BodyRule(model: "User", arity: .many), models) == ["User:7", "User:7", "User:x"])
         var strict = Self.user
         strict.distinguishesTypes = true
         let strictModels = try Models([strict, Self.post, Self.tag])
         #expect(
-            try Wire.names(body, BodyRule(model: "User", shape: .many), strictModels)
+            try Wire.names(body, BodyRule(model: "User", arity: .many), strictModels)
                 == ["User:7", #"User:"7""#, "User:x"]
         )
         var shelf = Shelf(strictModels)
@@ -141,9 +141,9 @@ import Testing
         let models = try Models([
             ModelDeclaration(name: "A", identity: ["_id"]), ModelDeclaration(name: "B", identity: ["meta.uuid"]),
         ])
-        #expect(try Wire.names(#"{"_id":5,"id":1}"#, BodyRule(model: "A", shape: .one), models) == ["A:5"])
+        #expect(try Wire.names(#"{"_id":5,"id":1}"#, BodyRule(model: "A", arity: .one), models) == ["A:5"])
         #expect(
-            try Wire.names(#"{"meta":{"uuid":"u"},"id":1}"#, BodyRule(model: "B", shape: .one), models) == ["B:u"]
+            try Wire.names(#"{"meta":{"uuid":"u"},"id":1}"#, BodyRule(model: "B", arity: .one), models) == ["B:u"]
         )
     }
 
@@ -157,9 +157,9 @@ import Testing
             ModelDeclaration(name: "Author", properties: [Wire.property("books")], base: "Person"),
         ])
         var shelf = Shelf(models)
-        shelf.take("a", #"{"id":1,"name":"old","books":1}"#, BodyRule(model: "Author", shape: .one), at: 1)
-        shelf.take("b", #"{"id":1,"name":"new"}"#, BodyRule(model: "Person", shape: .one), at: 2)
-        shelf.take("c", #"{"id":1,"books":2}"#, BodyRule(model: "Person", shape: .one), at: 3)
+        shelf.take("a", #"{"id":1,"name":"old","books":1}"#, BodyRule(model: "Author", arity: .one), at: 1)
+        shelf.take("b", #"{"id":1,"name":"new"}"#, BodyRule(model: "Person", arity: .one), at: 2)
+        shelf.take("c", #"{"id":1,"books":2}"#, BodyRule(model: "Person", arity: .one), at: 3)
         #expect(Array(shelf.states.keys.map(\.description)) == ["Person:1"])
         #expect(shelf.shown("a") == #"{"id":1,"name":"new","books":2}"#)
     }

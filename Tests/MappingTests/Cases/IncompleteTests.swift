@@ -11,7 +11,7 @@ import Testing
         )
         let shown = fixture.one(#"{"users":[{"name":"a","age":1},7,{"name":"b","age":2}]}"#, "A")
         #expect(shown.body == #"{"users":[{"age":1},{"age":2}],"names":["a",null,"b"]}"#)
-        let back = try fixture.mapper.unmap(json(shown.body), as: BodyRule(model: "A", shape: .one))
+        let back = try fixture.mapper.unmap(json(shown.body), as: BodyRule(model: "A", arity: .one))
         #expect(text(back.body) == #"{"users":[{"age":1},{"age":2}]}"#)
         #expect(back.warnings.map(\.kind) == [.notWritten] && back.warnings.map(\.pointer) == ["/names"])
         let whole = #"{"users":[{"age":1,"name":"a"},{"age":2,"name":"b"}]}"#
@@ -33,7 +33,7 @@ import Testing
         )
         func shown(_ known: [String: String]) -> String {
             let payload = json(#"{"id":1,"author":"\u0001User:7"}"#)
-            let mapped = fixture.mapper.mapObject(payload, model: "Post", expandsRelations: false) { name in
+            let mapped = fixture.mapper.mapObject(payload, model: "Post") { name in
                 known[name.description].map(json)
             }
             #expect(mapped.warnings.isEmpty)
@@ -94,7 +94,7 @@ import Testing
             )
         ])
         var shelf = Shelf(old)
-        let one = BodyRule(model: "Thing", shape: .one)
+        let one = BodyRule(model: "Thing", arity: .one)
         shelf.take("a", #"{"id":1,"count":5,"info":{"tags":["x"]},"first":0,"gone":1}"#, one, at: 1)
         shelf.take("b", #"{"id":1,"count":3,"info":{"tags":["y"]},"first":9}"#, one, at: 2)
         let gathered = try #require(shelf.states.values.first).gathered

@@ -145,7 +145,7 @@ import Testing
         #expect(shown.body == #"[{"id":1,"name":"foobar"},{"id":2,"name":"foobar"},{"id":3,"name":"x"}]"#)
         #expect(shown.synthetic == ["/0/name", "/1/name"])
         #expect(shown.kinds == [.unexpectedNull])
-        let rule = BodyRule(model: "User", shape: .many)
+        let rule = BodyRule(model: "User", arity: .many)
         #expect(try fixture.unmap(shown.body, rule) == #"[{"id":1},{"id":2},{"id":3,"name":"x"}]"#)
         // Whoever says what was synthetic gets back what only looks like it.
         let known = try fixture.mapper.unmap(json(#"[{"id":1,"name":"foobar"}]"#), as: rule, synthetic: [])
@@ -235,7 +235,7 @@ import Testing
     @Test func `MT-40: where a conversion has no way back there is no document, and the error says where`() throws {
         let fixture = try MapperFixture(ModelDeclaration("User", Property("at", "created", as: .date(.unixSeconds))))
         let error = #expect(throws: UnmapError.self) {
-            try fixture.unmap(#"[{"at":"1970-01-01T00:00:00Z"},{"at":"soon"}]"#, BodyRule(model: "User", shape: .many))
+            try fixture.unmap(#"[{"at":"1970-01-01T00:00:00Z"},{"at":"soon"}]"#, BodyRule(model: "User", arity: .many))
         }
         #expect(error?.pointer == "/1/at" && error?.property == "at" && error?.model == "User")
         #expect(error?.value == json(#""soon""#))

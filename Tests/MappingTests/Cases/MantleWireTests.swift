@@ -3,8 +3,8 @@ import Testing
 @testable import Mapping
 
 @Suite struct MantleWireTests {
-    private let one = BodyRule(model: "Thing", shape: .one)
-    private let many = BodyRule(model: "Thing", shape: .many)
+    private let one = BodyRule(model: "Thing", arity: .one)
+    private let many = BodyRule(model: "Thing", arity: .many)
 
     private func models(_ properties: PropertyDeclaration...) throws -> Models {
         try Models([ModelDeclaration(name: "Thing", identity: ["id"], properties: properties)])

@@ -4,8 +4,8 @@ import Testing
 
 @Suite struct NormalizrWireTests {
     private let models: Models
-    private let one = BodyRule(model: "User", shape: .one)
-    private let many = BodyRule(model: "User", shape: .many)
+    private let one = BodyRule(model: "User", arity: .one)
+    private let many = BodyRule(model: "User", arity: .many)
 
     init() throws {
         models = try Models([
@@ -45,7 +45,7 @@ import Testing
             ModelDeclaration(name: "Gist", identity: ["id"], properties: [Wire.property("files", nil, .keyed("File"))]),
             ModelDeclaration(name: "File", identity: ["@parent.id", "@key"], properties: [Wire.property("size")]),
         ])
-        let rule = BodyRule(model: "Gist", shape: .one)
+        let rule = BodyRule(model: "Gist", arity: .one)
         let body = #"{"files":{"a":{"size":1},"b":{"size":2}},"id":5}"#
         #expect(try Wire.names(body, rule, models) == ["Gist:5", "File:5:a", "File:5:b"])
         var shelf = Shelf(models)
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test func `NZ-06: a list of several models keeps each element's model`() throws {
-        let feed = BodyRule(model: "Feed", shape: .one)
+        let feed = BodyRule(model: "Feed", arity: .one)
         let body = #"{"id":1,"items":[{"type":"user","id":1,"name":"u"},{"id":1,"type":"post","title":"p"},{"id":2}]}"#
         let parts = try Wire.parts(body, feed, models)
         #expect(text(parts.occurrences[0].payload) == #"{"id":1,"items":["\u0001User:1","\u0001Post:1",{"id":2}]}"#)

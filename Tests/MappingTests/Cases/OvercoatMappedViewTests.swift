@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test func `OV-37, OV-40, OV-47: the envelope's own members are shown beside its content`() throws {
-        let rule = BodyRule(model: "Item", shape: .many, root: "items", envelope: "Page")
+        let rule = BodyRule(model: "Item", arity: .many, root: "items", envelope: "Page")
         let body = #"{"total_count":2,"status":"ok","items":[{"id":1,"n":"a"}]}"#
         let shown = try fixture().map(body, rule)
         #expect(shown.body == #"{"total":2,"state":"ok","items":[{"id":1,"name":"a"}]}"#)
@@ -39,7 +39,7 @@ import Testing
     @Test func `OV-38: each rule unwraps its own envelope, and wraps it again`() throws {
         let fixture = try fixture()
         for root in ["data", "model", "a.b"] {
-            let rule = BodyRule(model: "Item", shape: .one, root: root)
+            let rule = BodyRule(model: "Item", arity: .one, root: root)
             let body = root == "a.b" ? #"{"a":{"b":{"id":1,"n":"x"}}}"# : #"{"\#(root)":{"id":1,"n":"x"}}"#
             #expect(fixture.map(body, rule).body == #"{"id":1,"name":"x"}"#)
             #expect(try fixture.unmap(#"{"id":1,"name":"x"}"#, rule) == body)
@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test func `OV-41: an envelope that does not fit is told of`() throws {
-        let rule = BodyRule(model: "Item", shape: .many, root: "items", envelope: "Page")
+        let rule = BodyRule(model: "Item", arity: .many, root: "items", envelope: "Page")
         let shown = try fixture().map(#"{"total_count":"many","items":[]}"#, rule)
         #expect(shown.body == #"{"total":"many","items":[]}"#)
         #expect(shown.kinds == [.conversionFailed] && shown.pointers == ["/total_count"])
@@ -65,9 +65,9 @@ import Testing
     @Test func `several objects in one body are shown side by side`() throws {
         let rule = BodyRule(
             model: "Item",
-            shape: .many,
+            arity: .many,
             root: "items",
-            also: [BodyRule(model: "User", shape: .keyed, root: "included.users")]
+            also: [BodyRule(model: "User", arity: .keyed, root: "included.users")]
         )
         let body = #"{"items":[{"id":1}],"included":{"users":{"u1":{"id":7,"x":1}}}}"#
         let shown = try fixture().map(body, rule)
@@ -78,8 +78,8 @@ import Testing
     @Test func `contents whose roots end in one name are shown under their whole key paths, each by itself`() throws {
         let fixture = try fixture()
         func rule(_ root: String, envelope: String? = nil, _ others: String...) -> BodyRule {
-            let also = others.map { BodyRule(model: "User", shape: .many, root: $0) }
-            return BodyRule(model: "Item", shape: .many, root: root, envelope: envelope, also: also)
+            let also = others.map { BodyRule(model: "User", arity: .many, root: $0) }
+            return BodyRule(model: "Item", arity: .many, root: root, envelope: envelope, also: also)
         }
         let body = #"{"a":{"items":[{"id":1,"n":"x"}]},"b":{"items":[{"id":7}]},"users":[{"id":8}],"status":"ok"}"#
         let two = fixture.map(body, rule("a.items", "b.items", "users"))
@@ -101,14 +101,14 @@ import Testing
         )
     }
 
-    @Test(arguments: ["labels[]", "labels"], [BodyRule.Shape.one, .many])
+    @Test(arguments: ["labels[]", "labels"], [Arity.one, .many])
     func `brackets at the end of a root name the elements of a list, and so the list`(
         root: String,
-        shape: BodyRule.Shape
+        arity: Arity
     ) throws {
-        let rule = BodyRule(model: "Item", shape: shape, root: root)
-        guard shape == .many || root.hasSuffix("[]") else { return #expect(!rule.isList) }
-        #expect(rule == BodyRule(model: "Item", shape: .many, root: "labels"))
+        let rule = BodyRule(model: "Item", arity: arity, root: root)
+        guard arity == .many || root.hasSuffix("[]") else { return #expect(!rule.isList) }
+        #expect(rule == BodyRule(model: "Item", arity: .many, root: "labels"))
         let fixture = try fixture()
         let body = #"{"labels":[{"id":1,"n":"a"},{"id":2,"n":"b"}]}"#
         let shown = fixture.map(body, rule)
@@ -119,14 +119,14 @@ import Testing
 
     @Test func `a root that leads over the elements of a list has no mapped view, and says so`() throws {
         for rule in [
-            BodyRule(model: "Item", shape: .one, root: "a[].b"), BodyRule(model: "Item", shape: .keyed, root: "a[]"),
+            BodyRule(model: "Item", arity: .one, root: "a[].b"), BodyRule(model: "Item", arity: .keyed, root: "a[]"),
         ] {
             let shown = try fixture().map(#"{"a":[{"b":{"id":1}}]}"#, rule)
             #expect(!shown.isMapped && shown.kinds == [.envelopeMissing])
             #expect(shown.warnings.first?.message.contains("over the elements of a list") == true)
         }
         // The brackets of a name are none.
-        let named = BodyRule(model: "Item", shape: .one, root: #"a\[]"#)
+        let named = BodyRule(model: "Item", arity: .one, root: #"a\[]"#)
         #expect(try fixture().map(#"{"a[]":{"id":1}}"#, named).body == #"{"id":1}"#)
     }
 

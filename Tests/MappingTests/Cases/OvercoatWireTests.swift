@@ -14,20 +14,20 @@ import Testing
     }
 
     @Test(arguments: [#""text""#, "7", "false"]) func `OV-36: a scalar with a rule is an opaque value`(body: String) {
-        #expect(Wire.opaque(body, BodyRule(model: "Item", shape: .one), models) == .notAnObject)
+        #expect(Wire.opaque(body, BodyRule(model: "Item", arity: .one), models) == .notAnObject)
     }
 
     @Test func `OV-37 OV-40: the list under the key path is taken, and the rest of the envelope stays around it`()
         throws
     {
-        let rule = BodyRule(model: "Item", shape: .many, root: "data", envelope: "Page")
+        let rule = BodyRule(model: "Item", arity: .many, root: "data", envelope: "Page")
         let parts = try Wire.parts(#"{"status":"ok","data":[{"id":1},{"id":2}]}"#, rule, models)
         #expect(text(parts.skeleton) == #"{"status":"ok","data":["\u0001Item:1","\u0001Item:2"]}"#)
     }
 
     @Test func `OV-38: each rule unwraps its own envelope`() throws {
         for root in ["data", "model"] {
-            let rule = BodyRule(model: "Item", shape: .one, root: root)
+            let rule = BodyRule(model: "Item", arity: .one, root: root)
             #expect(try Wire.names(#"{"\#(root)":{"id":1}}"#, rule, models) == ["Item:1"])
         }
     }
@@ -35,12 +35,12 @@ import Testing
     @Test(arguments: [#"{"data":7}"#, #"{"data":[{"items":[]}]}"#, #"{"data":null}"#, "{}"])
     func `OV-39: a key path that is missing or crosses something else leaves the body raw, with a warning`(body: String)
     {
-        let rule = BodyRule(model: "Item", shape: .many, root: "data.items")
+        let rule = BodyRule(model: "Item", arity: .many, root: "data.items")
         #expect(Wire.opaque(body, rule, models) == .envelopeMissing)
     }
 
     @Test func `OV-47: the items of a page are objects`() throws {
-        let rule = BodyRule(model: "Item", shape: .many, root: "objects")
+        let rule = BodyRule(model: "Item", arity: .many, root: "objects")
         let body = #"{"offset":0,"limit":100,"objects":[{"id":1,"name":"a"},{"id":2,"name":"b"}]}"#
         #expect(try Wire.names(body, rule, models) == ["Item:1", "Item:2"])
     }
@@ -48,13 +48,13 @@ import Testing
     @Test func `several rules on one response each find their own objects`() throws {
         let rule = BodyRule(
             model: "Item",
-            shape: .many,
+            arity: .many,
             root: "page.items",
             also: [
-                BodyRule(model: "User", shape: .keyed, root: "page.users"),
-                BodyRule(model: "User", shape: .one, root: "me"),
+                BodyRule(model: "User", arity: .keyed, root: "page.users"),
+                BodyRule(model: "User", arity: .one, root: "me"),
                 // Within the first: its bytes have an owner already.
-                BodyRule(model: "User", shape: .one, root: "page.items[].user"),
+                BodyRule(model: "User", arity: .one, root: "page.items[].user"),
             ]
         )
         let body = #"{"me":{"id":9},"page":{"users":{"a":{"id":7}},"items":[{"id":1,"user":{"id":3}}]}}"#
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test func `a key path into arrays finds the object in each element`() throws {
-        let rule = BodyRule(model: "Item", shape: .one, root: "data.children[].data")
+        let rule = BodyRule(model: "Item", arity: .one, root: "data.children[].data")
         let body =
             #"{"kind":"Listing","data":{"children":[{"kind":"t3","data":{"id":"a"}},{"data":{"id":"b"}},{"kind":1}]}}"#
         let parts = try Wire.parts(body, rule, models)
@@ -75,7 +75,7 @@ import Testing
         let context = MappingContext(url: "/gists/5", captures: ["gist": "5"])
         let parts = try Wire.parts(
             #"{"a.md":{"size":1},"b:c":{"size":2},"x":7}"#,
-            BodyRule(model: "File", shape: .keyed),
+            BodyRule(model: "File", arity: .keyed),
             models,
             context
         )

@@ -61,7 +61,7 @@ import Testing
         #expect(shown.pointers == ["/users/odd"])
         #expect(try fixture.unmap(shown.body, "A") == #"{"users":{"blake":{"age":1},"rachit":{"age":2},"none":null}}"#)
         #expect(
-            fixture.map(#"{"x":{"age":3}}"#, BodyRule(model: "User", shape: .keyed)).body
+            fixture.map(#"{"x":{"age":3}}"#, BodyRule(model: "User", arity: .keyed)).body
                 == #"{"x":{"name":"x","age":3}}"#
         )
         #expect(fixture.one(#"{"users":[]}"#, "A").warnings.isEmpty)
@@ -170,7 +170,7 @@ import Testing
             )
         )
         let context = MappingContext(url: "/a?b=\"c\"", captures: ["owner": "é"], fields: ["etag": "\"x\""])
-        let rule = BodyRule(model: "A", shape: .many)
+        let rule = BodyRule(model: "A", arity: .many)
         let shown = fixture.map(#"[{"n":1},{"n":2}]"#, rule, in: context)
         let around = #""url":"/a?b=\"c\"","owner":"é","etag":"\"x\"","#
         #expect(shown.body == #"[{\#(around)"rank":0,"n":1},{\#(around)"rank":1,"n":2}]"#)
@@ -186,38 +186,38 @@ import Testing
         let body = #"[{"id":7,"rooms":[{"n":1,"lamps":[{"on":true}]}]}]"#
         let shown = fixture.list(body, "House")
         #expect(shown.body == #"[{"id":7,"rooms":[{"parent_id":7,"n":1,"lamps":[{"house":7,"room":1,"on":true}]}]}]"#)
-        #expect(try fixture.unmap(shown.body, BodyRule(model: "House", shape: .many)) == body)
+        #expect(try fixture.unmap(shown.body, BodyRule(model: "House", arity: .many)) == body)
     }
 
     @Test(arguments: [
         // Around the outermost objects there is only what wraps them: no object, unless `envelope` makes it one.
-        (BodyRule(model: "Room", shape: .many, root: "rooms"), [], #"[{"n":1}]"#),
+        (BodyRule(model: "Room", arity: .many, root: "rooms"), [], #"[{"n":1}]"#),
         (
             BodyRule(
                 model: "Room",
-                shape: .many,
+                arity: .many,
                 root: "rooms",
-                also: [BodyRule(model: "Lamp", shape: .one, root: "lamp")]
+                also: [BodyRule(model: "Lamp", arity: .one, root: "lamp")]
             ),
             [], #"{"rooms":[{"n":1}],"lamp":{"house":7,"on":true}}"#
         ),
         (
-            BodyRule(model: "Room", shape: .many, root: "rooms", envelope: "House"), ["Room:7:1"],
+            BodyRule(model: "Room", arity: .many, root: "rooms", envelope: "House"), ["Room:7:1"],
             #"{"id":7,"rooms":[{"parent_id":7,"n":1}]}"#
         ),
         (
             BodyRule(
                 model: "Room",
-                shape: .many,
+                arity: .many,
                 root: "rooms",
                 envelope: "House",
-                also: [BodyRule(model: "Lamp", shape: .one, root: "lamp")]
+                also: [BodyRule(model: "Lamp", arity: .one, root: "lamp")]
             ),
             ["Room:7:1"], #"{"id":7,"rooms":[{"parent_id":7,"n":1}],"lamp":{"house":7,"parent":7,"on":true}}"#
         ),
         // What is told of beside an object lies in it.
         (
-            BodyRule(model: "House", shape: .one, also: [BodyRule(model: "Lamp", shape: .one, root: "lamp")]),
+            BodyRule(model: "House", arity: .one, also: [BodyRule(model: "Lamp", arity: .one, root: "lamp")]),
             ["House:7"], #"{"id":7,"lamp":{"house":7,"parent":7,"on":true}}"#
         ),
     ])

@@ -12,9 +12,9 @@ import Testing
         ]
     )
     private let cat = ModelDeclaration(name: "Cat", identity: ["id"], properties: [Wire.property("name")])
-    private let humans = BodyRule(model: "Human", shape: .many)
-    private let oneHuman = BodyRule(model: "Human", shape: .one)
-    private let oneCat = BodyRule(model: "Cat", shape: .one)
+    private let humans = BodyRule(model: "Human", arity: .many)
+    private let oneHuman = BodyRule(model: "Human", arity: .one)
+    private let oneCat = BodyRule(model: "Cat", arity: .one)
 
     private func models(_ change: (inout ModelDeclaration) -> Void = { _ in }) throws -> Models {
         var human = human
@@ -26,7 +26,7 @@ import Testing
         let models = try Models([
             ModelDeclaration(name: "User", identity: ["@key"], properties: [Wire.property("email")])
         ])
-        let rule = BodyRule(model: "User", shape: .keyed, root: "users")
+        let rule = BodyRule(model: "User", arity: .keyed, root: "users")
         let body = #"{"users":{"blake":{"email":"b"},"rachit":{"email":"r"}}}"#
         #expect(try Wire.names(body, rule, models) == ["User:blake", "User:rachit"])
         // The name is no member of the object, and moves with nothing; its members do.
@@ -93,11 +93,11 @@ import Testing
                 ),
                 ModelDeclaration(name: "Person", identity: [source, "name"]),
             ])
-            let one = BodyRule(model: "House", shape: .one)
+            let one = BodyRule(model: "House", arity: .one)
             #expect(try Wire.names(house, one, models) == ["House:7", "Person:7:Blake"])
             let two = "[\(house),\(house.replacing("7", with: "8"))]"
             #expect(
-                try Wire.names(two, BodyRule(model: "House", shape: .many), models)
+                try Wire.names(two, BodyRule(model: "House", arity: .many), models)
                     == ["House:7", "Person:7:Blake", "House:8", "Person:8:Blake"]
             )
         }
@@ -112,7 +112,7 @@ import Testing
             ),
             ModelDeclaration(name: "Person", identity: ["@parent.house_id", "name"]),
         ])
-        let rule = BodyRule(model: "House", shape: .one)
+        let rule = BodyRule(model: "House", arity: .one)
         for missing in ["", #","house_id":null"#, #","house_id":{}"#, #","house_id":1,"house_id":2"#] {
             #expect(try Wire.names(#"{"id":1,"people":[{"name":"x"}]\#(missing)}"#, rule, models) == ["House:1"])
         }
@@ -128,10 +128,10 @@ import Testing
             ("@url", "/a/b?c=1"), ("@url.owner", "o/p"), ("@header.ETag", "\"e\""), ("@index", "1"),
         ] {
             let models = try Models([ModelDeclaration(name: "A", identity: [source])])
-            let names = try Wire.names("[7,{}]", BodyRule(model: "A", shape: .many), models, context)
+            let names = try Wire.names("[7,{}]", BodyRule(model: "A", arity: .many), models, context)
             #expect(names == ["A:\(expected)"])
             #expect(
-                Wire.opaque("[7,{}]", BodyRule(model: "A", shape: .many), models) == .identityMissing
+                Wire.opaque("[7,{}]", BodyRule(model: "A", arity: .many), models) == .identityMissing
                     || source == "@index"
             )
         }
@@ -145,7 +145,7 @@ import Testing
     @Test func `RK-21: an identity of several members is all of them`() throws {
         let models = try Models([ModelDeclaration(name: "A", identity: ["id", "name", "date"])])
         let body = #"[{"id":1,"name":"a:b","date":"2020"},{"id":1,"name":"a","date":"b:2020"}]"#
-        let names = try Wire.names(body, BodyRule(model: "A", shape: .many), models)
+        let names = try Wire.names(body, BodyRule(model: "A", arity: .many), models)
         #expect(names == [#"A:1:a\:b:2020"#, #"A:1:a:b\:2020"#])
     }
 
@@ -189,12 +189,12 @@ import Testing
             human, cat, ModelDeclaration(name: "Room", identity: ["house", "number"]),
         ])
         var shelf = Shelf(models)
-        shelf.take("c", #"[{"id":1,"name":"a"},{"id":2,"name":"b"}]"#, BodyRule(model: "Cat", shape: .many), at: 1)
+        shelf.take("c", #"[{"id":1,"name":"a"},{"id":2,"name":"b"}]"#, BodyRule(model: "Cat", arity: .many), at: 1)
         shelf.take("h", #"{"id":1,"cats":[2,1]}"#, oneHuman, at: 2)
         #expect(shelf.known("Human", "1") == #"{"id":1,"cats":[2,1]}"#)
         let rooms = #"[{"house":1,"number":2},{"house":2,"number":1},{"house":1,"number":"2"},{"house":1}]"#
         #expect(
-            try Wire.names(rooms, BodyRule(model: "Room", shape: .many), models) == [
+            try Wire.names(rooms, BodyRule(model: "Room", arity: .many), models) == [
                 "Room:1:2", "Room:2:1", "Room:1:2",
             ]
         )
@@ -204,9 +204,9 @@ import Testing
         let models = try Models([human, cat])
         let rule = BodyRule(
             model: "Cat",
-            shape: .many,
+            arity: .many,
             root: "cats",
-            also: [BodyRule(model: "Human", shape: .many, root: "humans")]
+            also: [BodyRule(model: "Human", arity: .many, root: "humans")]
         )
         for body in [
             #"{"cats":[{"id":1,"name":"a"}],"humans":[{"id":5,"cats":[1]}]}"#,
@@ -302,7 +302,7 @@ import Testing
         ])
         let body =
             #"[{"id":1,"type":"Boy"},{"id":2,"type":"Dog"},{"id":1,"type":"Girl"},{"type":"Girl","type":"Boy","id":4}]"#
-        #expect(try Wire.names(body, BodyRule(model: "Entry", shape: .many), models) == ["Boy:1", "Girl:1"])
+        #expect(try Wire.names(body, BodyRule(model: "Entry", arity: .many), models) == ["Boy:1", "Girl:1"])
     }
 
     @Test func `RK-35: the first choice that fits wins, as the config orders them`() throws {
@@ -310,7 +310,7 @@ import Testing
             ModelChoice(model: "Boy", condition: .has("id")), ModelChoice(model: "Girl", condition: .has("type")),
         ]
         let body = #"[{"id":1,"type":"x"}]"#
-        let rule = BodyRule(model: "Entry", shape: .many)
+        let rule = BodyRule(model: "Entry", arity: .many)
         #expect(try Wire.names(body, rule, try Self.feed(choices)) == ["Boy:1"])
         #expect(try Wire.names(body, rule, try Self.feed(choices.reversed())) == ["Girl:1"])
     }

@@ -29,7 +29,7 @@ struct BareIdentityTests {
         try blog().mapper.map(json(body), as: Self.post, known: known)
     }
 
-    private static let post = BodyRule(model: "Post", shape: .one)
+    private static let post = BodyRule(model: "Post", arity: .one)
 
     @Test func `a known object is shown in the place of its bare identity, alone, in a list and by name`() throws {
         let body = #"{"id":1,"author":7,"likers":[8,9,{"id":7,"name":"x"}],"roles":{"a":7},"state":"closed"}"#

@@ -10,7 +10,7 @@ struct InvertibleModels {
     private var random: SeededGenerator
     private var conversions: ConversionGenerator
     private(set) var declarations: [ModelDeclaration] = []
-    private(set) var rule = BodyRule(model: "A", shape: .one)
+    private(set) var rule = BodyRule(model: "A", arity: .one)
     /// Members taken by properties of the model that is being made.
     private var count = 0
 
@@ -47,11 +47,11 @@ struct InvertibleModels {
     }
 
     private mutating func makeRule() -> BodyRule {
-        let (model, shape): (String, BodyRule.Shape) = (pick(["A", "B", "K"]), pick([.one, .many, .keyed]))
-        guard chance(50) else { return BodyRule(model: model, shape: shape) }
-        var rule = BodyRule(model: model, shape: shape, root: pick(["items", "data.items"]))
+        let (model, arity): (String, Arity) = (pick(["A", "B", "K"]), pick([.one, .many, .keyed]))
+        guard chance(50) else { return BodyRule(model: model, arity: arity) }
+        var rule = BodyRule(model: model, arity: arity, root: pick(["items", "data.items"]))
         if chance(60) { rule.envelope = "E" }
-        if chance(40) { rule.also = [BodyRule(model: "B", shape: pick([.one, .many]), root: "users")] }
+        if chance(40) { rule.also = [BodyRule(model: "B", arity: pick([.one, .many]), root: "users")] }
         return rule
     }
 
@@ -136,12 +136,12 @@ struct InvertibleModels {
         let other = pick(["A", "B", "C", "D", "K"])
         let relation: Relation = pick([.one(other), .many(other), .keyed(other)])
         let source =
-            switch relation {
+            switch relation.arity {
             case .many: pick([member, "\(member).list", "\(member)[].inner", "@parent.\(member)"])
             default: pick([member, "\(member).it", "@parent.\(member)"])
             }
         model.properties.append(PropertyDeclaration(name: name, from: source, relation: relation))
-        switch relation {
+        switch relation.arity {
         // Seen through `@self` by who shares all, a child's own value and the one that completes it are two.
         case .one where model.name != "C" && chance(40):
             // What completes the child, and what is read through it.
@@ -173,7 +173,7 @@ struct InvertibleModels {
     /// A body such as the rule speaks of, with this and that amiss.
     mutating func body() -> String {
         var content: Tree
-        switch rule.shape {
+        switch rule.arity {
         case .one: content = chance(5) ? .list([object(of: rule.model, 0)]) : object(of: rule.model, 0)
         case .many: content = chance(5) ? object(of: rule.model, 0) : list(of: rule.model, 0)
         case .keyed: content = keyed(of: rule.model, 0)
@@ -185,7 +185,7 @@ struct InvertibleModels {
         if chance(50) { set(.object([("page", .text(plain()))]), at: [.name("meta")], in: &body) }
         set(content, at: KeyPathSyntax.steps(of: root)![...], in: &body)
         for other in rule.also {
-            let value = other.shape == .one ? object(of: other.model, 0) : list(of: other.model, 0)
+            let value = other.arity == .one ? object(of: other.model, 0) : list(of: other.model, 0)
             set(value, at: [.name("users")], in: &body)
         }
         return text(body)
@@ -238,12 +238,15 @@ struct InvertibleModels {
         if chance(6) { return .text("null") }
         if chance(3) { return .text(plain()) }
         guard depth < 3 else { return .text("null") }
-        if property.from.contains("[]"), case .many(let model)? = property.relation { return one(of: model, depth) }
-        switch property.relation {
-        case .one(let model)?: return one(of: model, depth)
-        case .many(let model)?: return list(of: model, depth + 1)
-        case .keyed(let model)?: return keyed(of: model, depth + 1)
-        case nil: break
+        if property.from.contains("[]"), let relation = property.relation, relation.arity == .many {
+            return one(of: relation.model, depth)
+        }
+        if let relation = property.relation {
+            switch relation.arity {
+            case .one: return one(of: relation.model, depth)
+            case .many: return list(of: relation.model, depth + 1)
+            case .keyed: return keyed(of: relation.model, depth + 1)
+            }
         }
         guard let conversion = property.conversion else { return .text(plain()) }
         return .text(conversions.value(for: conversion))

@@ -37,12 +37,12 @@ struct MapperFixture {
 
     /// Of a body that is one object.
     func one(_ body: String, _ model: String, in context: MappingContext = .none, members: [String]? = nil) -> Shown {
-        map(body, BodyRule(model: model, shape: .one), in: context, members: members)
+        map(body, BodyRule(model: model, arity: .one), in: context, members: members)
     }
 
     /// Of a body that is an array of objects.
     func list(_ body: String, _ model: String, root: String? = nil) -> Shown {
-        map(body, BodyRule(model: model, shape: .many, root: root))
+        map(body, BodyRule(model: model, arity: .many, root: root))
     }
 
     /// The upstream's JSON of a mapped body.
@@ -57,7 +57,7 @@ struct MapperFixture {
 
     /// The upstream's JSON of a body that is one mapped object.
     func unmap(_ body: String, _ model: String, members: [String]? = nil) throws(UnmapError) -> String {
-        try unmap(body, BodyRule(model: model, shape: .one), members: members)
+        try unmap(body, BodyRule(model: model, arity: .one), members: members)
     }
 }
 

@@ -63,7 +63,7 @@ import Testing
         #expect(found.kinds == [.keyCollision])
         let models = try Models([ModelDeclaration("Issue", identity: ["id"], Property("title"))])
         for body in [#"[{"id":1,"id":1}]"#, #"[{"id":1,"\u0069d":2}]"#, #"[{"id":null,"id":2}]"#] {
-            #expect(Wire.opaque(body, BodyRule(model: "Issue", shape: .many), models) != .none)
+            #expect(Wire.opaque(body, BodyRule(model: "Issue", arity: .many), models) != .none)
         }
     }
 
@@ -77,7 +77,7 @@ import Testing
         #expect(fixture.one(#"{"id":1,"type":1,"b":2}"#, "A").body == #"{"id":1,"type":1,"b":2}"#)
         #expect(fixture.one(#"{"id":1,"type":1,"type":1,"b":2}"#, "A").body == #"{"id":1,"type":1}"#)
         var shelf = Shelf(try Models([ModelDeclaration("A", identity: ["id"], Property("x"))]))
-        let one = BodyRule(model: "A", shape: .one)
+        let one = BodyRule(model: "A", arity: .one)
         shelf.take("a", #"{"id":1,"x":1}"#, one, at: 1)
         shelf.take("b", #"{"id":1,"x":2,"x":3}"#, one, at: 2)
         // Both are as they came.

@@ -69,7 +69,7 @@ import Testing
     @Test func `what came from around an object goes back there where nothing else wrote it`() throws {
         let fixture = try fixture()
         let body = #"{"id":1,"lines":[{"no":1},{"no":2}],"address":{"city":"Ulm"},"title":"x"}"#
-        let rule = BodyRule(model: "Order", shape: .one, root: "order")
+        let rule = BodyRule(model: "Order", arity: .one, root: "order")
         let whole = #"{"order":\#(body),"meta":{"currency":"EUR"}}"#
         let shown = fixture.map(whole, rule)
         #expect(shown.warnings.isEmpty)
@@ -86,7 +86,7 @@ import Testing
 
     @Test func `of several that say different things the first counts, and the others are told of`() throws {
         let fixture = try fixture()
-        let rule = BodyRule(model: "Order", shape: .one)
+        let rule = BodyRule(model: "Order", arity: .one)
         func back(_ shown: String) throws -> (body: String, warnings: [String]) {
             let back = try fixture.mapper.unmap(json(shown), as: rule)
             return (text(back.body), back.warnings.map { "\($0.kind.rawValue) \($0.pointer ?? "")" })
@@ -112,18 +112,18 @@ import Testing
         let fixture = try fixture()
         let back = try fixture.mapper.unmap(
             json(#"{"id":1,"lines":[{"no":2,"place":1},{"no":3,"place":1}]}"#),
-            as: BodyRule(model: "Order", shape: .one)
+            as: BodyRule(model: "Order", arity: .one)
         )
         #expect(back.warnings.map(\.pointer) == ["/lines/0/place"])
         let line = try fixture.mapper.unmap(
             json(#"{"parent_id":7,"no":1,"currency":"EUR"}"#),
-            as: BodyRule(model: "Line", shape: .one)
+            as: BodyRule(model: "Line", arity: .one)
         )
         #expect(text(line.body) == #"{"no":1,"meta":{"currency":"EUR"}}"#)
         #expect(line.warnings.map(\.kind) == [.notWritten] && line.warnings.map(\.pointer) == ["/parent_id"])
         let keyed = try MapperFixture(ModelDeclaration("F", Property("name", "@key"), Property("size")))
         let shown = #"{"a":{"name":"a","size":1},"b":{"name":"c","size":2}}"#
-        let files = try keyed.mapper.unmap(json(shown), as: BodyRule(model: "F", shape: .keyed))
+        let files = try keyed.mapper.unmap(json(shown), as: BodyRule(model: "F", arity: .keyed))
         #expect(text(files.body) == #"{"a":{"size":1},"b":{"size":2}}"#)
         #expect(files.warnings.map(\.pointer) == ["/b/name"])
     }
@@ -135,7 +135,7 @@ import Testing
         #expect(try fixture.unmap(#"{"meta":{ "page" : 1 },"page":1.0}"#, "A") == #"{"meta":{ "page" : 1 }}"#)
         let back = try fixture.mapper.unmap(
             json(#"{"meta":{"page":1},"page":2,"size":3}"#),
-            as: BodyRule(model: "A", shape: .one)
+            as: BodyRule(model: "A", arity: .one)
         )
         #expect(text(back.body) == #"{"meta":{"page":1,"size":3}}"#)
         #expect(back.warnings.map(\.pointer) == ["/page"])

@@ -60,14 +60,15 @@ extension NaiveRecomposer {
             }
             if isStrange || isShared { throw Unknown() }
             return try shown(tree)
-        case .relation(let value, .one(let model)):
-            let isLiteral = tree.isObject && tree.objectName == nil
-            if !isLiteral, isSame(tree, value) { return try shown(tree) }
-            return try shownAnew(value, model, like: tree)
-        case .relation(let value, .many(let model)):
-            return try shown(list: tree, newest: value, model)
-        case .relation(let value, .keyed(let model)):
-            return try shown(keyed: tree, newest: value, model)
+        case .relation(let value, let relation):
+            switch relation.arity {
+            case .one:
+                let isLiteral = tree.isObject && tree.objectName == nil
+                if !isLiteral, isSame(tree, value) { return try shown(tree) }
+                return try shownAnew(value, relation.model, like: tree)
+            case .many: return try shown(list: tree, newest: value, relation.model)
+            case .keyed: return try shown(keyed: tree, newest: value, relation.model)
+            }
         }
     }
 

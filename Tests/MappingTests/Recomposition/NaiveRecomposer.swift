@@ -65,16 +65,17 @@ struct NaiveRecomposer {
 
     /// The tree with the objects of declared models named.
     private func named(_ tree: SpelledTree, _ relation: Relation) -> SpelledTree {
-        switch (relation, tree) {
-        case (.one(let model), .object), (.many(let model), .object): return named(tree, of: model)
-        case (.many(let model), .array(let elements, let inside)):
+        let model = relation.model
+        switch (relation.arity, tree) {
+        case (.one, .object), (.many, .object): return named(tree, of: model)
+        case (.many, .array(let elements, let inside)):
             let elements = elements.map { element in
                 var element = element
                 if element.value.isObject { element.value = named(element.value, of: model) }
                 return element
             }
             return .array(elements, inside: inside)
-        case (.keyed(let model), .object(let members, let inside, let name)):
+        case (.keyed, .object(let members, let inside, let name)):
             let members = members.map { member in
                 var member = member
                 if member.value.isObject { member.value = named(member.value, of: model) }
@@ -139,8 +140,8 @@ struct NaiveRecomposer {
             let child = node.children[name]
             if child?.isLocal == true { continue }
             if let relation = child?.relation {
-                if case .one(let target) = relation, value.isObject, value.objectName == nil,
-                    let target = models[target]
+                if relation.arity == .one, value.isObject, value.objectName == nil,
+                    let target = models[relation.model]
                 {
                     facts[path] = .container(isShared: true)
                     collect(value, target.root, target, isShared: target.sharesAll, at: path, into: &facts)

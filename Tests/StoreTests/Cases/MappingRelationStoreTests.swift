@@ -16,7 +16,7 @@ struct MappingRelationStoreTests: MappingStoreFixtures {
         )
     }
 
-    private let aHouse = BodyRule(model: "House", shape: .one)
+    private let aHouse = BodyRule(model: "House", arity: .one)
 
     @Test func `RK-17: what a relation names no more is deleted where that is declared, and else stays`() async throws {
         for policy in FormerPolicy.allCases {

@@ -6,8 +6,8 @@ import TestSupport
 protocol MappingStoreFixtures {}
 
 extension MappingStoreFixtures {
-    var thing: BodyRule { BodyRule(model: "Thing", shape: .one) }
-    var things: BodyRule { BodyRule(model: "Thing", shape: .many) }
+    var thing: BodyRule { BodyRule(model: "Thing", arity: .one) }
+    var things: BodyRule { BodyRule(model: "Thing", arity: .many) }
 
     func thingModel(_ change: (inout ModelDeclaration) -> Void = { _ in }) -> ModelDeclaration {
         var model = ModelDeclaration(name: "Thing", identity: ["id"], properties: [property("name"), property("age")])

@@ -155,7 +155,7 @@ extension Configuration.Route {
     /// What the body contains, as a config spells it.
     var bodyText: String? {
         body.map { body in
-            switch body.shape {
+            switch body.arity {
             case .one: body.model
             case .many: "[\(body.model)]"
             case .keyed: "{ keyed: \(body.model) }"

@@ -238,7 +238,7 @@ extension ProxiedUpstream {
     func bound(_ request: ProxyRequest) -> BoundObject? {
         for method in [request.message.method, "GET"] {
             let subject = RouteSubject(method: method, path: request.route, query: Self.query(ofURL: request.target))
-            guard let match = rules.body(subject), match.rule.shape == .one else { continue }
+            guard let match = rules.body(subject), match.rule.arity == .one else { continue }
             let object = rules.models.object(boundBy: match.bound, captures: match.captures, of: match.rule.model)
             if let object { return object }
         }
