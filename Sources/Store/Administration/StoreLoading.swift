@@ -151,7 +151,11 @@ enum StoreLoading {
         switch error {
         case .corrupt(let reason): .refused("the copy is damaged: \(reason)")
         case .cannotOpen(_, let reason): .refused("this is no copy of a store: \(reason)")
-        case .earlierFormat: .refused("the copy was made by an earlier Larder, in another format")
+        case .earlierFormat:
+            .refused(
+                "the copy was made by an earlier Larder, in a format that this one does not read; "
+                    + "make a new one with larder save"
+            )
         case .newerSchema(_, let found, let known):
             .refused("the copy was made by a newer Larder (schema \(found), this one knows \(known)); update Larder")
         case .newerModel(_, let upstream, let model, let found, let declared):
