@@ -1,7 +1,7 @@
 import GRDB
 import Mapping
 
-/// The cleans and invalidations that block responses to requests sent before them.
+/// The cleans, invalidations and writes that block responses to requests sent before them.
 ///
 /// They are in memory, because the requests die with the process. The number is bounded: a dropped ban counts as a ban of
 /// everything.
@@ -37,6 +37,8 @@ struct Bans {
     private var places: [Int64: Place] = [:]
     private var patterns: [(pattern: InvalidationPattern, time: Int64)] = []
     private var cleans: [(filter: CleanFilter, time: Int64)] = []
+    /// When the last response to a write came from each upstream.
+    private var upstreams: [String: Int64] = [:]
     /// Responses to requests sent until this time are blocked.
     private var everything: Int64 = .min
 
@@ -56,6 +58,11 @@ struct Bans {
         places[place]?.written.flatMap { document.sent <= $0.write.time ? $0 : nil }
     }
 
+    /// Adds a write to an upstream, which may have changed every object in an undivided document.
+    mutating func written(to upstream: String, at time: Int64) {
+        upstreams[upstream] = max(upstreams[upstream] ?? .min, time)
+    }
+
     mutating func invalidated(_ pattern: InvalidationPattern, at time: Int64) {
         patterns.removeAll { $0.pattern == pattern }
         if patterns.count >= Self.patternLimit { everything = max(everything, patterns.removeFirst().time) }
@@ -72,15 +79,19 @@ struct Bans {
 
     /// How much of a response is stored.
     ///
-    /// - Parameter arrival: when it was queued.
+    /// - Parameters:
+    ///   - arrival: when it was queued.
+    ///   - isUndivided: whether it has too many objects to decompose it.
     func verdict(
         on document: ReceivedDocument,
         queuedAt arrival: Int64,
         place: Int64,
         principal: String,
-        objects: [Occurrence]
+        objects: [Occurrence],
+        isUndivided: Bool
     ) -> Verdict {
         if document.sent <= everything || isCleaned(document, principal, objects) { return .dropped }
+        if isUndivided, mayPrecedeWrite(document) { return .dropped }
         guard let time = invalidated(document, place) else { return .stored }
         return arrival <= time ? .observed : .dropped
     }
@@ -92,6 +103,11 @@ struct Bans {
             document.sent <= ban.time && ban.pattern.upstream == document.key.upstream
                 && ban.pattern.matches(url: document.key.url)
         }?.time
+    }
+
+    /// Whether a response may show the state before a write to its upstream.
+    private func mayPrecedeWrite(_ document: ReceivedDocument) -> Bool {
+        document.upstreamWrittenAt != nil || document.start <= upstreams[document.key.upstream] ?? .min
     }
 
     private func isCleaned(_ document: ReceivedDocument, _ principal: String, _ objects: [Occurrence]) -> Bool {

@@ -73,7 +73,6 @@ final class Writer {
         // These concern the upstream, not the file.
         session.bans = damage.session.bans
         session.recentMarks = damage.session.recentMarks
-        session.lastWrites = damage.session.lastWrites
         isMended = true
         _ = try? session.transaction { try session.beginJournal() }
         work(on: damage.unfinished)

@@ -122,18 +122,11 @@ extension WriterSession {
     }
 }
 
-/// Handles documents with too many objects to decompose; a write may have changed any of these objects (law 10).
 extension WriterSession {
-    /// Whether such a document may show the state before a write, because its request was sent before the write's response
-    /// came.
-    func isOutdatedUndivided(_ document: ReceivedDocument, _ prepared: PreparedBody) -> Bool {
-        guard prepared.isUndivided else { return false }
-        return document.upstreamWrittenAt != nil || document.start <= lastWrites[document.key.upstream] ?? .min
-    }
-
-    /// Removes such documents of a write's upstream, for all principals, and blocks responses to earlier requests.
+    /// Removes a write's upstream's documents with too many objects to decompose, for all principals: the write may have
+    /// changed any of these objects (law 10). Blocks such responses to earlier requests.
     func invalidateUndivided(by write: CompletedWrite) throws {
-        lastWrites[write.upstream] = max(lastWrites[write.upstream] ?? .min, write.time)
+        bans.written(to: write.upstream, at: write.time)
         let found = try query("SELECT document FROM _undivided WHERE upstream = ?")
             .all(write.upstream) { $0.id(0, as: DocumentID.self) }
         for id in found { try remove(id) }

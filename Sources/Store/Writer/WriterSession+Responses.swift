@@ -19,12 +19,13 @@ extension WriterSession {
             queuedAt: arrival,
             place: place,
             principal: label,
-            objects: occurrences
+            objects: occurrences,
+            isUndivided: prepared.isUndivided
         )
         if verdict != .stored, let written = bans.write(before: document, to: place) {
             try mark(rootOf: prepared, writtenBy: written, of: key)
         }
-        if verdict == .dropped || isOutdatedUndivided(document, prepared) { return receipt }
+        if verdict == .dropped { return receipt }
 
         receipt.sequence = nextSequence()
         let scope = try self.scope(

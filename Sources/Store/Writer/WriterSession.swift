@@ -64,8 +64,6 @@ final class WriterSession {
     var numbers: Numbers
     var bans = Bans()
     var recentMarks = RecentMarks()
-    /// When the last response to a write came from each upstream.
-    var lastWrites: [String: Int64] = [:]
     var journal: Journal
     var names: NameTable
     /// The doubts that began and ended recently.
