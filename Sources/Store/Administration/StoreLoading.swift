@@ -336,7 +336,6 @@ enum StoreLoading {
         _ = try? session.transaction { try session.beginJournal() }
         core.publicNumbers.advance(to: sequence)
         core.recent.forgetAll(at: sequence)
-        core.principals.forgetAll()
         core.listener?.storeEmptied()
         core.listener?.principalsForgotten()
         core.onChanges?()

@@ -41,7 +41,6 @@ struct FileKeeper {
             return
         }
         sweptPrincipal = newest
-        core.principals.forgetAll()
         core.listener?.principalsForgotten()
     }
 

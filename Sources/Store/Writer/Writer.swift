@@ -283,7 +283,6 @@ struct FoundDamage {
     /// Discards the state in memory; writer's thread only, before anything is written.
     private func forget(_ core: StoreCore) {
         core.keyHasher = core.hasher
-        core.principals.forgetAll()
         core.recent.forgetAll(at: core.publicNumbers.current)
         core.listener?.storeEmptied()
         core.listener?.principalsForgotten()
