@@ -201,7 +201,7 @@ extension ObjectStore {
         try await core.read { [hasher] in try Inventory(database: $0, hasher: hasher).count() }
     }
 
-    /// A page of objects, in the order of their ids.
+    /// A page of objects that are found by identity or key, or of deleted objects, in the order of their ids.
     ///
     /// As in all listings, an upstream in the current configuration is named by its name, any other by its name and URL.
     public func objects(_ query: ObjectQuery) async throws(StoreError) -> Page<ObjectRow> {
@@ -223,12 +223,6 @@ extension ObjectStore {
         return try await core.read { [hasher] in
             try Inventory(database: $0, hasher: hasher).warnings(limit: limit, after: after)
         }
-    }
-
-    /// Counts warnings; batched.
-    public func warn(_ warnings: [StoredWarning]) {
-        let now = core.clock.now()
-        core.note { try $0.warn(warnings, at: now) }
     }
 }
 
@@ -308,15 +302,11 @@ extension ObjectStore {
         }
     }
 
-    /// Removes the documents of these URLs for every principal, and clears a suspect in the same commit.
+    /// Removes the documents of these URLs for every principal.
     ///
     /// A later `receive` for one of these URLs stores nothing if its request was sent before.
-    public func invalidate(_ targets: [InvalidationTarget], clearing suspect: SuspectID? = nil) async throws(StoreError)
-    {
-        try await core.write(suspect == nil ? .prompt : .durable) { session in
-            for target in targets { try session.invalidate(target) }
-            if let suspect { try session.clear(suspect) }
-        }
+    public func invalidate(_ targets: [InvalidationTarget]) async throws(StoreError) {
+        try await core.write(.prompt) { session in for target in targets { try session.invalidate(target) } }
     }
 
     /// Removes one document soon, if it still exists.

@@ -171,10 +171,3 @@ public struct StoredWarning: Sendable, Equatable {
     /// When it was last seen.
     public var last: Int64 = 0
 }
-
-extension StoredWarning {
-    /// Creates a warning that was seen once.
-    public init(kind: String, subject: String, message: String) {
-        self.init(kind: kind, subject: subject, message: message, url: "")
-    }
-}
