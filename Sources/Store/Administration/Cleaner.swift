@@ -52,23 +52,29 @@ struct Cleaner {
     mutating func run() async throws(StoreError) -> CleanResult {
         let (time, last) = isDryRun ? (core.clock.now(), .max) : try await begin()
         let bytes = Int64(core.budget.batch)
-        var documents = CleanSelection.Slice(position: DocumentID.zero, isAtEnd: false)
-        while !documents.isAtEnd, shouldContinue() {
-            let start = documents.position
-            documents = try await search(at: time) { selection, deadline in
-                try selection.documents(after: start, upTo: last, .init(bytes: bytes, deadline: deadline))
+        var scan = DocumentScan(
+            DocumentListing(isDescending: false, upstream: filter.upstream, principal: filter.principal)
+        )
+        (scan.owners, scan.last) = (filter.owners, last)
+        while !scan.isAtEnd, shouldContinue() {
+            let begun = scan
+            let (next, documents) = try await search(at: time) { selection, deadline in
+                var scan = begun
+                let found = try selection.documents(of: &scan, SliceBounds(bytes: bytes, deadline: deadline))
+                return (scan, found)
             }
+            scan = next
             if isDryRun {
-                try await countDocuments(documents.found)
+                try await countDocuments(documents)
             } else {
-                try await removeDocuments(documents.found, askedAt: time)
+                try await removeDocuments(documents, askedAt: time)
             }
         }
-        var orphans = CleanSelection.Slice(position: ObjectID.zero, isAtEnd: false)
+        var orphans = CleanSelection.Slice()
         while !orphans.isAtEnd, shouldContinue() {
             let start = orphans.position
             orphans = try await search(at: time) { selection, deadline in
-                try selection.orphans(after: start, .init(deadline: deadline))
+                try selection.orphans(after: start, SliceBounds(deadline: deadline))
             }
             if isDryRun {
                 for id in orphans.found { unpinned[id] = 0 }

@@ -125,7 +125,6 @@ extension CleanFilter {
     {
         if let upstream, upstream != document.key.upstream { return false }
         if let label = self.principal, label != principal { return false }
-        if let urlPrefix, !document.key.url.utf8.starts(with: urlPrefix.utf8) { return false }
         if let url, !url(document.key.url) { return false }
         if let olderThan, document.end >= time - olderThan { return false }
         guard let model else { return true }

@@ -123,8 +123,9 @@ extension WriterSession {
 }
 
 extension WriterSession {
-    /// Removes a write's upstream's documents with too many objects to decompose, for all principals: the write may have
-    /// changed any of these objects (law 10). Blocks such responses to earlier requests.
+    /// Removes the documents with too many objects to decompose of a write's upstream, for all principals.
+    ///
+    /// The write may have changed any of these objects (law 10). Such responses to earlier requests are blocked.
     func invalidateUndivided(by write: CompletedWrite) throws {
         bans.written(to: write.upstream, at: write.time)
         let found = try query("SELECT document FROM _undivided WHERE upstream = ?")

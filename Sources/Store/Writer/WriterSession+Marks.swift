@@ -107,7 +107,7 @@ extension WriterSession {
 
     /// Removes the marks of objects that a clean removes completely.
     func forgetMarks(matching filter: CleanFilter, base: String?) throws {
-        guard filter.url == nil, filter.urlPrefix == nil, filter.olderThan == nil else { return }
+        guard filter.url == nil, filter.olderThan == nil else { return }
         // The model that a deleted object had within its cluster is no longer known.
         guard base == nil || filter.identity != nil else { return }
         let scopes = try query(
