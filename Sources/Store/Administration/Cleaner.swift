@@ -204,7 +204,7 @@ struct Cleaner {
                 continue
             }
             // The object stays if another document shows the same bytes, or another response contained them.
-            guard let base = record.base, base.uses == 0 || record.isMerged,
+            guard let base = record.base, base.uses == 0 || record.merged != nil,
                 ([base.observation] + record.knowledge.sources).contains(observation)
             else { continue }
             // The remaining values are older than the erased ones; the mark causes them to be fetched again.

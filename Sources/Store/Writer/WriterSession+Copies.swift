@@ -88,9 +88,9 @@ extension WriterSession {
             knowledge = .groups(groups)
         }
         try setKnowledge(knowledge, of: record)
-        record.merged = .some(state.merged)
+        record.merged = state.merged
         record.accumulated = state.gathered.bytes
-        record.deletedSince = .some(state.deletedSince)
+        record.deletedSince = state.deletedSince
         if let mark = state.mark { record.setMark(mark, by: object.markSource.map { MarkSource(text: $0) }) }
         let isDeleted = state.mark?.isTombstone == true || state.deletedSince != nil
         markChanged(record, wasKnown: false, as: isDeleted ? .deleted : nil)

@@ -68,7 +68,7 @@ extension WriterSession {
                 try keep(state, as: record, of: model, models: models)
             }
         }
-        let wasGone = record.mark?.isTombstone == true || (record.deletedSince ?? nil) != nil
+        let wasGone = record.mark?.isTombstone == true || record.deletedSince != nil
         record.setMark(mark, by: source)
         // A second deletion is not journaled, though documents from in between may show the object.
         let isGoneAgain = mark.isTombstone && wasGone
@@ -91,7 +91,6 @@ extension WriterSession {
         if record.base != nil, try state(of: record).isOutdated(by: mark, lag: models.lag) { try forgetKnown(record) }
         guard mark.isTombstone else { return }
         record.accumulated = []
-        record.deletedSince = .some(record.deletedSince ?? nil)
         // Documents older than the deletion show another object of the same name.
         record.weakenTombstone()
         let scope = try names.collection(record.collection, in: database).scope
@@ -131,19 +130,8 @@ extension WriterSession {
         return try !state(of: record).isOutdated(by: mark, lag: lag)
     }
 
-    func writeMark(of record: ObjectRecord) throws {
-        let (tombstone, unobserved): (Int64?, Int64?) =
-            switch record.mark {
-            case .tombstone(let time): (time, nil)
-            case .unobserved(let time): (nil, time)
-            case nil: (nil, nil)
-            }
-        try query(
-            """
-            UPDATE _objects SET unobserved = ?2,
-            deleted = CASE WHEN ?1 IS NOT NULL THEN ?1 WHEN deleted > 0 THEN NULL ELSE deleted END WHERE id = ?3
-            """
-        ).run(tombstone, unobserved, record.id)
+    /// Writes the request that caused a mark, if the mark is new.
+    func writeMarkSource(of record: ObjectRecord) throws {
         switch record.markSource {
         case nil: break
         case .some(nil): try deleteMarkSource(of: record)

@@ -67,11 +67,11 @@ extension WriterSession {
                 try rebase(record, on: seen.version, seen.observation.sequence)
             }
             try setKnowledge(.whole(isEmbedded: seen.isEmbedded), of: record)
-            record.merged = .some(nil)
+            record.merged = nil
             markChanged(record, wasKnown: false)
             return true
         }
-        guard base.version == seen.version, !record.isMerged, case .whole(let wasEmbedded) = record.knowledge else {
+        guard base.version == seen.version, record.merged == nil, case .whole(let wasEmbedded) = record.knowledge else {
             return false
         }
         let old = try observation(base.observation)
@@ -95,10 +95,10 @@ extension WriterSession {
             try rebase(record, on: version, base.observation.sequence)
         }
         try setKnowledge(state.knowledge, of: record)
-        record.merged = .some(newest == state.base?.payload ? nil : newest)
+        record.merged = newest == state.base?.payload ? nil : newest
         if !models.models.isSimple(model) {
             record.accumulated = state.gathered.bytes
-            record.deletedSince = .some(state.deletedSince)
+            record.deletedSince = state.deletedSince
         }
         record.isModified = true
     }

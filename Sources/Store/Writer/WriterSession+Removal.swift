@@ -83,7 +83,7 @@ extension WriterSession {
         }
         try forgetKnown(record)
         record.accumulated = []
-        record.deletedSince = .some(nil)
+        record.deletedSince = nil
         record.setMark(nil)
     }
 
@@ -91,7 +91,7 @@ extension WriterSession {
     func forgetKnown(_ record: ObjectRecord) throws {
         try removeBase(of: record)
         try setKnowledge(.whole(isEmbedded: false), of: record)
-        record.merged = .some(nil)
+        record.merged = nil
         record.isModified = true
     }
 
@@ -125,7 +125,7 @@ extension WriterSession {
         }
         hasRemovedObjects = true
         try remember(record)
-        if record.mark != nil || record.isMarkModified { try deleteMarkSource(of: record) }
+        if record.mark != nil || record.markSource != nil { try deleteMarkSource(of: record) }
         try query("DELETE FROM _objects WHERE id = ?").run(record.id)
         try query("DELETE FROM _orphans WHERE object = ?").run(record.id)
         try query("DELETE FROM _keys WHERE object = ?").run(record.id)

@@ -88,6 +88,10 @@ struct JournalTests {
         try await bench.receive("/users/1", #"{"id":1,"login":"ada","gone":true}"#, user)
         try await bench.receive("/users/1", #"{"id":1,"login":"ada","gone":false}"#, user)
         try await bench.receive("/users/2", #"{"id":2,"login":"bela","gone":true}"#, user)
+        // A later 404 deletes it a second time.
+        bench.time.advance(1_000_000)
+        let (bound, now) = (BoundObject(model: "User", identity: "2"), bench.store.clock.now())
+        try await bench.store.note(ObservedAbsence(key: bench.key("/users/2"), bound: bound, start: now))
         #expect(
             try await bench.changes() == ["created User 1", "deleted User 1", "created User 1", "deleted User 2"]
         )
