@@ -90,7 +90,7 @@ extension ObjectStore {
         while !rest.isEmpty {
             let slice = Array(rest.prefix(Self.slice))
             rest = rest.dropFirst(slice.count)
-            try await core.write(.express) { session in for id in slice { try session.remove(id) } }
+            try await core.write(.express) { session in for id in slice { try session.deleteDocument(id) } }
         }
     }
 

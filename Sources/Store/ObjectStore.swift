@@ -253,11 +253,11 @@ extension ObjectStore {
 
     /// The newest 64 documents of a URL without their bodies, for every principal and context.
     public func documents(ofURL url: String, upstream: String) async throws(StoreError) -> [DocumentOfURL] {
-        let place = core.hasher.place(upstream: upstream, url: url)
+        let pathHash = core.hasher.pathHash(upstream: upstream, url: url)
         let models = core.models
         return try await core.read { database in
             try DocumentReader(database, models: models)
-                .documents(ofURL: url, upstream: upstream, place: place, limit: ObjectStore.variantLimit)
+                .documents(ofURL: url, upstream: upstream, pathHash: pathHash, limit: ObjectStore.variantLimit)
         }
     }
 
@@ -312,10 +312,12 @@ extension ObjectStore {
     /// Removes one document soon, if it still exists.
     ///
     /// The listener is not notified, because it would also drop responses received under the same key since.
-    public func remove(_ id: DocumentID) { core.post(.batched, { _ = try $0.delete(id) }, done: { _ in }) }
+    public func remove(_ id: DocumentID) {
+        core.post(.batched, { try $0.deleteDocument(id, notifying: false) }, done: { _ in })
+    }
 
     /// Removes all variants under a key soon; responses queued earlier are stored first, and so are removed as well.
-    public func remove(at key: DocumentKey) { enqueue(.batched, { try $0.remove(at: key) }, done: { _ in }) }
+    public func remove(at key: DocumentKey) { enqueue(.batched, { try $0.deleteDocuments(at: key) }, done: { _ in }) }
 
     /// Records the use of documents, for eviction; batched, and lost if it cannot be written.
     public func touchUsed(_ documents: [DocumentID]) {
@@ -349,15 +351,15 @@ extension ObjectStore {
     }
 
     /// Counts a response as queued.
-    private func countAsQueued(_ document: ReceivedDocument) -> (time: Int64, place: Int64) {
-        let place = core.hasher.place(upstream: document.key.upstream, url: document.key.url)
-        core.queuedResponses.enter(document, place: place)
-        return (core.clock.now(), place)
+    private func countAsQueued(_ document: ReceivedDocument) -> (time: Int64, pathHash: Int64) {
+        let pathHash = core.hasher.pathHash(upstream: document.key.upstream, url: document.key.url)
+        core.queuedResponses.enter(document, pathHash: pathHash)
+        return (core.clock.now(), pathHash)
     }
 
     private func ingest(
         _ document: ReceivedDocument,
-        _ arrival: (time: Int64, place: Int64),
+        _ arrival: (time: Int64, pathHash: Int64),
         _ urgency: Job.Urgency = .batched,
         done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
     ) {
@@ -368,7 +370,7 @@ extension ObjectStore {
                 if let weight { core.preparedBodies.leave(bytes: weight) }
                 // `close` counts abandoned responses as still queued.
                 let isGivenUp = if case .failure(.closed) = result { true } else { false }
-                if !isGivenUp { core.queuedResponses.leave(document, place: arrival.place) }
+                if !isGivenUp { core.queuedResponses.leave(document, pathHash: arrival.pathHash) }
                 // This precedes leaving the queue: an empty queue means that every `done` has run.
                 done(result)
                 core.queueLimit.leave(bytes: document.body.count)

@@ -276,7 +276,7 @@ enum StoreLoading {
                 try update.run(
                     row.id + offset,
                     hasher.digest(key),
-                    hasher.place(upstream: scope.upstream, url: row.url),
+                    hasher.pathHash(upstream: scope.upstream, url: row.url),
                     row.id
                 )
             }

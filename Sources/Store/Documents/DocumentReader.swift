@@ -173,7 +173,7 @@ struct DocumentReader {
     }
 
     /// The documents of a URL for every principal and context, newest first.
-    func documents(ofURL url: String, upstream: String, place: Int64, limit: Int) throws -> [DocumentOfURL] {
+    func documents(ofURL url: String, upstream: String, pathHash: Int64, limit: Int) throws -> [DocumentOfURL] {
         try database.query(
             """
             SELECT p.label, x.text, d.variant, d.status, d.policy
@@ -184,7 +184,7 @@ struct DocumentReader {
             JOIN _names x ON x.id = s.context
             WHERE d.place = ?1 AND d.url = ?2 ORDER BY d.id DESC LIMIT ?4
             """
-        ).all(place, url, upstream, limit) { row in
+        ).all(pathHash, url, upstream, limit) { row in
             DocumentOfURL(
                 principal: row.string(0),
                 context: ObjectContext.key(of: row.string(1)),

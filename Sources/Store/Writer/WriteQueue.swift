@@ -162,8 +162,8 @@ final class QueuedResponses: Sendable {
         var count = 0
         /// How many of them show objects, by upstream.
         var upstreams: [String: Int] = [:]
-        /// How many of them represent a single object, by path.
-        var places: [Int64: Int] = [:]
+        /// How many of them represent a single object, by the hashes of their paths.
+        var paths: [Int64: Int] = [:]
     }
 
     private let state = Mutex(State())
@@ -171,26 +171,26 @@ final class QueuedResponses: Sendable {
     /// The number of queued responses.
     var count: Int { state.withLock(\.count) }
 
-    func enter(_ document: ReceivedDocument, place: Int64) {
+    func enter(_ document: ReceivedDocument, pathHash: Int64) {
         state.withLock { state in
             state.count += 1
             guard let rule = document.rule else { return }
             state.upstreams[document.key.upstream, default: 0] += 1
-            if !rule.isList { state.places[place, default: 0] += 1 }
+            if !rule.isList { state.paths[pathHash, default: 0] += 1 }
         }
     }
 
-    func leave(_ document: ReceivedDocument, place: Int64) {
+    func leave(_ document: ReceivedDocument, pathHash: Int64) {
         state.withLock { state in
             state.count -= 1
             guard let rule = document.rule else { return }
             Self.decrement(&state.upstreams[document.key.upstream])
-            if !rule.isList { Self.decrement(&state.places[place]) }
+            if !rule.isList { Self.decrement(&state.paths[pathHash]) }
         }
     }
 
     /// Whether one of them may show which object a path represents.
-    func mayIdentify(_ place: Int64) -> Bool { state.withLock { $0.places[place] != nil } }
+    func mayIdentify(_ pathHash: Int64) -> Bool { state.withLock { $0.paths[pathHash] != nil } }
 
     /// Whether one of them may show which object of an upstream has a key.
     func mayHaveKeys(of upstream: String) -> Bool { state.withLock { $0.upstreams[upstream] != nil } }

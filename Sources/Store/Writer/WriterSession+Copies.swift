@@ -190,7 +190,7 @@ extension WriterSession {
                 isUndivided: document.isUndivided
             ),
             digest: digest,
-            place: hasher.place(upstream: key.upstream, url: key.url),
+            pathHash: hasher.pathHash(upstream: key.upstream, url: key.url),
             scope: try self.scope(scope),
             observation: observation,
             verified: 0

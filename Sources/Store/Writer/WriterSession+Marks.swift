@@ -56,7 +56,7 @@ extension WriterSession {
             var state = try state(of: record)
             // Its state at the deletion is unknown, so documents that still show it must not show an earlier one.
             if mark.isTombstone, case .unobserved = record.mark, state.isOutdated(lag: models.lag) {
-                try forgetKnown(record)
+                try eraseValues(of: record)
                 state = try self.state(of: record)
             }
             if !state.isOutdated(by: mark, lag: models.lag) {
@@ -88,7 +88,9 @@ extension WriterSession {
         model: String,
         _ models: UpstreamModels
     ) throws {
-        if record.base != nil, try state(of: record).isOutdated(by: mark, lag: models.lag) { try forgetKnown(record) }
+        if record.base != nil, try state(of: record).isOutdated(by: mark, lag: models.lag) {
+            try eraseValues(of: record)
+        }
         guard mark.isTombstone else { return }
         record.accumulated = []
         // Documents older than the deletion show another object of the same name.

@@ -140,7 +140,7 @@ extension WriterSession {
     /// Makes a version the base of the settled values.
     func rebase(_ record: ObjectRecord, on version: Int64, _ observation: Int64) throws {
         try use(observation, by: 1)
-        try removeBase(of: record)
+        try releaseBase(of: record)
         guard let index = record.index(of: version) else { throw StoreError.corrupt("version \(version) is missing") }
         var entry = record.entries.remove(at: index)
         entry.observation = observation

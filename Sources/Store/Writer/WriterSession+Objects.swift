@@ -86,7 +86,7 @@ extension WriterSession {
 extension WriterSession {
     func flushObjects() throws {
         for record in recordOrder where record.isModified {
-            if try deleteUnused(of: record) { continue }
+            if try deleteUnusedVersions(of: record) { continue }
             for entry in record.takeSurplus() {
                 try query("INSERT INTO _spilled VALUES (?, ?)").run(entry.version, entry.uses)
             }
