@@ -335,8 +335,8 @@ extension ObjectStore {
 
     /// Stores a response whole as soon as there is room in the queue.
     ///
-    /// Responses are stored in the order of these calls; only the effects of writes overtake them. `done` runs on the writer's
-    /// thread after the response's commit, and before the `done` of any later call.
+    /// Responses are stored in the order of these calls; only the effects of writes go ahead of them. `done` runs on the
+    /// writer's thread after the response's commit, and before the `done` of any later call.
     ///
     /// - Parameter isAwaited: whether a caller waits for the commit, so that it is not delayed to fill the batch.
     public func receive(

@@ -16,7 +16,7 @@ public struct StoreConfiguration: Sendable {
     public var objectLimit = 50_000
     /// How many connections may read at once.
     public var readers = 4
-    /// How far responses may lag behind the truth.
+    /// How far responses may lag behind the upstream's data.
     public var lag = Lag(lists: 30_000_000)
     /// The lag of upstreams with their own setting.
     public var lags: [String: Lag] = [:]

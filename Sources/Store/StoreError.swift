@@ -124,12 +124,12 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
         case .secretsNotErased(let reason):
             "members that are now declared secret could not be erased from the store; Larder tries again: \(reason)"
         case .writesFail(let reason):
-            "the disk has no room for the store, or fails (\(reason)): the store does not grow; stored responses are served, "
-                + "and a new response without room is passed on and not stored"
+            "the store cannot grow: the disk is full or failing (\(reason)). Stored responses are served; new ones that do not "
+                + "fit are passed on without being stored"
         case .writesWork: "the disk has room for the store again"
         case .fileMoved(let path):
-            "the file of the store \(path) was moved, removed or replaced while it is in use: what is stored now is lost "
-                + "when Larder stops; restart it"
+            "the file of the store \(path) was moved, removed or replaced while it is in use: anything stored from now on will "
+                + "be lost; restart Larder"
         }
     }
 }

@@ -26,7 +26,7 @@ struct CleanTests {
         return bench
     }
 
-    @Test func `cleaning everything leaves nothing, in file or WAL, and does not come back`() async throws {
+    @Test func `a clean of everything leaves nothing, in file or WAL, and does not come back`() async throws {
         let bench = try await filled()
         #expect(holds("title-299", bench.folder))
         let result = try await bench.store.clean(CleanFilter())

@@ -155,7 +155,7 @@ private struct Cleaner {
         }
     }
 
-    /// Has the writer remove a slice, and counts the removed documents and the objects of which nothing is left.
+    /// Has the writer remove a slice, and counts the removed documents and the objects deleted with them.
     private mutating func removeSlice(
         of count: Int,
         askedAt time: Int64,

@@ -115,7 +115,7 @@ enum StoreLoading {
                 let key = try database.query("SELECT value FROM _meta WHERE key = ?")
                     .first(Meta.principalKey.rawValue) { $0.bytes(0) }
                 guard let key else {
-                    throw StoreError.refused("this is the file of a store itself, no copy; make one with larder save")
+                    throw StoreError.refused("this is a store, not a copy; make one with larder save")
                 }
                 if !isMerged { try checkFit(database, core) }
                 let problem = try database.query("PRAGMA quick_check(1)").first { $0.string(0) }
@@ -150,7 +150,7 @@ enum StoreLoading {
     private static func refusal(_ error: StoreError) -> StoreError {
         switch error {
         case .corrupt(let reason): .refused("the copy is damaged: \(reason)")
-        case .cannotOpen(_, let reason): .refused("this is no copy of a store: \(reason)")
+        case .cannotOpen(_, let reason): .refused("this was not made by larder save: \(reason)")
         case .earlierFormat:
             .refused(
                 "the copy was made by an earlier Larder, in a format that this one does not read; "

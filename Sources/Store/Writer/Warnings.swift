@@ -142,7 +142,7 @@ extension WriterSession {
             observed.warnings.append(
                 MappingWarning(
                     .disagreement,
-                    "\(model) \(record.identity.text) has two values of \(member) in one response, at \(here) and at \(there). That response shows each where it came; all others show what was known before.",
+                    "\(model) \(record.identity.text) has two values of \(member) in one response, at \(here) and at \(there). That response keeps both values; other responses keep the earlier one.",
                     pointer: here,
                     model: model,
                     property: member

@@ -14,7 +14,7 @@ struct Job: Sendable {
         /// Like `express`, and on disk before it is reported as done.
         case durable
 
-        /// Whether it overtakes queued jobs.
+        /// Whether it goes ahead of queued jobs.
         var isExpress: Bool { self == .express || self == .durable }
     }
 
@@ -38,7 +38,7 @@ struct Job: Sendable {
 final class Mailbox<Element: Sendable>: Sendable {
     private struct State {
         var waiting: [Element] = []
-        /// The elements that overtake `waiting`.
+        /// The elements that go ahead of `waiting`.
         var express: [Element] = []
         var isUrgent = false
         var isFinished = false
@@ -156,7 +156,7 @@ final class QueueLimit: Sendable {
 
 /// The responses that are queued to be stored.
 ///
-/// The effects of a write overtake them, unless one of them may be needed to identify the written object.
+/// The effects of a write go ahead of them, unless one of them may be needed to identify the written object.
 final class QueuedResponses: Sendable {
     private struct State {
         var count = 0

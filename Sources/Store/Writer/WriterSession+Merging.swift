@@ -253,7 +253,7 @@ extension WriterSession {
         let local = (declaration.local + [path]).joined(separator: ", ")
         return MappingWarning(
             .flipFlop,
-            "Write \"local: [\(local)]\" under the model \(model): responses disagree about \(path) again and again, though nothing was written. Each document then shows its own.",
+            "Responses disagree about \(path) again and again, although nothing was written. With \"local: [\(local)]\" under the model \(model), each document shows its own value.",
             model: model,
             property: path
         )

@@ -186,12 +186,12 @@ extension WriterSession {
     }
 }
 
-/// Decides which writes overtake queued responses.
+/// Decides which writes go ahead of queued responses.
 ///
 /// Observations are ordered by the times of their responses, not by their arrival, and marks and bans apply to later responses,
 /// so the order does not matter. There is one exception: a queued response may show which object a path or a key identifies.
 extension WriterSession {
-    /// Whether a write may overtake: no queued response could show which object it concerns.
+    /// Whether a write may go ahead: no queued response could show which object it concerns.
     func mayGoAhead(_ write: CompletedWrite, _ prepared: PreparedBody?, of queued: QueuedResponses) throws -> Bool {
         guard let models = models[write.upstream]?.models, !models.declarations.isEmpty else { return true }
         if write.bound?.identity != nil { return true }

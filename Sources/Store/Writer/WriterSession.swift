@@ -78,7 +78,7 @@ final class WriterSession {
     /// The wall clock's lead as stored.
     private var wallLead: Int64?
 
-    /// Set while a clean counts: the bytes of the documents deleted since then, and of the objects of which nothing is left.
+    /// Set while a clean counts: the bytes of the documents deleted since then, and of the objects deleted with them.
     var deletedBytes: Int64?
 
     // The current batch.
