@@ -163,7 +163,7 @@ extension WriterSession {
     // MARK: Names of removed objects
 
     /// Keeps the name of an object that leaves the store, as long as the journal contains changes of it.
-    func remember(_ record: ObjectRecord) throws {
+    func keepName(of record: ObjectRecord) throws {
         guard journal.isOn, !journal.isErasing, record.changed > journal.floor else { return }
         if case .text(let text) = record.identity, text.utf8.count > Self.longestName { return }
         try query("INSERT OR REPLACE INTO _gone VALUES (?, ?, ?, ?)").run(
@@ -177,8 +177,8 @@ extension WriterSession {
     /// Longer names are forgotten with their objects, as after a clean.
     private static let longestName = 512
 
-    /// Forgets the names of objects that have left the store.
-    func eraseNames(of collections: [CollectionID], identity: Identity?) throws {
+    /// Erases the names of objects that have left the store, as a clean must.
+    func eraseJournaledNames(of collections: [CollectionID], identity: Identity?) throws {
         for collection in collections {
             if let identity {
                 try query("DELETE FROM _gone WHERE collection = ? AND identity = ?").run(collection, identity)

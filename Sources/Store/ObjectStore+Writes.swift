@@ -5,10 +5,10 @@ public import Mapping
 extension ObjectStore {
     /// Stores the objects in a write's response, and invalidates what the write may have changed.
     ///
-    /// Returns after the commit. It overtakes queued responses, because these are older, whenever they are stored. It waits for
-    /// them only if one of them may be needed to identify the written object. If there is no room for the response's objects,
-    /// they are marked as changed instead. For a pattern, a reader first compares the URL of every document of the upstream;
-    /// the matching documents are removed in slices, so that other jobs get their turn.
+    /// Returns after the commit. It goes ahead of queued responses, because these are older, whenever they are stored. It
+    /// waits for them only if one of them may be needed to identify the written object. If there is no room for the
+    /// response's objects, they are marked as changed instead. For a pattern, a reader first compares the URL of every
+    /// document of the upstream; the matching documents are removed in slices, so that other jobs get their turn.
     ///
     /// - Parameter committed: called on the writer's thread after the commit, before any queued response is stored. Responses
     ///   that are still queued then may show outdated values.
@@ -90,7 +90,7 @@ extension ObjectStore {
         while !rest.isEmpty {
             let slice = Array(rest.prefix(Self.slice))
             rest = rest.dropFirst(slice.count)
-            try await core.write(.express) { session in for id in slice { try session.remove(id) } }
+            try await core.write(.express) { session in for id in slice { try session.deleteDocument(id) } }
         }
     }
 
@@ -99,7 +99,7 @@ extension ObjectStore {
 
     /// Records that a retrieval did not find an object.
     ///
-    /// Returns after the commit. Like `complete`, it overtakes queued responses and calls `committed`.
+    /// Returns after the commit. Like `complete`, it goes ahead of queued responses and calls `committed`.
     public func note(
         _ absence: ObservedAbsence,
         committed: @escaping @Sendable () -> Void = {}

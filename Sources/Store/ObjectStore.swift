@@ -201,7 +201,7 @@ extension ObjectStore {
         try await core.read { [hasher] in try Inventory(database: $0, hasher: hasher).count() }
     }
 
-    /// A page of objects, in the order of their ids.
+    /// A page of objects that are found by identity or key, or of deleted objects, in the order of their ids.
     ///
     /// As in all listings, an upstream in the current configuration is named by its name, any other by its name and URL.
     public func objects(_ query: ObjectQuery) async throws(StoreError) -> Page<ObjectRow> {
@@ -223,12 +223,6 @@ extension ObjectStore {
         return try await core.read { [hasher] in
             try Inventory(database: $0, hasher: hasher).warnings(limit: limit, after: after)
         }
-    }
-
-    /// Counts warnings; batched.
-    public func warn(_ warnings: [StoredWarning]) {
-        let now = core.clock.now()
-        core.note { try $0.warn(warnings, at: now) }
     }
 }
 
@@ -259,11 +253,11 @@ extension ObjectStore {
 
     /// The newest 64 documents of a URL without their bodies, for every principal and context.
     public func documents(ofURL url: String, upstream: String) async throws(StoreError) -> [DocumentOfURL] {
-        let place = core.hasher.place(upstream: upstream, url: url)
+        let pathHash = core.hasher.pathHash(upstream: upstream, url: url)
         let models = core.models
         return try await core.read { database in
             try DocumentReader(database, models: models)
-                .documents(ofURL: url, upstream: upstream, place: place, limit: ObjectStore.variantLimit)
+                .documents(ofURL: url, upstream: upstream, pathHash: pathHash, limit: ObjectStore.variantLimit)
         }
     }
 
@@ -308,24 +302,22 @@ extension ObjectStore {
         }
     }
 
-    /// Removes the documents of these URLs for every principal, and clears a suspect in the same commit.
+    /// Removes the documents of these URLs for every principal.
     ///
     /// A later `receive` for one of these URLs stores nothing if its request was sent before.
-    public func invalidate(_ targets: [InvalidationTarget], clearing suspect: SuspectID? = nil) async throws(StoreError)
-    {
-        try await core.write(suspect == nil ? .prompt : .durable) { session in
-            for target in targets { try session.invalidate(target) }
-            if let suspect { try session.clear(suspect) }
-        }
+    public func invalidate(_ targets: [InvalidationTarget]) async throws(StoreError) {
+        try await core.write(.prompt) { session in for target in targets { try session.invalidate(target) } }
     }
 
     /// Removes one document soon, if it still exists.
     ///
     /// The listener is not notified, because it would also drop responses received under the same key since.
-    public func remove(_ id: DocumentID) { core.post(.batched, { _ = try $0.delete(id) }, done: { _ in }) }
+    public func remove(_ id: DocumentID) {
+        core.post(.batched, { try $0.deleteDocument(id, notifying: false) }, done: { _ in })
+    }
 
     /// Removes all variants under a key soon; responses queued earlier are stored first, and so are removed as well.
-    public func remove(at key: DocumentKey) { enqueue(.batched, { try $0.remove(at: key) }, done: { _ in }) }
+    public func remove(at key: DocumentKey) { enqueue(.batched, { try $0.deleteDocuments(at: key) }, done: { _ in }) }
 
     /// Records the use of documents, for eviction; batched, and lost if it cannot be written.
     public func touchUsed(_ documents: [DocumentID]) {
@@ -343,8 +335,8 @@ extension ObjectStore {
 
     /// Stores a response whole as soon as there is room in the queue.
     ///
-    /// Responses are stored in the order of these calls; only the effects of writes overtake them. `done` runs on the writer's
-    /// thread after the response's commit, and before the `done` of any later call.
+    /// Responses are stored in the order of these calls; only the effects of writes go ahead of them. `done` runs on the
+    /// writer's thread after the response's commit, and before the `done` of any later call.
     ///
     /// - Parameter isAwaited: whether a caller waits for the commit, so that it is not delayed to fill the batch.
     public func receive(
@@ -359,15 +351,15 @@ extension ObjectStore {
     }
 
     /// Counts a response as queued.
-    private func countAsQueued(_ document: ReceivedDocument) -> (time: Int64, place: Int64) {
-        let place = core.hasher.place(upstream: document.key.upstream, url: document.key.url)
-        core.queuedResponses.enter(document, place: place)
-        return (core.clock.now(), place)
+    private func countAsQueued(_ document: ReceivedDocument) -> (time: Int64, pathHash: Int64) {
+        let pathHash = core.hasher.pathHash(upstream: document.key.upstream, url: document.key.url)
+        core.queuedResponses.enter(document, pathHash: pathHash)
+        return (core.clock.now(), pathHash)
     }
 
     private func ingest(
         _ document: ReceivedDocument,
-        _ arrival: (time: Int64, place: Int64),
+        _ arrival: (time: Int64, pathHash: Int64),
         _ urgency: Job.Urgency = .batched,
         done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
     ) {
@@ -378,7 +370,7 @@ extension ObjectStore {
                 if let weight { core.preparedBodies.leave(bytes: weight) }
                 // `close` counts abandoned responses as still queued.
                 let isGivenUp = if case .failure(.closed) = result { true } else { false }
-                if !isGivenUp { core.queuedResponses.leave(document, place: arrival.place) }
+                if !isGivenUp { core.queuedResponses.leave(document, pathHash: arrival.pathHash) }
                 // This precedes leaving the queue: an empty queue means that every `done` has run.
                 done(result)
                 core.queueLimit.leave(bytes: document.body.count)

@@ -16,7 +16,7 @@ public struct StoreConfiguration: Sendable {
     public var objectLimit: Int
     /// How many connections may read at once.
     public var readers: Int
-    /// How far responses may lag behind the truth.
+    /// How far responses may lag behind the upstream's data.
     public var lag: Lag
     /// The lag of upstreams with their own setting.
     public var lags: [String: Lag] = [:]

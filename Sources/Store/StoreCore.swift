@@ -32,7 +32,6 @@ final class StoreCore: Sendable {
     let queuedResponses = QueuedResponses()
     let examiner = BodyExaminer()
     let mailbox = Mailbox<Job>()
-    let principals = PrincipalCache()
     let isClosed = Atomic(false)
     private let closing = Atomic(false)
     /// Whether the store is being closed and its time limit has passed; dispensable jobs are then dropped.

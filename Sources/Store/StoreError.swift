@@ -54,7 +54,7 @@ extension StoreError: CustomStringConvertible {
         case .corrupt(let reason):
             "the store is damaged: \(reason)"
         case .earlierFormat:
-            "the store was written by an earlier Larder, in another format"
+            "the store was written by an earlier Larder, in a format that this one does not read"
         case .queueFull:
             "too much is waiting to be written to the store"
         case .refused(let reason):
@@ -71,8 +71,8 @@ extension StoreError: CustomStringConvertible {
 public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
     /// The file was damaged; it is kept at `path`, and a new one was started.
     case corruptFileSetAside(path: String, reason: String)
-    /// An earlier Larder wrote the file in another format; it is kept at `path`, and a new one was started.
-    case earlierFileSetAside(path: String)
+    /// An earlier Larder wrote the store's file in another format; it is kept as `aside`, and a new one was started.
+    case earlierFileSetAside(path: String, aside: String)
     /// Writes were under way when the daemon last ended; the documents that they may have changed were dropped.
     case suspectsDropped(documents: Int)
     /// A model has a newer version than its objects in the file; its migrations are applied to them.
@@ -107,8 +107,9 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
         switch self {
         case .corruptFileSetAside(let path, let reason):
             "the store was damaged (\(reason)); it was set aside as \(path), and an empty one was started"
-        case .earlierFileSetAside(let path):
-            "the store has the format of an earlier Larder; it was set aside as \(path), and an empty one was started"
+        case .earlierFileSetAside(let path, let aside):
+            "the store \(path) was written by an earlier Larder, in a format that this one does not read; it was set aside as "
+                + "\(aside), and an empty one was started, which fills again; read the old one with sqlite3, or delete it"
         case .damaged(let reason):
             "the store is damaged (\(reason)); the damaged part counts as not stored, and is fetched again"
         case .damagedFileEmptied(let reason):
@@ -123,12 +124,12 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
         case .secretsNotErased(let reason):
             "members that are now declared secret could not be erased from the store; Larder tries again: \(reason)"
         case .writesFail(let reason):
-            "the disk has no room for the store, or fails (\(reason)): the store does not grow; stored responses are served, "
-                + "and a new response without room is passed on and not stored"
+            "the store cannot grow: the disk is full or failing (\(reason)). Stored responses are served; new ones that do not "
+                + "fit are passed on without being stored"
         case .writesWork: "the disk has room for the store again"
         case .fileMoved(let path):
-            "the file of the store \(path) was moved, removed or replaced while it is in use: what is stored now is lost "
-                + "when Larder stops; restart it"
+            "the file of the store \(path) was moved, removed or replaced while it is in use: anything stored from now on will "
+                + "be lost; restart Larder"
         }
     }
 }

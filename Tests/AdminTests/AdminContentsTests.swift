@@ -137,10 +137,9 @@ import Testing
     }
 
     @Test func `warnings are listed`() async throws {
-        daemon.store.warn([StoredWarning(kind: "mapping", subject: "User", message: "no identity")])
-        await daemon.store.flush()
+        try await daemon.receive("{", at: "/users/octocat", as: BodyRule(model: "User", isList: false))
         let warnings = try #require(try json(await ask("GET", "/warnings"))["warnings"] as? [[String: Any]])
-        #expect(warnings.map { $0["message"] as? String } == ["no identity"])
+        #expect(warnings.map { $0["message"] as? String } == ["The body is not JSON."])
     }
 
     // MARK: Clean

@@ -267,7 +267,7 @@ struct MergeOnFullDiskTests {
         #expect(
             eventually {
                 larder.log.contains("the disk has room for the store again")
-                    || !larder.log.contains("the disk has no room for the store")
+                    || !larder.log.contains("the store cannot grow")
             }
         )
         let finished = try merge()

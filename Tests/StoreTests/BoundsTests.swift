@@ -97,11 +97,11 @@ struct BoundsTests {
 
     @Test func `warnings are counted, and so many kept`() async throws {
         let bench = try Bench()
-        bench.store.warn([StoredWarning(kind: "k", subject: "early", message: "gone")])
+        bench.store.warn(about: ["early"], "gone")
         await bench.store.flush()
         bench.time.advance(1000)
-        bench.store.warn((0..<1050).map { StoredWarning(kind: "k", subject: "\($0)", message: "m") })
-        bench.store.warn([StoredWarning(kind: "k", subject: "7", message: "again")])
+        bench.store.warn(about: (0..<1050).map { "\($0)" }, "m")
+        bench.store.warn(about: ["7"], "again")
         await bench.store.flush()
         var rows: [StoredWarning] = []
         var next: Int64?

@@ -71,8 +71,10 @@ import Testing
         let bench = try bench()
         let flood = await flood(bench)
         let suspect = try await bench.store.markSuspect(upstream: "github", urls: ["/issues"])
+        var change = write(bench, "/issues")
+        change.suspect = suspect
         // What was queued before an invalidation is not stored after it, in whichever order they were done.
-        try await bench.store.invalidate([InvalidationTarget(upstream: "github", path: "/issues")], clearing: suspect)
+        try await bench.store.complete(change)
         #expect(flood.value < Self.pages)
         await bench.store.flush()
         #expect(try await bench.document("/issues?page=0") == nil)

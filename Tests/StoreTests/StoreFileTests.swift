@@ -128,18 +128,79 @@ struct StoreFileTests {
         await bench.store.close()
     }
 
-    @Test func `a newer schema is refused, and the file left alone`() async throws {
+    @Test(arguments: ["INSERT INTO grdb_migrations VALUES ('2001')", "UPDATE grdb_migrations SET identifier = '2001'"])
+    func `a file of a newer Larder is refused, and left alone`(_ change: String) async throws {
         let bench = try Bench()
         try await bench.receive("/x", "1")
         await bench.store.close()
-        let known = sqlite(bench.folder.file(), "SELECT max(identifier) FROM grdb_migrations")
-        #expect(alter(bench.folder.file(), "INSERT INTO grdb_migrations VALUES ('9999')") == "")
+        let path = bench.folder.file()
+        let known = sqlite(path, "SELECT max(identifier) FROM grdb_migrations")
+        #expect(alter(path, change) == "")
+        let bytes = FileManager.default.contents(atPath: path)
         let configuration = try configuration(bench.folder)
+        let error = #expect(throws: StoreError.newerSchema(path: path, found: "2001", known: known)) {
+            _ = try ObjectStore.open(configuration)
+        }
         #expect(
-            throws: StoreError.newerSchema(path: bench.folder.file(), found: "9999", known: known)
-        ) { _ = try ObjectStore.open(configuration) }
-        #expect(!bench.folder.names.contains { $0.contains("corrupt") })
-        #expect(sqlite(bench.folder.file(), "SELECT count(*) FROM _documents") == "1")
+            error?.description
+                == "the store \(path) was written by a newer Larder (schema 2001, this one knows \(known)); "
+                + "update Larder, or give it another file with --store"
+        )
+        #expect(FileManager.default.contents(atPath: path) == bytes)
+        #expect(!bench.folder.names.contains { $0.contains(".old-") || $0.contains(".corrupt-") })
+        #expect(sqlite(path, "SELECT count(*) FROM _documents") == "1")
+    }
+
+    /// The migrations that a file of an earlier Larder has gone through: the first version's, and the last one's before 1001.
+    @Test(arguments: [1, 11])
+    func `a file of an earlier Larder is set aside whole, and the notice says what to do`(_ last: Int) async throws {
+        let folder = TemporaryFolder()
+        let path = folder.file()
+        #expect(sqlite(path, earlierStore(migrations: last)) == "wal")
+        let bytes = FileManager.default.contents(atPath: path)
+
+        let bench = try Bench(folder: folder)
+        guard case .earlierFileSetAside(path, let aside)? = bench.notices.first, bench.notices.count == 1 else {
+            Testing.Issue.record("another notice: \(bench.notices)")
+            return
+        }
+        #expect(aside.wholeMatch(of: /.+\.old-[0-9]{8}-[0-9]{6}/) != nil && aside.hasPrefix(path))
+        #expect(
+            bench.notices[0].description
+                == "the store \(path) was written by an earlier Larder, in a format that this one does not read; "
+                + "it was set aside as \(aside), and an empty one was started, which fills again; "
+                + "read the old one with sqlite3, or delete it"
+        )
+        #expect(FileManager.default.contents(atPath: aside) == bytes)
+        #expect(sqlite(aside, "SELECT url, body FROM _documents JOIN _bodies ON document = id") == "/issues|[]")
+        #expect(sqlite(aside, "PRAGMA integrity_check") == "ok")
+
+        let count = try await bench.store.count()
+        #expect(count.documents == 0 && count.objects == 0)
+        try await bench.receive("/issues/1", #"{"id":1}"#, issue)
+        await bench.store.close()
+        let again = try Bench(folder: folder)
+        #expect(again.notices.isEmpty, "the new file has this Larder's format")
+        #expect(try await again.body("/issues/1") == #"{"id":1}"#)
+        await again.store.close()
+    }
+
+    @Test func `what an earlier Larder left in the WAL is set aside with its file`() async throws {
+        let (origin, folder) = (TemporaryFolder(), TemporaryFolder())
+        #expect(sqlite(origin.file(), earlierStore(migrations: 11)) == "wal")
+        let reader = try #require(ForeignReader(origin.file()))
+        #expect(sqlite(origin.file(), "UPDATE _documents SET url = '/newer'") == "")
+        // What a killed process leaves.
+        for suffix in ["", "-wal"] { try ChildProcess.run("cp", [origin.file() + suffix, folder.file() + suffix]) }
+        reader.end()
+        let bench = try Bench(folder: folder)
+        guard case .earlierFileSetAside(_, let aside)? = bench.notices.first else {
+            Testing.Issue.record("another notice: \(bench.notices)")
+            return
+        }
+        #expect(sqlite(aside, "SELECT url FROM _documents") == "/newer")
+        #expect(try await bench.store.count().documents == 0)
+        await bench.store.close()
     }
 
     @Test func `another program's database is left alone`() throws {
@@ -185,4 +246,37 @@ struct StoreFileTests {
         await #expect(throws: StoreError.closed) { _ = try await bench.document("/x") }
         await bench.store.flush()
     }
+}
+
+/// SQL that makes a store as the Larder before migration 1001 did, with one document; it prints "wal".
+private func earlierStore(migrations last: Int) -> String {
+    let applied = ["0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011 undivided"]
+    return """
+        PRAGMA journal_mode = WAL;
+        CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY);
+        INSERT INTO grdb_migrations VALUES \(applied.prefix(last).map { "('\($0)')" }.joined(separator: ", "));
+        PRAGMA application_id = 0x4c726472;
+        CREATE TABLE _meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+        INSERT INTO _meta VALUES ('secretLow', 1), ('secretHigh', 2), ('sequence', 3), ('clock', 4), ('closed', 1);
+        CREATE TABLE _names (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+        INSERT INTO _names VALUES (1, 'github'), (2, '');
+        CREATE TABLE _principals (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, label TEXT NOT NULL);
+        INSERT INTO _principals VALUES (1, x'', 'anonymous');
+        CREATE TABLE _scopes (id INTEGER PRIMARY KEY, upstream INTEGER NOT NULL, principal INTEGER NOT NULL,
+            context INTEGER NOT NULL, UNIQUE (upstream, principal, context));
+        INSERT INTO _scopes VALUES (1, 1, 1, 2);
+        CREATE TABLE _observations (id INTEGER PRIMARY KEY, start INTEGER NOT NULL, finish INTEGER NOT NULL,
+            kind INTEGER NOT NULL, uses INTEGER NOT NULL);
+        INSERT INTO _observations VALUES (1, 1, 2, 0, 1);
+        CREATE TABLE _objects (id INTEGER PRIMARY KEY, collection INTEGER NOT NULL, identity NOT NULL,
+            changed INTEGER NOT NULL, version INTEGER, state BLOB NOT NULL, merged TEXT);
+        CREATE TABLE _versions (id INTEGER PRIMARY KEY, payload TEXT NOT NULL);
+        CREATE TABLE _documents (id INTEGER PRIMARY KEY, low INTEGER NOT NULL, place INTEGER NOT NULL,
+            scope INTEGER NOT NULL, url TEXT NOT NULL, variant BLOB NOT NULL, status INTEGER NOT NULL,
+            observation INTEGER NOT NULL, verified INTEGER NOT NULL, length INTEGER NOT NULL, head BLOB NOT NULL,
+            policy BLOB NOT NULL);
+        INSERT INTO _documents VALUES (1, 1, 1, 1, '/issues', x'', 200, 1, 3, 2, x'', x'');
+        CREATE TABLE _bodies (document INTEGER PRIMARY KEY, pins BLOB NOT NULL, skeleton BLOB, body BLOB);
+        INSERT INTO _bodies VALUES (1, x'', NULL, '[]');
+        """
 }

@@ -175,6 +175,14 @@ struct Bench {
     }
 }
 
+extension ObjectStore {
+    /// Stores warnings of no response.
+    func warn(about subjects: [String], _ message: String) {
+        let now = clock.now()
+        core.note { try $0.warn(subjects.map { StoredWarning(kind: "k", subject: $0, message: message) }, at: now) }
+    }
+}
+
 let issue = BodyRule(model: "Issue", isList: false)
 let issues = BodyRule(model: "Issue", isList: true)
 let user = BodyRule(model: "User", isList: false)

@@ -11,14 +11,14 @@ public struct CleanFilter: Sendable {
     public var upstream: String?
     /// A principal's label.
     public var principal: String?
-    /// Documents whose path and query begin with this.
-    public var urlPrefix: String?
     /// Documents whose path and query this accepts, such as a route's.
     public var url: (@Sendable (String) -> Bool)?
     /// Only what was last observed more than this many microseconds ago.
     public var olderThan: Int64?
     /// Only what belongs to a principal.
     var isPrivate = false
+    /// Only what belongs to principals with greater ids.
+    var owners: PrincipalID { isPrivate ? .anonymous : .zero }
 
     /// Creates a filter; without a condition it selects everything.
     public init(
@@ -26,7 +26,6 @@ public struct CleanFilter: Sendable {
         identity: String? = nil,
         upstream: String? = nil,
         principal: String? = nil,
-        urlPrefix: String? = nil,
         url: (@Sendable (String) -> Bool)? = nil,
         olderThan: Int64? = nil
     ) {
@@ -34,7 +33,7 @@ public struct CleanFilter: Sendable {
         self.identity = identity
         self.upstream = upstream
         self.principal = principal
-        (self.urlPrefix, self.url, self.olderThan) = (urlPrefix, url, olderThan)
+        (self.url, self.olderThan) = (url, olderThan)
     }
 }
 
@@ -46,28 +45,18 @@ struct CleanSelection {
     private let before: Int64?
     let collections: [CollectionID]
     let identity: Identity?
-    /// Only principals with greater ids are selected.
-    private let owners: PrincipalID
     private let concrete: ConcreteModel?
     /// The base of the filter's model, if that is a concrete model of a cluster.
     var base: String? { concrete?.base }
     /// Whether it selects by URL; objects are then selected only as parts of documents.
-    var isOfURLs: Bool { filter.url != nil || filter.urlPrefix != nil }
+    var isOfURLs: Bool { filter.url != nil }
 
-    /// Some of the selected ids.
-    struct Slice<ID: RowID>: Sendable {
-        var found: [ID] = []
-        /// The last id that was examined.
-        var position: ID
-        var isAtEnd = true
-    }
-
-    /// The limits of a slice.
-    struct Bounds: Sendable {
-        var count = 256
-        /// The limit on the bytes of bodies: a removal has to fit into the WAL.
-        var bytes: Int64 = .max
-        var deadline: ContinuousClock.Instant
+    /// Some of the selected objects.
+    struct Slice: Sendable {
+        var found: [ObjectID] = []
+        /// The last object that was examined.
+        var position = ObjectID.zero
+        var isAtEnd = false
     }
 
     /// - Parameter now: when the clean was requested.
@@ -77,7 +66,6 @@ struct CleanSelection {
         concrete = filter.model.flatMap { ConcreteModel(of: $0, models) }
         before = filter.olderThan.map { now - $0 }
         identity = filter.identity.map { Identity($0) }
-        owners = filter.isPrivate ? .anonymous : .zero
         collections = try database.query(
             """
             SELECT c.id FROM _collections c
@@ -86,51 +74,28 @@ struct CleanSelection {
             JOIN _names u ON u.id = s.upstream AND (?2 IS NULL OR u.text = ?2)
             JOIN _principals p ON p.id = s.principal AND (?3 IS NULL OR p.label = ?3) AND p.id > ?5
             """
-        ).all(filter.model, filter.upstream, filter.principal, concrete?.base, owners) { $0.id(0) }
+        ).all(filter.model, filter.upstream, filter.principal, concrete?.base, filter.owners) { $0.id(0) }
     }
 
     // MARK: Documents
 
-    /// Documents after an id and up to another one.
+    /// The documents of the next slice of a scan.
     ///
     /// With a model, these are the documents that show an object of it. There is no index for that: it reads the pins of
     /// every document.
-    func documents(after: DocumentID, upTo last: DocumentID, _ bounds: Bounds) throws -> Slice<DocumentID> {
-        let isAnyModel = filter.model == nil
-        var slice = Slice(position: after)
-        if !isAnyModel, collections.isEmpty { return slice }
-        var isSelected: [ObjectID: Bool] = [:]
-        var (looks, bytes) = (0, Int64(0))
-        try database.query(
-            """
-            SELECT d.id, d.url, b.pins, d.length,
-                (?1 IS NULL OR u.text = ?1) AND (?2 IS NULL OR p.label = ?2)
-                AND (?3 IS NULL OR substr(d.url, 1, length(?3)) = ?3)
-                AND (?4 IS NULL OR (SELECT finish FROM _observations WHERE id = d.observation) < ?4) AND p.id > ?7
-            FROM _documents d
-            JOIN _bodies b ON b.document = d.id
-            JOIN _scopes s ON s.id = d.scope
-            JOIN _names u ON u.id = s.upstream
-            JOIN _principals p ON p.id = s.principal
-            WHERE d.id > ?5 AND d.id <= ?6 ORDER BY d.id
-            """
-        ).eachWhile(filter.upstream, filter.principal, filter.urlPrefix, before, after, last, owners) { row in
-            slice.position = row.id(0)
-            if row.integer(4) != 0, filter.url?(row.string(1)) ?? true,
-                try isAnyModel || shows(row.bytes(2), &isSelected)
-            {
-                slice.found.append(row.id(0))
-                bytes += row.integer(3)
-            }
-            looks += 1
-            let isFull = slice.found.count >= bounds.count || bytes >= bounds.bytes
-            slice.isAtEnd = !(isFull || looks % Self.stride == 0 && ContinuousClock.now >= bounds.deadline)
-            return slice.isAtEnd
+    func documents(of scan: inout DocumentScan, _ bounds: SliceBounds) throws -> [DocumentID] {
+        guard filter.model == nil || !collections.isEmpty else {
+            scan.end()
+            return []
         }
-        return slice
+        var known: [ObjectID: Bool] = [:]
+        return try scan.next(bounds, in: database) { document, url in
+            guard filter.url?(url()) ?? true, try isSelected(document) else { return false }
+            return try filter.model == nil || shows(document, &known)
+        }
     }
 
-    /// Whether a document found a moment ago is still selected; it may have been freshened since.
+    /// Whether a document is old enough; one that was found a moment ago may have been freshened since.
     func isSelected(_ document: DocumentID) throws -> Bool {
         guard let before else { return true }
         return try database.query(
@@ -138,8 +103,8 @@ struct CleanSelection {
         ).first(document) { $0.integer(0) < before } ?? false
     }
 
-    private func shows(_ pins: [UInt8], _ isSelected: inout [ObjectID: Bool]) throws -> Bool {
-        for pin in try Pins.decode(pins) {
+    private func shows(_ document: DocumentID, _ isSelected: inout [ObjectID: Bool]) throws -> Bool {
+        for pin in try StoredBody.pins(of: document, in: database) {
             let isOne = try isSelected[pin.object] ?? selects(pin.object)
             isSelected[pin.object] = isOne
             if isOne { return true }
@@ -157,9 +122,6 @@ struct CleanSelection {
         return try isOfCollection == true && isOfModel(object)
     }
 
-    /// How many rows are read between two readings of the clock.
-    private static let stride = 64
-
     // MARK: Objects
 
     /// The rows that `isSelected` reads.
@@ -169,8 +131,8 @@ struct CleanSelection {
     /// Objects after an id that no document shows.
     ///
     /// None for a filter by URL. Other objects go with the documents that show them, or stay because of another document.
-    func orphans(after: ObjectID, _ bounds: Bounds) throws -> Slice<ObjectID> {
-        var slice = Slice(position: after)
+    func orphans(after: ObjectID, _ bounds: SliceBounds) throws -> Slice {
+        var slice = Slice(position: after, isAtEnd: true)
         guard !isOfURLs, !collections.isEmpty else { return slice }
         let wanted = Set(collections)
         var looks = 0
@@ -178,8 +140,7 @@ struct CleanSelection {
             slice.position = row.id(0)
             if try isSelected(row, in: wanted) { slice.found.append(row.id(0)) }
             looks += 1
-            let isFull = slice.found.count >= bounds.count
-            slice.isAtEnd = !(isFull || looks % Self.stride == 0 && ContinuousClock.now >= bounds.deadline)
+            slice.isAtEnd = !bounds.areReached(found: slice.found.count, looks: looks)
             return slice.isAtEnd
         }
         return slice

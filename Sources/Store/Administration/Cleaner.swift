@@ -12,7 +12,16 @@ extension ObjectStore {
     {
         var filter = filter
         filter.upstream = core.upstream(labelled: filter.upstream)
-        var cleaner = Cleaner(core: core, filter: filter, isDryRun: dryRun, progress: progress)
+        return try await core.clean(filter, dryRun: dryRun, progress: progress)
+    }
+}
+
+extension StoreCore {
+    /// Removes what a filter selects; its upstream is named by its key.
+    func clean(_ filter: CleanFilter, dryRun: Bool = false, progress: @escaping CleanProgress = { _ in true })
+        async throws(StoreError) -> CleanResult
+    {
+        var cleaner = Cleaner(core: self, filter: filter, isDryRun: dryRun, progress: progress)
         return try await cleaner.run()
     }
 }
@@ -26,7 +35,7 @@ extension ObjectStore {
 /// Responses to requests sent before the clean began are not stored. A reader searches slice by slice. The writer removes each
 /// slice in a transaction that fits into the WAL, and does other work in between. The store is consistent after each slice: if
 /// the process dies or the caller stops, the store is partly cleaned.
-struct Cleaner {
+private struct Cleaner {
     private let core: StoreCore
     private let filter: CleanFilter
     private let isDryRun: Bool
@@ -37,12 +46,7 @@ struct Cleaner {
     /// For a dry run: how many of the places that show each object would go.
     private var unpinned: [ObjectID: Int64] = [:]
 
-    init(
-        core: StoreCore,
-        filter: CleanFilter,
-        isDryRun: Bool = false,
-        progress: @escaping CleanProgress = { _ in true }
-    ) {
+    init(core: StoreCore, filter: CleanFilter, isDryRun: Bool, progress: @escaping CleanProgress) {
         self.core = core
         self.filter = filter
         self.isDryRun = isDryRun
@@ -52,28 +56,34 @@ struct Cleaner {
     mutating func run() async throws(StoreError) -> CleanResult {
         let (time, last) = isDryRun ? (core.clock.now(), .max) : try await begin()
         let bytes = Int64(core.budget.batch)
-        var documents = CleanSelection.Slice(position: DocumentID.zero, isAtEnd: false)
-        while !documents.isAtEnd, shouldContinue() {
-            let start = documents.position
-            documents = try await search(at: time) { selection, deadline in
-                try selection.documents(after: start, upTo: last, .init(bytes: bytes, deadline: deadline))
+        var scan = DocumentScan(
+            DocumentListing(isDescending: false, upstream: filter.upstream, principal: filter.principal)
+        )
+        (scan.owners, scan.last) = (filter.owners, last)
+        while !scan.isAtEnd, shouldContinue() {
+            let begun = scan
+            let (next, documents) = try await search(at: time) { selection, deadline in
+                var scan = begun
+                let found = try selection.documents(of: &scan, SliceBounds(bytes: bytes, deadline: deadline))
+                return (scan, found)
             }
+            scan = next
             if isDryRun {
-                try await countDocuments(documents.found)
+                try await countDocuments(documents)
             } else {
-                try await removeDocuments(documents.found, askedAt: time)
+                try await removeDocuments(documents, askedAt: time)
             }
         }
-        var orphans = CleanSelection.Slice(position: ObjectID.zero, isAtEnd: false)
+        var orphans = CleanSelection.Slice()
         while !orphans.isAtEnd, shouldContinue() {
             let start = orphans.position
             orphans = try await search(at: time) { selection, deadline in
-                try selection.orphans(after: start, .init(deadline: deadline))
+                try selection.orphans(after: start, SliceBounds(deadline: deadline))
             }
             if isDryRun {
                 for id in orphans.found { unpinned[id] = 0 }
             } else {
-                try await forgetOrphans(orphans.found, askedAt: time)
+                try await eraseOrphans(orphans.found, askedAt: time)
             }
         }
         var erasure = CleanResult.Erasure.notAsked
@@ -95,9 +105,11 @@ struct Cleaner {
             var banned = filter
             if let base = selection.base { banned.model = base }
             session.bans.cleaned(banned, at: time)
-            try session.forgetSentEvents()
+            try session.eraseSentEvents()
             try session.forgetMarks(matching: filter, base: selection.base)
-            if !selection.isOfURLs { try session.eraseNames(of: selection.collections, identity: selection.identity) }
+            if !selection.isOfURLs {
+                try session.eraseJournaledNames(of: selection.collections, identity: selection.identity)
+            }
             return (time, session.numbers.document)
         }
     }
@@ -135,15 +147,15 @@ struct Cleaner {
         }
     }
 
-    private mutating func forgetOrphans(_ orphans: [ObjectID], askedAt time: Int64) async throws(StoreError) {
+    private mutating func eraseOrphans(_ orphans: [ObjectID], askedAt time: Int64) async throws(StoreError) {
         try await removeSlice(of: orphans.count, askedAt: time) { session, selection in
             let selected = try orphans.filter { try selection.isOrphan($0, knownBefore: time) }
-            for id in selected { try session.forget(id) }
+            for id in selected { try session.eraseKnowledge(of: id) }
             return (0, Set(selected), 0)
         }
     }
 
-    /// Has the writer remove a slice, and counts the removed documents and the objects of which nothing is left.
+    /// Has the writer remove a slice, and counts the removed documents and the objects deleted with them.
     private mutating func removeSlice(
         of count: Int,
         askedAt time: Int64,
@@ -189,21 +201,21 @@ struct Cleaner {
         guard let observation else { return nil }
         let objects = Set(try StoredBody.pins(of: document, in: session.database).map(\.object))
         let selected = try objects.filter(selection.selects)
-        try session.remove(document, isForgotten: true)
+        try session.deleteDocument(document, erasingURL: true)
         let unshown = try objects.subtracting(selected).filter { try session.record($0)?.isPinned == false }
         for id in selected {
             guard let record = try session.record(id) else { continue }
             guard record.isPinned else {
-                try session.forget(id)
+                try session.eraseKnowledge(of: id)
                 continue
             }
             // The object stays if another document shows the same bytes, or another response contained them.
-            guard let base = record.base, base.uses == 0 || record.isMerged,
+            guard let base = record.base, base.uses == 0 || record.merged != nil,
                 ([base.observation] + record.knowledge.sources).contains(observation)
             else { continue }
             // The remaining values are older than the erased ones; the mark causes them to be fetched again.
             let known = try session.observation(observation)
-            try session.forgetKnown(record)
+            try session.eraseValues(of: record)
             try session.apply(.unobserved(known.end), to: record)
         }
         return (selected, unshown)

@@ -62,51 +62,77 @@ public struct DocumentRow: Sendable {
     public var used: Int64
 }
 
-/// Scans the documents in slices.
-private struct DocumentScan: Sendable {
+/// The limits of a slice of a search.
+struct SliceBounds: Sendable {
+    var count = 256
+    /// The limit on the bytes of bodies: a removal has to fit into the WAL.
+    var bytes: Int64 = .max
+    var deadline: ContinuousClock.Instant
+
+    /// How many rows are read between two readings of the clock.
+    private static let stride = 64
+
+    /// Whether the slice ends after a row.
+    func areReached(found: Int, bytes: Int64 = 0, looks: Int) -> Bool {
+        found >= count || bytes >= self.bytes || looks % Self.stride == 0 && ContinuousClock.now >= deadline
+    }
+}
+
+/// Finds the documents of a listing or a clean, slice by slice.
+struct DocumentScan: Sendable {
     let listing: DocumentListing
+    /// Only documents of principals with greater ids.
+    var owners = PrincipalID.zero
+    /// The last document to examine.
+    var last: DocumentID
     private(set) var position: DocumentID
     private(set) var isAtEnd = false
 
-    private static let stride = 64
-
     init(_ listing: DocumentListing) {
         self.listing = listing
+        last = listing.isDescending ? .zero : .max
         position = listing.after.map { DocumentID(rawValue: $0) } ?? (listing.isDescending ? .max : .zero)
     }
 
-    /// The next documents, at most `limit`; stops at the deadline.
-    mutating func next(_ limit: Int, until deadline: ContinuousClock.Instant, in database: Database) throws
-        -> [DocumentID]
-    {
+    /// Ends the search, because nothing can be found.
+    mutating func end() { isAtEnd = true }
+
+    /// The documents of the next slice.
+    ///
+    /// - Parameter isWanted: a further condition, by id and URL.
+    mutating func next(
+        _ bounds: SliceBounds,
+        in database: Database,
+        where isWanted: (DocumentID, _ url: () -> String) throws -> Bool = { _, _ in true }
+    ) throws -> [DocumentID] {
+        isAtEnd = true
         let scopes = try database.query(
             """
             SELECT s.id FROM _scopes s
             JOIN _names u ON u.id = s.upstream AND (?1 IS NULL OR u.text = ?1)
-            JOIN _principals p ON p.id = s.principal AND (?2 IS NULL OR p.label = ?2)
+            JOIN _principals p ON p.id = s.principal AND (?2 IS NULL OR p.label = ?2) AND p.id > ?3
             """
-        ).all(listing.upstream, listing.principal) { $0.integer(0) }
-        var (found, looks, isStopped): ([DocumentID], Int, Bool) = ([], 0, scopes.isEmpty)
+        ).all(listing.upstream, listing.principal, owners) { $0.id(0, as: ScopeID.self) }
+        guard !scopes.isEmpty else { return [] }
         let wanted = Set(scopes)
-        var last = position
-        if !isStopped {
-            try database.query(
-                """
-                SELECT id, scope, (?1 IS NULL OR instr(lower(url), lower(?1)))
-                    AND (?3 IS NULL OR substr(url, 1, length(?3)) = ?3)
-                FROM _documents WHERE id \(listing.isDescending ? "<" : ">") ?2
-                ORDER BY id \(listing.isDescending ? "DESC" : "")
-                """
-            ).eachWhile(listing.text, position, listing.prefix) { row in
-                last = row.id(0)
-                if row.integer(2) != 0, wanted.contains(row.integer(1)) { found.append(last) }
-                looks += 1
-                isStopped = found.count >= limit || looks % Self.stride == 0 && ContinuousClock.now >= deadline
-                return !isStopped
+        var (found, bytes, looks) = ([DocumentID](), Int64(0), 0)
+        let (after, until, order) = listing.isDescending ? ("<", ">=", "DESC") : (">", "<=", "")
+        try database.query(
+            """
+            SELECT id, scope, length, (?3 IS NULL OR instr(lower(url), lower(?3)))
+                AND (?4 IS NULL OR substr(url, 1, length(?4)) = ?4), url
+            FROM _documents WHERE id \(after) ?1 AND id \(until) ?2 ORDER BY id \(order)
+            """
+        ).eachWhile(position, last, listing.text, listing.prefix) { row in
+            position = row.id(0)
+            if wanted.contains(row.id(1)), row.integer(3) != 0, try isWanted(position, { row.string(4) }) {
+                found.append(position)
+                bytes += row.integer(2)
             }
+            looks += 1
+            isAtEnd = !bounds.areReached(found: found.count, bytes: bytes, looks: looks)
+            return isAtEnd
         }
-        position = last
-        isAtEnd = !isStopped || scopes.isEmpty
         return found
     }
 }
@@ -138,7 +164,7 @@ extension ObjectStore {
             let (begun, wanted) = (scan, listing.limit - page.rows.count)
             let (next, rows) = try await core.scan { database, deadline in
                 var scan = begun
-                let found = try scan.next(wanted, until: deadline, in: database)
+                let found = try scan.next(SliceBounds(count: wanted, deadline: deadline), in: database)
                 return (scan, try found.compactMap { try DocumentRow.read($0, in: database) })
             }
             scan = next
@@ -185,47 +211,34 @@ extension InspectedDocument {
 
 /// Reads rows of documents for listings.
 extension DocumentRow {
-    /// The columns that `init` reads; a query selects them first.
-    static let columns =
-        "d.id, u.text, p.label, x.text, d.url, d.status, d.length, o.start, o.finish, o.kind, t.at, b.pins"
-
-    /// The tables of the columns.
-    static let tables = """
-        _documents d
-        JOIN _scopes s ON s.id = d.scope
-        JOIN _names u ON u.id = s.upstream
-        JOIN _principals p ON p.id = s.principal
-        JOIN _names x ON x.id = s.context
-        JOIN _observations o ON o.id = d.observation
-        JOIN _bodies b ON b.document = d.id
-        LEFT JOIN _used t ON t.document = d.id
-        """
-
-    /// Reads one document's row; nil if it is gone.
+    /// One document's row; nil if it is gone.
     static func read(_ id: DocumentID, in database: Database) throws -> DocumentRow? {
-        try database.query("SELECT \(columns) FROM \(tables) WHERE d.id = ?").first(id) { try DocumentRow($0) }
+        try database.query(
+            """
+            SELECT u.text, p.label, x.text, d.url, d.status, d.length, o.start, o.finish, t.at, b.pins FROM _documents d
+            JOIN _scopes s ON s.id = d.scope
+            JOIN _names u ON u.id = s.upstream
+            JOIN _principals p ON p.id = s.principal
+            JOIN _names x ON x.id = s.context
+            JOIN _observations o ON o.id = d.observation
+            JOIN _bodies b ON b.document = d.id
+            LEFT JOIN _used t ON t.document = d.id
+            WHERE d.id = ?
+            """
+        ).first(id) { row in
+            DocumentRow(
+                id: id,
+                upstream: row.string(0),
+                principal: row.string(1),
+                context: row.string(2),
+                url: row.string(3),
+                status: Int(row.integer(4)),
+                objects: Set(try Pins.decode(row.bytes(9)).map(\.object)).count,
+                bytes: row.integer(5),
+                start: row.integer(6),
+                end: row.integer(7),
+                used: row.integer(8) * 1_000_000
+            )
+        }
     }
-
-    /// Reads a row that begins with `columns`.
-    init(_ row: QueryRow) throws { self.init(row, pins: try Self.pins(row)) }
-
-    /// - Parameter pins: those in the row.
-    init(_ row: QueryRow, pins: [Pin]) {
-        self.init(
-            id: row.id(0),
-            upstream: row.string(1),
-            principal: row.string(2),
-            context: row.string(3),
-            url: row.string(4),
-            status: Int(row.integer(5)),
-            objects: Set(pins.map(\.object)).count,
-            bytes: row.integer(6),
-            start: row.integer(7),
-            end: row.integer(8),
-            used: row.integer(10) * 1_000_000
-        )
-    }
-
-    /// The pins in a row that begins with `columns`.
-    static func pins(_ row: QueryRow) throws -> [Pin] { try Pins.decode(row.bytes(11)) }
 }

@@ -37,20 +37,15 @@ struct Inventory {
     func objects(_ query: ObjectQuery, models: [String: UpstreamModels]) throws -> Page<ObjectRow> {
         let limit = max(query.limit, 1)
         // SQLite reads the first table of the query first: collections, then an identity in the index of each; or a key in its
-        // index; or the deleted objects of each collection; or else all objects in the order of their ids. The plus keeps SQLite
-        // from using that order for a look-up.
-        let isIndexed = query.identity != nil || query.key != nil || query.areDeleted
-        let order = isIndexed ? "+o.id" : "o.id"
+        // index; or the deleted objects of each collection. The plus keeps it from reading all objects in the order of their ids.
         let key = "LEFT JOIN _keys k ON k.object = o.id AND k.value = ?8"
         let source =
             if query.identity != nil {
                 "_collections c CROSS JOIN _objects o ON o.collection = c.id \(key)"
             } else if query.key != nil {
                 "_keys k CROSS JOIN _objects o ON o.id = k.object AND k.value = ?8 JOIN _collections c ON c.id = o.collection"
-            } else if query.areDeleted {
-                "_collections c CROSS JOIN _objects o INDEXED BY _objects_deleted ON o.collection = c.id \(key)"
             } else {
-                "_objects o \(key) JOIN _collections c ON c.id = o.collection"
+                "_collections c CROSS JOIN _objects o INDEXED BY _objects_deleted ON o.collection = c.id \(key)"
             }
         // The objects of a cluster are stored under the name of its base.
         let base = query.model.flatMap { Self.base(of: $0, models) }
@@ -63,8 +58,8 @@ struct Inventory {
             JOIN _names u ON u.id = s.upstream AND (?3 IS NULL OR u.text = ?3)
             JOIN _principals p ON p.id = s.principal AND (?4 IS NULL OR p.label = ?4)
             JOIN _names x ON x.id = s.context
-            WHERE \(order) > ?5 AND o.deleted IS \(query.areDeleted ? "NOT NULL" : "NULL") \(query.identity == nil ? "AND ?2 IS NULL" : "AND o.identity = ?2")
-            ORDER BY \(order) LIMIT ?6
+            WHERE +o.id > ?5 AND o.deleted IS \(query.areDeleted ? "NOT NULL" : "NULL") \(query.identity == nil ? "AND ?2 IS NULL" : "AND o.identity = ?2")
+            ORDER BY +o.id LIMIT ?6
             """
         ).all(
             query.model,
@@ -224,7 +219,7 @@ extension ObjectStore {
     }
 }
 
-/// A query for objects.
+/// A query for the objects with an identity or a key, or for deleted objects; see `ObjectListing` for all of a model.
 public struct ObjectQuery: Sendable {
     /// A model's name; nil: all.
     public var model: String?

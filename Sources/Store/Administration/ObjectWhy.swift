@@ -141,25 +141,12 @@ struct ShowingReader {
 
     /// A document that shows an object, composed if newer values are known; nil if it is gone.
     func document(_ id: DocumentID, showing object: ObjectID) throws -> ShowingDocument? {
-        let reader = try DocumentReader(database, models: models)
-        return try database.query(
-            """
-            SELECT \(DocumentRow.columns), d.observation, d.scope, d.verified, s.principal
-            FROM \(DocumentRow.tables) WHERE d.id = ?
-            """
-        ).first(id) { row in
-            let pins = try DocumentRow.pins(row)
-            let listed = DocumentRow(row, pins: pins)
-            let observation = row.observation(row.integer(12), from: 7)
-            var document = StoredDocument(
-                id: id,
-                key: .init(upstream: listed.upstream, principal: row.id(15), context: listed.context, url: listed.url),
-                start: listed.start
-            )
-            _ = try reader.composeIfDirty(&document, observation, scope: row.id(13), verified: row.integer(14))
-            let versions = Set(pins.filter { $0.object == object }.map(\.version)).sorted()
-            return ShowingDocument(row: listed, form: document.form, versions: versions, observation: observation)
-        }
+        guard let row = try DocumentRow.read(id, in: database),
+            let document = try DocumentReader(database, models: models).document(id)
+        else { return nil }
+        let pins = try StoredBody.pins(of: id, in: database).filter { $0.object == object }
+        let versions = Set(pins.map(\.version)).sorted()
+        return ShowingDocument(row: row, form: document.form, versions: versions, observation: document.observation)
     }
 
     // MARK: Members

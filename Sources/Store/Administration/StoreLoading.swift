@@ -115,7 +115,7 @@ enum StoreLoading {
                 let key = try database.query("SELECT value FROM _meta WHERE key = ?")
                     .first(Meta.principalKey.rawValue) { $0.bytes(0) }
                 guard let key else {
-                    throw StoreError.refused("this is the file of a store itself, no copy; make one with larder save")
+                    throw StoreError.refused("this is a store, not a copy; make one with larder save")
                 }
                 if !isMerged { try checkFit(database, core) }
                 let problem = try database.query("PRAGMA quick_check(1)").first { $0.string(0) }
@@ -150,8 +150,12 @@ enum StoreLoading {
     private static func refusal(_ error: StoreError) -> StoreError {
         switch error {
         case .corrupt(let reason): .refused("the copy is damaged: \(reason)")
-        case .cannotOpen(_, let reason): .refused("this is no copy of a store: \(reason)")
-        case .earlierFormat: .refused("the copy was made by an earlier Larder, in another format")
+        case .cannotOpen(_, let reason): .refused("this was not made by larder save: \(reason)")
+        case .earlierFormat:
+            .refused(
+                "the copy was made by an earlier Larder, in a format that this one does not read; "
+                    + "make a new one with larder save"
+            )
         case .newerSchema(_, let found, let known):
             .refused("the copy was made by a newer Larder (schema \(found), this one knows \(known)); update Larder")
         case .newerModel(_, let upstream, let model, let found, let declared):
@@ -276,7 +280,7 @@ enum StoreLoading {
                 try update.run(
                     row.id + offset,
                     hasher.digest(key),
-                    hasher.place(upstream: scope.upstream, url: row.url),
+                    hasher.pathHash(upstream: scope.upstream, url: row.url),
                     row.id
                 )
             }
@@ -336,7 +340,6 @@ enum StoreLoading {
         _ = try? session.transaction { try session.beginJournal() }
         core.publicNumbers.advance(to: sequence)
         core.recent.forgetAll(at: sequence)
-        core.principals.forgetAll()
         core.listener?.storeEmptied()
         core.listener?.principalsForgotten()
         core.onChanges?()

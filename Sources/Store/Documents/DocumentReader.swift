@@ -23,28 +23,12 @@ struct DocumentReader {
         var documents: [StoredDocument] = []
         var verified: [DocumentID] = []
         try database.query(
-            """
-            SELECT d.id, d.scope, d.verified, d.variant, d.status, d.head, d.policy, d.observation, o.start, o.finish, o.kind
-            \(Self.underKey) JOIN _observations o ON o.id = d.observation WHERE d.low = ?1 AND d.url = ?2
-            """
+            "SELECT \(Self.columns) \(Self.underKey) \(Self.observed) WHERE d.low = ?1 AND d.url = ?2"
         ).each(digest, key.url, key.principal, key.upstream, key.context) { row in
             // This precedes reading the body: there may be many variants.
-            let variant = row.bytes(3)
-            guard isWanted(variant) else { return }
-            var document = StoredDocument(
-                id: row.id(0),
-                key: key,
-                variant: variant,
-                status: Int(row.integer(4)),
-                head: row.bytes(5),
-                policy: row.bytes(6),
-                start: row.integer(8),
-                sequence: sequence
-            )
-            let observation = row.observation(row.integer(7), from: 8)
-            if try composeIfDirty(&document, observation, scope: row.id(1), verified: row.integer(2)) {
-                verified.append(document.id)
-            }
+            guard isWanted(row.bytes(3)) else { return }
+            let (document, isVerified) = try read(row, under: key)
+            if isVerified { verified.append(document.id) }
             documents.append(document)
         }
         return (documents, verified, sequence)
@@ -54,36 +38,43 @@ struct DocumentReader {
     func document(_ id: DocumentID) throws -> StoredDocument? {
         try database.query(
             """
-            SELECT d.scope, d.verified, d.variant, d.status, d.head, d.policy, o.id, o.start, o.finish, o.kind,
-                d.url, u.text, x.text, s.principal
-            FROM _documents d
-            JOIN _scopes s ON s.id = d.scope
-            JOIN _names u ON u.id = s.upstream
-            JOIN _names x ON x.id = s.context
-            JOIN _observations o ON o.id = d.observation
-            WHERE d.id = ?
+            SELECT \(Self.columns), u.text, s.principal, x.text, d.url FROM _documents d
+            JOIN _scopes s ON s.id = d.scope JOIN _names u ON u.id = s.upstream JOIN _names x ON x.id = s.context
+            \(Self.observed) WHERE d.id = ?
             """
         ).first(id) { row in
-            let context = ObjectContext.key(of: row.string(12))
-            var document = StoredDocument(
-                id: id,
-                key: DocumentKey(
-                    upstream: row.string(11),
-                    principal: row.id(13),
-                    context: context,
-                    url: row.string(10)
-                ),
-                variant: row.bytes(2),
-                status: Int(row.integer(3)),
-                head: row.bytes(4),
-                policy: row.bytes(5),
-                start: row.integer(7),
-                sequence: sequence
+            let key = DocumentKey(
+                upstream: row.string(11),
+                principal: row.id(12),
+                context: ObjectContext.key(of: row.string(13)),
+                url: row.string(14)
             )
-            let observation = row.observation(row.integer(6), from: 7)
-            _ = try composeIfDirty(&document, observation, scope: row.id(0), verified: row.integer(1))
-            return document
+            return try read(row, under: key).document
         }
+    }
+
+    /// The columns that `read` reads.
+    private static let columns = """
+        d.id, d.scope, d.verified, d.variant, d.status, d.head, d.policy, d.observation, o.start, o.finish, o.kind
+        """
+    private static let observed = "JOIN _observations o ON o.id = d.observation"
+
+    /// Reads a row that begins with `columns`.
+    ///
+    /// - Returns: the document, and whether its objects had changed but it still shows the newest values.
+    private func read(_ row: QueryRow, under key: DocumentKey) throws -> (document: StoredDocument, isVerified: Bool) {
+        var document = StoredDocument(
+            id: row.id(0),
+            key: key,
+            variant: row.bytes(3),
+            status: Int(row.integer(4)),
+            head: row.bytes(5),
+            policy: row.bytes(6),
+            observation: row.observation(row.integer(7), from: 8),
+            sequence: sequence
+        )
+        let isVerified = try composeIfDirty(&document, scope: row.id(1), verified: row.integer(2))
+        return (document, isVerified)
     }
 
     /// Selects the documents under a key, whose parts are the parameters from the third on.
@@ -95,10 +86,8 @@ struct DocumentReader {
         """
 
     /// Fills in body, form and objects; returns whether objects had changed but the document still shows the newest values.
-    func composeIfDirty(_ document: inout StoredDocument, _ observation: Observation, scope: ScopeID, verified: Int64)
-        throws
-        -> Bool
-    {
+    private func composeIfDirty(_ document: inout StoredDocument, scope: ScopeID, verified: Int64) throws -> Bool {
+        let observation = document.observation
         let stored = try StoredBody(document: document.id, in: database)
         let payloads = try stored.payloads(in: database)
         let pinned = Set(stored.pins.map(\.object))
@@ -184,7 +173,7 @@ struct DocumentReader {
     }
 
     /// The documents of a URL for every principal and context, newest first.
-    func documents(ofURL url: String, upstream: String, place: Int64, limit: Int) throws -> [DocumentOfURL] {
+    func documents(ofURL url: String, upstream: String, pathHash: Int64, limit: Int) throws -> [DocumentOfURL] {
         try database.query(
             """
             SELECT p.label, x.text, d.variant, d.status, d.policy
@@ -195,7 +184,7 @@ struct DocumentReader {
             JOIN _names x ON x.id = s.context
             WHERE d.place = ?1 AND d.url = ?2 ORDER BY d.id DESC LIMIT ?4
             """
-        ).all(place, url, upstream, limit) { row in
+        ).all(pathHash, url, upstream, limit) { row in
             DocumentOfURL(
                 principal: row.string(0),
                 context: ObjectContext.key(of: row.string(1)),

@@ -170,8 +170,10 @@ public struct StoredDocument: Sendable {
     public var form = Form.asReceived
     /// The objects that it shows; a change of one of them may change it.
     public var objects: [ObjectID] = []
+    /// Its observation.
+    var observation: Observation
     /// When its request was sent, minus `Age`.
-    public var start: Int64
+    public var start: Int64 { observation.start }
     /// The commit sequence at which this holds; compare with `ObjectStore.mayHaveChanged`.
     public var sequence: Int64 = 0
 }

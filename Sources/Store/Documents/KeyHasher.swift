@@ -68,8 +68,8 @@ public struct KeyHasher: Sendable {
         return hash.finish()
     }
 
-    /// The index value of an upstream's path for invalidation; it is the same for every principal and query.
-    func place(upstream: String, url: String) -> Int64 {
+    /// The hash of an upstream's path, for invalidation; it is the same for every principal and query.
+    func pathHash(upstream: String, url: String) -> Int64 {
         var (upstream, url) = (upstream, url.beforeQuery)
         let digest = upstream.withUTF8 { upstream -> Digest128 in
             url.withUTF8 { self.digest(part: UnsafeRawBufferPointer($0), upstream: UnsafeRawBufferPointer(upstream)) }

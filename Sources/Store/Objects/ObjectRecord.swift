@@ -24,20 +24,16 @@ final class ObjectRecord {
     var entries: [Entry] = []
     /// How many places in documents show versions without an entry.
     var spilledUses: Int64 = 0
-    /// The merged payload to write; the outer nil keeps the stored one.
-    var merged: [UInt8]?? { didSet { isMerged = (merged ?? nil) != nil } }
-    /// Whether the settled values differ from the base version.
-    private(set) var isMerged = false
+    /// The settled values, if they differ from the base version.
+    var merged: [UInt8]?
     /// When the settled values were observed.
     private(set) var knowledge = Knowledge.whole(isEmbedded: false)
-    private(set) var isKnowledgeModified = false
-    /// The values of members with a merge policy; nil keeps the stored ones.
-    var accumulated: [UInt8]?
-    /// Since when its members show it to be deleted; the outer nil keeps the stored value.
-    var deletedSince: Int64??
+    /// The values of members with a merge policy.
+    var accumulated: [UInt8] = []
+    /// Since when its members show it to be deleted; nil under a tombstone, which has the same column.
+    var deletedSince: Int64?
     /// Set if a write may have changed it, or if it is deleted.
     private(set) var mark: ObjectMark?
-    private(set) var isMarkModified = false
     /// The request that caused the mark; the outer nil keeps the stored one.
     private(set) var markSource: MarkSource??
     let isStored: Bool
@@ -52,17 +48,16 @@ final class ObjectRecord {
         (isStored, wasPinned) = (false, false)
     }
 
-    /// Reads the columns id, collection, identity, changed, state, deleted, unobserved, known, and whether merged is set.
+    /// Reads the columns id, collection, identity and changed, and those of `StoredState`.
     init(_ row: QueryRow) throws {
         (id, collection, identity) = (row.id(0), row.id(1), Identity(row, column: 2))
         changed = row.integer(3)
-        entries = try Self.decode(row.bytes(4))
+        let stored = try StoredState(row, from: 4)
+        (entries, merged, knowledge) = (stored.entries, stored.merged, stored.knowledge)
+        (accumulated, deletedSince, mark) = (stored.accumulated, stored.deletedSince, stored.mark)
         wasPinned = entries.contains { $0.uses > 0 }
         // In the file, the last entry may represent all spilled versions.
         if entries.last?.version == Self.spilled { spilledUses = entries.removeLast().uses }
-        mark = ObjectMark(deleted: row.integer(5), unobserved: row.integer(6))
-        knowledge = try KnowledgeBytes.decode(row.bytes(7))
-        isMerged = row.integer(8) == 1
         isStored = true
     }
 
@@ -100,7 +95,6 @@ final class ObjectRecord {
     /// Sets when the settled values were observed; the caller counts the uses of observations.
     func setKnowledge(_ knowledge: Knowledge) {
         self.knowledge = knowledge
-        isKnowledgeModified = true
         isModified = true
     }
 
@@ -111,7 +105,7 @@ final class ObjectRecord {
         guard mark != self.mark else { return }
         self.mark = mark
         markSource = .some(source)
-        isMarkModified = true
+        if mark?.isTombstone == true { deletedSince = nil }
         isModified = true
     }
 
@@ -119,13 +113,12 @@ final class ObjectRecord {
     func weakenTombstone() {
         guard case .tombstone(let time)? = mark else { return }
         mark = .unobserved(time)
-        isMarkModified = true
         isModified = true
     }
 
     /// Whether this version is all that is known of the object.
     func isKnownOnly(as version: Int64) -> Bool {
-        mark == nil && !isMerged && base?.version == version && knowledge.doubts.isEmpty
+        mark == nil && merged == nil && base?.version == version && knowledge.doubts.isEmpty
     }
 
     func index(of version: Int64) -> Int? {
@@ -169,6 +162,17 @@ final class ObjectRecord {
         }
         return entries
     }
+}
+
+extension ObjectRecord {
+    /// The column `deleted`: the time of its tombstone; or since when its members show it to be deleted, times -1.
+    var deleted: Int64? {
+        if case .tombstone(let time) = mark { return time }
+        return deletedSince.map { -max($0, 1) }
+    }
+
+    /// The column `unobserved`.
+    var unobserved: Int64? { if case .unobserved(let time) = mark { time } else { nil } }
 }
 
 extension ObjectMark {

@@ -4,7 +4,7 @@ import Mapping
 /// The compiled models of one upstream, with their tools.
 struct UpstreamModels: Sendable {
     let models: Models
-    /// How far the upstream's responses may lag behind the truth.
+    /// How far the upstream's responses may lag behind the upstream's data.
     let lag: Lag
     let normaliser: Normaliser
     let mapper: DocumentMapper

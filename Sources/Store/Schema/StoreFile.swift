@@ -33,7 +33,9 @@ struct StoreFile: Sendable {
         } catch .corrupt(let reason) {
             return try openAnew(configuration, access, lock: lock) { .corruptFileSetAside(path: $0, reason: reason) }
         } catch .earlierFormat {
-            return try openAnew(configuration, access, lock: lock, as: "old") { .earlierFileSetAside(path: $0) }
+            return try openAnew(configuration, access, lock: lock, as: "old") { [path = configuration.path] in
+                .earlierFileSetAside(path: path, aside: $0)
+            }
         }
     }
 

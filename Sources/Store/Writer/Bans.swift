@@ -1,12 +1,13 @@
 import GRDB
 import Mapping
 
-/// The cleans and invalidations that block responses to requests sent before them.
+/// The cleans, invalidations and writes that block responses to requests sent before them.
 ///
 /// They are in memory, because the requests die with the process. The number is bounded: a dropped ban counts as a ban of
 /// everything.
 struct Bans {
-    private struct Place {
+    /// An invalidation of a path.
+    private struct PathBan {
         var time: Int64
         /// The last write to the path.
         var written: Write?
@@ -30,30 +31,38 @@ struct Bans {
         case dropped
     }
 
-    private static let placeLimit = 16_384
+    private static let pathLimit = 16_384
     private static let patternLimit = 256
     private static let cleanLimit = 256
 
-    private var places: [Int64: Place] = [:]
+    /// By the hashes of the paths.
+    private var paths: [Int64: PathBan] = [:]
     private var patterns: [(pattern: InvalidationPattern, time: Int64)] = []
     private var cleans: [(filter: CleanFilter, time: Int64)] = []
+    /// When the last response to a write came from each upstream.
+    private var upstreams: [String: Int64] = [:]
     /// Responses to requests sent until this time are blocked.
     private var everything: Int64 = .min
 
-    mutating func invalidated(place: Int64, at time: Int64) {
-        if places.count >= Self.placeLimit {
-            everything = max(everything, places.values.lazy.map(\.time).max() ?? .min)
-            places = [:]
+    mutating func invalidated(pathHash: Int64, at time: Int64) {
+        if paths.count >= Self.pathLimit {
+            everything = max(everything, paths.values.lazy.map(\.time).max() ?? .min)
+            paths = [:]
         }
-        places[place] = Place(time: time, written: places[place]?.written)
+        paths[pathHash] = PathBan(time: time, written: paths[pathHash]?.written)
     }
 
     /// Adds the write to a path that it invalidated.
-    mutating func written(_ written: Write, to place: Int64) { places[place]?.written = written }
+    mutating func written(_ written: Write, to pathHash: Int64) { paths[pathHash]?.written = written }
 
     /// The last write to a response's path, if the response's request was sent before it.
-    func write(before document: ReceivedDocument, to place: Int64) -> Write? {
-        places[place]?.written.flatMap { document.sent <= $0.write.time ? $0 : nil }
+    func write(before document: ReceivedDocument, to pathHash: Int64) -> Write? {
+        paths[pathHash]?.written.flatMap { document.sent <= $0.write.time ? $0 : nil }
+    }
+
+    /// Adds a write to an upstream, which may have changed every object in an undivided document.
+    mutating func written(to upstream: String, at time: Int64) {
+        upstreams[upstream] = max(upstreams[upstream] ?? .min, time)
     }
 
     mutating func invalidated(_ pattern: InvalidationPattern, at time: Int64) {
@@ -72,26 +81,35 @@ struct Bans {
 
     /// How much of a response is stored.
     ///
-    /// - Parameter arrival: when it was queued.
+    /// - Parameters:
+    ///   - arrival: when it was queued.
+    ///   - isUndivided: whether it has too many objects to decompose it.
     func verdict(
         on document: ReceivedDocument,
         queuedAt arrival: Int64,
-        place: Int64,
+        pathHash: Int64,
         principal: String,
-        objects: [Occurrence]
+        objects: [Occurrence],
+        isUndivided: Bool
     ) -> Verdict {
         if document.sent <= everything || isCleaned(document, principal, objects) { return .dropped }
-        guard let time = invalidated(document, place) else { return .stored }
+        if isUndivided, mayPrecedeWrite(document) { return .dropped }
+        guard let time = invalidated(document, pathHash) else { return .stored }
         return arrival <= time ? .observed : .dropped
     }
 
     /// When a response's path was invalidated after its request was sent, if at all.
-    private func invalidated(_ document: ReceivedDocument, _ place: Int64) -> Int64? {
-        if let time = places[place]?.time, document.sent <= time { return time }
+    private func invalidated(_ document: ReceivedDocument, _ pathHash: Int64) -> Int64? {
+        if let time = paths[pathHash]?.time, document.sent <= time { return time }
         return patterns.first { ban in
             document.sent <= ban.time && ban.pattern.upstream == document.key.upstream
                 && ban.pattern.matches(url: document.key.url)
         }?.time
+    }
+
+    /// Whether a response may show the state before a write to its upstream.
+    private func mayPrecedeWrite(_ document: ReceivedDocument) -> Bool {
+        document.upstreamWrittenAt != nil || document.start <= upstreams[document.key.upstream] ?? .min
     }
 
     private func isCleaned(_ document: ReceivedDocument, _ principal: String, _ objects: [Occurrence]) -> Bool {
@@ -109,7 +127,6 @@ extension CleanFilter {
     {
         if let upstream, upstream != document.key.upstream { return false }
         if let label = self.principal, label != principal { return false }
-        if let urlPrefix, !document.key.url.utf8.starts(with: urlPrefix.utf8) { return false }
         if let url, !url(document.key.url) { return false }
         if let olderThan, document.end >= time - olderThan { return false }
         guard let model else { return true }

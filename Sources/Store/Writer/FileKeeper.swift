@@ -41,7 +41,6 @@ struct FileKeeper {
             return
         }
         sweptPrincipal = newest
-        core.principals.forgetAll()
         core.listener?.principalsForgotten()
     }
 
@@ -98,10 +97,10 @@ struct FileKeeper {
             return bytes < core.budget.batch
         }
         let (orphans, outcome) = try session.transaction {
-            for document in documents { try session.remove(document) }
+            for document in documents { try session.deleteDocument(document) }
             // Flushing comes first: then objects that only these documents showed are orphans.
             try session.flush()
-            return try session.removeOrphans(until: last, limit: 1024)
+            return try session.evictOrphans(until: last, limit: 1024)
         }
         core.publish(outcome, of: session)
         core.updateStatistics { $0.evicted += Int64(documents.count) }

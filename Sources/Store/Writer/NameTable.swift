@@ -112,8 +112,8 @@ struct NameTable {
 
 /// The context of a response's objects: that of its key, and what else the response varies by.
 ///
-/// Two responses under one key that the upstream selected by a request field show two representations of their objects, just
-/// like two languages (law 5). The text is the key's context, an empty line, and the rest. A key's context never contains an
+/// Responses of one key that differ by a `Vary` field show separate representations of their objects, as two languages do
+/// (law 5). The text is the key's context, an empty line, and the rest. A key's context never contains an
 /// empty line.
 struct ObjectContext {
     private static let separator = "\n\n"

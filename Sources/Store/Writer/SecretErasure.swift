@@ -29,8 +29,7 @@ struct SecretErasure {
         }
         guard hasChanged else { return }
         for upstream in pending {
-            var cleaner = Cleaner(core: core, filter: CleanFilter(upstream: upstream))
-            _ = try await cleaner.run()
+            _ = try await core.clean(CleanFilter(upstream: upstream))
         }
         try await core.write(.prompt) { try Self.record(models, in: $0.database) }
     }

@@ -75,7 +75,7 @@ extension WriterSession {
                 until: numbers.document,
                 in: database
             )
-            for id in found { try remove(id) }
+            for id in found { try deleteDocument(id) }
         }
         try query("DELETE FROM _suspects").run()
         try query("DELETE FROM _suspect_objects").run()

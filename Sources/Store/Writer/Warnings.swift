@@ -142,7 +142,7 @@ extension WriterSession {
             observed.warnings.append(
                 MappingWarning(
                     .disagreement,
-                    "\(model) \(record.identity.text) has two values of \(member) in one response, at \(here) and at \(there). That response shows each where it came; all others show what was known before.",
+                    "\(model) \(record.identity.text) has two values of \(member) in one response, at \(here) and at \(there). That response keeps both values; other responses keep the earlier one.",
                     pointer: here,
                     model: model,
                     property: member
@@ -170,11 +170,4 @@ public struct StoredWarning: Sendable, Equatable {
     public var first: Int64 = 0
     /// When it was last seen.
     public var last: Int64 = 0
-}
-
-extension StoredWarning {
-    /// Creates a warning that was seen once.
-    public init(kind: String, subject: String, message: String) {
-        self.init(kind: kind, subject: subject, message: message, url: "")
-    }
 }

@@ -14,7 +14,7 @@ struct Job: Sendable {
         /// Like `express`, and on disk before it is reported as done.
         case durable
 
-        /// Whether it overtakes queued jobs.
+        /// Whether it goes ahead of queued jobs.
         var isExpress: Bool { self == .express || self == .durable }
     }
 
@@ -38,7 +38,7 @@ struct Job: Sendable {
 final class Mailbox<Element: Sendable>: Sendable {
     private struct State {
         var waiting: [Element] = []
-        /// The elements that overtake `waiting`.
+        /// The elements that go ahead of `waiting`.
         var express: [Element] = []
         var isUrgent = false
         var isFinished = false
@@ -156,14 +156,14 @@ final class QueueLimit: Sendable {
 
 /// The responses that are queued to be stored.
 ///
-/// The effects of a write overtake them, unless one of them may be needed to identify the written object.
+/// The effects of a write go ahead of them, unless one of them may be needed to identify the written object.
 final class QueuedResponses: Sendable {
     private struct State {
         var count = 0
         /// How many of them show objects, by upstream.
         var upstreams: [String: Int] = [:]
-        /// How many of them represent a single object, by path.
-        var places: [Int64: Int] = [:]
+        /// How many of them represent a single object, by the hashes of their paths.
+        var paths: [Int64: Int] = [:]
     }
 
     private let state = Mutex(State())
@@ -171,26 +171,26 @@ final class QueuedResponses: Sendable {
     /// The number of queued responses.
     var count: Int { state.withLock(\.count) }
 
-    func enter(_ document: ReceivedDocument, place: Int64) {
+    func enter(_ document: ReceivedDocument, pathHash: Int64) {
         state.withLock { state in
             state.count += 1
             guard let rule = document.rule else { return }
             state.upstreams[document.key.upstream, default: 0] += 1
-            if !rule.isList { state.places[place, default: 0] += 1 }
+            if !rule.isList { state.paths[pathHash, default: 0] += 1 }
         }
     }
 
-    func leave(_ document: ReceivedDocument, place: Int64) {
+    func leave(_ document: ReceivedDocument, pathHash: Int64) {
         state.withLock { state in
             state.count -= 1
             guard let rule = document.rule else { return }
             Self.decrement(&state.upstreams[document.key.upstream])
-            if !rule.isList { Self.decrement(&state.places[place]) }
+            if !rule.isList { Self.decrement(&state.paths[pathHash]) }
         }
     }
 
     /// Whether one of them may show which object a path represents.
-    func mayIdentify(_ place: Int64) -> Bool { state.withLock { $0.places[place] != nil } }
+    func mayIdentify(_ pathHash: Int64) -> Bool { state.withLock { $0.paths[pathHash] != nil } }
 
     /// Whether one of them may show which object of an upstream has a key.
     func mayHaveKeys(of upstream: String) -> Bool { state.withLock { $0.upstreams[upstream] != nil } }

@@ -73,7 +73,6 @@ final class Writer {
         // These concern the upstream, not the file.
         session.bans = damage.session.bans
         session.recentMarks = damage.session.recentMarks
-        session.lastWrites = damage.session.lastWrites
         isMended = true
         _ = try? session.transaction { try session.beginJournal() }
         work(on: damage.unfinished)
@@ -284,7 +283,6 @@ struct FoundDamage {
     /// Discards the state in memory; writer's thread only, before anything is written.
     private func forget(_ core: StoreCore) {
         core.keyHasher = core.hasher
-        core.principals.forgetAll()
         core.recent.forgetAll(at: core.publicNumbers.current)
         core.listener?.storeEmptied()
         core.listener?.principalsForgotten()

@@ -24,7 +24,7 @@ extension WriterSession {
         return added
     }
 
-    /// Numbers the observations of a slice, in their order: it has to be that of the documents.
+    /// Numbers a slice's observations in the order of its documents.
     ///
     /// - Returns: the new numbers by those in the copy. What nothing refers to is not written.
     private func observe(_ slice: CopiedSlice) throws -> [Int64: Int64] {
@@ -56,7 +56,9 @@ extension WriterSession {
 
     // MARK: Objects
 
-    /// Takes over what a copy knows of an object of which nothing is known here; whether it is one that counts.
+    /// Stores a copy's object that this store does not have.
+    ///
+    /// Returns whether it adds to the number of objects.
     ///
     /// - Parameter observed: the observations of the slice, by their numbers in the copy.
     private func adopt(_ object: CopiedObject, as record: ObjectRecord, _ observed: [Int64: Int64]) throws -> Bool {
@@ -88,9 +90,9 @@ extension WriterSession {
             knowledge = .groups(groups)
         }
         try setKnowledge(knowledge, of: record)
-        record.merged = .some(state.merged)
+        record.merged = state.merged
         record.accumulated = state.gathered.bytes
-        record.deletedSince = .some(state.deletedSince)
+        record.deletedSince = state.deletedSince
         if let mark = state.mark { record.setMark(mark, by: object.markSource.map { MarkSource(text: $0) }) }
         let isDeleted = state.mark?.isTombstone == true || state.deletedSince != nil
         markChanged(record, wasKnown: false, as: isDeleted ? .deleted : nil)
@@ -106,7 +108,7 @@ extension WriterSession {
             try query("INSERT OR IGNORE INTO _keys VALUES (?, ?, ?)")
                 .run(record.id, key.value, key.isBound ? SQLValue.integer(1) : .null)
         }
-        // A write may have been made to it while it was unknown here.
+        // A write may have changed it before this store had it.
         let name = ObjectName(model: object.model, identity: object.identity.text)
         let scope = try names.collection(record.collection, in: database).scope
         let values = known.map(\.value)
@@ -117,7 +119,7 @@ extension WriterSession {
 
     /// Adds what a copy knows of an object that is known here too: an observation older than all others (law 3).
     ///
-    /// Where a model gathers values, or says of objects that they are deleted, what is known here stays.
+    /// Merged values and deletions that this store knows are kept.
     private func observe(_ object: CopiedObject, as record: ObjectRecord) throws {
         guard let models = models[object.scope.upstream], models.models.isSimple(object.model),
             let payload = object.state.payload, !object.state.isOutdated(lag: models.lag)
@@ -190,7 +192,7 @@ extension WriterSession {
                 isUndivided: document.isUndivided
             ),
             digest: digest,
-            place: hasher.place(upstream: key.upstream, url: key.url),
+            pathHash: hasher.pathHash(upstream: key.upstream, url: key.url),
             scope: try self.scope(scope),
             observation: observation,
             verified: 0

@@ -21,7 +21,7 @@ extension WriterSession {
     func displaceVariants(of key: DocumentKey, under digest: Digest128) throws {
         let surplus = try documents(at: key, under: digest).dropFirst(ObjectStore.variantLimit - 1)
         // The listener is not notified, because it would drop the other variants too.
-        for id in surplus { try delete(id) }
+        for id in surplus { try deleteDocument(id, notifying: false) }
     }
 
     /// The documents under a key, newest first.
@@ -64,7 +64,7 @@ extension WriterSession {
     func insert(
         _ document: NewDocument,
         digest: Digest128,
-        place: Int64,
+        pathHash: Int64,
         scope: ScopeID,
         observation: Int64,
         verified: Int64
@@ -74,7 +74,7 @@ extension WriterSession {
         try query("INSERT INTO _documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
             id,
             digest,
-            place,
+            pathHash,
             scope,
             document.key.url,
             document.variant,
@@ -103,10 +103,11 @@ extension WriterSession {
 
     /// Removes every document of a path, and blocks responses to requests sent before.
     func invalidate(_ target: InvalidationTarget) throws {
-        let place = hasher.place(upstream: target.upstream, url: target.path)
-        bans.invalidated(place: place, at: clock.now())
-        let found = try query("SELECT id FROM _documents WHERE place = ?").all(place) { $0.id(0, as: DocumentID.self) }
-        for id in found { try remove(id) }
+        let pathHash = hasher.pathHash(upstream: target.upstream, url: target.path)
+        bans.invalidated(pathHash: pathHash, at: clock.now())
+        let found = try query("SELECT id FROM _documents WHERE place = ?")
+            .all(pathHash) { $0.id(0, as: DocumentID.self) }
+        for id in found { try deleteDocument(id) }
     }
 
     /// Records that documents showed the newest values at a commit sequence.
@@ -122,20 +123,14 @@ extension WriterSession {
     }
 }
 
-/// Handles documents with too many objects to decompose; a write may have changed any of these objects (law 10).
 extension WriterSession {
-    /// Whether such a document may show the state before a write, because its request was sent before the write's response
-    /// came.
-    func isOutdatedUndivided(_ document: ReceivedDocument, _ prepared: PreparedBody) -> Bool {
-        guard prepared.isUndivided else { return false }
-        return document.upstreamWrittenAt != nil || document.start <= lastWrites[document.key.upstream] ?? .min
-    }
-
-    /// Removes such documents of a write's upstream, for all principals, and blocks responses to earlier requests.
+    /// Removes the documents with too many objects to decompose of a write's upstream, for all principals.
+    ///
+    /// The write may have changed any of these objects (law 10). Such responses to earlier requests are blocked.
     func invalidateUndivided(by write: CompletedWrite) throws {
-        lastWrites[write.upstream] = max(lastWrites[write.upstream] ?? .min, write.time)
+        bans.written(to: write.upstream, at: write.time)
         let found = try query("SELECT document FROM _undivided WHERE upstream = ?")
             .all(write.upstream) { $0.id(0, as: DocumentID.self) }
-        for id in found { try remove(id) }
+        for id in found { try deleteDocument(id) }
     }
 }

@@ -56,7 +56,7 @@ extension WriterSession {
             var state = try state(of: record)
             // Its state at the deletion is unknown, so documents that still show it must not show an earlier one.
             if mark.isTombstone, case .unobserved = record.mark, state.isOutdated(lag: models.lag) {
-                try forgetKnown(record)
+                try eraseValues(of: record)
                 state = try self.state(of: record)
             }
             if !state.isOutdated(by: mark, lag: models.lag) {
@@ -68,7 +68,7 @@ extension WriterSession {
                 try keep(state, as: record, of: model, models: models)
             }
         }
-        let wasGone = record.mark?.isTombstone == true || (record.deletedSince ?? nil) != nil
+        let wasGone = record.mark?.isTombstone == true || record.deletedSince != nil
         record.setMark(mark, by: source)
         // A second deletion is not journaled, though documents from in between may show the object.
         let isGoneAgain = mark.isTombstone && wasGone
@@ -88,10 +88,11 @@ extension WriterSession {
         model: String,
         _ models: UpstreamModels
     ) throws {
-        if record.base != nil, try state(of: record).isOutdated(by: mark, lag: models.lag) { try forgetKnown(record) }
+        if record.base != nil, try state(of: record).isOutdated(by: mark, lag: models.lag) {
+            try eraseValues(of: record)
+        }
         guard mark.isTombstone else { return }
         record.accumulated = []
-        record.deletedSince = .some(record.deletedSince ?? nil)
         // Documents older than the deletion show another object of the same name.
         record.weakenTombstone()
         let scope = try names.collection(record.collection, in: database).scope
@@ -107,7 +108,7 @@ extension WriterSession {
 
     /// Removes the marks of objects that a clean removes completely.
     func forgetMarks(matching filter: CleanFilter, base: String?) throws {
-        guard filter.url == nil, filter.urlPrefix == nil, filter.olderThan == nil else { return }
+        guard filter.url == nil, filter.olderThan == nil else { return }
         // The model that a deleted object had within its cluster is no longer known.
         guard base == nil || filter.identity != nil else { return }
         let scopes = try query(
@@ -131,19 +132,8 @@ extension WriterSession {
         return try !state(of: record).isOutdated(by: mark, lag: lag)
     }
 
-    func writeMark(of record: ObjectRecord) throws {
-        let (tombstone, unobserved): (Int64?, Int64?) =
-            switch record.mark {
-            case .tombstone(let time): (time, nil)
-            case .unobserved(let time): (nil, time)
-            case nil: (nil, nil)
-            }
-        try query(
-            """
-            UPDATE _objects SET unobserved = ?2,
-            deleted = CASE WHEN ?1 IS NOT NULL THEN ?1 WHEN deleted > 0 THEN NULL ELSE deleted END WHERE id = ?3
-            """
-        ).run(tombstone, unobserved, record.id)
+    /// Writes the request that caused a mark, if the mark is new.
+    func writeMarkSource(of record: ObjectRecord) throws {
         switch record.markSource {
         case nil: break
         case .some(nil): try deleteMarkSource(of: record)

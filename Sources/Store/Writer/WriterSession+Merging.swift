@@ -67,11 +67,11 @@ extension WriterSession {
                 try rebase(record, on: seen.version, seen.observation.sequence)
             }
             try setKnowledge(.whole(isEmbedded: seen.isEmbedded), of: record)
-            record.merged = .some(nil)
+            record.merged = nil
             markChanged(record, wasKnown: false)
             return true
         }
-        guard base.version == seen.version, !record.isMerged, case .whole(let wasEmbedded) = record.knowledge else {
+        guard base.version == seen.version, record.merged == nil, case .whole(let wasEmbedded) = record.knowledge else {
             return false
         }
         let old = try observation(base.observation)
@@ -95,10 +95,10 @@ extension WriterSession {
             try rebase(record, on: version, base.observation.sequence)
         }
         try setKnowledge(state.knowledge, of: record)
-        record.merged = .some(newest == state.base?.payload ? nil : newest)
+        record.merged = newest == state.base?.payload ? nil : newest
         if !models.models.isSimple(model) {
             record.accumulated = state.gathered.bytes
-            record.deletedSince = .some(state.deletedSince)
+            record.deletedSince = state.deletedSince
         }
         record.isModified = true
     }
@@ -140,7 +140,7 @@ extension WriterSession {
     /// Makes a version the base of the settled values.
     func rebase(_ record: ObjectRecord, on version: Int64, _ observation: Int64) throws {
         try use(observation, by: 1)
-        try removeBase(of: record)
+        try releaseBase(of: record)
         guard let index = record.index(of: version) else { throw StoreError.corrupt("version \(version) is missing") }
         var entry = record.entries.remove(at: index)
         entry.observation = observation
@@ -253,7 +253,7 @@ extension WriterSession {
         let local = (declaration.local + [path]).joined(separator: ", ")
         return MappingWarning(
             .flipFlop,
-            "Write \"local: [\(local)]\" under the model \(model): responses disagree about \(path) again and again, though nothing was written. Each document then shows its own.",
+            "Responses disagree about \(path) again and again, although nothing was written. With \"local: [\(local)]\" under the model \(model), each document shows its own value.",
             model: model,
             property: path
         )

@@ -16,7 +16,7 @@ extension WriterSession {
         if let id = recordIDs[RecordKey(collection: collection, identity: identity)] { return records[id] }
         let found = try query(
             """
-            SELECT id, collection, identity, changed, state, deleted, unobserved, known, merged IS NOT NULL FROM _objects
+            SELECT id, collection, identity, changed, state, merged, known, accumulated, deleted, unobserved FROM _objects
             WHERE collection = ? AND identity = ?
             """
         ).first(collection, identity, read: ObjectRecord.init)
@@ -29,7 +29,7 @@ extension WriterSession {
         if let known = records[id] { return known }
         let found = try query(
             """
-            SELECT id, collection, identity, changed, state, deleted, unobserved, known, merged IS NOT NULL FROM _objects
+            SELECT id, collection, identity, changed, state, merged, known, accumulated, deleted, unobserved FROM _objects
             WHERE id = ?
             """
         ).first(id, read: ObjectRecord.init)
@@ -67,17 +67,8 @@ extension WriterSession {
     /// The known state of an object, migrated to the current version of its model.
     func state(of record: ObjectRecord) throws -> ObjectState {
         var state = ObjectState(knowledge: record.knowledge, mark: record.mark)
-        var accumulated = record.accumulated ?? []
-        if let merged = record.merged { state.merged = merged }
-        if let since = record.deletedSince { state.deletedSince = since }
-        if record.isStored, record.merged == nil || record.accumulated == nil || record.deletedSince == nil {
-            let found = try query("SELECT merged, accumulated, deleted FROM _objects WHERE id = ?")
-                .first(record.id) { (merged: $0.isNull(0) ? nil : $0.bytes(0), $0.bytes(1), $0.integer(2)) }
-            if record.merged == nil { state.merged = found?.merged }
-            if record.accumulated == nil { accumulated = found?.1 ?? [] }
-            if record.deletedSince == nil, let time = found?.2, time < 0 { state.deletedSince = -time }
-        }
-        state.gathered = GatheredValues(bytes: accumulated)
+        (state.merged, state.deletedSince) = (record.merged, record.deletedSince)
+        state.gathered = GatheredValues(bytes: record.accumulated)
         guard let base = record.base else { return state }
         let found = try stored(base.version)
         state.base = Contribution(
@@ -95,7 +86,7 @@ extension WriterSession {
 extension WriterSession {
     func flushObjects() throws {
         for record in recordOrder where record.isModified {
-            if try deleteUnused(of: record) { continue }
+            if try deleteUnusedVersions(of: record) { continue }
             for entry in record.takeSurplus() {
                 try query("INSERT INTO _spilled VALUES (?, ?)").run(entry.version, entry.uses)
             }
@@ -121,49 +112,29 @@ extension WriterSession {
     }
 
     private func writeRow(of record: ObjectRecord) throws {
-        let version = record.base?.version
-        let state = record.state
-        let merged = (record.merged ?? nil).map(SQLValue.text) ?? .null
-        let bytes = KnowledgeBytes.encode(record.knowledge)
-        let known = bytes.isEmpty ? SQLValue.null : .blob(bytes)
-        if !record.isStored {
-            try query(
-                "INSERT INTO _objects (id, collection, identity, changed, version, state, merged, known) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-            ).run(
-                record.id,
-                record.collection,
-                record.identity,
-                record.changed,
-                version,
-                state,
-                merged,
-                known
-            )
-        } else if record.merged != nil {
-            try query(
-                "UPDATE _objects SET changed = ?, version = ?, state = ?, merged = ? WHERE id = ?"
-            ).run(record.changed, version, state, merged, record.id)
-        } else {
-            try query("UPDATE _objects SET changed = ?, version = ?, state = ? WHERE id = ?")
-                .run(record.changed, version, state, record.id)
-        }
-        if record.isStored, record.isKnowledgeModified {
-            try query("UPDATE _objects SET known = ? WHERE id = ?").run(known, record.id)
-        }
-        try writeRules(of: record)
-    }
-
-    /// Writes the columns that only models with rules of their own need.
-    private func writeRules(of record: ObjectRecord) throws {
-        if let accumulated = record.accumulated, !(accumulated.isEmpty && !record.isStored) {
-            try query("UPDATE _objects SET accumulated = ?1 WHERE id = ?2 AND accumulated IS NOT ?1")
-                .run(accumulated.isEmpty ? SQLValue.null : .text(accumulated), record.id)
-        }
-        if let since = record.deletedSince, record.mark?.isTombstone != true, since != nil || record.isStored {
-            try query("UPDATE _objects SET deleted = ?1 WHERE id = ?2 AND deleted IS NOT ?1")
-                .run(since.map { -max($0, 1) }, record.id)
-        }
-        if record.isMarkModified { try writeMark(of: record) }
+        let known = KnowledgeBytes.encode(record.knowledge)
+        let accumulated = record.accumulated
+        let sql: StaticString =
+            record.isStored
+            ? """
+            UPDATE _objects SET changed = ?4, version = ?5, state = ?6, merged = ?7, known = ?8, accumulated = ?9,
+            deleted = ?10, unobserved = ?11 WHERE id = ?1
+            """
+            : "INSERT INTO _objects VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+        try query(sql).run(
+            record.id,
+            record.collection,
+            record.identity,
+            record.changed,
+            record.base?.version,
+            record.state,
+            record.merged.map(SQLValue.text),
+            known.isEmpty ? SQLValue.null : .blob(known),
+            accumulated.isEmpty ? SQLValue.null : .text(accumulated),
+            record.deleted,
+            record.unobserved
+        )
+        try writeMarkSource(of: record)
     }
 }
 

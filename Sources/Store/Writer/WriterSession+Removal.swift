@@ -3,19 +3,20 @@ import Mapping
 
 /// Deletes documents, and what only they needed.
 extension WriterSession {
-    /// Deletes a document and everything that only it needed, without notifying the listener.
+    /// Deletes a document and everything that only it needed.
     ///
-    /// - Parameter isForgotten: whether its URL is forgotten too, as the source of its observation.
-    @discardableResult
-    func delete(_ id: DocumentID, isForgotten: Bool = false) throws -> Digest128? {
+    /// - Parameters:
+    ///   - isNotified: whether the listener is told, so that it drops what memory has under the document's key.
+    ///   - isErased: whether its URL is erased too, which otherwise stays as the source of its observation.
+    func deleteDocument(_ id: DocumentID, notifying isNotified: Bool = true, erasingURL isErased: Bool = false) throws {
         let found = try query("SELECT scope, url, observation FROM _documents WHERE id = ?")
             .first(id) { (scope: $0.id(0, as: ScopeID.self), url: $0.string(1), observation: $0.integer(2)) }
-        guard let found else { return nil }
+        guard let found else { return }
         let scope = try names.scope(found.scope, in: database)
         if let bytes = deletedBytes { deletedBytes = bytes + (try query(StoreCount.bytesOfDocument).integer(id) ?? 0) }
         for pin in try StoredBody.pins(of: id, in: database) { try unpin(pin) }
         try use(found.observation, by: -1)
-        if !isForgotten { try note(source: "GET \(found.url)", of: found.observation) }
+        if !isErased { try note(source: "GET \(found.url)", of: found.observation) }
         try query("DELETE FROM _bodies WHERE document = ?").run(id)
         try query("DELETE FROM _used WHERE document = ?").run(id)
         try query("DELETE FROM _undivided WHERE document = ?").run(id)
@@ -29,18 +30,12 @@ extension WriterSession {
             )
         )
         outcome.vanished.insert(digest)
-        return digest
+        if isNotified { outcome.removed.append(digest) }
     }
 
-    /// Deletes a document and notifies the listener.
-    func remove(_ id: DocumentID, isForgotten: Bool = false) throws {
-        guard let digest = try delete(id, isForgotten: isForgotten) else { return }
-        outcome.removed.append(digest)
-    }
-
-    /// Deletes the documents under a key and notifies the listener.
-    func remove(at key: DocumentKey) throws {
-        for id in try documents(at: key, under: hasher.digest(key)) { try remove(id) }
+    /// Deletes the documents under a key.
+    func deleteDocuments(at key: DocumentKey) throws {
+        for id in try documents(at: key, under: hasher.digest(key)) { try deleteDocument(id) }
     }
 
     /// Removes a document's pin from its object.
@@ -61,42 +56,42 @@ extension WriterSession {
     }
 }
 
-/// Deletes objects of which nothing is left.
+/// Erases what is known of objects, and deletes those that no document shows.
 extension WriterSession {
-    /// Removes orphans up to a time in seconds; returns how many.
-    func removeOrphans(until time: Int64, limit: Int) throws -> Int {
+    /// Evicts objects that no document shows and that were last observed up to a time in seconds; returns how many.
+    func evictOrphans(until time: Int64, limit: Int) throws -> Int {
         let found = try query("SELECT object FROM _orphans WHERE since <= ? LIMIT ?")
             .all(time, limit) { $0.id(0, as: ObjectID.self) }
         guard !found.isEmpty else { return 0 }
-        for id in found { try forget(id) }
+        for id in found { try eraseKnowledge(of: id) }
         // Mapped views may show objects that no document shows.
         _ = nextSequence()
         outcome.changed += found
         return found.count
     }
 
-    /// Removes all that is known of an object; `flush` has `deleteUnused` delete its rows, except versions that documents pin.
-    func forget(_ id: ObjectID) throws {
+    /// Erases all that is known of an object; the flush then deletes its rows, except versions that documents pin.
+    func eraseKnowledge(of id: ObjectID) throws {
         guard let record = try record(id) else {
             try query("DELETE FROM _orphans WHERE object = ?").run(id)
             return
         }
-        try forgetKnown(record)
+        try eraseValues(of: record)
         record.accumulated = []
-        record.deletedSince = .some(nil)
+        record.deletedSince = nil
         record.setMark(nil)
     }
 
-    /// The same, except for its mark and what its policies gather.
-    func forgetKnown(_ record: ObjectRecord) throws {
-        try removeBase(of: record)
+    /// Erases the settled values of an object, but not its mark, nor what its policies gather.
+    func eraseValues(of record: ObjectRecord) throws {
+        try releaseBase(of: record)
         try setKnowledge(.whole(isEmbedded: false), of: record)
-        record.merged = .some(nil)
+        record.merged = nil
         record.isModified = true
     }
 
     /// Takes back that the base version is what is known.
-    func removeBase(of record: ObjectRecord) throws {
+    func releaseBase(of record: ObjectRecord) throws {
         guard let base = record.base else { return }
         try use(base.observation, by: -1)
         record.entries[0].observation = 0
@@ -105,7 +100,7 @@ extension WriterSession {
     /// Deletes the versions of an object that nothing needs any more, and its rows if none is left; returns whether it is gone.
     ///
     /// Part of the flush of a batch.
-    func deleteUnused(of record: ObjectRecord) throws -> Bool {
+    func deleteUnusedVersions(of record: ObjectRecord) throws -> Bool {
         for entry in record.entries where entry.uses == 0 && entry.observation == 0 {
             // An object that stays is not removed, however many of its versions go.
             if let bytes = deletedBytes, record.isEmpty {
@@ -114,18 +109,18 @@ extension WriterSession {
             try query("DELETE FROM _versions WHERE id = ?").run(entry.version)
         }
         record.entries.removeAll { $0.uses == 0 && $0.observation == 0 }
-        if record.isEmpty { try deleteRows(of: record) }
+        if record.isEmpty { try deleteObjectRows(of: record) }
         return record.isEmpty
     }
 
-    private func deleteRows(of record: ObjectRecord) throws {
+    private func deleteObjectRows(of record: ObjectRecord) throws {
         guard record.isStored else {
             try query("DELETE FROM _keys WHERE object = ?").run(record.id)
             return
         }
         hasRemovedObjects = true
-        try remember(record)
-        if record.mark != nil || record.isMarkModified { try deleteMarkSource(of: record) }
+        try keepName(of: record)
+        if record.mark != nil || record.markSource != nil { try deleteMarkSource(of: record) }
         try query("DELETE FROM _objects WHERE id = ?").run(record.id)
         try query("DELETE FROM _orphans WHERE object = ?").run(record.id)
         try query("DELETE FROM _keys WHERE object = ?").run(record.id)

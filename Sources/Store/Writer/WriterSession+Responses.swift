@@ -8,7 +8,7 @@ extension WriterSession {
     /// - Parameter arrival: when the store received it.
     func receive(_ document: ReceivedDocument, queuedAt arrival: Int64, _ prepared: PreparedBody) throws -> Receipt {
         let key = document.key
-        let place = hasher.place(upstream: key.upstream, url: key.url)
+        let pathHash = hasher.pathHash(upstream: key.upstream, url: key.url)
         let occurrences = prepared.decomposed?.occurrences ?? []
         let label = try principalLabel(key.principal)
         var receipt = Receipt(sequence: numbers.sequence, warnings: prepared.warnings)
@@ -17,14 +17,15 @@ extension WriterSession {
         let verdict = bans.verdict(
             on: document,
             queuedAt: arrival,
-            place: place,
+            pathHash: pathHash,
             principal: label,
-            objects: occurrences
+            objects: occurrences,
+            isUndivided: prepared.isUndivided
         )
-        if verdict != .stored, let written = bans.write(before: document, to: place) {
+        if verdict != .stored, let written = bans.write(before: document, to: pathHash) {
             try mark(rootOf: prepared, writtenBy: written, of: key)
         }
-        if verdict == .dropped || isOutdatedUndivided(document, prepared) { return receipt }
+        if verdict == .dropped { return receipt }
 
         receipt.sequence = nextSequence()
         let scope = try self.scope(
@@ -60,7 +61,7 @@ extension WriterSession {
         if isSuperseded || prepared.isSecret { try note(source: "GET \(key.url)", of: observation.sequence) }
         if isSuperseded { return receipt }
         // The old documents are unpinned after the new one was pinned, so that a version in both is never deleted in between.
-        for predecessor in predecessors { try delete(predecessor.id) }
+        for predecessor in predecessors { try deleteDocument(predecessor.id, notifying: false) }
         receipt.isDirty =
             try !observed.areNewest && isDirty(prepared, observation, scope: scope, upstream: key.upstream)
         receipt.isSecret = prepared.isSecret
@@ -83,7 +84,7 @@ extension WriterSession {
                 isUndivided: prepared.isUndivided
             ),
             digest: digest,
-            place: place,
+            pathHash: pathHash,
             scope: scope,
             observation: observation.sequence,
             verified: receipt.isDirty ? 0 : receipt.sequence

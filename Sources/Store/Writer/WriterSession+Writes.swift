@@ -179,19 +179,19 @@ extension WriterSession {
     /// The objects that the documents of a path represent, except for lists.
     func roots(upstream: String, path: String) throws -> [(object: BoundObject, principal: PrincipalID)] {
         try query("SELECT id, scope FROM _documents WHERE place = ?")
-            .all(hasher.place(upstream: upstream, url: path)) { row in
+            .all(hasher.pathHash(upstream: upstream, url: path)) { row in
                 let principal = try names.scope(row.id(1), in: database).principal
                 return try root(of: row.id(0)).map { ($0, principal) }
             }.compactMap(\.self)
     }
 }
 
-/// Decides which writes overtake queued responses.
+/// Decides which writes go ahead of queued responses.
 ///
 /// Observations are ordered by the times of their responses, not by their arrival, and marks and bans apply to later responses,
 /// so the order does not matter. There is one exception: a queued response may show which object a path or a key identifies.
 extension WriterSession {
-    /// Whether a write may overtake: no queued response could show which object it concerns.
+    /// Whether a write may go ahead: no queued response could show which object it concerns.
     func mayGoAhead(_ write: CompletedWrite, _ prepared: PreparedBody?, of queued: QueuedResponses) throws -> Bool {
         guard let models = models[write.upstream]?.models, !models.declarations.isEmpty else { return true }
         if write.bound?.identity != nil { return true }
@@ -201,8 +201,8 @@ extension WriterSession {
             && roots(upstream: write.upstream, path: write.path).contains { $0.principal == write.principal }
         if isOwn { return true }
         let owner = try existingScope(NameTable.Scope(of: write))
-        let place = hasher.place(upstream: write.upstream, url: write.path)
-        return try mayGoAhead(write.bound, of: write.upstream, at: place, owner, of: queued)
+        let pathHash = hasher.pathHash(upstream: write.upstream, url: write.path)
+        return try mayGoAhead(write.bound, of: write.upstream, at: pathHash, owner, of: queued)
     }
 
     /// The same for a retrieval that found nothing.
@@ -211,18 +211,18 @@ extension WriterSession {
         if absence.named?.identity != nil { return true }
         let owner = try existingScope(NameTable.Scope(of: key))
         if absence.named == nil, try root(at: key, owner) != nil { return true }
-        let place = hasher.place(upstream: key.upstream, url: key.url)
-        return try mayGoAhead(absence.named, of: key.upstream, at: place, owner, of: queued)
+        let pathHash = hasher.pathHash(upstream: key.upstream, url: key.url)
+        return try mayGoAhead(absence.named, of: key.upstream, at: pathHash, owner, of: queued)
     }
 
     private func mayGoAhead(
         _ bound: BoundObject?,
         of upstream: String,
-        at place: Int64,
+        at pathHash: Int64,
         _ owner: ScopeID?,
         of queued: QueuedResponses
     ) throws -> Bool {
-        guard let bound else { return !queued.mayIdentify(place) }
+        guard let bound else { return !queued.mayIdentify(pathHash) }
         guard queued.mayHaveKeys(of: upstream) else { return true }
         return try records(of: bound, upstream: upstream).contains { $0.scope == owner }
     }
@@ -239,7 +239,7 @@ extension WriterSession {
             named: Set(subjects.map(\.object)),
             hasDeleted: subjects.contains { $0.own?.isTombstone == true }
         )
-        bans.written(written, to: hasher.place(upstream: write.upstream, url: write.path))
+        bans.written(written, to: hasher.pathHash(upstream: write.upstream, url: write.path))
     }
 
     /// Marks the object in a response that is blocked because of a write to its path, unless the write was known to concern

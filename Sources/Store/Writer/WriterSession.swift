@@ -64,8 +64,6 @@ final class WriterSession {
     var numbers: Numbers
     var bans = Bans()
     var recentMarks = RecentMarks()
-    /// When the last response to a write came from each upstream.
-    var lastWrites: [String: Int64] = [:]
     var journal: Journal
     var names: NameTable
     /// The doubts that began and ended recently.
@@ -80,7 +78,7 @@ final class WriterSession {
     /// The wall clock's lead as stored.
     private var wallLead: Int64?
 
-    /// Set while a clean counts: the bytes of the documents deleted since then, and of the objects of which nothing is left.
+    /// Set while a clean counts: the bytes of the documents deleted since then, and of the objects deleted with them.
     var deletedBytes: Int64?
 
     // The current batch.

@@ -38,8 +38,13 @@ extension MappingStoreFixtures {
 
 extension Bench {
     func json(_ model: String, _ identity: String? = nil, key: String? = nil) async throws -> [String] {
-        try await store.objects(ObjectQuery(model: model, identity: identity, key: key)).rows
-            .map { String(decoding: $0.json, as: UTF8.self) }
+        var rows: [ObjectRow] = []
+        if identity != nil || key != nil {
+            rows = try await store.objects(ObjectQuery(model: model, identity: identity, key: key)).rows
+        } else if let listing = ObjectListing(model: model, order: .stored) {
+            rows = try await store.list(listing, patience: .seconds(60)).rows
+        }
+        return rows.map { String(decoding: $0.json, as: UTF8.self) }
     }
 
     @discardableResult

@@ -88,6 +88,10 @@ struct JournalTests {
         try await bench.receive("/users/1", #"{"id":1,"login":"ada","gone":true}"#, user)
         try await bench.receive("/users/1", #"{"id":1,"login":"ada","gone":false}"#, user)
         try await bench.receive("/users/2", #"{"id":2,"login":"bela","gone":true}"#, user)
+        // A later 404 deletes it a second time.
+        bench.time.advance(1_000_000)
+        let (bound, now) = (BoundObject(model: "User", identity: "2"), bench.store.clock.now())
+        try await bench.store.note(ObservedAbsence(key: bench.key("/users/2"), bound: bound, start: now))
         #expect(
             try await bench.changes() == ["created User 1", "deleted User 1", "created User 1", "deleted User 2"]
         )
@@ -164,7 +168,7 @@ struct JournalTests {
         let document = try #require(try await bench.document("/users/1")?.id)
         bench.store.remove(document)
         await bench.store.flush()
-        _ = try await bench.store.core.write(.prompt) { try $0.removeOrphans(until: .max, limit: 10) }
+        _ = try await bench.store.core.write(.prompt) { try $0.evictOrphans(until: .max, limit: 10) }
         #expect(try await bench.store.count().objects == 0)
         for _ in 0..<3 {
             await bench.store.close()
@@ -185,7 +189,7 @@ struct JournalTests {
         let document = try #require(try await bench.document("/users/2")?.id)
         bench.store.remove(document)
         await bench.store.flush()
-        _ = try await bench.store.core.write(.prompt) { try $0.removeOrphans(until: .max, limit: 10) }
+        _ = try await bench.store.core.write(.prompt) { try $0.evictOrphans(until: .max, limit: 10) }
         #expect(sqlite(bench.folder.file(), "SELECT identity FROM _gone") == "secret-name-2")
         _ = try await bench.store.clean(CleanFilter(model: "User"))
         let page = try #require(try await bench.store.changes(after: 0, limit: 10))
