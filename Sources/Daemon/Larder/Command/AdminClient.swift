@@ -455,7 +455,7 @@ struct DaemonFinder {
         let usual = [settings?.store.path, Defaults(environment: environment).storePath, Self.serviceStore]
         var refusal: AdminClientError?
         for store in store.map({ [$0] }) ?? usual.compactMap(\.self) {
-            do throws(AdminTokenError) {
+            do throws(SecretFileError) {
                 if let token = try AdminToken.load(from: AdminToken.path(besideStore: store)) { return token }
             } catch {
                 let advice = AdminClientError.alternatives(
