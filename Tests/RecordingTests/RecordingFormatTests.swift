@@ -27,7 +27,7 @@ import Testing
 
     private static func failure(_ folder: TemporaryFolder) -> String {
         do {
-            let recording = try Recording(RecordingFolder(folder.path))
+            let recording = try RecordingContents(RecordingFolder(folder.path))
             return "read: \(recording.exchanges.count)"
         } catch {
             return error.description.replacing(folder.path + "/", with: "")
@@ -57,7 +57,7 @@ import Testing
         let text = "\u{FEFF}" + Self.line("/1") + "\r\n\r\n" + Self.line("/2") + "\n\n" + Self.line("/3")
         let manifest = Self.manifest.replacing("\n", with: "\r\n")
         let folder = try Self.folder(text, manifest: manifest)
-        let recording = try Recording(RecordingFolder(folder.path))
+        let recording = try RecordingContents(RecordingFolder(folder.path))
         #expect(recording.exchanges.map(\.request.target) == ["/1", "/2", "/3"])
         #expect(recording.notices.isEmpty)
         #expect(recording.manifest.config.contains("https://api.example.com"))
@@ -67,7 +67,7 @@ import Testing
     @Test func `a last line that was cut short is left out, and said so`() throws {
         let text = Self.line("/1") + "\n" + Self.line("/2").dropLast(20)
         let folder = try Self.folder(text)
-        let recording = try Recording(RecordingFolder(folder.path))
+        let recording = try RecordingContents(RecordingFolder(folder.path))
         #expect(recording.exchanges.map(\.request.target) == ["/1"])
         #expect(recording.notices.count == 1)
     }
@@ -138,7 +138,7 @@ import Testing
             + #""more":[1,{"a":2}],"response":{"status":200.0,"fields":["A: \u00e9"],"body":null}}"#
         #expect(RecordedExchange(line: Array(odd.utf8)) == nil)
         let folder = try Self.folder(odd + "\n" + Self.line("/\u{1F600}") + "\n")
-        let read = try Recording(RecordingFolder(folder.path)).exchanges
+        let read = try RecordingContents(RecordingFolder(folder.path)).exchanges
         #expect(read[0] == (try JSONDecoder().decode(RecordedExchange.self, from: Data(odd.utf8))))
         #expect(read[0].request.method == "GET" && read[0].response.fields == ["A: é"])
         #expect(read[1].request.target == "/\u{1F600}")
@@ -187,7 +187,9 @@ import Testing
     @Test func `a folder that cannot be read is refused with the reason`() throws {
         let folder = TemporaryFolder()
         symlink("loop", folder.file("loop"))
-        let failure = #expect(throws: RecordingError.self) { try Recording(RecordingFolder(folder.file("loop"))) }
+        let failure = #expect(throws: RecordingError.self) {
+            try RecordingContents(RecordingFolder(folder.file("loop")))
+        }
         #expect(failure?.reason == "Too many levels of symbolic links")
     }
 
@@ -209,7 +211,7 @@ import Testing
         )
         try writer.append(exchange, requestBody: [], responseBody: [1])
         #expect(folder.bytes("bodies/000042.csv") == [1])
-        let recording = try Recording(RecordingFolder(folder.path))
+        let recording = try RecordingContents(RecordingFolder(folder.path))
         #expect(recording.exchanges.last?.response.body == "bodies/000042.csv")
     }
 
@@ -221,7 +223,7 @@ import Testing
         var text = ""
         for number in 0..<100_000 { text += line.replacing("/N", with: "/\(number)") + "\n" }
         let folder = try Self.folder(text)
-        let recording = try Recording(RecordingFolder(folder.path))
+        let recording = try RecordingContents(RecordingFolder(folder.path))
         #expect(recording.exchanges.count == 100_000)
         #expect(recording.exchanges[99_999].request.target == "/99999")
     }

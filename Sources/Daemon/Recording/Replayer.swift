@@ -12,7 +12,7 @@ import Synchronization
 /// May be used on any thread. A request that was recorded several times gets its responses in order, per session; the last
 /// one repeats.
 package final class Replayer: Sendable {
-    package let recording: Recording
+    package let recording: RecordingContents
     private let isStrict: Bool
     /// The seconds added to dates; nil if the clock stays at the time of the recording.
     private let shift: Int64?
@@ -92,7 +92,7 @@ package final class Replayer: Sendable {
     ///   - now: The time to which dates are shifted, in Unix seconds; nil leaves them unchanged.
     ///   - memory: The room for ready responses in bytes.
     package init(
-        _ recording: Recording,
+        _ recording: RecordingContents,
         upstreams: [ProxiedUpstream],
         isStrict: Bool,
         clock now: Int64?,
@@ -126,7 +126,7 @@ package final class Replayer: Sendable {
 
     /// Maps each exchange and its key, on all processors.
     private static func keys<Value: Sendable>(
-        _ recording: Recording,
+        _ recording: RecordingContents,
         _ upstreams: [String: ProxiedUpstream],
         _ make: @Sendable (RecordedExchange, RequestKey) -> Value
     ) throws(RecordingError) -> [Value] {
@@ -299,7 +299,7 @@ package struct RecordedObjects: Sendable {
     private static let window = 64
 
     /// Stores all storable responses; the others are skipped, because the replay itself does not need them.
-    package func store(_ recording: Recording) async {
+    package func store(_ recording: RecordingContents) async {
         var waiting = 0
         let (stored, continuation) = AsyncStream.makeStream(of: Void.self)
         var iterator = stored.makeAsyncIterator()

@@ -48,11 +48,11 @@ struct Diff: ParsableCommand {
     }
 
     func run() throws {
-        let recording = try orComplain { try Recording(RecordingFolder(folder)) }
+        let recording = try orComplain { try RecordingContents(RecordingFolder(folder)) }
         let overrides = ConfigOverrides(upstream: try upstream.map(UpstreamURL.option))
         let settings = try recording.settings(nil, overrides, environment: [:])
         let comparison = try orComplain {
-            if let other { return try RecordingComparison(recording, try Recording(RecordingFolder(other))) }
+            if let other { return try RecordingComparison(recording, try RecordingContents(RecordingFolder(other))) }
             return try asked(recording, settings)
         }
         if update { try orComplain { try comparison.update(recording, upstreams: settings.compiledUpstreams) } }
@@ -81,7 +81,7 @@ struct Diff: ParsableCommand {
     }
 
     /// Requests each safe request once from the API, and compares the response with the last recorded one.
-    private func asked(_ recording: Recording, _ settings: Configuration) throws -> RecordingComparison {
+    private func asked(_ recording: RecordingContents, _ settings: Configuration) throws -> RecordingComparison {
         var comparison = RecordingComparison()
         var last: [String: Int] = [:]
         for (number, exchange) in recording.exchanges.enumerated()

@@ -24,7 +24,7 @@ struct Export: ParsableCommand {
     func validate() throws { try GivenText.check(["the folder": folder, "the file": file]) }
 
     func run() throws {
-        let recording = try orComplain { try Recording(RecordingFolder(folder)) }
+        let recording = try orComplain { try RecordingContents(RecordingFolder(folder)) }
         let settings = try recording.settings(nil, ConfigOverrides(), environment: [:])
         let origins = Dictionary(settings.upstreams.map { ($0.name, $0.url.origin) }) { first, _ in first }
         let (bytes, losses) = try orComplain { try RecordingExport.write(recording, to: file, origins: origins) }

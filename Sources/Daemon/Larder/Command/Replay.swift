@@ -30,7 +30,7 @@ struct Replay: ParsableCommand {
     func run() throws {
         HarmlessSignals.ignore()
         let environment = Environment.variables
-        let recording = try orComplain { try Recording(RecordingFolder(folder)) }
+        let recording = try orComplain { try RecordingContents(RecordingFolder(folder)) }
         var settings = try recording.settings(config, addresses.overrides, environment: environment)
         LogSetup.start(json ? .json : .suitable(for: environment), level: settings.log.level)
         let store = try TemporaryStore(environment: environment)
@@ -65,7 +65,7 @@ struct ReplayOptions: ParsableArguments {
     }
 }
 
-extension Recording {
+extension RecordingContents {
     /// The settings of a replay: the recording's own, or those of a given config.
     func settings(_ config: String?, _ overrides: ConfigOverrides, environment: [String: String]) throws
         -> Configuration

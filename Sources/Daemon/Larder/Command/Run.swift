@@ -155,7 +155,7 @@ private struct RunPlan {
             ? (folder.exists ? .none : .all) : run.record == .new && !folder.exists ? .all : run.record
         switch mode {
         case .none, .once, .new:
-            let recording = try Recording(folder)
+            let recording = try RecordingContents(folder)
             role.recording = recording
             let own = isGiven ? try run.source.file(free, environment: environment).usable() : nil
             let known = try own ?? recording.settings(nil, free, environment: environment)
@@ -166,7 +166,7 @@ private struct RunPlan {
             let known: Configuration
             let config: String
             if !isGiven, folder.hasManifest {
-                let manifest = try Recording(folder).manifest
+                let manifest = try RecordingContents(folder).manifest
                 config = manifest.config
                 known = try ConfigFile.parse(config, file: folder.manifest, environment: [:], overriding: free).usable()
             } else {

@@ -4,8 +4,8 @@ import HTTPSemantics
 import Synchronization
 import Yams
 
-/// A recording read from disk: an ordered list of exchanges, whose bodies stay in their files.
-package struct Recording: Sendable {
+/// The contents of a recording, read from disk: its exchanges in order, whose bodies stay in their files.
+package struct RecordingContents: Sendable {
     package let folder: RecordingFolder
     package let manifest: RecordingManifest
     /// In the order in which they happened.
