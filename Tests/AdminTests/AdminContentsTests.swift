@@ -160,7 +160,7 @@ import Testing
         #expect(answer["objects"] as? Int == 1)
         #expect(answer["documents"] as? Int == 1)
         #expect(answer["models"] as? [String: Int] == ["Issue": 1])
-        #expect(answer["erased"] as? String == "done")
+        #expect(answer["disk"] as? String == "freed")
         #expect(try json(await ask("GET", "/count"))["models"] as? [String: Int] == ["User": 2])
     }
 

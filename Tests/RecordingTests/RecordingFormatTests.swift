@@ -74,33 +74,36 @@ import Testing
 
     @Test(arguments: [
         ("nonsense", "exchanges.jsonl:2: the line is not JSON; each line is one object"),
-        ("[]", "exchanges.jsonl:2: : this is no Dictionary<String, Any>"),
+        ("[]", "exchanges.jsonl:2: : this is not of the type Dictionary<String, Any>"),
         ("{}", "exchanges.jsonl:2: the line has no \"upstream\""),
         (
             line().replacing("200", with: "\"ok\""),
-            "exchanges.jsonl:2: response.status: this is no Int"
+            "exchanges.jsonl:2: response.status: this is not of the type Int"
         ),
         (
             line().replacing("200", with: "100"),
-            "exchanges.jsonl:2: status: 100 is no status of a final response; write one from 200 to 599"
+            "exchanges.jsonl:2: status: 100 is not the status of a final response; write one from 200 to 599"
         ),
-        (line("x"), "exchanges.jsonl:2: target: \"x\" is no path; write it as \"/users?page=2\""),
-        (line().replacing("GET", with: "G T"), "exchanges.jsonl:2: method: \"G T\" is no method; write it as \"GET\""),
+        (line("x"), "exchanges.jsonl:2: target: \"x\" is not a path; write it as \"/users?page=2\""),
+        (
+            line().replacing("GET", with: "G T"),
+            "exchanges.jsonl:2: method: \"G T\" is not a method; write it as \"GET\""
+        ),
         (
             line().replacing("[]", with: #"["A: b\r\nSet-Cookie: c"]"#),
-            #"exchanges.jsonl:2: fields: "A: b\r\nSet-Cookie: c" is no field line; write each line as a string of its own"#
+            #"exchanges.jsonl:2: fields: "A: b\r\nSet-Cookie: c" is not a field line; write each line as a string of its own"#
         ),
         (
             line(body: "bodies/../recording.yaml"),
-            "exchanges.jsonl:2: \"bodies/../recording.yaml\" is no body of this recording; bodies are named bodies/NAME, with letters, digits, \".\", \"-\" and \"_\""
+            "exchanges.jsonl:2: \"bodies/../recording.yaml\" is not a body of this recording; bodies are named bodies/NAME, with letters, digits, \".\", \"-\" and \"_\""
         ),
         (
             line(body: "/etc/passwd"),
-            "exchanges.jsonl:2: \"/etc/passwd\" is no body of this recording; bodies are named bodies/NAME, with letters, digits, \".\", \"-\" and \"_\""
+            "exchanges.jsonl:2: \"/etc/passwd\" is not a body of this recording; bodies are named bodies/NAME, with letters, digits, \".\", \"-\" and \"_\""
         ),
         (
             line(body: "bodies/.."),
-            "exchanges.jsonl:2: \"bodies/..\" is no body of this recording; bodies are named bodies/NAME, with letters, digits, \".\", \"-\" and \"_\""
+            "exchanges.jsonl:2: \"bodies/..\" is not a body of this recording; bodies are named bodies/NAME, with letters, digits, \".\", \"-\" and \"_\""
         ),
         (
             line(body: "bodies/9.json"),
@@ -124,7 +127,8 @@ import Testing
         try folder.write(Self.manifest, to: "recording.yaml")
         try folder.write(Self.line(body: "bodies/1.json") + "\n", to: "exchanges.jsonl")
         symlink(elsewhere.path, folder.file("bodies"))
-        let message = "bodies: this is no folder, and bodies are read from no other place; put the folder itself there"
+        let message =
+            "bodies: this is not a folder, and bodies are read from no other place; put the folder itself there"
         #expect(Self.failure(folder) == message)
         #expect(throws: RecordingError.self) {
             try RecordingWriter(RecordingFolder(folder.path), config: "", recorded: 0)
@@ -167,7 +171,7 @@ import Testing
 
     @Test(arguments: [
         ("upstreams: {}\n", "recording.yaml: the file names no format; a recording of this version has \"format: 1\""),
-        ("format: next\n", "recording.yaml: format: \"next\" is no version; write 1"),
+        ("format: next\n", "recording.yaml: format: \"next\" is not a version; write 1"),
         (
             "format: 2\n",
             "recording.yaml: the recording has format 2, and this Larder reads up to 1; use a newer Larder"

@@ -50,25 +50,25 @@ package struct CleanResponse: AdminBody {
     package static let sentences = [
         "bytes": "The size of what was removed, without the overhead of the file.",
         "models": "The number of objects of each model.",
-        "unshown": "Other objects that no document shows any more. They stay known until their room is needed.",
+        "orphaned": "Other objects that no document shows any more. They stay stored until space is needed.",
         "dryRun": "True if nothing was removed.",
-        "erased":
-            "`done`, or `pending`: another program reads the store, and the bytes go when that program is done. Absent after a dry run.",
+        "disk":
+            "`freed`, or `pending`: another program reads the store, and the space is freed when that program is done. Absent after a dry run.",
     ]
     package var objects: Int
     package var documents: Int
     package var bytes: Int64
     package var models: [String: Int]
-    package var unshown: Int
+    package var orphaned: Int
     package var dryRun: Bool?
-    package var erased: String?
+    package var disk: String?
 
     init(_ result: CleanResult, isDryRun: Bool) {
         let count = result.removed
         (objects, documents, bytes, models) = (count.objects, count.documents, count.bytes, count.models)
-        unshown = result.unshown
+        orphaned = result.unshown
         dryRun = isDryRun ? true : nil
-        erased = isDryRun ? nil : result.erasure == .pending ? "pending" : "done"
+        disk = isDryRun ? nil : result.erasure == .pending ? "pending" : "freed"
     }
 }
 
@@ -173,7 +173,7 @@ package struct WarningsResponse: AdminBody {
             "message": "What did not fit.", "url": "Path and query of the response in which it was last seen.",
             "pointer": "The place in that response (RFC 6901).", "count": "How often it was seen.",
             "first": "When it was first seen (RFC 3339).", "last": "When it was last seen (RFC 3339).",
-            "cure": "What ends it; absent where nothing is to be done.",
+            "remedy": "What ends it; absent where nothing is to be done.",
         ]
         package var kind: String
         package var subject: String
@@ -183,11 +183,11 @@ package struct WarningsResponse: AdminBody {
         package var count: Int
         package var first: String
         package var last: String
-        package var cure: WarningCure?
+        package var remedy: WarningRemedy?
 
         /// - Parameter local: the members that a model declares to be local.
         init(_ warning: StoredWarning, local: (_ model: String) -> [String]) {
-            cure = WarningCure(kind: warning.kind, subject: warning.subject, local: local)
+            remedy = WarningRemedy(kind: warning.kind, subject: warning.subject, local: local)
             (kind, subject, message) = (warning.kind, warning.subject, warning.message)
             (url, pointer, count) = (warning.url, warning.pointer, warning.count)
             (first, last) = (StoreTime.text(warning.first), StoreTime.text(warning.last))
@@ -214,7 +214,7 @@ enum StoreTime {
 }
 
 /// The remedy for a warning: a sentence, and lines for the config if there are any.
-package struct WarningCure: AdminBody, Equatable {
+package struct WarningRemedy: AdminBody, Equatable {
     package static let sentences = [
         "sentence": "What to do.",
         "lines": "What to write into the config, as YAML; `…` stands for what only you know.",
@@ -237,7 +237,7 @@ package struct WarningCure: AdminBody, Equatable {
             ofModel("properties:\n      \(property ?? "…"): { from: …, \(keys) }")
         }
         func ofRoute(_ keys: String) -> String { "routes:\n  - { path: \"…\", \(keys) }" }
-        let cure: (sentence: String, lines: String)? =
+        let remedy: (sentence: String, lines: String)? =
             switch kind {
             case .flipFlop, .disagreement:
                 property.map { property in
@@ -253,12 +253,12 @@ package struct WarningCure: AdminBody, Equatable {
                 ("Declare the model, or correct its name where it is used.", "models:\n  \(model): { identity: id }")
             case .objectForList:
                 (
-                    "Where one object is what comes, declare no list.",
+                    "If the response is one object, declare one object.",
                     property == nil ? ofRoute("model: \(model)") : ofProperty("model: …")
                 )
             case .arrayForObject:
                 (
-                    "Where a list is what comes, declare one.",
+                    "If the response is a list, declare a list.",
                     property == nil ? ofRoute("model: [\(model)]") : ofProperty("models: …")
                 )
             case .envelopeMissing, .notAnObject, .nothingMapped:
@@ -281,24 +281,24 @@ package struct WarningCure: AdminBody, Equatable {
                     ofProperty("type: …")
                 )
             case .conversionFailed:
-                ("Let the conversion know the value, or leave the conversion out.", ofProperty("as: …"))
+                ("Add the value to the conversion, or remove the conversion.", ofProperty("as: …"))
             case .coerced:
-                ("Nothing is lost. To be shown the value as it comes, do not convert it.", ofProperty("coerce: false"))
+                ("Nothing is lost. To see the value unconverted, turn coercion off.", ofProperty("coerce: false"))
             case .pathBlocked:
                 (
-                    "Correct the key path: what it leads through is no object.",
+                    "Correct the key path: it leads through a value that is not an object.",
                     ofModel("properties:\n      \(property ?? "…"): { from: … }")
                 )
             case .noChoice:
                 (
-                    "End the cluster with a model that has no condition: it takes all others.",
+                    "End the cluster with a model that has no condition; it then applies to all other objects.",
                     ofModel("cluster: [ …, { model: … } ]")
                 )
             case .tooDeep, .reservedText, .keyCollision, .completionIgnored, .undeclaredMember, .notWritten,
                 .notRecomposed:
                 nil
             }
-        guard let cure else { return nil }
-        (sentence, lines) = cure
+        guard let remedy else { return nil }
+        (sentence, lines) = remedy
     }
 }

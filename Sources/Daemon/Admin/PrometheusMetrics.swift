@@ -125,9 +125,9 @@ extension Metric {
             Metric(.gauge, "larder_upstream_ratelimit_limit") { limits($0) { $0.limit } },
         "Requests of clients that joined a fetch already under way.":
             Metric(.counter, "larder_coalesced_requests_total") { perUpstream($0) { Double($0.coalesced.value) } },
-        "Responses of the upstream that asked for a pause, with Retry-After.":
+        "Responses with Retry-After that made Larder back off.":
             Metric(.counter, "larder_back_offs_total") { perUpstream($0) { Double($0.backOffs.value) } },
-        "Requests of clients that were not sent because the upstream had asked for a pause.":
+        "Client requests that were not sent because Larder was backing off.":
             Metric(.counter, "larder_held_back_requests_total") { perUpstream($0) { Double($0.heldBack.value) } },
     ])
 

@@ -26,7 +26,7 @@ struct Diff: ParsableCommand {
 
     @Argument(help: .value("folder", "The folder with the recording."), completion: .directory) var folder: String
     @Argument(help: .value("other", "Another recording, to be compared instead of the API.")) var other: String?
-    @Option(help: .value("url", "The API to ask, in the place of the recorded one.")) var upstream: String?
+    @Option(help: .value("url", "The API's URL, instead of the recorded one.")) var upstream: String?
 
     @Option(
         help: .value(
@@ -36,7 +36,7 @@ struct Diff: ParsableCommand {
     )
     var header: [String] = []
 
-    @Flag(help: "Take the new responses over into the recording.") var update = false
+    @Flag(help: "Store the new responses in the recording.") var update = false
     @Flag(help: "For programs: all differences as a JSON object.") var json = false
 
     func validate() throws {
@@ -66,7 +66,7 @@ struct Diff: ParsableCommand {
         for text in header {
             let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             guard parts.count == 2, !parts[0].isEmpty else {
-                throw ValidationError("--header: \"\(text)\" is no field; write NAME=@VARIABLE")
+                throw ValidationError("--header: \"\(text)\" is not a field; write NAME=@VARIABLE")
             }
             guard parts[1].hasPrefix("@") else {
                 fields.append(parts[0], parts[1])
@@ -127,7 +127,7 @@ struct Diff: ParsableCommand {
         Terminal.complain("larder: \(comparison.compared) compared, \(count) \(count == 1 ? "differs" : "differ")")
         if update {
             let responses = HumanText.count(comparison.updates.count, "response")
-            Terminal.complain("larder: took over \(responses) into \(RecordingFolder(folder).path)")
+            Terminal.complain("larder: updated \(responses) in \(RecordingFolder(folder).path)")
         }
     }
 }
@@ -135,15 +135,15 @@ struct Diff: ParsableCommand {
 extension RecordingComparison {
     /// For programs.
     fileprivate func json(isUpdated: Bool) -> JSONText {
-        let differences: [JSONText] = findings.map { finding in
+        let requests: [JSONText] = findings.map { finding in
             let drifts: [JSONText] = finding.drifts.map {
                 ["severity": .string($0.severity.rawValue), "text": .string($0.text)]
             }
-            return ["request": .string(finding.request), "drifts": .array(drifts)]
+            return ["request": .string(finding.request), "differences": .array(drifts)]
         }
         return [
             "compared": .integer(compared), "taken_over": .integer(isUpdated ? updates.count : 0),
-            "differences": .array(differences),
+            "requests": .array(requests),
             "not_compared": .array(skipped.map { ["request": .string($0.request), "reason": .string($0.reason)] }),
         ]
     }

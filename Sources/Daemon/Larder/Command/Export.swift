@@ -9,7 +9,7 @@ struct Export: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Write a recording as a HAR or as a VCR cassette.",
         discussion: """
-            The ending of the file's name says which: .har for HAR 1.2, .yaml for a cassette of VCR.
+            The file's extension chooses the format: .har for HAR 1.2, .yaml for a cassette of VCR.
 
               larder export fixtures session.har
               larder export fixtures cassettes/users.yaml
