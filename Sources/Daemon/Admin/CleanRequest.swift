@@ -96,14 +96,15 @@ extension CleanRequest {
 }
 
 extension AdminRoute {
-    static let clean = AdminRoute(
-        "POST /clean",
-        query: CleanRequest.parameters,
-        body: CleanRequest.parameters,
-        schema: CleanResponse.self
-    ) { request, daemon in
-        try await CleanRequest(request).response(to: request, in: daemon)
-    }
+    static let clean: [AdminRoute] = documented([
+        "Removes what matches every condition given, for good, and responds with what it removed; with Accept: text/event-stream, as events: progress, then done or error. It stops when the client of the events disconnects.":
+            AdminRoute(
+                "POST /clean",
+                query: CleanRequest.parameters,
+                body: CleanRequest.parameters,
+                schema: CleanResponse.self
+            ) { request, daemon in try await CleanRequest(request).response(to: request, in: daemon) }
+    ])
 }
 
 extension CleanRequest {

@@ -34,6 +34,9 @@ struct AdminClient {
         _ = try perform(exchange) { received($1) }
     }
 
+    /// Seconds of silence after which the daemon counts as gone; a stream is never silent for longer than 15.
+    static let patience = 60
+
     /// Listens to a stream of events until it ends or breaks; returns the number to resume from.
     ///
     /// - Parameters:

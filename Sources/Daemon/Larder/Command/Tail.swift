@@ -32,9 +32,6 @@ struct Tail: ParsableCommand {
         }
     }
 
-    /// Seconds of silence after which the daemon counts as gone; a stream is never silent for longer than 15.
-    private static let patience = 60
-
     func run() throws {
         // Ending it by a signal is no failure.
         for number in [SIGINT, SIGTERM] { signal(number) { _ in _exit(0) } }
@@ -76,7 +73,7 @@ struct Tail: ParsableCommand {
         }
         last = page.requests.last ?? last
         let target = Target.make(["requests"], [("follow", "true"), ("after", "\(page.next)")])
-        _ = try client.listen(target, silence: Self.patience) { event in
+        _ = try client.listen(target, silence: AdminClient.patience) { event in
             if let request = take(event) { last = request }
             Terminal.endIfUnread()
         }
