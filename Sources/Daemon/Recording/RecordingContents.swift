@@ -151,12 +151,11 @@ extension Range<Int> {
     func mapOnAllProcessors<Value: Sendable>(
         _ transform: @Sendable (Int) throws(RecordingError) -> Value
     ) throws(RecordingError) -> [Value] {
-        // Numbers for each task.
-        let portion = 2_000
-        let tasks = (count + portion - 1) / portion
+        let perTask = 2_000
+        let tasks = (count + perTask - 1) / perTask
         let results = Mutex([Result<[Value], RecordingError>?](repeating: nil, count: tasks))
         DispatchQueue.concurrentPerform(iterations: tasks) { task in
-            let range = task * portion..<Swift.min((task + 1) * portion, count)
+            let range = task * perTask..<Swift.min((task + 1) * perTask, count)
             let result = Result { () throws(RecordingError) in
                 try range.map { number throws(RecordingError) in try transform(lowerBound + number) }
             }

@@ -57,11 +57,11 @@ package struct RecordingFolder: Sendable {
         var failure: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
             while count < size {
-                let portion = Glibc.read(descriptor, buffer.baseAddress! + count, size - count)
-                if portion < 0, errno == EINTR { continue }
-                if portion < 0 { failure = errno }
-                guard portion > 0 else { break }
-                count += portion
+                let bytesRead = Glibc.read(descriptor, buffer.baseAddress! + count, size - count)
+                if bytesRead < 0, errno == EINTR { continue }
+                if bytesRead < 0 { failure = errno }
+                guard bytesRead > 0 else { break }
+                count += bytesRead
             }
         }
         guard failure == 0 else { throw RecordingError(file, Self.reason(failure)) }

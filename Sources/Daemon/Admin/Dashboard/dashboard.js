@@ -904,8 +904,8 @@
     const owner = { upstream: query.get("upstream"), principal: query.get("principal") };
     const base = ["objects", model, id];
     const view = query.get("view") ?? "wire";
-    const cleaning = button("Clean this object", async () => cleanUp({ model, id, ...Object.fromEntries(Object.entries(owner).filter(([, value]) => value)) }, signal, () => show()), "quiet");
-    main.append(heading(foreign(`${model} ${id}`), { crumbs: [el("a", { href: "#/objects" }, "Objects"), " › ", el("a", { href: pageLink(["objects", model]) }, foreign(model))], tools: cleaning }), place);
+    const cleanButton = button("Clean this object", async () => cleanUp({ model, id, ...Object.fromEntries(Object.entries(owner).filter(([, value]) => value)) }, signal, () => show()), "quiet");
+    main.append(heading(foreign(`${model} ${id}`), { crumbs: [el("a", { href: "#/objects" }, "Objects"), " › ", el("a", { href: pageLink(["objects", model]) }, foreign(model))], tools: cleanButton }), place);
     await fill(place, "the object", signal, async () => {
       const why = await ask(target(path(...base, "why"), { documents: 20, ...owner }), { signal });
       // A deleted object has no values, but a history.

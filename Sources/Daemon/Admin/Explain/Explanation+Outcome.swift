@@ -74,8 +74,8 @@ extension Explanation.Outcome {
     }
 
     private init(_ action: String, _ ready: ReadyResponse, _ cacheUse: CacheUse, _ request: ProxyRequest, now: Int64) {
-        let portion = SelectedPart(of: ready.shown(to: request), for: request.message, now: now)
-        let sent = portion?.status(of: ready) ?? ready.response.status
+        let part = SelectedPart(of: ready.shown(to: request), for: request.message, now: now)
+        let sent = part?.status(of: ready) ?? ready.response.status
         self.init(
             action: action,
             status: sent,

@@ -106,8 +106,8 @@ struct AdminClient {
     ///
     /// A wrong address may be anyone's, or Larder's own data side, which would pass the token on to the API.
     private func checkPeer() throws(AdminClientError) {
-        let question = CurlExchange(method: "GET", url: "http://\(address)/count", fields: Fields())
-        let head = try result(of: question) { _, _ in }
+        let request = CurlExchange(method: "GET", url: "http://\(address)/count", fields: Fields())
+        let head = try result(of: request) { _, _ in }
         if head.fields.combined("cache-status")?.contains("larder") == true {
             throw AdminClientError(
                 "\(address) is where Larder serves programs; name its admin address with --admin or LARDER_ADMIN"

@@ -89,7 +89,7 @@ struct Diff: ParsableCommand {
             last["\(exchange.upstream) \(exchange.title) \(exchange.request.fields ?? [])"] = number
         }
         let own = try fields()
-        let questions = try UpstreamQuestions(settings)
+        let client = try BlockingClient(settings)
         for number in last.values.sorted() {
             let exchange = recording.exchanges[number]
             guard let upstream = settings.upstreams.first(where: { $0.name == exchange.upstream }) else { continue }
@@ -105,9 +105,9 @@ struct Diff: ParsableCommand {
             do {
                 let url = upstream.url.origin + exchange.request.target
                 let request = UpstreamRequest(method: exchange.request.method, url: url, fields: fields)
-                let response = try questions.ask(upstream, request)
+                let response = try client.send(request, to: upstream)
                 try comparison.compare(number, of: recording, with: response)
-            } catch let error as UpstreamQuestions.Failure {
+            } catch let error as BlockingClient.Failure {
                 comparison.skipped.append((exchange.title, error.message))
             }
         }
@@ -150,7 +150,7 @@ extension RecordingComparison {
 }
 
 /// Sends requests to upstreams for a command, which waits for each response.
-final class UpstreamQuestions {
+final class BlockingClient {
     /// A request without a response.
     struct Failure: Error {
         let message: String
@@ -188,7 +188,7 @@ final class UpstreamQuestions {
     }
 
     /// Sends a request and waits for its response.
-    func ask(_ upstream: Configuration.Upstream, _ request: UpstreamRequest) throws -> RecordingComparison.Update {
+    func send(_ request: UpstreamRequest, to upstream: Configuration.Upstream) throws -> RecordingComparison.Update {
         let response = CollectedResponse()
         clients.enqueue { $0.client(for: upstream).start(request, response) }
         return try response.wait()
