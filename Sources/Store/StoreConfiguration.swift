@@ -69,6 +69,8 @@ public struct StoreStatistics: Sendable, Equatable {
     public var damaged: Int64 = 0
     /// Documents evicted since opening.
     public var evicted: Int64 = 0
+    /// Warnings counted since opening.
+    public var warnings: Int64 = 0
     /// The last error; nil once a commit has succeeded again.
     public var trouble: String?
 }

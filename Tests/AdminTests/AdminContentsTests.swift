@@ -142,6 +142,15 @@ import Testing
         #expect(warnings.map { $0["message"] as? String } == ["The body is not JSON."])
     }
 
+    @Test func `warnings are counted in the metrics`() async throws {
+        try await daemon.receive(#"["octocat"]"#, at: "/users", as: .init(model: "User", isList: false))
+        let warnings = try #require(try json(await ask("GET", "/warnings"))["warnings"] as? [[String: Any]])
+        let count = warnings.reduce(0) { $0 + ($1["count"] as? Int ?? 0) }
+        #expect(count > 0)
+        let metrics = String(decoding: try await ask("GET", "/metrics").body, as: UTF8.self)
+        #expect(metrics.contains("\nlarder_warnings_total \(count)\n"))
+    }
+
     // MARK: Clean
 
     @Test func `clean removes what is named and answers what it was`() async throws {
@@ -150,7 +159,7 @@ import Testing
         #expect(answer["objects"] as? Int == 1)
         #expect(answer["documents"] as? Int == 1)
         #expect(answer["models"] as? [String: Int] == ["Issue": 1])
-        #expect(answer["erased"] as? String == "done")
+        #expect(answer["disk"] as? String == "freed")
         #expect(try json(await ask("GET", "/count"))["models"] as? [String: Int] == ["User": 2])
     }
 

@@ -1,4 +1,5 @@
 import Glibc
+import Settings
 import TestSupport
 import Testing
 
@@ -42,20 +43,25 @@ import Testing
     @Test func `a link in the token's place is refused`() throws {
         let path = folder.path + "/admin.token"
         symlink("/etc/hostname", path)
-        #expect(throws: AdminTokenError.notAFile(path: path)) { try AdminToken.prepare(at: path) }
+        #expect(throws: refusal(of: path)) { try AdminToken.prepare(at: path) }
     }
 
     @Test func `a folder in the token's place is refused`() throws {
         let path = folder.path + "/admin.token"
         mkdir(path, 0o700)
-        #expect(throws: AdminTokenError.notAFile(path: path)) { try AdminToken.prepare(at: path) }
+        #expect(throws: refusal(of: path)) { try AdminToken.prepare(at: path) }
+    }
+
+    private func refusal(of path: String) -> SecretFileError {
+        SecretFileError("the admin token \(path) is not a plain file: remove it, and Larder makes a new one")
     }
 
     @Test(arguments: ["", "\n", "short", "with spaces in between it is none", "zeile eins zwei drei\nzeile zwei"])
     func `a file that holds no token is refused`(content: String) throws {
         let path = folder.path + "/admin.token"
         try folder.write(content, to: "admin.token")
-        #expect(throws: AdminTokenError.malformed(path: path)) { try AdminToken.prepare(at: path) }
+        let failure = #expect(throws: SecretFileError.self) { try AdminToken.prepare(at: path) }
+        #expect(failure?.description.hasPrefix("the admin token \(path) must contain one line of 16 to 512 ") == true)
     }
 
     @Test func `a token of one's own choice is taken`() throws {

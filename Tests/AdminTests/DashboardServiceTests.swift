@@ -7,7 +7,7 @@ import Testing
 @testable import Proxy
 @testable import Store
 
-/// What only the dashboard asks for: logins, traffic, lists in an order, documents, cures.
+/// What only the dashboard asks for: logins, traffic, lists in an order, documents, remedies.
 @Suite struct DashboardServiceTests: AdminServiceFixtures {
     let daemon: AdminFixture
 
@@ -145,22 +145,22 @@ import Testing
         #expect(shown["text"] == nil && shown["bytes"] as? Int == 2)
     }
 
-    // MARK: Cures
+    // MARK: Remedies
 
     @Test(arguments: MappingWarning.Kind.allCases)
-    func `a cure names the model and is a config's beginning`(kind: MappingWarning.Kind) {
-        guard let cure = WarningCure(kind: kind.rawValue, subject: "User.name", local: { _ in ["score"] }) else {
+    func `a remedy names the model and is a config's beginning`(kind: MappingWarning.Kind) {
+        guard let remedy = WarningRemedy(kind: kind.rawValue, subject: "User.name", local: { _ in ["score"] }) else {
             return
         }
-        #expect(cure.sentence.hasSuffix("."))
-        guard let lines = cure.lines else { return }
+        #expect(remedy.sentence.hasSuffix("."))
+        guard let lines = remedy.lines else { return }
         #expect(lines.hasPrefix("models:\n") || lines.hasPrefix("routes:\n") || lines.hasPrefix("limits:\n"))
         #expect(lines.contains("User") || kind == .tooManyObjects || lines.contains("…"))
     }
 
     @Test func `a member that flips between routes becomes local, beside those that are`() {
-        let cure = WarningCure(kind: "flip-flop", subject: "User.repo.name", local: { _ in ["score"] })
-        #expect(cure?.lines == "models:\n  User:\n    local: [score, repo.name]")
-        #expect(WarningCure(kind: "of another version", subject: "", local: { _ in [] }) == nil)
+        let remedy = WarningRemedy(kind: "flip-flop", subject: "User.repo.name", local: { _ in ["score"] })
+        #expect(remedy?.lines == "models:\n  User:\n    local: [score, repo.name]")
+        #expect(WarningRemedy(kind: "of another version", subject: "", local: { _ in [] }) == nil)
     }
 }

@@ -4,6 +4,7 @@ import Testing
 @testable import CachePolicy
 @testable import Proxy
 @testable import Settings
+@testable import Store
 
 @Suite struct MetricsTests {
     @Test func `workers are summed`() {
@@ -150,7 +151,9 @@ import Testing
             Metric.all,
             Metric.Reading(
                 metrics: metrics,
-                store: StoreFigures(),
+                store: StoreStatistics(),
+                count: StoreCount(),
+                memory: (responses: 0, bytes: 0, evictions: 0),
                 process: ProcessFigures.read(),
                 mode: .offline,
                 version: "0.1",

@@ -34,7 +34,7 @@ import Testing
 
     @Test func `what may be absent from a response is not required`() throws {
         let clean = try #require(ResponseSchema.make(of: CleanResponse.self).object)
-        #expect(clean["required"] as? [String] == ["objects", "documents", "bytes", "models", "unshown"])
+        #expect(clean["required"] as? [String] == ["objects", "documents", "bytes", "models", "orphaned"])
         let request = try #require(ResponseSchema.make(of: RequestsResponse.Request.self).object)
         #expect((request["required"] as? [String])?.contains("upstream_seconds") == false)
         let properties = try #require(request["properties"] as? [String: [String: String]])

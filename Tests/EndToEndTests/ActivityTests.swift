@@ -62,7 +62,7 @@ import Testing
         #expect(eventually { lines(larder).count == 1 })
         try FileManager.default.moveItem(atPath: folder.file("access.log"), toPath: folder.file("access.log.1"))
         larder.process.signal(SIGUSR1)
-        #expect(larder.process.waitForErrors { $0.contains("the access log is opened anew") })
+        #expect(larder.process.waitForErrors { $0.contains("the access log is reopened") })
         _ = try larder.get("/2")
         #expect(eventually { lines(larder).map { $0["url"] as? String } == ["/2"] })
         #expect(larder.isRunning)

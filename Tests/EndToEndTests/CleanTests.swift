@@ -114,7 +114,7 @@ import Testing
         let done = try larder.command("clean", "--model", "User", "--id", "2", "--json")
         let answer = try #require(try JSONSerialization.jsonObject(with: Data(done.output.utf8)) as? [String: Any])
         #expect(answer["documents"] as? Int == 1 && answer["objects"] as? Int == 1)
-        #expect(answer["models"] as? [String: Int] == ["User": 1] && answer["unshown"] as? Int == 0)
+        #expect(answer["models"] as? [String: Int] == ["User": 1] && answer["orphaned"] as? Int == 0)
         let all = try larder.command("clean", "--all")
         #expect(
             all.end == .exited(0) && all.output.hasPrefix("removed 2 objects (1 Post, 1 User), 3 documents"),
@@ -184,7 +184,7 @@ import Testing
         let reader = try ChildProcess("python3", ["-c", script, larder.folder.file("larder.db")])
         #expect(reader.waitForErrors { $0.contains("reading") })
         let answer = try Self.clean(larder, #"{"all":true}"#)
-        #expect(answer["erased"] as? String == "pending")
+        #expect(answer["disk"] as? String == "pending")
         reader.signal(SIGKILL)
         reader.waitForEnd()
         let isErased = eventually { !larder.storeBytes.contains("ada-marker") }

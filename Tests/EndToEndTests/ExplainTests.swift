@@ -171,7 +171,7 @@ import Testing
 
         let age = try Self.explain(larder, "/age")
         #expect(term("lifetime", of: age)?.0 == 600)
-        #expect(term("lifetime", of: age)?.1 == "max-age of Cache-Control")
+        #expect(term("lifetime", of: age)?.1 == "Cache-Control: max-age")
         #expect((30..<90).contains(term("apparent age", of: age)?.0 ?? 0))
         #expect(term("corrected age", of: age)?.1.hasPrefix("Age: 90, plus ") == true)
         #expect((90..<150).contains(term("initial age", of: age)?.0 ?? 0))
@@ -186,9 +186,9 @@ import Testing
 
         let routed = try Self.explain(larder, "/routed")
         #expect(term("lifetime", of: routed)?.0 == 300)
-        #expect(term("lifetime", of: routed)?.1 == "fresh: 5m of the route")
+        #expect(term("lifetime", of: routed)?.1 == "the route's fresh: 5m")
         #expect(term("upstream lifetime", of: routed)?.0 == 5)
-        #expect(term("stale while revalidate", of: routed)?.1 == "stale of the route")
+        #expect(term("stale while revalidate", of: routed)?.1 == "the route's stale")
         #expect(member("freshness.rules", of: routed) as? [String] == ["must-revalidate, overruled by the route"])
         #expect(member("overrides.fresh", of: routed) as? String == "5m")
         #expect(member("request.route.path", of: routed) as? String == "routed")
@@ -291,7 +291,7 @@ import Testing
         let larder = try Larder(config: Configs.blog(origin))
         for path in ["/posts", "/posts/7"] { _ = try larder.get(path) }
         #expect(try larder.waitForDocuments(2))
-        let begin = "newer values are known than it can show: "
+        let begin = "newer values are known, but cannot be put in: "
         func reason() throws -> String? {
             member("online.reason", of: try Self.explain(larder, "/posts")) as? String
         }
@@ -379,7 +379,7 @@ import Testing
         #expect(end == .exited(0), "\(errors)")
         for line in [
             "GET \(origin.url)/x\n", "\n  key        /x\n", "\n  principal  anonymous\n", "\nOne response is stored:\n",
-            "max-age of Cache-Control", "\nNow, online:\n", "* online   fetch: the request says no-cache\n",
+            "Cache-Control: max-age", "\nNow, online:\n", "* online   fetch: the request says no-cache\n",
         ] {
             #expect(text.contains(line), "\(line)in\n\(text)")
         }

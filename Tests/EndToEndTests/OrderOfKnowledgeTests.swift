@@ -60,9 +60,9 @@ import Testing
         let command = try larder.command("warnings")
         #expect(command.output.contains("disagreement"))
         // What ends it, as on the dashboard.
-        let cure = try #require(row["cure"] as? [String: String])
-        #expect(command.output.contains(try #require(cure["sentence"])), "\(command.output)")
-        let lines = try #require(cure["lines"]).split(separator: "\n")
+        let remedy = try #require(row["remedy"] as? [String: String])
+        #expect(command.output.contains(try #require(remedy["sentence"])), "\(command.output)")
+        let lines = try #require(remedy["lines"]).split(separator: "\n")
         #expect(command.output.contains(lines.map { "\n    \($0)" }.joined() + "\n"), "\(command.output)")
         #expect(
             command.output.contains(

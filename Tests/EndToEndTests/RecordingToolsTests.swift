@@ -30,7 +30,7 @@ import Testing
         #expect(origin.count(method: "POST") == 1)
         let updated = try Larder.run(arguments + ["--update"], environment: environment)
         #expect(updated.end == .exited(1) && updated.errors.contains("larder: 1 compared, 1 differs\n"))
-        #expect(updated.errors.contains("larder: took over 1 response into \(recording.path)\n"))
+        #expect(updated.errors.contains("larder: updated 1 response in \(recording.path)\n"))
         #expect(try Larder.run(arguments, environment: environment).end == .exited(0))
         let larder = try Larder.replaying(recording.path)
         #expect(try larder.get("/x", ["Authorization": "Bearer any"]).text == #"{"id":"1","new":true}"#)

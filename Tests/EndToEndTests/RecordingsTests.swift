@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test(arguments: [
-        (["start", "../x"], "this is no name"), (["stop", "x"], "this recording is not running"),
+        (["start", "../x"], "this is not a name"), (["stop", "x"], "this recording is not running"),
         (["get", "x", "/nonexistent/y"], "there is no such recording"),
     ])
     func `what cannot be is refused with a reason`(arguments: [String], message: String) throws {

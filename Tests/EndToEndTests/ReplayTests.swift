@@ -34,7 +34,7 @@ import Testing
         #expect(try [list(), list(), list(), list()] == ["[0]", "[1]", "[2]", "[2]"])
         #expect(try [list(["Larder-Session": "one"]), list(["Larder-Session": "two"])] == ["[0]", "[0]"])
         #expect(try larder.admin("POST", "/replay/reset").status == 200)
-        // Now each of them is ready.
+        // None is ready any more.
         #expect(
             try [list(), list(), list(["Larder-Session": "one"]), list(), list()] == [
                 "[0]", "[1]", "[0]", "[2]", "[2]",

@@ -108,7 +108,9 @@ import Testing
         try folder.write("precious", to: "file")
         for name in ["mine", "mine/bodies"] { mkdir(folder.file(name), 0o755) }
         try folder.write("precious", to: "mine/bodies/x")
-        for (name, words) in [("file", "this is no folder"), ("mine", "the folder contains bodies, but no recording")] {
+        for (name, words) in [
+            ("file", "this is not a folder"), ("mine", "the folder contains bodies, but no recording"),
+        ] {
             let options = ["--record", "all", "--upstream", origin.url]
             let refused = try Self.run(folder.file(name), options, "echo started")
             #expect(refused.end == .exited(1) && refused.output == "" && refused.errors.contains(words))

@@ -128,7 +128,7 @@ import Testing
         let cases = [
             ("flipped", "damaged"), ("short", "cut short"), ("stub", "no SQLite database"), ("empty", "copy"),
             ("text", "no SQLite database"), ("other", "another program"), ("edited", "damaged"),
-            ("missing", "No such file"), (".", "no file of larder save"),
+            ("missing", "No such file"), (".", "not a file of larder save"),
         ]
         for (name, words) in cases {
             let refusal = try load(larder, folder.file(name), "--replace")

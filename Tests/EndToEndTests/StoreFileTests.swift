@@ -62,7 +62,7 @@ import Testing
         #expect(try refusal(origin, store: folder.path).contains("it is a folder"))
         try folder.write("short", to: "principal.key")
         let key = try refusal(origin, store: folder.file("larder.db"))
-        #expect(key.contains("has 5 bytes where 32 are wanted") && !key.contains("PrincipalKeyError"), "\(key)")
+        #expect(key.contains("has 5 bytes where 32 are wanted") && !key.contains("SecretFileError"), "\(key)")
     }
 
     @Test func `a store that was overwritten is set aside and reported`() throws {

@@ -49,7 +49,7 @@ import Testing
         let text = try larder.command("why", "Item", "1")
         #expect(text.end == .exited(0), "\(text.errors)")
         #expect(text.output.contains("Deleted since 20") && text.output.contains("DELETE /items/1"), "\(text.output)")
-        #expect(text.output.contains("from before that"))
+        #expect(text.output.contains("older than the mark above"))
 
         // After a crash, too; and once it is back, only as what was.
         larder.kill()
@@ -72,7 +72,7 @@ import Testing
         let mark = try mark(larder, 1)
         #expect(mark["kind"] as? String == "deleted")
         #expect(by(mark) == [method, "/items/1"])
-        #expect((mark["reason"] as? String)?.contains("found nothing") == true)
+        #expect((mark["reason"] as? String)?.contains("responded 404 or 410") == true)
     }
 
     @Test func `an object written to without a word about it says so until it is observed again`() throws {

@@ -87,7 +87,7 @@ import Testing
         let text = try larder.command("why", "User", "ada")
         #expect(text.end == .exited(0), "\(text.errors)")
         #expect(text.output.contains("PATCH /users/1"), "\(text.output)")
-        #expect(text.output.contains("replaced (C2): it was observed later"), "\(text.output)")
+        #expect(text.output.contains("replaced: it was observed later"), "\(text.output)")
         #expect(text.output.contains("html_url"))
         #expect(text.output.contains("Shown by:"))
         let one = try larder.command("why", "User", "1", "--member", "name", "--documents", "0", "--json")

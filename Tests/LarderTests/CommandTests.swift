@@ -72,7 +72,7 @@ struct CommandTests {
         (["clean", "--all", "--model", "User"], "--all removes everything; leave out the other conditions, or --all"),
         (["clean", "--id", "7"], "--id needs --model"),
         (["clean", "--older-than", "5"], "--older-than: \"5\" has no unit; write 5s for seconds"),
-        (["serve", "--config", "a", "--preset", "b"], "--config and --preset exclude each other"),
+        (["serve", "--config", "a", "--preset", "b"], "use either --config or --preset, not both"),
         (["serve", "--listen", "8787"], "\"8787\" has no host; write \"127.0.0.1:8787\""),
         (["serve", "--workers", "0"], "--workers: 0 is not a number from 1 to 64"),
         (["serve", "--mode", "off"], "'off' is invalid"),

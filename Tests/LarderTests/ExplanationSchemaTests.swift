@@ -66,7 +66,7 @@ import Testing
         ),
         freshness: .init(
             isFresh: false,
-            terms: [.init(name: "lifetime", seconds: 5, source: "max-age of Cache-Control")],
+            terms: [.init(name: "lifetime", seconds: 5, source: "Cache-Control: max-age")],
             rules: ["no-cache"]
         ),
         mode: "online",
@@ -135,7 +135,7 @@ import Testing
         for piece in [
             "p-12345678 (by authorization)", "accept-language=de", "GET  x  [X]", "cache: force; fresh: 5m",
             "vary ignores user-agent", "key sorted", "in memory and on disk as document 7", "If-None-Match: \"a\"",
-            "rules: no-cache", "5 s  max-age of Cache-Control", "accept: a/b instead of none",
+            "rules: no-cache", "5 s  Cache-Control: max-age", "accept: a/b instead of none",
             "the upstream said Cache-Control: no-store (no-store, decided by: upstream)",
             "its request had another credential", "is not stored: its route says cache: never",
         ] {

@@ -27,7 +27,7 @@ import Testing
 
     private static func failure(_ folder: TemporaryFolder) -> String {
         do {
-            let recording = try Recording(RecordingFolder(folder.path))
+            let recording = try RecordingContents(RecordingFolder(folder.path))
             return "read: \(recording.exchanges.count)"
         } catch {
             return error.description.replacing(folder.path + "/", with: "")
@@ -57,7 +57,7 @@ import Testing
         let text = "\u{FEFF}" + Self.line("/1") + "\r\n\r\n" + Self.line("/2") + "\n\n" + Self.line("/3")
         let manifest = Self.manifest.replacing("\n", with: "\r\n")
         let folder = try Self.folder(text, manifest: manifest)
-        let recording = try Recording(RecordingFolder(folder.path))
+        let recording = try RecordingContents(RecordingFolder(folder.path))
         #expect(recording.exchanges.map(\.request.target) == ["/1", "/2", "/3"])
         #expect(recording.notices.isEmpty)
         #expect(recording.manifest.config.contains("https://api.example.com"))
@@ -67,40 +67,43 @@ import Testing
     @Test func `a last line that was cut short is left out, and said so`() throws {
         let text = Self.line("/1") + "\n" + Self.line("/2").dropLast(20)
         let folder = try Self.folder(text)
-        let recording = try Recording(RecordingFolder(folder.path))
+        let recording = try RecordingContents(RecordingFolder(folder.path))
         #expect(recording.exchanges.map(\.request.target) == ["/1"])
         #expect(recording.notices.count == 1)
     }
 
     @Test(arguments: [
         ("nonsense", "exchanges.jsonl:2: the line is not JSON; each line is one object"),
-        ("[]", "exchanges.jsonl:2: : this is no Dictionary<String, Any>"),
+        ("[]", "exchanges.jsonl:2: : this is not of the type Dictionary<String, Any>"),
         ("{}", "exchanges.jsonl:2: the line has no \"upstream\""),
         (
             line().replacing("200", with: "\"ok\""),
-            "exchanges.jsonl:2: response.status: this is no Int"
+            "exchanges.jsonl:2: response.status: this is not of the type Int"
         ),
         (
             line().replacing("200", with: "100"),
-            "exchanges.jsonl:2: status: 100 is no status of a final response; write one from 200 to 599"
+            "exchanges.jsonl:2: status: 100 is not the status of a final response; write one from 200 to 599"
         ),
-        (line("x"), "exchanges.jsonl:2: target: \"x\" is no path; write it as \"/users?page=2\""),
-        (line().replacing("GET", with: "G T"), "exchanges.jsonl:2: method: \"G T\" is no method; write it as \"GET\""),
+        (line("x"), "exchanges.jsonl:2: target: \"x\" is not a path; write it as \"/users?page=2\""),
+        (
+            line().replacing("GET", with: "G T"),
+            "exchanges.jsonl:2: method: \"G T\" is not a method; write it as \"GET\""
+        ),
         (
             line().replacing("[]", with: #"["A: b\r\nSet-Cookie: c"]"#),
-            #"exchanges.jsonl:2: fields: "A: b\r\nSet-Cookie: c" is no field line; write each line as a string of its own"#
+            #"exchanges.jsonl:2: fields: "A: b\r\nSet-Cookie: c" is not a field line; write each line as a string of its own"#
         ),
         (
             line(body: "bodies/../recording.yaml"),
-            "exchanges.jsonl:2: \"bodies/../recording.yaml\" is no body of this recording; bodies are named bodies/NAME, with letters, digits, \".\", \"-\" and \"_\""
+            "exchanges.jsonl:2: \"bodies/../recording.yaml\" is not a body of this recording; bodies are named bodies/NAME, with letters, digits, \".\", \"-\" and \"_\""
         ),
         (
             line(body: "/etc/passwd"),
-            "exchanges.jsonl:2: \"/etc/passwd\" is no body of this recording; bodies are named bodies/NAME, with letters, digits, \".\", \"-\" and \"_\""
+            "exchanges.jsonl:2: \"/etc/passwd\" is not a body of this recording; bodies are named bodies/NAME, with letters, digits, \".\", \"-\" and \"_\""
         ),
         (
             line(body: "bodies/.."),
-            "exchanges.jsonl:2: \"bodies/..\" is no body of this recording; bodies are named bodies/NAME, with letters, digits, \".\", \"-\" and \"_\""
+            "exchanges.jsonl:2: \"bodies/..\" is not a body of this recording; bodies are named bodies/NAME, with letters, digits, \".\", \"-\" and \"_\""
         ),
         (
             line(body: "bodies/9.json"),
@@ -124,7 +127,8 @@ import Testing
         try folder.write(Self.manifest, to: "recording.yaml")
         try folder.write(Self.line(body: "bodies/1.json") + "\n", to: "exchanges.jsonl")
         symlink(elsewhere.path, folder.file("bodies"))
-        let message = "bodies: this is no folder, and bodies are read from no other place; put the folder itself there"
+        let message =
+            "bodies: this is not a folder, and bodies are read from no other place; put the folder itself there"
         #expect(Self.failure(folder) == message)
         #expect(throws: RecordingError.self) {
             try RecordingWriter(RecordingFolder(folder.path), config: "", recorded: 0)
@@ -138,7 +142,7 @@ import Testing
             + #""more":[1,{"a":2}],"response":{"status":200.0,"fields":["A: \u00e9"],"body":null}}"#
         #expect(RecordedExchange(line: Array(odd.utf8)) == nil)
         let folder = try Self.folder(odd + "\n" + Self.line("/\u{1F600}") + "\n")
-        let read = try Recording(RecordingFolder(folder.path)).exchanges
+        let read = try RecordingContents(RecordingFolder(folder.path)).exchanges
         #expect(read[0] == (try JSONDecoder().decode(RecordedExchange.self, from: Data(odd.utf8))))
         #expect(read[0].request.method == "GET" && read[0].response.fields == ["A: é"])
         #expect(read[1].request.target == "/\u{1F600}")
@@ -167,7 +171,7 @@ import Testing
 
     @Test(arguments: [
         ("upstreams: {}\n", "recording.yaml: the file names no format; a recording of this version has \"format: 1\""),
-        ("format: next\n", "recording.yaml: format: \"next\" is no version; write 1"),
+        ("format: next\n", "recording.yaml: format: \"next\" is not a version; write 1"),
         (
             "format: 2\n",
             "recording.yaml: the recording has format 2, and this Larder reads up to 1; use a newer Larder"
@@ -187,7 +191,9 @@ import Testing
     @Test func `a folder that cannot be read is refused with the reason`() throws {
         let folder = TemporaryFolder()
         symlink("loop", folder.file("loop"))
-        let failure = #expect(throws: RecordingError.self) { try Recording(RecordingFolder(folder.file("loop"))) }
+        let failure = #expect(throws: RecordingError.self) {
+            try RecordingContents(RecordingFolder(folder.file("loop")))
+        }
         #expect(failure?.reason == "Too many levels of symbolic links")
     }
 
@@ -209,7 +215,7 @@ import Testing
         )
         try writer.append(exchange, requestBody: [], responseBody: [1])
         #expect(folder.bytes("bodies/000042.csv") == [1])
-        let recording = try Recording(RecordingFolder(folder.path))
+        let recording = try RecordingContents(RecordingFolder(folder.path))
         #expect(recording.exchanges.last?.response.body == "bodies/000042.csv")
     }
 
@@ -221,7 +227,7 @@ import Testing
         var text = ""
         for number in 0..<100_000 { text += line.replacing("/N", with: "/\(number)") + "\n" }
         let folder = try Self.folder(text)
-        let recording = try Recording(RecordingFolder(folder.path))
+        let recording = try RecordingContents(RecordingFolder(folder.path))
         #expect(recording.exchanges.count == 100_000)
         #expect(recording.exchanges[99_999].request.target == "/99999")
     }

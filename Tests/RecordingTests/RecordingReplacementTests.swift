@@ -17,7 +17,7 @@ import Testing
     }
 
     private static func targets(_ folder: TemporaryFolder) throws -> [String] {
-        let recording = try Recording(RecordingFolder(folder.path))
+        let recording = try RecordingContents(RecordingFolder(folder.path))
         return try recording.exchanges.map {
             String(decoding: try recording.folder.body($0.response.body), as: UTF8.self)
         }

@@ -1,9 +1,12 @@
+import CachePolicy
+import HTTPSemantics
 package import Mapping
+import Proxy
 import Settings
 import Store
 
-// The admin side's responses, written by the daemon and read by the commands. `why`, `explain` and `changes` have files of their
-// own.
+// The admin side's responses about the store, written by the daemon and read by the commands. `why` and `explain` have files of
+// their own; the responses of other groups stand with their routes.
 
 /// The body of a response, with a sentence for each member that needs one.
 ///
@@ -15,19 +18,6 @@ package protocol AdminBody: Codable, Sendable {
 
 extension AdminBody {
     package static var sentences: [String: String] { [:] }
-}
-
-/// `GET /healthz` and `GET /readyz`.
-struct StatusResponse: AdminBody {
-    var status: String
-}
-
-/// `GET /mode` and `PUT /mode`.
-package struct ModeResponse: AdminBody {
-    package static let sentences = ["mode": "`online` or `offline`."]
-    package var mode: String
-
-    package init(mode: String) { self.mode = mode }
 }
 
 /// `GET /count`, and the progress of a clean.
@@ -50,25 +40,25 @@ package struct CleanResponse: AdminBody {
     package static let sentences = [
         "bytes": "The size of what was removed, without the overhead of the file.",
         "models": "The number of objects of each model.",
-        "unshown": "Other objects that no document shows any more. They stay known until their room is needed.",
+        "orphaned": "Other objects that no document shows any more. They stay stored until space is needed.",
         "dryRun": "True if nothing was removed.",
-        "erased":
-            "`done`, or `pending`: another program reads the store, and the bytes go when that program is done. Absent after a dry run.",
+        "disk":
+            "`freed`, or `pending`: another program reads the store, and the space is freed when that program is done. Absent after a dry run.",
     ]
     package var objects: Int
     package var documents: Int
     package var bytes: Int64
     package var models: [String: Int]
-    package var unshown: Int
+    package var orphaned: Int
     package var dryRun: Bool?
-    package var erased: String?
+    package var disk: String?
 
     init(_ result: CleanResult, isDryRun: Bool) {
         let count = result.removed
         (objects, documents, bytes, models) = (count.objects, count.documents, count.bytes, count.models)
-        unshown = result.unshown
+        orphaned = result.unshown
         dryRun = isDryRun ? true : nil
-        erased = isDryRun ? nil : result.erasure == .pending ? "pending" : "done"
+        disk = isDryRun ? nil : result.erasure == .pending ? "pending" : "freed"
     }
 }
 
@@ -161,6 +151,139 @@ package struct DocumentsResponse: AdminBody {
     }
 }
 
+/// `GET /documents/{id}`: a stored response in one view.
+struct DocumentResponse: AdminBody {
+    static let sentences = [
+        "id": "Its number.", "upstream": "The upstream's name.", "principal": "The principal's label.",
+        "context": "The representation that was asked for.", "url": "Path and query, as sent upstream.",
+        "status": "The status code.", "received": "When it was received (RFC 3339).",
+        "used": "When it was last used (RFC 3339).",
+        "form":
+            "How a request gets it: `received`; `composed`: with newer values of its objects; `outdated`: newer values are known, but cannot be put in, and the next request is a miss.",
+        "reason": "Why it is outdated.", "view": "`wire`, `mapped` or `raw`.",
+        "notice": "Why the view is another one than was asked for.", "fields": "The response's fields in this view.",
+        "mediaType": "The value of Content-Type; absent where there is none.",
+        "bytes": "The length of the body in this view.",
+        "text":
+            "The body as text, U+FFFD in the place of bytes that are not UTF-8; absent where it is neither JSON nor text.",
+        "shown": "How many bytes of the body the text stands for: not more than `limit`.",
+        "objects": "The objects in it, in their order in the body; the first 200.",
+        "objectCount": "How many objects it shows.", "age": "Seconds.", "timeToLive": "Seconds; negative once stale.",
+        "freshness": "The arithmetic of RFC 9111 §4.2.",
+    ]
+    var id: Int64
+    var upstream: String
+    var principal: String
+    var context: String
+    var url: String
+    var status: Int
+    var received: String
+    var used: String
+    var form: String
+    var reason: String?
+    var view: String
+    var notice: String?
+    var fields: [FieldLine]
+    var mediaType: String?
+    var bytes: Int
+    var text: String?
+    var shown: Int
+    var objects: [ObjectName]
+    var objectCount: Int
+    var age: Int64?
+    var timeToLive: Int64?
+    var freshness: Explanation.Freshness?
+
+    struct FieldLine: AdminBody {
+        var name: String
+        var value: String
+    }
+
+    struct ObjectName: AdminBody {
+        var model: String
+        var id: String
+    }
+
+    /// - Parameters:
+    ///   - now: in seconds of the store's clock.
+    ///   - limit: the maximum number of body bytes to show as text.
+    init(_ shown: ShownDocument, view: String, limit: Int, now: Int64) {
+        let (row, stored) = (shown.document.row, shown.document.stored)
+        (id, upstream, principal, context) = (row.id.rawValue, row.upstream, row.principal, row.context)
+        (url, status, objectCount) = (row.url, row.status, row.objects)
+        (received, used) = (StoreTime.text(row.end), StoreTime.text(row.used))
+        switch stored.form {
+        case .asReceived: form = "received"
+        case .composed: form = "composed"
+        case .outdated(let why): (form, reason) = ("outdated", why)
+        }
+        self.view = view
+        notice = shown.notice
+        fields = shown.fields.lines.map {
+            FieldLine(name: String(decoding: $0.name, as: UTF8.self), value: String(decoding: $0.value, as: UTF8.self))
+        }
+        mediaType = shown.fields.text("content-type")
+        bytes = shown.body.count
+        let part = shown.body.prefix(limit).droppingBrokenEnd(isCut: shown.body.count > limit)
+        if Self.isText(part, mediaType) {
+            (text, self.shown) = (String(decoding: part, as: UTF8.self), part.count)
+        } else {
+            self.shown = 0
+        }
+        objects = shown.document.objects.map { ObjectName(model: $0.model, id: $0.identity) }
+        if let ready = shown.ready {
+            (age, timeToLive) = (ready.policy.age(at: now), ready.policy.timeToLive(at: now))
+            freshness = ready.freshness(now: now)
+        }
+    }
+
+    private static func isText(_ bytes: ArraySlice<UInt8>, _ mediaType: String?) -> Bool {
+        let type = mediaType?.prefix { $0 != ";" }.lowercased() ?? ""
+        if type.hasPrefix("text/") || type.hasSuffix("json") || type.hasSuffix("xml") { return true }
+        return String(validating: bytes, as: UTF8.self) != nil && !bytes.contains(0)
+    }
+}
+
+extension ArraySlice<UInt8> {
+    /// Drops the beginning of a last character that was cut off.
+    fileprivate func droppingBrokenEnd(isCut: Bool) -> Self {
+        guard isCut, let start = suffix(4).lastIndex(where: { $0 & 0xC0 != 0x80 }) else { return self }
+        let length =
+            switch self[start] {
+            case 0xF0...: 4
+            case 0xE0...: 3
+            case 0xC0...: 2
+            default: 1
+            }
+        return endIndex - start < length ? self[..<start] : self
+    }
+}
+
+extension DocumentResponse {
+    static let parameters: [AdminRoute.Parameter] = AdminRoute.Parameter.documented([
+        "`wire`: as the upstream's clients get it, the default; `mapped`: in the form of its models; `raw`: the bytes as received.":
+            .init("view"),
+        "How many bytes of the body to send, 0 to \(maximum); 65536 by default.": .init("limit", .integer),
+    ])
+    private static let maximum = 64 << 20
+
+    init(to request: AdminRequest, _ daemon: DaemonCore) async throws {
+        let name = request.capture("id")
+        guard let number = Int64(name), number > 0 else {
+            throw ProblemDocument.badRequest("a document's id is a number, as /documents lists it; it was \"\(name)\"")
+        }
+        let view = try request.choice("view", of: ["wire": View.wire, "mapped": .mapped, "raw": .raw]) ?? .wire
+        let limit = try request.integer("limit", in: 0...Self.maximum) ?? 64 << 10
+        guard let shown = try await daemon.inspect(DocumentID(rawValue: number), in: view) else {
+            throw ProblemDocument.notFound(
+                "there is no document \(number): it was replaced by a newer response, evicted or cleaned"
+            )
+        }
+        let shownView = shown.ready == nil ? "raw" : request.value("view") ?? "wire"
+        self.init(shown, view: shownView, limit: limit, now: daemon.store.clock.seconds)
+    }
+}
+
 /// `GET /warnings`.
 package struct WarningsResponse: AdminBody {
     package static let sentences = nextSentence
@@ -173,7 +296,7 @@ package struct WarningsResponse: AdminBody {
             "message": "What did not fit.", "url": "Path and query of the response in which it was last seen.",
             "pointer": "The place in that response (RFC 6901).", "count": "How often it was seen.",
             "first": "When it was first seen (RFC 3339).", "last": "When it was last seen (RFC 3339).",
-            "cure": "What ends it; absent where nothing is to be done.",
+            "remedy": "What ends it; absent where nothing is to be done.",
         ]
         package var kind: String
         package var subject: String
@@ -183,11 +306,11 @@ package struct WarningsResponse: AdminBody {
         package var count: Int
         package var first: String
         package var last: String
-        package var cure: WarningCure?
+        package var remedy: WarningRemedy?
 
         /// - Parameter local: the members that a model declares to be local.
         init(_ warning: StoredWarning, local: (_ model: String) -> [String]) {
-            cure = WarningCure(kind: warning.kind, subject: warning.subject, local: local)
+            remedy = WarningRemedy(kind: warning.kind, subject: warning.subject, local: local)
             (kind, subject, message) = (warning.kind, warning.subject, warning.message)
             (url, pointer, count) = (warning.url, warning.pointer, warning.count)
             (first, last) = (StoreTime.text(warning.first), StoreTime.text(warning.last))
@@ -214,7 +337,7 @@ enum StoreTime {
 }
 
 /// The remedy for a warning: a sentence, and lines for the config if there are any.
-package struct WarningCure: AdminBody, Equatable {
+package struct WarningRemedy: AdminBody, Equatable {
     package static let sentences = [
         "sentence": "What to do.",
         "lines": "What to write into the config, as YAML; `…` stands for what only you know.",
@@ -237,7 +360,7 @@ package struct WarningCure: AdminBody, Equatable {
             ofModel("properties:\n      \(property ?? "…"): { from: …, \(keys) }")
         }
         func ofRoute(_ keys: String) -> String { "routes:\n  - { path: \"…\", \(keys) }" }
-        let cure: (sentence: String, lines: String)? =
+        let remedy: (sentence: String, lines: String)? =
             switch kind {
             case .flipFlop, .disagreement:
                 property.map { property in
@@ -253,12 +376,12 @@ package struct WarningCure: AdminBody, Equatable {
                 ("Declare the model, or correct its name where it is used.", "models:\n  \(model): { identity: id }")
             case .objectForList:
                 (
-                    "Where one object is what comes, declare no list.",
+                    "If the response is one object, declare one object.",
                     property == nil ? ofRoute("model: \(model)") : ofProperty("model: …")
                 )
             case .arrayForObject:
                 (
-                    "Where a list is what comes, declare one.",
+                    "If the response is a list, declare a list.",
                     property == nil ? ofRoute("model: [\(model)]") : ofProperty("models: …")
                 )
             case .envelopeMissing, .notAnObject, .nothingMapped:
@@ -281,24 +404,24 @@ package struct WarningCure: AdminBody, Equatable {
                     ofProperty("type: …")
                 )
             case .conversionFailed:
-                ("Let the conversion know the value, or leave the conversion out.", ofProperty("as: …"))
+                ("Add the value to the conversion, or remove the conversion.", ofProperty("as: …"))
             case .coerced:
-                ("Nothing is lost. To be shown the value as it comes, do not convert it.", ofProperty("coerce: false"))
+                ("Nothing is lost. To see the value unconverted, turn coercion off.", ofProperty("coerce: false"))
             case .pathBlocked:
                 (
-                    "Correct the key path: what it leads through is no object.",
+                    "Correct the key path: it leads through a value that is not an object.",
                     ofModel("properties:\n      \(property ?? "…"): { from: … }")
                 )
             case .noChoice:
                 (
-                    "End the cluster with a model that has no condition: it takes all others.",
+                    "End the cluster with a model that has no condition; it then applies to all other objects.",
                     ofModel("cluster: [ …, { model: … } ]")
                 )
             case .tooDeep, .reservedText, .keyCollision, .completionIgnored, .undeclaredMember, .notWritten,
                 .notRecomposed:
                 nil
             }
-        guard let cure else { return nil }
-        (sentence, lines) = cure
+        guard let remedy else { return nil }
+        (sentence, lines) = remedy
     }
 }

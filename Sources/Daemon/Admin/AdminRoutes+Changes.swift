@@ -252,7 +252,7 @@ package struct ChangeResponse: AdminBody {
 
 /// Why changes are missing, sent in their place.
 ///
-/// The client must read its objects anew, and can continue from there.
+/// The client must read its objects again, and can continue from there.
 package struct ChangeReset: AdminBody, Equatable {
     package static let sentences = [
         "reason":

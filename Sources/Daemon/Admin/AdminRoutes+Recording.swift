@@ -68,7 +68,7 @@ package struct RecordingFilesResponse: AdminBody {
 extension AdminRoute {
     /// The endpoints of a daemon that records or replays.
     static let recordings: [AdminRoute] = documented([
-        "Begins the sequences of a replay anew, in all sessions.": .json("POST /replay/reset") { _, daemon in
+        "Begins the sequences of a replay again, in all sessions.": .json("POST /replay/reset") { _, daemon in
             guard let replayer = daemon.state.replayer else {
                 throw ProblemDocument(
                     409,

@@ -8,7 +8,7 @@ import Store
 /// The daemon's activity: the latest requests, and the health of the upstreams.
 extension AdminRoute {
     static let activity: [AdminRoute] = documented([
-        "The last requests on the data side, \(RequestLog.capacity) at most; with Accept: text/event-stream, or `follow`, as server-sent events from now on. Hits from memory are noted only while somebody watches: while the access log is on, a stream is open, or within a minute after this was asked.":
+        "The last requests on the data side, \(RequestLog.capacity) at most; with Accept: text/event-stream, or `follow`, as server-sent events from now on. Hits from memory are logged only while somebody watches: while the access log is on, a stream is open, or within a minute after this was asked.":
             AdminRoute(
                 "GET /requests",
                 query: Parameter.documented([
@@ -122,10 +122,10 @@ package struct UpstreamsResponse: AdminBody {
         package static let sentences = [
             "origin": "The URL that it is asked at.",
             "state":
-                "`unused`: not asked yet; `reachable`; `failing`: the last request got no response, or a gateway's 502, 503 or 504; `backing_off`: it wants no requests for a while.",
+                "`unused`: not asked yet; `reachable`; `failing`: the last request got no response, or a gateway's 502, 503 or 504; `backing_off`: Larder sends no requests until `back_off_until`.",
             "lastError": "The last failure, also when the upstream has been reachable since.",
             "failingSince": "When it began to fail, if it does (RFC 3339).",
-            "backOffUntil": "When it may be asked again, if it wants no requests (RFC 3339).",
+            "backOffUntil": "When it may be asked again, if Larder is backing off (RFC 3339).",
             "rateLimit": "The limit of which the smallest share is left, as its responses say.",
             "requests": "Requests to it that have ended.", "failures": "Those of them that count as failures.",
         ]

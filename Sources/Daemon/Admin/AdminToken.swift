@@ -2,36 +2,7 @@ import FoundationEssentials
 import Glibc
 import HTTPSemantics
 import Proxy
-import Settings
-
-/// Why the admin token cannot be used; the message contains the remedy.
-package enum AdminTokenError: Error, Equatable, CustomStringConvertible {
-    case notOurs(path: String, owner: UInt32)
-    case notAFile(path: String)
-    case malformed(path: String)
-    case system(path: String, operation: String, code: Int32)
-
-    package var description: String {
-        switch self {
-        case .notOurs(let path, let owner):
-            "the admin token \(path) belongs to user \(owner), not to the user that runs Larder: remove it or give it to that user"
-        case .notAFile(let path): "the admin token \(path) is not a plain file: remove it, and Larder makes a new one"
-        case .malformed(let path):
-            "the admin token \(path) must contain one line of 16 to 512 characters A-Z a-z 0-9 - . _ ~ + / =: remove it, and Larder makes a new one"
-        case .system(let path, let operation, let code):
-            "cannot \(operation) the admin token \(path): \(systemMessage(code))"
-        }
-    }
-}
-
-extension AdminTokenError {
-    fileprivate init(_ failure: SecretFile.Failure, _ path: String) {
-        switch failure {
-        case .notAFile: self = .notAFile(path: path)
-        case .system(let operation, let code): self = .system(path: path, operation: operation, code: code)
-        }
-    }
-}
+package import Settings
 
 /// The secret for the admin side over TCP, kept in `admin.token` beside the store.
 package struct AdminToken: Sendable {
@@ -80,11 +51,11 @@ extension AdminToken {
     ///
     /// A token that its group or others may read is replaced, so that anyone who has read it loses access. One that belongs to
     /// another user, or is not a plain file, is refused.
-    package static func prepare(at path: String) throws(AdminTokenError) -> (token: AdminToken, origin: Origin) {
+    package static func prepare(at path: String) throws(SecretFileError) -> (token: AdminToken, origin: Origin) {
         guard let found = try read(path) else {
             // Another process may have created it in between; then that one is read.
             _ = try create(at: path, replacing: false)
-            guard let made = try read(path) else { throw .system(path: path, operation: "read", code: ENOENT) }
+            guard let made = try read(path) else { throw error(.system(operation: "read", code: ENOENT), path) }
             return (AdminToken(made.text), .made)
         }
         if found.mode & 0o077 == 0 { return (AdminToken(found.text), .found) }
@@ -92,27 +63,45 @@ extension AdminToken {
     }
 
     /// Reads the token's text for a command; nil if there is none yet.
-    package static func load(from path: String) throws(AdminTokenError) -> String? { try read(path)?.text }
+    package static func load(from path: String) throws(SecretFileError) -> String? { try read(path)?.text }
 
-    private static func read(_ path: String) throws(AdminTokenError) -> (text: String, mode: UInt32)? {
+    private static func read(_ path: String) throws(SecretFileError) -> (text: String, mode: UInt32)? {
         let content: SecretFile.Content?
         do throws(SecretFile.Failure) {
             content = try SecretFile.read(path, limit: 1024)
-        } catch { throw AdminTokenError(error, path) }
+        } catch { throw self.error(error, path) }
         guard let content else { return nil }
-        guard content.owner == geteuid() || geteuid() == 0 else { throw .notOurs(path: path, owner: content.owner) }
+        guard content.owner == geteuid() || geteuid() == 0 else {
+            throw SecretFileError(
+                "the admin token \(path) belongs to user \(content.owner), not to the user that runs Larder: remove it or give it to that user"
+            )
+        }
         var text = content.bytes[...]
         while let last = text.last, last == 0x0A || last == 0x0D || last == 0x20 { text.removeLast() }
-        guard (16...512).contains(text.count), text.allSatisfy(isTokenCharacter) else { throw .malformed(path: path) }
+        guard (16...512).contains(text.count), text.allSatisfy(isTokenCharacter) else {
+            throw SecretFileError(
+                "the admin token \(path) must contain one line of 16 to 512 characters A-Z a-z 0-9 - . _ ~ + / =: \(remedy)"
+            )
+        }
         return (String(decoding: text, as: UTF8.self), content.mode)
     }
 
-    private static func create(at path: String, replacing: Bool) throws(AdminTokenError) -> String {
+    private static func create(at path: String, replacing: Bool) throws(SecretFileError) -> String {
         let text = random()
         do throws(SecretFile.Failure) {
             try SecretFile.write(Array((text + "\n").utf8), to: path, replacing: replacing)
-        } catch { throw AdminTokenError(error, path) }
+        } catch { throw self.error(error, path) }
         return text
+    }
+
+    private static let remedy = "remove it, and Larder makes a new one"
+
+    private static func error(_ failure: SecretFile.Failure, _ path: String) -> SecretFileError {
+        switch failure {
+        case .notAFile: SecretFileError("the admin token \(path) is not a plain file: \(remedy)")
+        case .system(let operation, let code):
+            SecretFileError("cannot \(operation) the admin token \(path): \(systemMessage(code))")
+        }
     }
 
     /// The characters of RFC 6750's `b64token`.
@@ -123,10 +112,9 @@ extension AdminToken {
         }
     }
 
-    /// 32 random bytes of the kernel in base64url without padding (RFC 4648 §5).
+    /// 32 random bytes in base64url without padding (RFC 4648 §5).
     static func random() -> String {
-        let bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
-        return Data(bytes).base64EncodedString()
+        Data(SecretFile.randomBytes(32)).base64EncodedString()
             .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }
 }

@@ -30,7 +30,7 @@ struct CleanRequest: Sendable, Equatable {
     static let parameters = AdminRoute.Parameter.documented([
         "Everything; excludes the other conditions.": .init("all", .boolean),
         "Objects of this model, and the documents that show them.": .init("model"),
-        "One object, by its identity or one of its keys; wants a model.": .init("id"),
+        "One object, by its identity or one of its keys; needs a model.": .init("id"),
         "Documents of the route whose path the config spells so.": .init("route"),
         "Documents with this path and query, as /documents shows it, or with this URL.": .init("url"),
         "What came from this upstream.": .init("upstream"),
@@ -96,14 +96,15 @@ extension CleanRequest {
 }
 
 extension AdminRoute {
-    static let clean = AdminRoute(
-        "POST /clean",
-        query: CleanRequest.parameters,
-        body: CleanRequest.parameters,
-        schema: CleanResponse.self
-    ) { request, daemon in
-        try await CleanRequest(request).response(to: request, in: daemon)
-    }
+    static let clean: [AdminRoute] = documented([
+        "Removes what matches every condition given, for good, and responds with what it removed; with Accept: text/event-stream, as events: progress, then done or error. It stops when the client of the events disconnects.":
+            AdminRoute(
+                "POST /clean",
+                query: CleanRequest.parameters,
+                body: CleanRequest.parameters,
+                schema: CleanResponse.self
+            ) { request, daemon in try await CleanRequest(request).response(to: request, in: daemon) }
+    ])
 }
 
 extension CleanRequest {

@@ -116,9 +116,8 @@ extension DaemonCore {
             if found.count >= limit { break }
             guard cursor == nil || .now < end || !found.isEmpty else {
                 throw ProblemDocument.notFound(
-                    "no \(model) has the identity \(value), nor a key of that value that is in the index; objects that were "
-                        + "stored before their model had the key are not in it, and none of the first \(examined) has it: "
-                        + "the search of the dashboard goes through all"
+                    "no \(model) with the identity or key \(value) was found. Objects stored before the model declared the key "
+                        + "are not indexed; the first \(examined) of them were searched. The dashboard's search covers all."
                 )
             }
         } while cursor != nil && .now < end

@@ -13,7 +13,7 @@ enum OpenAPIDocument {
             "info": [
                 "title": "Larder, admin side", "version": .string(version),
                 "description": """
-                Over TCP everything but health, readiness and metrics wants the token in `admin.token` beside the store. \
+                Over TCP everything but health, readiness and metrics needs the token in `admin.token` beside the store. \
                 On a Unix socket its permissions decide. Errors are problem documents (RFC 9457).
                 """,
             ],

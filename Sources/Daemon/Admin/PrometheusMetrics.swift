@@ -14,7 +14,9 @@ struct Metric: Documented, Sendable {
     /// The figures of one scrape.
     struct Reading: Sendable {
         let metrics: Metrics
-        let store: StoreFigures
+        let store: StoreStatistics
+        let count: StoreCount
+        let memory: (responses: Int, bytes: Int, evictions: Int)
         let process: ProcessFigures
         let mode: Mode
         let version: String
@@ -123,29 +125,29 @@ extension Metric {
             Metric(.gauge, "larder_upstream_ratelimit_limit") { limits($0) { $0.limit } },
         "Requests of clients that joined a fetch already under way.":
             Metric(.counter, "larder_coalesced_requests_total") { perUpstream($0) { Double($0.coalesced.value) } },
-        "Responses of the upstream that asked for a pause, with Retry-After.":
+        "Responses with Retry-After that made Larder back off.":
             Metric(.counter, "larder_back_offs_total") { perUpstream($0) { Double($0.backOffs.value) } },
-        "Requests of clients that were not sent because the upstream had asked for a pause.":
+        "Client requests that were not sent because Larder was backing off.":
             Metric(.counter, "larder_held_back_requests_total") { perUpstream($0) { Double($0.heldBack.value) } },
     ])
 
     private static let store: [Metric] = documented([
-        "Objects in the store.": Metric(.gauge, "larder_store_objects") { value($0.store.objects) },
-        "Documents in the store.": Metric(.gauge, "larder_store_documents") { value($0.store.documents) },
-        "Size of the store's files.": Metric(.gauge, "larder_store_bytes") { value($0.store.bytes) },
-        "Responses ready in memory.": Metric(.gauge, "larder_memory_entries") { value($0.store.memoryEntries) },
-        "Memory used by ready responses.": Metric(.gauge, "larder_memory_bytes") { value($0.store.memoryBytes) },
+        "Objects in the store.": Metric(.gauge, "larder_store_objects") { value($0.count.objects) },
+        "Documents in the store.": Metric(.gauge, "larder_store_documents") { value($0.count.documents) },
+        "Size of the store's files.": Metric(.gauge, "larder_store_bytes") { value($0.count.bytes) },
+        "Responses ready in memory.": Metric(.gauge, "larder_memory_entries") { value($0.memory.responses) },
+        "Memory used by ready responses.": Metric(.gauge, "larder_memory_bytes") { value($0.memory.bytes) },
         "Documents that made room for others, in memory and on disk.":
-            Metric(.counter, "larder_evictions_total") { value($0.store.evictions) },
+            Metric(.counter, "larder_evictions_total") { value($0.store.evicted + Int64($0.memory.evictions)) },
         "How often something in the store's file was found damaged.":
             Metric(.counter, "larder_store_damaged_total") { value($0.store.damaged) },
         "Responses that wait to be written to the store.":
-            Metric(.gauge, "larder_ingest_queue") { value($0.store.ingestQueue) },
+            Metric(.gauge, "larder_ingest_queue") { value($0.store.queued) },
         "Streams of /changes that are open.":
             Metric(.gauge, "larder_change_streams") { value($0.metrics.changeStreams.value) },
         "Streams of /changes cut off because their clients did not keep up.":
             Metric(.counter, "larder_change_streams_cut_total") { value($0.metrics.changeStreamsCut.value) },
-        "Responses that did not fit their models or routes.":
+        "Warnings about responses that did not fit their models or routes, each time one was given.":
             Metric(.counter, "larder_warnings_total") { value($0.store.warnings) },
     ])
 
@@ -222,17 +224,12 @@ extension Metric.Reading {
     /// The current figures; those of the store are read from its file.
     init(_ daemon: DaemonCore) async throws(StoreError) {
         let count = try await daemon.store.count()
-        let (statistics, memory) = (daemon.store.statistics, daemon.proxy.cache.memory.statistics)
-        var store = StoreFigures()
-        (store.objects, store.documents, store.bytes) = (count.objects, count.documents, Int(count.bytes))
-        (store.memoryEntries, store.memoryBytes) = (memory.responses, memory.bytes)
-        store.damaged = UInt64(statistics.damaged)
-        store.evictions = UInt64(statistics.evicted) + UInt64(memory.evictions)
-        store.ingestQueue = statistics.queued
         let routes = daemon.settings.upstreams.map { ($0.name, $0.routes.map(\.declaration.path)) }
         self.init(
             metrics: daemon.metrics,
-            store: store,
+            store: daemon.store.statistics,
+            count: count,
+            memory: daemon.proxy.cache.memory.statistics,
             process: .read(),
             mode: daemon.modes.current,
             version: daemon.version,

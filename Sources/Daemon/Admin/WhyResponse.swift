@@ -55,13 +55,13 @@ package struct WhyResponse: AdminBody {
         package static let sentences = [
             "pointer": "Its place in the upstream's JSON (RFC 6901).",
             "properties": "The declared properties that are read from there.",
-            "standing": "`known`, `doubt`, `gathered`, `quarantined`, `outdated`, `local` or `undeclared`.",
+            "standing": "`known`, `doubt`, `merged`, `quarantined`, `outdated`, `local` or `undeclared`.",
             "merge": "How new values meet known ones, as in the config.",
             "moves": "Whether it moves into other responses.", "reason": "Why it has this standing.",
             "value": "The settled value; objects in it are shown by their identities.",
             "from": "The response that showed the value last.", "replaced": "What the settled value replaced.",
-            "challenger": "A value that cannot be ordered against the settled one.",
-            "quarantined": "Values that fail their checks.", "gathered": "The parts of a gathered value.",
+            "conflicting": "A value of which it is unclear whether it is newer than the settled one.",
+            "quarantined": "Values that fail their checks.", "merged": "The values that were merged.",
         ]
         package var pointer: String
         package var properties: [String]
@@ -72,9 +72,9 @@ package struct WhyResponse: AdminBody {
         package var value: RawJSON?
         package var from: Source?
         package var replaced: Replaced?
-        package var challenger: Sighting?
+        package var conflicting: Sighting?
         package var quarantined: [Sighting]?
-        package var gathered: [Part]?
+        package var merged: [Part]?
     }
 
     /// A value as one response showed it.
@@ -85,14 +85,14 @@ package struct WhyResponse: AdminBody {
 
     package struct Replaced: AdminBody {
         package static let sentences = [
-            "rule": "By which rule: `C2`, `S3`, `W1`, `S1` or `C4`.", "reason": "The rule as a sentence.",
+            "rule": "A stable code for the rule; `reason` is the same in words.", "reason": "Why it was replaced.",
         ]
         package var value: RawJSON
         package var rule: String
         package var reason: String
     }
 
-    /// A part of a gathered value.
+    /// A value that was merged.
     package struct Part: AdminBody {
         package static let sentences = ["at": "When it was observed (RFC 3339)."]
         var value: RawJSON
@@ -196,13 +196,13 @@ extension WhyResponse.Mark {
         switch (notice.kind, notice.cause) {
         case (.deleted, .request(let request)) where request.method == "DELETE":
             "the response to \(words(request)) means that it is gone"
-        case (.deleted, .request(let request)): "\(words(request)) found nothing"
+        case (.deleted, .request(let request)): "\(words(request)) responded 404 or 410"
         case (_, .itself(let source)):
             "its own members say so" + (source.map { ", in the response to \($0.method) \($0.url)" } ?? "")
         case (.unknown, .request(let request)) where request.method == nil:
             "a write\(request.path.map { " to \($0)" } ?? "") was under way when Larder ended, and its outcome is not known"
         case (.unknown, .request(let request)) where ["GET", "HEAD"].contains(request.method):
-            "\(words(request)) found nothing then"
+            "\(words(request)) responded 404 or 410 then"
         case (.unknown, .request(let request)) where notice.isSuperseded && request.method == "DELETE":
             "\(words(request)) happened"
         case (.unknown, .request(let request)):
@@ -227,10 +227,10 @@ extension WhyResponse.Member {
             .init(value: RawJSON($0.value), rule: $0.rule.rawValue, reason: $0.rule.sentence)
         }
         let sighting = { WhyResponse.Sighting(value: RawJSON($0.value), from: source($0)) }
-        challenger = member.challenger.map(sighting)
+        conflicting = member.challenger.map(sighting)
         quarantined = member.quarantined.isEmpty ? nil : member.quarantined.map(sighting)
         if member.standing == .gathered {
-            gathered = member.items.map { .init(value: RawJSON($0.value), at: StoreTime.text($0.time)) }
+            merged = member.items.map { .init(value: RawJSON($0.value), at: StoreTime.text($0.time)) }
         }
     }
 
@@ -238,10 +238,10 @@ extension WhyResponse.Member {
         switch standing {
         case .known, .gathered: nil
         case .doubt:
-            "another value was seen that cannot be ordered against it; documents that show it are fetched again"
+            "another value was seen, and it is unclear which one is newer; documents that show it are fetched again"
         case .quarantined: "no known value passes the checks"
         case .outdated:
-            "the object was deleted or written to after its last observation: the value moves into no document"
+            "the object was deleted or written to after its last observation: the value is not used in other documents"
         case .local: "declared local: it belongs to its response, and each document keeps its own"
         case .undeclared: "not declared: it belongs to its response, and each document keeps its own"
         }
@@ -279,7 +279,7 @@ extension KnowledgeRule {
         case .wentBack: "the upstream itself went back to an earlier modification, and stayed there"
         case .laterStamp: "the object says that it was modified later"
         case .newer: "it was observed later"
-        case .decided: "of two values in doubt it was the last one seen"
+        case .decided: "which value was newer is unknown; the one seen last is kept"
         }
     }
 }

@@ -197,24 +197,6 @@ package final class UpstreamMetrics: Sendable {
     }
 }
 
-/// The figures of the store and the memory tier, read with the metrics.
-package struct StoreFigures: Sendable, Equatable {
-    package var objects = 0
-    package var documents = 0
-    /// Bytes of the store's files.
-    package var bytes = 0
-    package var memoryEntries = 0
-    package var memoryBytes = 0
-    /// Documents evicted from disk and memory since the start.
-    package var evictions: UInt64 = 0
-    package var damaged: UInt64 = 0
-    /// Responses waiting to be committed.
-    package var ingestQueue = 0
-    package var warnings: UInt64 = 0
-
-    package init() {}
-}
-
 /// A number that only grows: one relaxed atomic add, from any thread.
 package struct Counter: ~Copyable, Sendable {
     private let count = Atomic<UInt64>(0)

@@ -219,7 +219,7 @@ package final class ProxyHandler: HTTPHandler {
 
     // MARK: Replay
 
-    /// Serves the next response of a recording, if that is kept ready.
+    /// Serves the response of a recording, if it is kept ready.
     private func replay(
         _ request: borrowing RequestHead,
         _ upstream: ProxiedUpstream,
@@ -230,18 +230,15 @@ package final class ProxyHandler: HTTPHandler {
             Self.plainDirectives(request) != nil, cacheKey.read(request, upstream)
         else { return false }
         let digest = cacheKey.digest(request, upstream, principal: .anonymous, cache.store.hasher)
-        guard let sequence = interceptor.sequence(at: digest), let next = sequence.next,
-            next.response.isGood(for: request), sequence.take(next.position)
-        else { return false }
+        guard let ready = interceptor.ready(at: digest), ready.isGood(for: request) else { return false }
         let started = requests.notesHits(at: loop.now) ? RequestClock.nanoseconds : nil
         metrics.hits.add()
         variable.clear()
         variable.append("Cache-Status: ")
         variable.append(RecordedResponse.cacheStatus)
         variable.append("\r\n\r\n")
-        connection.respond(head: next.response.head, variable: variable, body: next.response.body)
+        connection.respond(head: ready.head, variable: variable, body: ready.body)
         if let started {
-            let ready = next.response
             let status = "\(RecordedResponse.cacheStatus)"
             noteHit(ready, ready.response.status, status, digest, request, connection, since: started)
         }

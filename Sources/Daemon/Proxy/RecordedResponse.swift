@@ -4,7 +4,6 @@ package import HTTPServer
 import Mapping
 import Settings
 package import Store
-import Synchronization
 
 /// A recorded response, served like a stored one: in each view, by conditions and ranges, as an event.
 package struct RecordedResponse: Sendable {
@@ -43,7 +42,7 @@ package struct RecordedResponse: Sendable {
         exchange.reply.finish()
     }
 
-    /// The response to keep ready for its next turn; nil if each request must be examined.
+    /// The response to keep ready for the next requests; nil if each request must be examined.
     ///
     /// - Parameter request: the one that it is served to now.
     package func ready(for request: Request, _ incoming: IncomingRequest) -> ReadyResponse? {
@@ -223,66 +222,12 @@ package protocol ExchangeInterceptor: AnyObject, Sendable {
     /// Takes a request over: serves it, or passes it on with `proxy.accept`.
     func received(_ exchange: Exchange, _ incoming: IncomingRequest, _ proxy: ProxyCore)
 
-    /// The responses to a plain GET without credentials, one after the other; nil if `received` decides.
+    /// The response to a plain GET without credentials; nil if `received` decides.
     ///
     /// - Parameter digest: of the request's cache key, as an anonymous one's.
-    func sequence(at digest: Digest128) -> ReadySequence?
+    func ready(at digest: Digest128) -> ReadyResponse?
 }
 
 extension ExchangeInterceptor {
-    package func sequence(at digest: Digest128) -> ReadySequence? { nil }
-}
-
-/// The recorded responses to one request in order, as far as they are ready, and the current position.
-///
-/// Any thread. For requests without a session of their own.
-package final class ReadySequence: Sendable {
-    private let count: Int
-    /// Whether the last response is served only once.
-    private let isStrict: Bool
-    private let position = Atomic<Int>(0)
-    private let furthest = Atomic<Int>(0)
-    private let responses: Mutex<[ReadyResponse?]>
-
-    package init(count: Int, isStrict: Bool) {
-        (self.count, self.isStrict) = (count, isStrict)
-        responses = Mutex([])
-    }
-
-    /// The number of responses served at least once.
-    package var given: Int { min(furthest.load(ordering: .relaxed), count) }
-
-    /// Restarts with the first response.
-    package func reset() { position.store(0, ordering: .relaxed) }
-
-    /// The number of the next response; nil if all were served and none may be repeated.
-    package func advance() -> Int? {
-        let position = position.add(1, ordering: .relaxed).oldValue
-        furthest.max(position + 1, ordering: .relaxed)
-        return number(at: position)
-    }
-
-    private func number(at position: Int) -> Int? { position < count ? position : isStrict ? nil : count - 1 }
-
-    package func keep(_ response: ReadyResponse, as number: Int) {
-        responses.withLock { responses in
-            while responses.count <= number { responses.append(nil) }
-            responses[number] = response
-        }
-    }
-
-    var next: (response: ReadyResponse, position: Int)? {
-        let position = position.load(ordering: .relaxed)
-        guard let number = number(at: position) else { return nil }
-        let response = responses.withLock { number < $0.count ? $0[number] : nil }
-        return response.map { ($0, position) }
-    }
-
-    /// Takes the response that `next` returned; returns false if another request took it first.
-    func take(_ position: Int) -> Bool {
-        let isTaken = self.position.compareExchange(expected: position, desired: position + 1, ordering: .relaxed)
-            .exchanged
-        if isTaken { furthest.max(position + 1, ordering: .relaxed) }
-        return isTaken
-    }
+    package func ready(at digest: Digest128) -> ReadyResponse? { nil }
 }

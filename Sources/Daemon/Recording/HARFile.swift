@@ -100,7 +100,7 @@ enum HARFile {
     // MARK: Writing
 
     /// Writes the file for a recording.
-    static func write(_ recording: Recording, origins: [String: String]) throws(RecordingError) -> [UInt8] {
+    static func write(_ recording: RecordingContents, origins: [String: String]) throws(RecordingError) -> [UInt8] {
         var entries: [JSONText] = []
         for exchange in recording.exchanges {
             let url = (origins[exchange.upstream] ?? "") + exchange.request.target

@@ -4,7 +4,7 @@ import Mapping
 package import Proxy
 import Settings
 
-extension Recording {
+extension RecordingContents {
     /// The origins of its upstreams, by their names.
     fileprivate var origins: [String: String] {
         let settings = ConfigFile.parse(manifest.config, file: folder.manifest, environment: [:]).settings
@@ -47,7 +47,9 @@ package struct RecordingComparison: Sendable {
     package var isBreaking: Bool { findings.contains { $0.drifts.contains { $0.severity == .breaking } } }
 
     /// Compares the new response to a recorded request with the recorded one.
-    package mutating func compare(_ number: Int, of recording: Recording, with new: Update) throws(RecordingError) {
+    package mutating func compare(_ number: Int, of recording: RecordingContents, with new: Update)
+        throws(RecordingError)
+    {
         let exchange = recording.exchanges[number]
         let old = Fields(recorded: exchange.response.fields)
         let drifts = Drift.between(
@@ -65,7 +67,7 @@ package struct RecordingComparison: Sendable {
     }
 
     /// Compares two recordings, request by request in their order.
-    package init(_ old: Recording, _ new: Recording) throws(RecordingError) {
+    package init(_ old: RecordingContents, _ new: RecordingContents) throws(RecordingError) {
         let (oldOrigins, newOrigins) = (old.origins, new.origins)
         /// The name in the old recording for an upstream of the new one, whose names may be others.
         func name(of upstream: String) -> String {
@@ -98,7 +100,7 @@ package struct RecordingComparison: Sendable {
         }
     }
 
-    private static func key(_ exchange: RecordedExchange, _ recording: Recording, _ upstream: String)
+    private static func key(_ exchange: RecordedExchange, _ recording: RecordingContents, _ upstream: String)
         throws(RecordingError) -> String
     {
         let body = try recording.folder.body(exchange.request.body)
@@ -106,7 +108,7 @@ package struct RecordingComparison: Sendable {
     }
 
     /// Writes the new responses into the recording, redacted.
-    package func update(_ recording: Recording, upstreams: [ProxiedUpstream]) throws(RecordingError) {
+    package func update(_ recording: RecordingContents, upstreams: [ProxiedUpstream]) throws(RecordingError) {
         guard !updates.isEmpty else { return }
         let editor = try RecordingWriter(recording.folder, config: recording.manifest.config, recorded: 0)
         let redactors = RedactedWriter(editor, upstreams: upstreams)

@@ -48,7 +48,7 @@ package struct RecordingFolder: Sendable {
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            throw RecordingError(file, "this is no regular file")
+            throw RecordingError(file, "this is not a regular file")
         }
         guard status.st_size <= limit else {
             throw RecordingError(file, "the file has \(status.st_size) bytes; \(limit) is the most that is read")
@@ -57,11 +57,11 @@ package struct RecordingFolder: Sendable {
         var failure: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
             while count < size {
-                let portion = Glibc.read(descriptor, buffer.baseAddress! + count, size - count)
-                if portion < 0, errno == EINTR { continue }
-                if portion < 0 { failure = errno }
-                guard portion > 0 else { break }
-                count += portion
+                let bytesRead = Glibc.read(descriptor, buffer.baseAddress! + count, size - count)
+                if bytesRead < 0, errno == EINTR { continue }
+                if bytesRead < 0 { failure = errno }
+                guard bytesRead > 0 else { break }
+                count += bytesRead
             }
         }
         guard failure == 0 else { throw RecordingError(file, Self.reason(failure)) }
@@ -74,7 +74,7 @@ package struct RecordingFolder: Sendable {
         guard name.hasPrefix(start), Self.isName(name.utf8.dropFirst(start.utf8.count)) else {
             throw RecordingError(
                 exchanges,
-                "\"\(name)\" is no body of this recording; bodies are named bodies/NAME, with letters, digits, \".\", \"-\" and \"_\""
+                "\"\(name)\" is not a body of this recording; bodies are named bodies/NAME, with letters, digits, \".\", \"-\" and \"_\""
             )
         }
         return "\(path)/\(name)"
@@ -99,7 +99,7 @@ package struct RecordingFolder: Sendable {
         if status.st_mode & S_IFMT == S_IFLNK {
             return "the body \(name) is a symbolic link; put the file itself there"
         }
-        guard status.st_mode & S_IFMT == S_IFREG else { return "the body \(name) is no regular file" }
+        guard status.st_mode & S_IFMT == S_IFREG else { return "the body \(name) is not a regular file" }
         guard status.st_size <= Self.bodyLimit else {
             return "the body \(name) has \(status.st_size) bytes; \(Self.bodyLimit) is the most that is replayed"
         }
@@ -110,7 +110,7 @@ package struct RecordingFolder: Sendable {
     var complaintAboutBodies: String? {
         var status = stat()
         guard lstat(bodies, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else { return nil }
-        return "this is no folder, and bodies are read from no other place; put the folder itself there"
+        return "this is not a folder, and bodies are read from no other place; put the folder itself there"
     }
 
     /// Whether it can be the name of a file in a folder of recordings.
@@ -140,7 +140,7 @@ package struct RecordingFolder: Sendable {
         }
         var status = stat()
         guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
-            throw RecordingError(path, "this is no folder; name another one")
+            throw RecordingError(path, "this is not a folder; name another one")
         }
     }
 

@@ -135,7 +135,7 @@ extension UpstreamURL {
 /// Writes a recording in the format of another tool.
 package enum RecordingExport {
     /// The file's content, in the format of the name's extension, and a list of what it cannot contain.
-    package static func write(_ recording: Recording, to path: String, origins: [String: String])
+    package static func write(_ recording: RecordingContents, to path: String, origins: [String: String])
         throws(RecordingError) -> (bytes: [UInt8], losses: [String])
     {
         var losses: [String] = []

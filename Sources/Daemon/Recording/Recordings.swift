@@ -128,7 +128,7 @@ package final class Recordings: ExchangeInterceptor {
         let place = try place(of: name)
         if path.hasPrefix(RecordingFolder.bodiesName) { return try place.body(path) }
         guard RecordingFolder.fixedNames.contains(path) else {
-            throw RecordingError(path, "this is no file of a recording")
+            throw RecordingError(path, "this is not a file of a recording")
         }
         return try place.read("\(place.path)/\(path)", limit: 1 << 30)
     }
@@ -142,7 +142,7 @@ package final class Recordings: ExchangeInterceptor {
 
     private static func check(_ name: String) throws(RecordingError) {
         guard name.utf8.count <= 100, RecordingFolder.isName(name.utf8[...]) else {
-            throw RecordingError(name, "this is no name; use letters, digits, \".\", \"-\" and \"_\"")
+            throw RecordingError(name, "this is not a name; use letters, digits, \".\", \"-\" and \"_\"")
         }
     }
 }

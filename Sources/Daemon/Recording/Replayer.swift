@@ -12,7 +12,7 @@ import Synchronization
 /// May be used on any thread. A request that was recorded several times gets its responses in order, per session; the last
 /// one repeats.
 package final class Replayer: Sendable {
-    package let recording: Recording
+    package let recording: RecordingContents
     private let isStrict: Bool
     /// The seconds added to dates; nil if the clock stays at the time of the recording.
     private let shift: Int64?
@@ -25,25 +25,28 @@ package final class Replayer: Sendable {
     /// Whether requests of several principals were recorded, so that the credential counts.
     private let distinguishesCredentials: Bool
     private let state: Mutex<State>
-    /// The responses served at once, by the digest of a cache key.
-    private let quick = Mutex<[Digest128: ReadySequence]>([:])
-    /// The remaining room for ready responses, in bytes.
-    private let room: Atomic<Int>
+    /// The room for ready responses in bytes.
+    private let memory: Int
 
     /// The exchanges of one key.
     package struct Place: Sendable {
+        /// The text of the key.
+        fileprivate let text: String
         /// Their numbers, in order.
         fileprivate var numbers: [Int]
-        /// The position of the daemon's own session.
-        fileprivate var sequence: ReadySequence
         /// The exchange found, as an index of `numbers`.
         fileprivate var found = 0
     }
 
     private struct State {
+        /// By name; that of requests which name none is empty.
         var sessions: [String: Session] = [:]
-        /// The exchanges used by named sessions.
+        /// The exchanges that were served.
         var isUsed: [Bool]
+        /// The responses that repeat in the session without a name, by the digest of a cache key: served at once.
+        var ready: [Digest128: ReadyResponse] = [:]
+        /// Their size.
+        var readyBytes = 0
         var missing: [Miss] = []
 
         /// The number of a credential: the n-th new one in a session stands for the n-th of the recording.
@@ -56,11 +59,10 @@ package final class Replayer: Sendable {
         }
 
         /// The index, among the exchanges of a key, of the next one to serve; nil if all have been served.
-        mutating func next(of place: Place, _ text: String, in session: String, isStrict: Bool) -> Int? {
-            if session.isEmpty { return place.sequence.advance() }
-            let position = sessions[session, default: Session()].positions[text, default: 0]
+        mutating func next(of place: Place, in session: String, isStrict: Bool) -> Int? {
+            let position = sessions[session, default: Session()].positions[place.text, default: 0]
             if position >= place.numbers.count, isStrict { return nil }
-            sessions[session, default: Session()].positions[text] = position + 1
+            sessions[session, default: Session()].positions[place.text] = position + 1
             let found = min(position, place.numbers.count - 1)
             isUsed[place.numbers[found]] = true
             return found
@@ -92,15 +94,14 @@ package final class Replayer: Sendable {
     ///   - now: The time to which dates are shifted, in Unix seconds; nil leaves them unchanged.
     ///   - memory: The room for ready responses in bytes.
     package init(
-        _ recording: Recording,
+        _ recording: RecordingContents,
         upstreams: [ProxiedUpstream],
         isStrict: Bool,
         clock now: Int64?,
         memory: Int
     ) throws(RecordingError) {
-        (self.recording, self.isStrict) = (recording, isStrict)
+        (self.recording, self.isStrict, self.memory) = (recording, isStrict, memory)
         self.upstreams = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
-        room = Atomic(memory)
         start =
             recording.exchanges.lazy.compactMap(\.seconds).first
             ?? recording.manifest.recorded.flatMap { RecordingTime.seconds($0) } ?? Int64(time(nil))
@@ -118,15 +119,13 @@ package final class Replayer: Sendable {
         var numbers: [String: [Int]] = [:]
         numbers.reserveCapacity(texts.count)
         for (number, text) in texts.enumerated() { numbers[text, default: []].append(number) }
-        index = numbers.mapValues { numbers in
-            Place(numbers: numbers, sequence: ReadySequence(count: numbers.count, isStrict: isStrict))
-        }
+        index = Dictionary(uniqueKeysWithValues: numbers.map { ($0.key, Place(text: $0.key, numbers: $0.value)) })
         state = Mutex(State(isUsed: [Bool](repeating: false, count: recording.exchanges.count)))
     }
 
     /// Maps each exchange and its key, on all processors.
     private static func keys<Value: Sendable>(
-        _ recording: Recording,
+        _ recording: RecordingContents,
         _ upstreams: [String: ProxiedUpstream],
         _ make: @Sendable (RecordedExchange, RequestKey) -> Value
     ) throws(RecordingError) -> [Value] {
@@ -169,7 +168,7 @@ package final class Replayer: Sendable {
             let credential = distinguishesCredentials ? state.number(of: credentials, in: session) : nil
             for text in Self.texts(key, credential) {
                 guard var place = index[text] else { continue }
-                guard let position = state.next(of: place, text, in: session, isStrict: isStrict) else {
+                guard let position = state.next(of: place, in: session, isStrict: isStrict) else {
                     return (nil, place.numbers.count, credential)
                 }
                 place.found = position
@@ -200,24 +199,26 @@ package final class Replayer: Sendable {
 
     // MARK: Ready responses
 
-    /// The responses to a request with this digest in turn, if any of them is ready.
-    package func sequence(at digest: Digest128) -> ReadySequence? { quick.withLock { $0[digest] } }
+    /// The response to all further requests with this digest, if it is ready.
+    package func ready(at digest: Digest128) -> ReadyResponse? { state.withLock { $0.ready[digest] } }
 
-    private static let quickLimit = 100_000
+    private static let readyLimit = 100_000
 
-    /// Keeps a response ready for later requests with this digest, if there is room.
+    /// Keeps a response ready for later requests with this digest, if they all get it, and if there is room.
     ///
     /// - Parameter digest: The digest of the request's cache key, as of an anonymous request.
     package func keep(_ response: ReadyResponse, at digest: Digest128, of place: Place, for incoming: IncomingRequest) {
         // If the match depends on more than the cache key, each request is looked up.
-        guard !distinguishesCredentials, RequestKey.isWithinCacheKey(incoming) else { return }
-        guard room.subtract(response.byteCount, ordering: .relaxed).newValue >= 0 else {
-            room.add(response.byteCount, ordering: .relaxed)
-            return
-        }
-        place.sequence.keep(response, as: place.found)
-        quick.withLock { quick in
-            if quick.count < Self.quickLimit { quick[digest] = place.sequence }
+        guard !isStrict, !distinguishesCredentials, RequestKey.isWithinCacheKey(incoming) else { return }
+        state.withLock { state in
+            // Less after a reset, which may have come since the response was found.
+            guard state.sessions[""]?.positions[place.text] ?? 0 >= place.numbers.count,
+                place.found == place.numbers.count - 1
+            else { return }
+            let bytes = state.readyBytes - (state.ready[digest]?.byteCount ?? 0) + response.byteCount
+            guard bytes <= memory, state.ready.count < Self.readyLimit else { return }
+            state.ready[digest] = response
+            state.readyBytes = bytes
         }
     }
 
@@ -249,16 +250,12 @@ package final class Replayer: Sendable {
 
     /// Restarts all sequences.
     package func reset() {
-        state.withLock { $0.sessions = [:] }
-        for place in index.values { place.sequence.reset() }
+        state.withLock { ($0.sessions, $0.ready, $0.readyBytes) = ([:], [:], 0) }
     }
 
     /// The requests that were not recorded, in order, and the recorded exchanges that were never requested.
     package var report: (missing: [Miss], unused: [String]) {
-        var (missing, isUsed) = state.withLock { ($0.missing, $0.isUsed) }
-        for place in index.values {
-            for number in place.numbers.prefix(place.sequence.given) { isUsed[number] = true }
-        }
+        let (missing, isUsed) = state.withLock { ($0.missing, $0.isUsed) }
         return (missing, zip(recording.exchanges, isUsed).filter { !$1 }.map(\.0.title))
     }
 }
@@ -299,7 +296,7 @@ package struct RecordedObjects: Sendable {
     private static let window = 64
 
     /// Stores all storable responses; the others are skipped, because the replay itself does not need them.
-    package func store(_ recording: Recording) async {
+    package func store(_ recording: RecordingContents) async {
         var waiting = 0
         let (stored, continuation) = AsyncStream.makeStream(of: Void.self)
         var iterator = stored.makeAsyncIterator()
@@ -346,7 +343,7 @@ package final class RecordingInterceptor: ExchangeInterceptor {
 
     package var isActive: Bool { true }
 
-    package func sequence(at digest: Digest128) -> ReadySequence? { replayer?.sequence(at: digest) }
+    package func ready(at digest: Digest128) -> ReadyResponse? { replayer?.ready(at: digest) }
 
     package func received(_ exchange: Exchange, _ incoming: IncomingRequest, _ proxy: ProxyCore) {
         guard let replayer else {

@@ -137,7 +137,7 @@ enum VCRFile {
     // MARK: Writing
 
     /// Writes a cassette of vcrpy, in YAML.
-    static func write(_ recording: Recording, origins: [String: String]) throws(RecordingError) -> [UInt8] {
+    static func write(_ recording: RecordingContents, origins: [String: String]) throws(RecordingError) -> [UInt8] {
         var interactions: [Node] = []
         for exchange in recording.exchanges {
             let asked = try recording.folder.body(exchange.request.body)

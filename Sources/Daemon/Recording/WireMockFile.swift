@@ -15,7 +15,7 @@ enum WireMockFile {
             let file = "\(folder)/\(name)"
             guard let data = FileManager.default.contents(atPath: file),
                 let object = try? JSONSerialization.jsonObject(with: data) as? [String: Any]
-            else { throw RecordingError(file, "this is no mapping: it is not a JSON object") }
+            else { throw RecordingError(file, "this is not a mapping: it is not a JSON object") }
             mappings += try self.mappings(object, file)
         }
         try read(mappings, files: "\(path)/__files", into: &recording)

@@ -16,6 +16,11 @@ package enum SecretFile {
         case system(operation: String, code: Int32)
     }
 
+    /// Random bytes of the system, fit for a secret.
+    package static func randomBytes(_ count: Int) -> [UInt8] {
+        (0..<count).map { _ in UInt8.random(in: .min ... .max) }
+    }
+
     /// Reads the file; returns nil if there is none.
     ///
     /// Blocks on the disk. The caller must check permissions and owner.
@@ -78,4 +83,11 @@ package enum SecretFile {
         let result = body()
         return (result, result < 0 ? errno : 0)
     }
+}
+
+/// Why a secret's file cannot be used, with the remedy.
+package struct SecretFileError: Error, Equatable, CustomStringConvertible {
+    package let description: String
+
+    package init(_ description: String) { self.description = description }
 }

@@ -143,7 +143,7 @@ public struct Provenance: Sendable {
         /// The value is settled, but another one was seen that cannot be ordered against it.
         case doubt
         /// The value was gathered over several responses by the member's policy.
-        case gathered
+        case gathered = "merged"
         /// No sound value is known.
         case quarantined
         /// A write or deletion came after everything known of the value, which moves nowhere.

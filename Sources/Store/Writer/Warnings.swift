@@ -35,6 +35,7 @@ extension WriterSession {
                 ON CONFLICT DO UPDATE SET message = ?3, url = ?6, pointer = ?7, count = count + ?4, last = ?5
                 """
             ).run(warning.kind, warning.subject, warning.message, warning.count, time, warning.url, warning.pointer)
+            outcome.warnings += Int64(warning.count)
         }
         let count = try query("SELECT count(*) FROM _warnings").integer() ?? 0
         guard count > Self.warningLimit else { return }

@@ -182,6 +182,7 @@ final class Writer {
             core.publish(outcome, of: session)
             core.updateStatistics {
                 $0.commits += 1
+                $0.warnings += outcome.warnings
                 $0.trouble = nil
             }
             for completion in completions { completion() }

@@ -26,6 +26,8 @@ final class WriterSession {
         var vanished: Set<Digest128> = []
         /// Keys of new documents.
         var inserted: [Digest128] = []
+        /// How many warnings were counted.
+        var warnings: Int64 = 0
         /// Whether any object is new or has changed.
         var isChange = false
         /// Whether the journal has grown.

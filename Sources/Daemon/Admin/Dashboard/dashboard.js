@@ -560,8 +560,8 @@
       throw error;
     };
     // Old rows stay as they are: somebody may be reading one, or have the focus there.
-    const redraw = (place, answer, make) => {
-      const state = JSON.stringify(answer);
+    const redraw = (place, response, make) => {
+      const state = JSON.stringify(response);
       if (place.shown !== state) place.replaceChildren(...make());
       place.shown = state;
     };
@@ -587,26 +587,26 @@
       }),
       repeat(5000, signal, async () => {
         try {
-          const answer = await ask("/upstreams", { signal });
-          redraw(upstreams, answer, () => answer.upstreams.map(upstreamCard));
+          const response = await ask("/upstreams", { signal });
+          redraw(upstreams, response, () => response.upstreams.map(upstreamCard));
         } catch (error) { upstreams.replaceChildren(unknown(error, "upstreams")); }
       }),
       (async () => {
         let seen = null;
         await repeat(2000, signal, async () => {
-          let answer;
-          try { answer = await ask(target("/requests", { limit: 8 }), { signal }); } catch (error) { latest.replaceChildren(unknown(error, "requests")); return; }
-          if (!answer.requests.length) latest.replaceChildren(card(empty("No requests yet", "Point a program at Larder's address, and its requests show up here.")));
+          let response;
+          try { response = await ask(target("/requests", { limit: 8 }), { signal }); } catch (error) { latest.replaceChildren(unknown(error, "requests")); return; }
+          if (!response.requests.length) latest.replaceChildren(card(empty("No requests yet", "Point a program at Larder's address, and its requests appear here.")));
           else {
-            rows.add(answer.requests, seen, 8);
+            rows.add(response.requests, seen, 8);
             if (rows.node.parentNode !== latest) latest.replaceChildren(rows.node);
           }
-          seen = answer.next;
+          seen = response.next;
         });
       })(),
       repeat(15000, signal, async () => {
-        const answer = await ask("/warnings?limit=3", { signal });
-        redraw(warnings, answer, () => [answer.warnings.length ? card(answer.warnings.map(one => warningNode(one, true)))
+        const response = await ask("/warnings?limit=3", { signal });
+        redraw(warnings, response, () => [response.warnings.length ? card(response.warnings.map(one => warningNode(one, true)))
           : card(empty("No warnings", "Everything that was received fits the models and routes."))]);
       }),
     ]);
@@ -651,9 +651,9 @@
     const draw = added => {
       const shown = kept.filter(fits);
       count.textContent = `${grouped(shown.length)} of the last ${plural(kept.length, "request")}`;
-      if (!kept.length) return list.replaceChildren(card(empty("No requests yet", "Point a program at Larder's address, and its requests show up here.")));
+      if (!kept.length) return list.replaceChildren(card(empty("No requests yet", "Point a program at Larder's address, and its requests appear here.")));
       if (!shown.length) rows.show([]);
-      if (!shown.length) return list.replaceChildren(card(empty("No request fits", "Requests that fit show up here as they come.")));
+      if (!shown.length) return list.replaceChildren(card(empty("No request fits", "Requests that fit appear here as they come.")));
       if (added) rows.add(added.filter(fits), 0, 300);
       else rows.show(shown.slice(-300));
       if (rows.node.parentNode !== list) list.replaceChildren(rows.node);
@@ -664,31 +664,31 @@
     const remember = () => history.replaceState(null, "", pageLink(["requests"], { search: wanted.text, outcome: wanted.outcome }));
     const pausing = button("Pause", () => {
       isPaused = !isPaused;
-      pausing.textContent = isPaused ? "Go on" : "Pause";
+      pausing.textContent = isPaused ? "Resume" : "Pause";
       pausing.setAttribute("aria-pressed", isPaused);
     }, "quiet");
     pausing.setAttribute("aria-pressed", "false");
     const searching = field("Method or URL contains", search);
     searching.classList.add("grow");
-    main.append(heading("Requests", { sub: "What programs asked, and what they were given. Each leads to its explanation. Hits from memory are noted while somebody looks." }),
+    main.append(heading("Requests", { sub: "Requests from programs, and the responses they got. Each leads to its explanation. Hits from memory are logged only while somebody watches." }),
       el("div", { class: "tools" }, searching, field("Outcome", kinds), pausing), list, el("div", { class: "pager" }, count));
     const done = waiting(list, "the requests");
     try {
       await repeat(2000, signal, async () => {
         if (isPaused || !isKnown) return;
-        let answer;
-        try { answer = await ask(target("/requests", { limit: 500, after: seen }), { signal }); }
+        let response;
+        try { response = await ask(target("/requests", { limit: 500, after: seen }), { signal }); }
         catch (error) {
           if (!(error instanceof Problem) || error.status !== 404) throw error;
           isKnown = false;
           return list.replaceChildren(card(empty("No requests", "This version of Larder does not report its requests.")));
         }
         const before = seen;
-        seen = answer.next;
-        if (before !== null && !answer.requests.length) return;
-        kept.push(...answer.requests);
+        seen = response.next;
+        if (before !== null && !response.requests.length) return;
+        kept.push(...response.requests);
         kept.splice(0, kept.length - 500);
-        draw(before === null ? null : answer.requests);
+        draw(before === null ? null : response.requests);
       });
     } finally { done(); }
   };
@@ -704,7 +704,7 @@
     const wide = field("URL", url, "A path as programs send it to Larder, or a URL of Larder or of an upstream.");
     wide.classList.add("wide");
     const form = el("form", { class: "card padded form" }, el("div", { class: "fields" }, wide, field("Method", method), field("Upstream", upstream, "Where the URL fits several."),
-      field("Header fields", headers, "One on each line. Credentials decide whose data it is; they are used for this question alone.")),
+      field("Header fields", headers, "One on each line. Credentials decide whose data it is; they are used for this explanation only.")),
       el("p", {}, el("button", { type: "submit" }, "Explain")));
     form.addEventListener("submit", event => {
       event.preventDefault();
@@ -727,12 +727,12 @@
 
   const requestFacts = async (id, signal) => {
     if (!/^\d+$/.test(id)) return [];
-    let answer;
-    try { answer = await ask(target("/requests", { limit: 1000, after: String(Math.max(0, Number(id) - 1)) }), { signal }); }
+    let response;
+    try { response = await ask(target("/requests", { limit: 1000, after: String(Math.max(0, Number(id) - 1)) }), { signal }); }
     catch (error) { if (error instanceof Problem) return []; throw error; }
-    const one = answer.requests.find(request => String(request.id) === id);
-    if (!one) return [section("What it was given", null, card(empty("No longer known", "Larder remembers its latest requests only.")))];
-    return [section("What it was given", null, card(facts([
+    const one = response.requests.find(request => String(request.id) === id);
+    if (!one) return [section("Response", null, card(empty("No longer known", "Larder remembers its latest requests only.")))];
+    return [section("Response", null, card(facts([
       ["Request", code(one.method + " " + one.url)], ["When", [when(one.time), ", ", new Date(one.time).toLocaleString("en-GB")]], ["Client", one.client && foreign(one.client)],
       ["Outcome", [outcome(one.outcome), " ", statusPill(one.status)]], ["Cache-Status", one.cache_status && code(one.cache_status)],
       ["Size", size(one.bytes)], ["Took", seconds(number(one.seconds))], ["Upstream took", seconds(number(one.upstream_seconds))],
@@ -740,7 +740,7 @@
   };
 
   const actions = {
-    "serve": "served from the cache", "serve-and-refresh": "served from the cache, and fetched anew behind it", "fetch": "asks the upstream",
+    "serve": "served from the cache", "serve-and-refresh": "served from the cache, and refreshed in the background", "fetch": "asks the upstream",
     "events": "events", "pass": "passed on", "write": "a write, passed on", "refuse": "refused",
   };
   const outcomeFacts = one => facts([["Gets", [pill(actions[one.action] ?? one.action, one.action.startsWith("serve") ? "good" : one.action === "refuse" ? "bad" : ""), one.status ? [" ", statusPill(one.status)] : ""]],
@@ -784,7 +784,7 @@
     const made = table("Freshness", [{ title: "Number", main: true }, { title: "Value", width: "w-m", number: true, bare: true }, { title: "Source", wraps: true, bare: true }]);
     for (const term of explained.terms) made.add(term.name, `${grouped(term.seconds)} s`, foreign(term.source));
     return section("Freshness", pill(explained.is_fresh ? "fresh" : "stale", explained.is_fresh ? "good" : "warn"), made.node,
-      explained.rules.length ? el("p", { class: "note" }, "Directives that bear on reuse: ", explained.rules.map((rule, index) => [index ? ", " : "", code(rule)])) : null);
+      explained.rules.length ? el("p", { class: "note" }, "Directives that affect reuse: ", explained.rules.map((rule, index) => [index ? ", " : "", code(rule)])) : null);
   };
 
   // ---------------------------------------------------------------- Objects
@@ -866,26 +866,26 @@
       return made.node;
     };
     await fill(list, "the objects", signal, async () => {
-      const answer = await readOn(list, 50, query.get("after"), async (after, limit) => {
+      const response = await readOn(list, 50, query.get("after"), async (after, limit) => {
         const { objects, examined, next } = await ask(target(path(...base), { search: text, sort, view, limit, after, upstream: query.get("upstream"), principal: query.get("principal") }), { signal });
         return { rows: objects, examined, next };
       }, draw);
-      const rows = answer.rows;
-      const searched = text ? `${plural(rows.length, "object")} found, ${grouped(answer.examined)} looked at` + (answer.next ? "; “Next” goes on" : "") : plural(rows.length, "object") + " on this page";
-      if (!rows.length && !answer.next) return card(text ? empty("No object fits", "Search for another text, or a part of it.") : empty("No objects", "None of this model are stored."));
-      if (!rows.length) return [card(empty("None so far", `${grouped(answer.examined)} objects were looked at.`)), pager(base, query, answer.next, searched)];
-      return [draw(rows), pager(base, query, answer.next, searched)];
+      const rows = response.rows;
+      const searched = text ? `${plural(rows.length, "object")} found, ${grouped(response.examined)} looked at` + (response.next ? "; “Next” goes on" : "") : plural(rows.length, "object") + " on this page";
+      if (!rows.length && !response.next) return card(text ? empty("No object fits", "Search for another text, or a part of it.") : empty("No objects", "None of this model are stored."));
+      if (!rows.length) return [card(empty("None so far", `${grouped(response.examined)} objects were looked at.`)), pager(base, query, response.next, searched)];
+      return [draw(rows), pager(base, query, response.next, searched)];
     });
   };
 
-  const standings = { known: "good", gathered: "good", doubt: "warn", quarantined: "bad", outdated: "warn", local: "", undeclared: "" };
+  const standings = { known: "good", merged: "good", doubt: "warn", quarantined: "bad", outdated: "warn", local: "", undeclared: "" };
   const sourceNode = from => !from ? "" : [from.url ? code([from.method, from.url].filter(Boolean).join(" ")) : from.copied ? "" : "a response that is no longer known", " ", from.copied ? el("span", { class: "note" }, "from a loaded copy") : when(from.at)];
   const memberTable = object => {
     const made = table("Members", [{ title: "Member", main: true, width: "w-l" }, { title: "Value", wraps: true, bare: true }, { title: "Standing", width: "w-m", bare: true }, { title: "Last shown by", wraps: true, width: "w-xl" }]);
     for (const one of object.members) {
       const more = [];
-      if (one.replaced) more.push(el("p", { class: "note" }, "replaced ", code(short(one.replaced.value)), `: ${one.replaced.reason} (${one.replaced.rule})`));
-      if (one.challenger) more.push(el("p", { class: "note bad" }, "against it stands ", code(short(one.challenger.value)), ", shown by ", sourceNode(one.challenger.from)));
+      if (one.replaced) more.push(el("p", { class: "note" }, "replaced ", code(short(one.replaced.value)), `: ${one.replaced.reason}`));
+      if (one.conflicting) more.push(el("p", { class: "note bad" }, "conflicting value ", code(short(one.conflicting.value)), ", shown by ", sourceNode(one.conflicting.from)));
       for (const seen of one.quarantined ?? []) more.push(el("p", { class: "note bad" }, "fails its checks: ", code(short(seen.value))));
       const isOwn = one.standing === "local" || one.standing === "undeclared";
       if (one.reason && !isOwn) more.push(el("p", { class: "note" }, foreign(one.reason)));
@@ -895,7 +895,7 @@
     const hasOwn = object.members.some(one => one.standing === "local" || one.standing === "undeclared");
     return [made.node, hasOwn && el("p", { class: "note under" }, "Members that are local or not declared belong to their responses: each document keeps its own.")];
   };
-  const showing = { newest: ["newest values", "good"], composed: ["newest at its next hit", "good"], outdated: ["outdated", "warn"] };
+  const showing = { newest: ["newest values", "good"], composed: ["newest values, put in at the next hit", "good"], outdated: ["outdated", "warn"] };
   const documentTable = (label, isShowing) => table(label, [{ title: "URL", main: true }, { title: "Status", width: "w-xs", bare: true }, ...(isShowing ? [{ title: "Shows", width: "w-l", bare: true, wraps: true }]
     : [{ title: "Upstream", width: "w-m" }, { title: "Principal", width: "w-m" }]), { title: "Objects", width: "w-s", number: true }, { title: "Size", width: "w-s", number: true, bare: true }, { title: "Received", width: "w-m" }]);
 
@@ -904,8 +904,8 @@
     const owner = { upstream: query.get("upstream"), principal: query.get("principal") };
     const base = ["objects", model, id];
     const view = query.get("view") ?? "wire";
-    const cleaning = button("Clean this object", async () => cleanUp({ model, id, ...Object.fromEntries(Object.entries(owner).filter(([, value]) => value)) }, signal, () => show()), "quiet");
-    main.append(heading(foreign(`${model} ${id}`), { crumbs: [el("a", { href: "#/objects" }, "Objects"), " › ", el("a", { href: pageLink(["objects", model]) }, foreign(model))], tools: cleaning }), place);
+    const cleanButton = button("Clean this object", async () => cleanUp({ model, id, ...Object.fromEntries(Object.entries(owner).filter(([, value]) => value)) }, signal, () => show()), "quiet");
+    main.append(heading(foreign(`${model} ${id}`), { crumbs: [el("a", { href: "#/objects" }, "Objects"), " › ", el("a", { href: pageLink(["objects", model]) }, foreign(model))], tools: cleanButton }), place);
     await fill(place, "the object", signal, async () => {
       const why = await ask(target(path(...base, "why"), { documents: 20, ...owner }), { signal });
       // A deleted object has no values, but a history.
@@ -943,7 +943,7 @@
             el("a", { href: pageLink(base, { ...owner, view: key === "wire" ? "" : key }), "aria-current": key === view ? "true" : null }, words))),
             card(bodyText("The object as JSON", spell(value.object), true)),
             value.synthetic?.length ? el("p", { class: "note" }, "Not sent by the upstream: ", value.synthetic.map((one, index) => [index ? ", " : "", code(one)])) : null),
-          section("Documents that show it", null, object.documents.length || next ? rows.node : card(empty("No document shows it any more", "It stays known until its room is needed.")),
+          section("Documents that show it", null, object.documents.length || next ? rows.node : card(empty("No document shows it any more", "It stays stored until space is needed.")),
             el("div", { class: "pager" }, el("span", {}), more)));
       });
     });
@@ -966,16 +966,16 @@
       return made.node;
     };
     await fill(list, "the documents", signal, async () => {
-      const answer = await readOn(list, 50, query.get("after"), async (after, limit) => {
+      const response = await readOn(list, 50, query.get("after"), async (after, limit) => {
         const { documents, next } = await ask(target("/documents", { search: text, sort: "-stored", limit, after }), { signal });
         return { rows: documents, next };
       }, draw);
-      const rows = answer.rows;
-      const shown = plural(rows.length, "document") + (text && answer.next ? " found; “Next” goes on" : " on this page");
-      if (!rows.length && !answer.next) return card(text ? empty("No document fits", "Search for another part of its path or query.")
+      const rows = response.rows;
+      const shown = plural(rows.length, "document") + (text && response.next ? " found; “Next” goes on" : " on this page");
+      if (!rows.length && !response.next) return card(text ? empty("No document fits", "Search for another part of its path or query.")
         : empty("No documents yet", "Responses that may be stored show up here."));
-      if (!rows.length) return [card(empty("None so far", "“Next” searches on.")), pager(["documents"], query, answer.next, shown)];
-      return [draw(rows), pager(["documents"], query, answer.next, shown)];
+      if (!rows.length) return [card(empty("None so far", "“Next” searches on.")), pager(["documents"], query, response.next, shown)];
+      return [draw(rows), pager(["documents"], query, response.next, shown)];
     });
   };
 
@@ -1057,7 +1057,7 @@
     };
     const pausing = button("Pause", () => {
       isPaused = !isPaused;
-      pausing.textContent = isPaused ? "Go on" : "Pause";
+      pausing.textContent = isPaused ? "Resume" : "Pause";
       pausing.setAttribute("aria-pressed", isPaused);
       if (!isPaused) for (const one of held.splice(0)) add(one, true);
       describe();
@@ -1114,14 +1114,14 @@
       el("span", { class: "note" }, `${grouped(one.count)} ×, last `, when(one.last), isShort ? "" : [", first ", when(one.first)])),
     el("p", {}, foreign(one.message)),
     one.url && el("p", { class: "note" }, "in ", el("a", { href: pageLink(["documents"], { search: one.url.slice(0, 300) }), class: "mono foreign" }, foreign(one.url)), one.pointer ? [" at ", code(one.pointer)] : ""),
-    !isShort && one.cure && [el("p", {}, foreign(one.cure.sentence)), one.cure.lines && el("pre", { class: "cure", tabindex: "0", role: "region", "aria-label": "Lines for the config" }, visible(one.cure.lines, true))]);
+    !isShort && one.remedy && [el("p", {}, foreign(one.remedy.sentence)), one.remedy.lines && el("pre", { class: "remedy", tabindex: "0", role: "region", "aria-label": "Lines for the config" }, visible(one.remedy.lines, true))]);
   const warningsPage = async ({ signal, query }) => {
     const list = el("div", {});
-    main.append(heading("Warnings", { sub: "What did not fit the models and routes. Nothing was delayed, changed or refused because of it." }), list);
+    main.append(heading("Warnings", { sub: "What did not fit the models and routes. Nothing was delayed, refused or changed because of it, except that the mapped view may leave a value out." }), list);
     await fill(list, "the warnings", signal, async () => {
-      const answer = await ask(target("/warnings", { limit: 50, after: query.get("after") }), { signal });
-      if (!answer.warnings.length) return card(empty("No warnings", "Everything that was received fits the models and routes."));
-      return [card(answer.warnings.map(one => warningNode(one, false))), pager(["warnings"], query, answer.next, plural(answer.warnings.length, "warning") + " on this page")];
+      const response = await ask(target("/warnings", { limit: 50, after: query.get("after") }), { signal });
+      if (!response.warnings.length) return card(empty("No warnings", "Everything that was received fits the models and routes."));
+      return [card(response.warnings.map(one => warningNode(one, false))), pager(["warnings"], query, response.next, plural(response.warnings.length, "warning") + " on this page")];
     });
   };
 
@@ -1149,20 +1149,20 @@
       setTimeout(() => URL.revokeObjectURL(link.href), 60000);
     };
     const load = () => fill(list, "the recordings", signal, async () => {
-      let answer;
-      try { answer = await ask("/recordings", { signal }); } catch (error) {
+      let response;
+      try { response = await ask("/recordings", { signal }); } catch (error) {
         if (!(error instanceof Problem) || error.status !== 409) throw error;
         form.hidden = true;
         return card(empty("No recordings here", foreign(error.message)));
       }
-      if (!answer.recordings.length) return card(empty("No recordings yet", "A recording keeps what programs ask and receive, to be replayed without the API."));
-      return answer.recordings.map(one => {
+      if (!response.recordings.length) return card(empty("No recordings yet", "A recording keeps what programs ask and receive, to be replayed without the API."));
+      return response.recordings.map(one => {
         const files = el("div", {});
         const stop = one.running && button("Stop", async () => {
           if (!await confirm(`Stop the recording ${one.name}?`, el("p", {}, `It has ${plural(one.exchanges ?? 0, "exchange")} so far. A recording that is stopped does not go on.`), "Stop it")) return;
           try {
             const summary = await ask(path("recordings", one.name, "stop"), { method: "POST", signal });
-            if (summary.notices.length) await confirm(`${one.name} is stopped`, summary.notices.map(line => el("p", {}, foreign(line))), "Understood");
+            if (summary.notices.length) await confirm(`${one.name} is stopped`, summary.notices.map(line => el("p", {}, foreign(line))), "OK");
           } catch (error) { if (!signal.aborted) said.textContent = error.message; }
           await load();
         }, "quiet");
@@ -1186,7 +1186,7 @@
   const removed = (count, isDry) => [
     el("p", {}, `${isDry ? "This removes" : "Removed:"} ${plural(count.documents, "document")} and ${plural(count.objects, "object")}, ${size(count.bytes)}.`),
     Object.keys(count.models).length ? el("p", {}, Object.entries(count.models).map(([model, objects], index) => [index ? ", " : "", `${grouped(objects)} `, foreign(model)])) : null,
-    count.unshown ? el("p", {}, `${plural(count.unshown, "other object is", "other objects are")} then shown by no document; they stay known until their room is needed.`) : null,
+    count.orphaned ? el("p", {}, `${plural(count.orphaned, "other object that no document shows stays", "other objects that no document shows stay")} stored until space is needed.`) : null,
   ].filter(Boolean);
   /// Counts first, asks, then removes; says how far it is.
   const cleanUp = async (conditions, signal, done, place) => {
@@ -1228,7 +1228,7 @@
       field("Model", fields.model, "Its objects, and the documents that show them."), field("Identity or key", fields.id, "One object of the model."), field("Route", fields.route, "A path as the config spells it."),
       field("Upstream", fields.upstream), field("Principal", fields.principal, "A label, such as anonymous."), field("Older than", fields.older_than, "90s, 15m, 12h, 7d.")),
       el("p", { class: "check" }, everything, el("label", { for: "everything" }, "Everything")),
-      el("p", {}, el("button", { type: "submit", class: "danger" }, "Count and ask")), said);
+      el("p", {}, el("button", { type: "submit", class: "danger" }, "Preview")), said);
     form.addEventListener("submit", async event => {
       event.preventDefault();
       const conditions = everything.checked ? { all: true } : Object.fromEntries(Object.entries(fields).map(([name, one]) => [name, one.value.trim()]).filter(([, value]) => value));

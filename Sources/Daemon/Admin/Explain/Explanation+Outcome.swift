@@ -42,7 +42,7 @@ extension Explanation.Outcome {
         reason: "If-Match and If-Unmodified-Since are the origin's to evaluate"
     )
 
-    /// A retrieval while the upstream wants no requests.
+    /// A retrieval while Larder is backing off.
     ///
     /// - Parameter stored: the response served meanwhile.
     static func heldBack(
@@ -74,8 +74,8 @@ extension Explanation.Outcome {
     }
 
     private init(_ action: String, _ ready: ReadyResponse, _ cacheUse: CacheUse, _ request: ProxyRequest, now: Int64) {
-        let portion = SelectedPart(of: ready.shown(to: request), for: request.message, now: now)
-        let sent = portion?.status(of: ready) ?? ready.response.status
+        let part = SelectedPart(of: ready.shown(to: request), for: request.message, now: now)
+        let sent = part?.status(of: ready) ?? ready.response.status
         self.init(
             action: action,
             status: sent,
@@ -97,7 +97,7 @@ extension Explanation.Outcome {
             let since = "it has been stale for \(staleness) s"
             guard nobody.isEmpty else { return since + nobody }
             if allowed.contains(.whileRevalidating) {
-                let word = ready.policy.flags.contains(.staleByRoute) ? "stale of the route" : "stale-while-revalidate"
+                let word = ready.policy.flags.contains(.staleByRoute) ? "the route's stale" : "stale-while-revalidate"
                 return since + ", which \(word) allows while it is fetched again"
             }
             return since + ", which the request's max-stale allows"
@@ -111,8 +111,8 @@ extension Explanation.Outcome {
         now: Int64
     ) -> String {
         if stored.response.form == .outdated {
-            return shortfall.map { "newer values are known than it can show: \($0)" }
-                ?? "newer values are known of what it shows, but not all of them"
+            return shortfall.map { "newer values are known, but cannot be put in: \($0)" }
+                ?? "newer values are known, but not all of them"
         }
         switch stored.policy.reuse(at: now, for: request.directives) {
         case .fresh: return "it is fresh, but does not contain what the request asks for"

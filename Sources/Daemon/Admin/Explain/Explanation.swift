@@ -275,16 +275,16 @@ extension Explanation.Freshness {
     }
 
     private static func staleness(_ policy: StoredPolicy, _ word: StoredPolicy) -> [Explanation.Term] {
-        let route = policy.flags.contains(.staleByRoute) ? "stale of the route" : nil
+        let route = policy.flags.contains(.staleByRoute) ? "the route's stale" : nil
         var terms: [Explanation.Term] = []
         if policy.staleWhileRevalidate >= 0 {
-            let source = route ?? "stale-while-revalidate of Cache-Control"
+            let source = route ?? "Cache-Control: stale-while-revalidate"
             terms.append(.init("stale while revalidate", policy.staleWhileRevalidate, source))
         }
         if policy.staleIfError >= 0 {
             let source =
                 route
-                ?? (word.staleIfError >= 0 ? "stale-if-error of Cache-Control" : "stale_if_error of the upstream")
+                ?? (word.staleIfError >= 0 ? "Cache-Control: stale-if-error" : "the upstream's stale_if_error")
             terms.append(.init("stale if error", policy.staleIfError, source))
         }
         return terms
@@ -312,8 +312,8 @@ extension Explanation.Freshness {
         let fields = ready.response.fields
         switch policy.lifetimeSource {
         case .none: return "nothing gives one"
-        case .maxAge: return "max-age of Cache-Control"
-        case .sMaxAge: return "s-maxage of Cache-Control"
+        case .maxAge: return "Cache-Control: max-age"
+        case .sMaxAge: return "Cache-Control: s-maxage"
         case .expires: return "Expires minus Date"
         case .targeted:
             let field = TargetedDirectives.find(in: fields, targets: upstream.settings.targets)?.field
@@ -323,9 +323,9 @@ extension Explanation.Freshness {
             return "\(CachePolicySettings.heuristicPercent) % of the \(unchanged) s from Last-Modified to Date, "
                 + "\(upstream.policySettings.heuristicMaximum) s at most"
         case .route:
-            if let fresh = route.fresh { return "fresh: \(Units.text(fresh)) of the route" }
-            return "cache: force of the route"
-        case .negative: return "negative: \(route.negative.map(Units.text) ?? "") of the route"
+            if let fresh = route.fresh { return "the route's fresh: \(Units.text(fresh))" }
+            return "the route's cache: force"
+        case .negative: return "the route's negative: \(route.negative.map(Units.text) ?? "")"
         }
     }
 }

@@ -34,6 +34,9 @@ struct AdminClient {
         _ = try perform(exchange) { received($1) }
     }
 
+    /// Seconds of silence after which the daemon counts as gone; a stream is never silent for longer than 15.
+    static let patience = 60
+
     /// Listens to a stream of events until it ends or breaks; returns the number to resume from.
     ///
     /// - Parameters:
@@ -103,8 +106,8 @@ struct AdminClient {
     ///
     /// A wrong address may be anyone's, or Larder's own data side, which would pass the token on to the API.
     private func checkPeer() throws(AdminClientError) {
-        let question = CurlExchange(method: "GET", url: "http://\(address)/count", fields: Fields())
-        let head = try result(of: question) { _, _ in }
+        let request = CurlExchange(method: "GET", url: "http://\(address)/count", fields: Fields())
+        let head = try result(of: request) { _, _ in }
         if head.fields.combined("cache-status")?.contains("larder") == true {
             throw AdminClientError(
                 "\(address) is where Larder serves programs; name its admin address with --admin or LARDER_ADMIN"
@@ -455,7 +458,7 @@ struct DaemonFinder {
         let usual = [settings?.store.path, Defaults(environment: environment).storePath, Self.serviceStore]
         var refusal: AdminClientError?
         for store in store.map({ [$0] }) ?? usual.compactMap(\.self) {
-            do throws(AdminTokenError) {
+            do throws(SecretFileError) {
                 if let token = try AdminToken.load(from: AdminToken.path(besideStore: store)) { return token }
             } catch {
                 let advice = AdminClientError.alternatives(

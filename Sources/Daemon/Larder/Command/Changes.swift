@@ -91,24 +91,21 @@ struct Changes: ParsableCommand {
 
     // MARK: Following
 
-    /// Seconds after which an absent or silent daemon is given up; a stream is never silent for longer than 15.
-    private static let patience = 60
-
     private func listen() throws {
         let target = Target.make(["changes"], filter + [("since", since.map { "\($0)" })])
         let first = try options.client()
-        var position = try first.listen(target, silence: Self.patience, each: show)
+        var position = try first.listen(target, silence: AdminClient.patience, each: show)
         var failures = 0
         while true {
             do throws(AdminClientError) {
                 // It may have another token now.
                 let client = try options.client(at: first.address)
-                position = try client.listen(target, after: position, silence: Self.patience, each: show)
+                position = try client.listen(target, after: position, silence: AdminClient.patience, each: show)
                 failures = 0
             } catch {
                 if failures == 0 { Terminal.complain("larder: \(error.description); trying again") }
                 failures += 1
-                guard failures < Self.patience else { throw ExitCode.failed }
+                guard failures < AdminClient.patience else { throw ExitCode.failed }
             }
             sleep(1)
         }

@@ -17,8 +17,8 @@ struct Clean: ParsableCommand {
               larder clean --url http://127.0.0.1:8787/users/7
               larder clean --all
 
-            What is removed does not come back after a restart, nor from a request that was under way. With --model, other \
-            objects in the removed documents stay stored; without it, those that no other document shows are removed, too.
+            What is removed does not come back after a restart, nor through a request that was in flight. With --model, other \
+            objects in the removed documents stay stored until space is needed; without it, those that no other document shows are removed, too.
 
             On a terminal the command shows what it would remove, and asks. Ctrl-C stops it; what is removed by then stays \
             removed.
@@ -80,7 +80,7 @@ struct Clean: ParsableCommand {
         try options.present(CleanResponse.self, try perform(dryRun: dryRun)) { response in
             let what = Self.text(response)
             if dryRun { return "would remove \(what)" }
-            return response.erased == "pending"
+            return response.disk == "pending"
                 ? "removed \(what); another program is reading the store, so the disk space is freed when it is done"
                 : "removed \(what)"
         }
@@ -116,9 +116,10 @@ struct Clean: ParsableCommand {
 
     private static func text(_ response: CleanResponse) -> String {
         let what = text(response.objects, response.models, response.documents, response.bytes)
-        guard response.unshown > 0 else { return what }
-        let (noun, rest) = response.unshown == 1 ? ("object stays", "shows it") : ("objects stay", "shows them")
-        return "\(what); \(response.unshown) other \(noun) known, though no document \(rest)"
+        guard response.orphaned > 0 else { return what }
+        let isOne = response.orphaned == 1
+        return "\(what); \(HumanText.count(response.orphaned, "other object")) that no document shows "
+            + "\(isOne ? "stays" : "stay") stored until space is needed"
     }
 
     private static func text(_ objects: Int, _ models: [String: Int], _ documents: Int, _ bytes: Int64) -> String {

@@ -26,7 +26,7 @@ struct ConfigOptions: ParsableArguments {
         try GivenText.check(["--config": config, "--preset": preset, "--upstream": upstream])
         if config != nil, preset != nil {
             throw ValidationError(
-                "--config and --preset exclude each other; write a config of your own, or use a preset"
+                "use either --config or --preset, not both"
             )
         }
     }

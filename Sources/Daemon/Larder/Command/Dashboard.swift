@@ -16,8 +16,8 @@ struct Dashboard: ParsableCommand {
               larder dashboard
               larder dashboard --print
 
-            Other users of this machine may see the command line of a browser that is opened, and with it the link. \
-            --print keeps it out of there.
+            Other users of this machine can see the browser's command line, which contains the link. Use --print to avoid \
+            that.
             """
     )
 

@@ -26,7 +26,7 @@ struct Diff: ParsableCommand {
 
     @Argument(help: .value("folder", "The folder with the recording."), completion: .directory) var folder: String
     @Argument(help: .value("other", "Another recording, to be compared instead of the API.")) var other: String?
-    @Option(help: .value("url", "The API to ask, in the place of the recorded one.")) var upstream: String?
+    @Option(help: .value("url", "The API's URL, instead of the recorded one.")) var upstream: String?
 
     @Option(
         help: .value(
@@ -36,7 +36,7 @@ struct Diff: ParsableCommand {
     )
     var header: [String] = []
 
-    @Flag(help: "Take the new responses over into the recording.") var update = false
+    @Flag(help: "Store the new responses in the recording.") var update = false
     @Flag(help: "For programs: all differences as a JSON object.") var json = false
 
     func validate() throws {
@@ -48,11 +48,11 @@ struct Diff: ParsableCommand {
     }
 
     func run() throws {
-        let recording = try orComplain { try Recording(RecordingFolder(folder)) }
+        let recording = try orComplain { try RecordingContents(RecordingFolder(folder)) }
         let overrides = ConfigOverrides(upstream: try upstream.map(UpstreamURL.option))
         let settings = try recording.settings(nil, overrides, environment: [:])
         let comparison = try orComplain {
-            if let other { return try RecordingComparison(recording, try Recording(RecordingFolder(other))) }
+            if let other { return try RecordingComparison(recording, try RecordingContents(RecordingFolder(other))) }
             return try asked(recording, settings)
         }
         if update { try orComplain { try comparison.update(recording, upstreams: settings.compiledUpstreams) } }
@@ -66,7 +66,7 @@ struct Diff: ParsableCommand {
         for text in header {
             let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             guard parts.count == 2, !parts[0].isEmpty else {
-                throw ValidationError("--header: \"\(text)\" is no field; write NAME=@VARIABLE")
+                throw ValidationError("--header: \"\(text)\" is not a field; write NAME=@VARIABLE")
             }
             guard parts[1].hasPrefix("@") else {
                 fields.append(parts[0], parts[1])
@@ -81,7 +81,7 @@ struct Diff: ParsableCommand {
     }
 
     /// Requests each safe request once from the API, and compares the response with the last recorded one.
-    private func asked(_ recording: Recording, _ settings: Configuration) throws -> RecordingComparison {
+    private func asked(_ recording: RecordingContents, _ settings: Configuration) throws -> RecordingComparison {
         var comparison = RecordingComparison()
         var last: [String: Int] = [:]
         for (number, exchange) in recording.exchanges.enumerated()
@@ -89,7 +89,7 @@ struct Diff: ParsableCommand {
             last["\(exchange.upstream) \(exchange.title) \(exchange.request.fields ?? [])"] = number
         }
         let own = try fields()
-        let questions = try UpstreamQuestions(settings)
+        let client = try BlockingClient(settings)
         for number in last.values.sorted() {
             let exchange = recording.exchanges[number]
             guard let upstream = settings.upstreams.first(where: { $0.name == exchange.upstream }) else { continue }
@@ -105,9 +105,9 @@ struct Diff: ParsableCommand {
             do {
                 let url = upstream.url.origin + exchange.request.target
                 let request = UpstreamRequest(method: exchange.request.method, url: url, fields: fields)
-                let response = try questions.ask(upstream, request)
+                let response = try client.send(request, to: upstream)
                 try comparison.compare(number, of: recording, with: response)
-            } catch let error as UpstreamQuestions.Failure {
+            } catch let error as BlockingClient.Failure {
                 comparison.skipped.append((exchange.title, error.message))
             }
         }
@@ -127,7 +127,7 @@ struct Diff: ParsableCommand {
         Terminal.complain("larder: \(comparison.compared) compared, \(count) \(count == 1 ? "differs" : "differ")")
         if update {
             let responses = HumanText.count(comparison.updates.count, "response")
-            Terminal.complain("larder: took over \(responses) into \(RecordingFolder(folder).path)")
+            Terminal.complain("larder: updated \(responses) in \(RecordingFolder(folder).path)")
         }
     }
 }
@@ -135,22 +135,22 @@ struct Diff: ParsableCommand {
 extension RecordingComparison {
     /// For programs.
     fileprivate func json(isUpdated: Bool) -> JSONText {
-        let differences: [JSONText] = findings.map { finding in
+        let requests: [JSONText] = findings.map { finding in
             let drifts: [JSONText] = finding.drifts.map {
                 ["severity": .string($0.severity.rawValue), "text": .string($0.text)]
             }
-            return ["request": .string(finding.request), "drifts": .array(drifts)]
+            return ["request": .string(finding.request), "differences": .array(drifts)]
         }
         return [
             "compared": .integer(compared), "taken_over": .integer(isUpdated ? updates.count : 0),
-            "differences": .array(differences),
+            "requests": .array(requests),
             "not_compared": .array(skipped.map { ["request": .string($0.request), "reason": .string($0.reason)] }),
         ]
     }
 }
 
 /// Sends requests to upstreams for a command, which waits for each response.
-final class UpstreamQuestions {
+final class BlockingClient {
     /// A request without a response.
     struct Failure: Error {
         let message: String
@@ -188,7 +188,7 @@ final class UpstreamQuestions {
     }
 
     /// Sends a request and waits for its response.
-    func ask(_ upstream: Configuration.Upstream, _ request: UpstreamRequest) throws -> RecordingComparison.Update {
+    func send(_ request: UpstreamRequest, to upstream: Configuration.Upstream) throws -> RecordingComparison.Update {
         let response = CollectedResponse()
         clients.enqueue { $0.client(for: upstream).start(request, response) }
         return try response.wait()

@@ -6,7 +6,7 @@ struct Explain: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show what is stored for a URL, how fresh it is and why, and what a request would get now.",
         discussion: """
-            Nothing is fetched, and nothing counts as used. The request has the fields that you give with -H, and \
+            Nothing is fetched, and the cache is not changed. The request has the fields that you give with -H, and \
             "Accept: */*" if there is no Accept among them:
 
               larder explain /users/octocat
@@ -54,7 +54,10 @@ extension Explanation {
         lines.append(Self.pair("key", Self.line(request.key)))
         let fields = request.principal.fields.isEmpty ? "" : " (by \(request.principal.fields.joined(separator: ", ")))"
         lines.append(
-            Self.pair("principal", request.principal.label + fields + (request.principal.isKnown ? "" : ", never seen"))
+            Self.pair(
+                "principal",
+                request.principal.label + fields + (request.principal.isKnown ? "" : ", no request seen yet")
+            )
         )
         lines.append(
             Self.pair("context", request.context.isEmpty ? "none" : Self.line(request.context.joined(separator: ", ")))
@@ -124,7 +127,7 @@ extension Explanation.Variant {
         let places = [inMemory ? "in memory" : nil, document.map { "on disk as document \($0)" }].compactMap(\.self)
         var words = ["\(status)", HumanText.bytes(bytes)]
         if objects > 0 { words.append(HumanText.count(objects, "object")) }
-        words.append(form + (isDirty ? ", dirty" : ""))
+        words.append(form + (isDirty ? ", newer values are known" : ""))
         words.append(places.joined(separator: " and "))
         var lines = [
             "\(isSelected ? "*" : " ") \(words.joined(separator: ", "))",

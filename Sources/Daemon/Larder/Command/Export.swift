@@ -9,7 +9,7 @@ struct Export: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Write a recording as a HAR or as a VCR cassette.",
         discussion: """
-            The ending of the file's name says which: .har for HAR 1.2, .yaml for a cassette of VCR.
+            The file's extension chooses the format: .har for HAR 1.2, .yaml for a cassette of VCR.
 
               larder export fixtures session.har
               larder export fixtures cassettes/users.yaml
@@ -24,7 +24,7 @@ struct Export: ParsableCommand {
     func validate() throws { try GivenText.check(["the folder": folder, "the file": file]) }
 
     func run() throws {
-        let recording = try orComplain { try Recording(RecordingFolder(folder)) }
+        let recording = try orComplain { try RecordingContents(RecordingFolder(folder)) }
         let settings = try recording.settings(nil, ConfigOverrides(), environment: [:])
         let origins = Dictionary(settings.upstreams.map { ($0.name, $0.url.origin) }) { first, _ in first }
         let (bytes, losses) = try orComplain { try RecordingExport.write(recording, to: file, origins: origins) }

@@ -8,7 +8,7 @@ import Upstream
 /// `larder load`: replaces the store's content by that of a copy, or adds to it.
 struct Load: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Put back what larder save has saved.",
+        abstract: "Load a copy made by larder save.",
         discussion: """
             Without a flag, the file is loaded into an empty store:
 
@@ -42,7 +42,7 @@ struct Load: ParsableCommand {
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            throw source.failure("this is no file of larder save")
+            throw source.failure("this is not a file of larder save")
         }
         if source.isStore {
             throw source.failure("this is the file of a store itself; make a copy with larder save")

@@ -114,7 +114,7 @@ struct MapCommand: ParsableCommand {
         )
         guard let match = incoming.upstream.rules.body(subject) else {
             throw ValidationError(
-                "no route says what \(incoming.route) holds; see: larder route GET \(url ?? "") --status \(status)"
+                "no route has a model for \(incoming.route); see: larder route GET \(url ?? "") --status \(status)"
             )
         }
         let url = incoming.parts.url

@@ -15,12 +15,12 @@ struct Replay: ParsableCommand {
               larder replay fixtures
               larder replay fixtures --listen 127.0.0.1:9000 --strict
 
-            Tests are run more easily with `larder run`.
+            For tests, prefer `larder run`.
             """
     )
 
     @Argument(help: .value("folder", "The folder with the recording."), completion: .directory) var folder: String
-    @Option(help: .value("file", "A config in the place of the recording's own.")) var config: String?
+    @Option(help: .value("file", "A config instead of the recording's own.")) var config: String?
     @OptionGroup var addresses: ServeOptions
     @OptionGroup var options: ReplayOptions
     @Flag(help: "For programs: write each log line as a JSON object.") var json = false
@@ -30,7 +30,7 @@ struct Replay: ParsableCommand {
     func run() throws {
         HarmlessSignals.ignore()
         let environment = Environment.variables
-        let recording = try orComplain { try Recording(RecordingFolder(folder)) }
+        let recording = try orComplain { try RecordingContents(RecordingFolder(folder)) }
         var settings = try recording.settings(config, addresses.overrides, environment: environment)
         LogSetup.start(json ? .json : .suitable(for: environment), level: settings.log.level)
         let store = try TemporaryStore(environment: environment)
@@ -52,7 +52,7 @@ struct ReplayOptions: ParsableArguments {
         case recorded, now
     }
 
-    @Flag(help: "Give each recorded response once; ask for it again, and it is 504.") var strict = false
+    @Flag(help: "Use each recorded response once; further requests get 504.") var strict = false
 
     @Option(help: .value("clock", "recorded: dates stay as they were. now: they are shifted to today."))
     var clock = Clock.recorded
@@ -65,7 +65,7 @@ struct ReplayOptions: ParsableArguments {
     }
 }
 
-extension Recording {
+extension RecordingContents {
     /// The settings of a replay: the recording's own, or those of a given config.
     func settings(_ config: String?, _ overrides: ConfigOverrides, environment: [String: String]) throws
         -> Configuration

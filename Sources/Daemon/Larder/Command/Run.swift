@@ -21,7 +21,7 @@ struct Run: ParsableCommand {
             it. Afterwards larder says what was asked for and not recorded, and what was recorded and never asked for.
 
             --record none replays only. once records if there is no recording. new replays what is known and records the \
-            rest. all records everything anew.
+            rest. all records everything again.
             """
     )
 
@@ -51,7 +51,7 @@ struct Run: ParsableCommand {
             throw ValidationError("say what to run: larder run \(folder) -- COMMAND [ARGUMENT ...]")
         }
         for variable in env where variable.firstIndex(of: "=").map({ $0 == variable.startIndex }) ?? true {
-            throw ValidationError("--env: \"\(variable)\" is no variable; write NAME=@ or NAME=@/path")
+            throw ValidationError("--env: \"\(variable)\" is not a variable; write NAME=@ or NAME=@/path")
         }
         for variable in env {
             let (name, value) = (variable.prefix { $0 != "=" }, variable.drop { $0 != "=" }.dropFirst())
@@ -155,7 +155,7 @@ private struct RunPlan {
             ? (folder.exists ? .none : .all) : run.record == .new && !folder.exists ? .all : run.record
         switch mode {
         case .none, .once, .new:
-            let recording = try Recording(folder)
+            let recording = try RecordingContents(folder)
             role.recording = recording
             let own = isGiven ? try run.source.file(free, environment: environment).usable() : nil
             let known = try own ?? recording.settings(nil, free, environment: environment)
@@ -166,7 +166,7 @@ private struct RunPlan {
             let known: Configuration
             let config: String
             if !isGiven, folder.hasManifest {
-                let manifest = try Recording(folder).manifest
+                let manifest = try RecordingContents(folder).manifest
                 config = manifest.config
                 known = try ConfigFile.parse(config, file: folder.manifest, environment: [:], overriding: free).usable()
             } else {
@@ -197,7 +197,7 @@ private struct RunPlan {
             )
         }
         try replacement.commit()
-        let advice = "the command failed, so \(folder.path) may lack exchanges; --record all makes it anew"
+        let advice = "the command failed, so \(folder.path) may lack exchanges; --record all records it again"
         return Outcome(folder: folder.path, notice: hasSucceeded ? nil : advice)
     }
 }

@@ -27,7 +27,7 @@ struct SQLCommand: ParsableCommand {
               larder sql 'select i.title, l.name from Issue_current i, json_each(i.labels) e
                           join Label_current l on l.identity = e.value'
 
-            A name that is a word of SQL is put into double quotes: select * from "Group". The store is only read, whether \
+            Put names that are SQL keywords in double quotes: select * from "Group". The store is only read, whether \
             the daemon runs or not.
             """
     )

@@ -103,7 +103,7 @@ struct CopyFile {
         switch status.st_mode & S_IFMT {
         case S_IFDIR: return "this is a folder; name a file in it"
         case S_IFREG: break
-        default: return "this is no regular file"
+        default: return "this is not a regular file"
         }
         if isStore { return "this is the file of a store; name another one" }
         return isForced ? nil : "there is a file already; --force replaces it"

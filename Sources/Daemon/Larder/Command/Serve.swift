@@ -23,8 +23,8 @@ struct Serve: ParsableCommand {
             Flags override the config, and the config overrides the defaults. Without --config, --preset and --upstream the \
             config is that of LARDER_CONFIG, else ~/.config/larder/larder.yaml or, if there is none, /etc/larder/larder.yaml.
 
-            SIGTERM and SIGINT stop the daemon after the requests in flight; a second signal stops it at once. SIGUSR1 opens \
-            the file of the access log anew.
+            SIGTERM and SIGINT stop the daemon after the requests in flight; a second signal stops it at once. SIGUSR1 \
+            reopens the file of the access log.
             """
     )
 

@@ -16,7 +16,7 @@ struct Tail: ParsableCommand {
 
             A line has the time (UTC), the status, how the response came about, how long it took, its size, the method, the \
             upstream and the URL without credentials. The outcome is one of hit, stale, composed, miss, revalidated, \
-            offline, error and bypass. Hits from memory are noted only while somebody watches: the first lines may lack them. If \
+            offline, error and bypass. Hits from memory are logged only while somebody watches. The first lines may lack them. If \
             the daemon restarts, the command waits for it and continues.
             """
     )
@@ -31,9 +31,6 @@ struct Tail: ParsableCommand {
             throw ValidationError("--lines: \(lines) is not a number from 0 to 1000")
         }
     }
-
-    /// Seconds of silence after which the daemon counts as gone; a stream is never silent for longer than 15.
-    private static let patience = 60
 
     func run() throws {
         // Ending it by a signal is no failure.
@@ -68,7 +65,7 @@ struct Tail: ParsableCommand {
         let bytes = try client.send("GET", Target.make(["requests"], [("limit", "\(count)")]))
         let page = try options.decode(RequestsResponse.self, bytes)
         if isBack { Terminal.complain("larder: the daemon at \(client.address) is back") }
-        // A daemon that has started anew counts from 1 again.
+        // A daemon that has restarted counts from 1 again.
         let isSame = last.map { last in page.requests.contains { $0.id == last.id && $0.time == last.time } } ?? false
         for request in page.requests where isBack || lines > 0 {
             if let last, isSame, request.id <= last.id { continue }
@@ -76,7 +73,7 @@ struct Tail: ParsableCommand {
         }
         last = page.requests.last ?? last
         let target = Target.make(["requests"], [("follow", "true"), ("after", "\(page.next)")])
-        _ = try client.listen(target, silence: Self.patience) { event in
+        _ = try client.listen(target, silence: AdminClient.patience) { event in
             if let request = take(event) { last = request }
             Terminal.endIfUnread()
         }

@@ -8,8 +8,8 @@ struct WarningsCommand: ParsableCommand {
         commandName: "warnings",
         abstract: "List what in the upstreams' responses did not fit the models and routes.",
         discussion: """
-            Warnings never delay, change or refuse a response. Each kind and place is listed once, with a count. Below the table \
-            stands what ends them, with the lines for the config:
+            Nothing was delayed, refused or changed because of a warning, except that the mapped view may leave a value out. \
+            Each kind and place is listed once, with a count. Below the table are the remedies, with the lines for the config:
 
               larder warnings
               larder warnings --json
@@ -30,18 +30,18 @@ struct WarningsCommand: ParsableCommand {
                     rows: rows.map { row in
                         [HumanText.line(Self.text(row), width: 160), row.kind, "\(row.count)", row.first, row.last]
                     }
-                ).text + Self.cures(of: rows)
+                ).text + Self.remedies(of: rows)
             }
         }
     }
 
-    /// What ends the warnings: for each a sentence, and the lines for the config.
-    private static func cures(of rows: [WarningsResponse.Warning]) -> String {
+    /// The remedies: for each a sentence, and the lines for the config.
+    private static func remedies(of rows: [WarningsResponse.Warning]) -> String {
         rows.compactMap { row in
-            row.cure.map { cure in
+            row.remedy.map { remedy in
                 let subject = row.subject.isEmpty ? "" : " of \(HumanText.line(row.subject, width: 100))"
-                let lines = cure.lines.map { $0.split(separator: "\n").map { "\n    " + String($0).printable } } ?? []
-                return "\n\nTo end \(row.kind)\(subject): \(cure.sentence.printable)" + lines.joined()
+                let lines = remedy.lines.map { $0.split(separator: "\n").map { "\n    " + String($0).printable } } ?? []
+                return "\n\nRemedy for \(row.kind)\(subject): \(remedy.sentence.printable)" + lines.joined()
             }
         }.joined()
     }

@@ -52,7 +52,7 @@ extension WhyResponse.Object {
         if let mark { parts.append(mark.sentence) }
         let declared = members.filter { $0.standing != "undeclared" }
         let table = TextTable(
-            columns: [("member", .left), ("value", .left), ("from", .left), ("age", .right), ("", .left)],
+            columns: [("member", .left), ("value", .left), ("from", .left), ("age", .right), ("note", .left)],
             rows: declared.flatMap(\.rows)
         )
         if !declared.isEmpty { parts.append(table.text) }
@@ -88,19 +88,22 @@ extension WhyResponse.Member {
         let name = properties.isEmpty || properties == [path] ? path : "\(properties.joined(separator: ", ")) (\(path))"
         var rows: [[String]] = []
         switch standing {
-        case "gathered":
-            let responses = HumanText.count(gathered?.count ?? 0, "response's value")
-            rows = [Self.row(value, nil, "merge: \(merge), of \(responses)")]
+        case "merged":
+            let responses = HumanText.count(merged?.count ?? 0, "response")
+            rows = [Self.row(value, nil, "merge: \(merge), from \(responses)")]
         case "quarantined": break
-        case "outdated": rows = [Self.row(value, from, "from before that")]
+        case "outdated": rows = [Self.row(value, from, "older than the mark above")]
         default:
             let note =
-                standing == "local" ? "local" : moves ? (merge == "latest" ? "" : "merge: \(merge)") : "does not move"
+                standing == "local"
+                ? "local" : moves ? (merge == "latest" ? "" : "merge: \(merge)") : "not shared between responses"
             rows = [Self.row(value, from, note)]
         }
-        if let challenger { rows.append(Self.row(challenger.value, challenger.from, "in doubt: cannot be ordered")) }
+        if let conflicting {
+            rows.append(Self.row(conflicting.value, conflicting.from, "in doubt: unclear which value is newer"))
+        }
         if let replaced {
-            rows.append(Self.row(replaced.value, nil, "replaced (\(replaced.rule)): \(replaced.reason)"))
+            rows.append(Self.row(replaced.value, nil, "replaced: \(replaced.reason)"))
         }
         rows += (quarantined ?? []).map { Self.row($0.value, $0.from, "fails its checks") }
         if !rows.isEmpty { rows[0][0] = HumanText.line(name, width: 40) }
@@ -129,7 +132,7 @@ extension ShowingDocumentResponse {
         TextTable(
             columns: [
                 ("url", .left), ("upstream", .left), ("shows", .left), ("age", .right), ("status", .right),
-                ("principal", .left), ("", .left),
+                ("principal", .left), ("note", .left),
             ],
             rows: rows.map { row in
                 [
@@ -144,7 +147,7 @@ extension ShowingDocumentResponse {
         switch shows {
         case "newest": "the newest"
         case "composed": "the newest, composed"
-        default: "a miss"
+        default: "outdated: fetched again at the next request"
         }
     }
 }

@@ -250,7 +250,7 @@ final class LarderDaemon {
         if takesSignal(signal) { return }
         if signal == SIGUSR1, settings.accessLog.file != nil, let accessLog {
             accessLog.reopen()
-            log.notice("the access log is opened anew", metadata: ["file": "\(settings.accessLog.file ?? "")"])
+            log.notice("the access log is reopened", metadata: ["file": "\(settings.accessLog.file ?? "")"])
             return
         }
         // Its terminal is closed: it ends with it, like every job of the shell.

@@ -9,7 +9,7 @@ import Synchronization
 /// What a daemon does with a recording, decided before it starts.
 struct RecordingRole {
     /// The recording to replay; nil if nothing is replayed.
-    var recording: Recording?
+    var recording: RecordingContents?
     /// Whether each recorded response is served only once.
     var isStrict = false
     /// The time, in Unix seconds, to which the dates of a replay are shifted; nil leaves them.

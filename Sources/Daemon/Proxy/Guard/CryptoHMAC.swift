@@ -1,6 +1,6 @@
 import CCrypto
 
-/// OpenSSL's message authentication, Base64 and random bytes; the only file that imports it.
+/// OpenSSL's message authentication and Base64; the only file that imports it.
 package enum Crypto {
     /// HMAC-SHA-256 (RFC 2104): 32 bytes; any thread.
     package static func authenticationCode(key: [UInt8], message: [UInt8]) -> [UInt8] {
@@ -18,12 +18,6 @@ package enum Crypto {
         var text = [UInt8](repeating: 0, count: (bytes.count + 2) / 3 * 4 + 1)
         EVP_EncodeBlock(&text, bytes, Int32(bytes.count))
         return text.dropLast()
-    }
-
-    /// Random bytes fit for keys; nil if the system has none.
-    static func randomBytes(_ count: Int) -> [UInt8]? {
-        var bytes = [UInt8](repeating: 0, count: count)
-        return RAND_bytes(&bytes, Int32(count)) == 1 ? bytes : nil
     }
 
     /// Whether both are equal, in a time that does not depend on where they differ.

@@ -1,5 +1,5 @@
 import CachePolicy
-import Settings
+package import Settings
 package import Store
 import Synchronization
 
@@ -119,30 +119,40 @@ package struct PrincipalKey: Sendable {
     func digest(of canonical: [UInt8]) -> [UInt8] { Crypto.authenticationCode(key: secret, message: canonical) }
 
     /// Reads the key, or creates one if there is no file yet; blocks on the disk; call it at start.
-    package static func open(path: String) throws(PrincipalKeyError) -> PrincipalKey {
+    package static func open(path: String) throws(SecretFileError) -> PrincipalKey {
         if let key = try load(path) { return key }
-        guard let secret = Crypto.randomBytes(byteCount)
-        else { throw .unwritable(path: path, reason: "the system gave no random bytes") }
         do throws(SecretFile.Failure) {
             // If another process is faster, its key is used.
-            try SecretFile.write(secret, to: path, replacing: false)
+            try SecretFile.write(SecretFile.randomBytes(byteCount), to: path, replacing: false)
         } catch {
-            throw .unwritable(path: path, reason: reason(error))
+            throw SecretFileError("the principal key \(path) cannot be made: \(reason(error))")
         }
-        guard let key = try load(path) else { throw .unreadable(path: path, reason: "it vanished while being made") }
+        guard let key = try load(path) else {
+            throw SecretFileError("the principal key \(path) cannot be read: it vanished while being made")
+        }
         return key
     }
 
-    private static func load(_ path: String) throws(PrincipalKeyError) -> PrincipalKey? {
+    private static func load(_ path: String) throws(SecretFileError) -> PrincipalKey? {
         let content: SecretFile.Content?
         do throws(SecretFile.Failure) {
             content = try SecretFile.read(path, limit: byteCount + 1)
         } catch {
-            throw .unreadable(path: path, reason: reason(error))
+            throw SecretFileError("the principal key \(path) cannot be read: \(reason(error))")
         }
         guard let content else { return nil }
-        guard content.mode & 0o077 == 0 else { throw .open(path: path, mode: String(content.mode, radix: 8)) }
-        guard content.bytes.count == byteCount else { throw .malformed(path: path, count: content.bytes.count) }
+        guard content.mode & 0o077 == 0 else {
+            let mode = String(content.mode, radix: 8)
+            throw SecretFileError(
+                "the principal key \(path) has mode \(mode), so that others may read it; run: chmod 600 \(path)"
+            )
+        }
+        guard content.bytes.count == byteCount else {
+            throw SecretFileError(
+                "the principal key \(path) has \(content.bytes.count) bytes where 32 are wanted; move it away together "
+                    + "with the store: without its key, what is stored belongs to nobody"
+            )
+        }
         return PrincipalKey(secret: content.bytes)
     }
 
@@ -150,28 +160,6 @@ package struct PrincipalKey: Sendable {
         switch failure {
         case .notAFile: "it is not a regular file"
         case .system(_, let code): systemMessage(code)
-        }
-    }
-}
-
-/// Why the key file cannot be used.
-package enum PrincipalKeyError: Error, Sendable, Equatable, CustomStringConvertible {
-    case unreadable(path: String, reason: String)
-    /// Users other than its owner may read or write it.
-    case open(path: String, mode: String)
-    case malformed(path: String, count: Int)
-    case unwritable(path: String, reason: String)
-
-    /// The problem and its remedy.
-    package var description: String {
-        switch self {
-        case .unreadable(let path, let reason): "the principal key \(path) cannot be read: \(reason)"
-        case .open(let path, let mode):
-            "the principal key \(path) has mode \(mode), so that others may read it; run: chmod 600 \(path)"
-        case .malformed(let path, let count):
-            "the principal key \(path) has \(count) bytes where 32 are wanted; move it away together with the store: "
-                + "without its key, what is stored belongs to nobody"
-        case .unwritable(let path, let reason): "the principal key \(path) cannot be made: \(reason)"
         }
     }
 }

@@ -4,8 +4,8 @@ import HTTPSemantics
 import Synchronization
 import Yams
 
-/// A recording read from disk: an ordered list of exchanges, whose bodies stay in their files.
-package struct Recording: Sendable {
+/// The contents of a recording, read from disk: its exchanges in order, whose bodies stay in their files.
+package struct RecordingContents: Sendable {
     package let folder: RecordingFolder
     package let manifest: RecordingManifest
     /// In the order in which they happened.
@@ -21,7 +21,7 @@ package struct Recording: Sendable {
         guard access(folder.exchanges, F_OK) == 0 || errno != ENOENT else {
             throw RecordingError(
                 folder.exchanges,
-                "the file is missing; put it back, or record anew with --record all of `larder run`"
+                "the file is missing; put it back, or record again with --record all of `larder run`"
             )
         }
         let lines = ExchangeLines(try folder.read(folder.exchanges, limit: 4 << 30))
@@ -33,19 +33,20 @@ package struct Recording: Sendable {
 
     private static func complaint(_ exchange: RecordedExchange) -> String? {
         if !(200...599).contains(exchange.response.status) {
-            return "status: \(exchange.response.status) is no status of a final response; write one from 200 to 599"
+            return
+                "status: \(exchange.response.status) is not the status of a final response; write one from 200 to 599"
         }
         if !exchange.request.target.hasPrefix("/") || exchange.request.target.utf8.contains(where: { $0 <= 0x20 }) {
-            return "target: \"\(exchange.request.target)\" is no path; write it as \"/users?page=2\""
+            return "target: \"\(exchange.request.target)\" is not a path; write it as \"/users?page=2\""
         }
         // JSON can spell characters that no message can contain.
         let fields = (exchange.request.fields ?? []) + exchange.response.fields
         if let field = fields.first(where: { $0.utf8.contains { $0 == 0x0D || $0 == 0x0A || $0 == 0 } }) {
-            return "fields: \"\(field.printable)\" is no field line; write each line as a string of its own"
+            return "fields: \"\(field.printable)\" is not a field line; write each line as a string of its own"
         }
         let isToken = exchange.request.method.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 == 0x2D || $0 == 0x5F }
         if exchange.request.method.isEmpty || !isToken {
-            return "method: \"\(exchange.request.method)\" is no method; write it as \"GET\""
+            return "method: \"\(exchange.request.method)\" is not a method; write it as \"GET\""
         }
         return nil
     }
@@ -86,7 +87,7 @@ package struct Recording: Sendable {
         case .keyNotFound(let key, let context):
             let place = path(context)
             return "the line has no \"\(place.isEmpty ? "" : place + ".")\(key.stringValue)\""
-        case .typeMismatch(let type, let context): return "\(path(context)): this is no \(type)"
+        case .typeMismatch(let type, let context): return "\(path(context)): this is not of the type \(type)"
         case .valueNotFound(_, let context): return "\(path(context)): there is no value"
         case .dataCorrupted: return "the line is not JSON; each line is one object"
         @unknown default: return "the line cannot be read"
@@ -150,12 +151,11 @@ extension Range<Int> {
     func mapOnAllProcessors<Value: Sendable>(
         _ transform: @Sendable (Int) throws(RecordingError) -> Value
     ) throws(RecordingError) -> [Value] {
-        // Numbers for each task.
-        let portion = 2_000
-        let tasks = (count + portion - 1) / portion
+        let perTask = 2_000
+        let tasks = (count + perTask - 1) / perTask
         let results = Mutex([Result<[Value], RecordingError>?](repeating: nil, count: tasks))
         DispatchQueue.concurrentPerform(iterations: tasks) { task in
-            let range = task * portion..<Swift.min((task + 1) * portion, count)
+            let range = task * perTask..<Swift.min((task + 1) * perTask, count)
             let result = Result { () throws(RecordingError) in
                 try range.map { number throws(RecordingError) in try transform(lowerBound + number) }
             }
@@ -207,7 +207,7 @@ package struct RecordingManifest: Sendable {
             )
         }
         guard let number = Int(format), number > 0 else {
-            throw RecordingError(file, "format: \"\(format)\" is no version; write \(Self.format)")
+            throw RecordingError(file, "format: \"\(format)\" is not a version; write \(Self.format)")
         }
         guard number <= Self.format else {
             throw RecordingError(
