@@ -118,7 +118,7 @@ import Testing
         #expect(try #require(list.text).contains(#""n":2"#))
     }
 
-    @Test func `a cleaning has the upstream asked, and changes nothing if that says the same`() throws {
+    @Test func `a clean has the upstream asked, and changes nothing if that says the same`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(origin)
         let follower = try Follower(larder, "/x")

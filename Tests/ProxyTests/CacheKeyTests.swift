@@ -62,7 +62,7 @@ import Testing
         var key: DocumentKey
     }
 
-    private func names(_ text: String, _ upstream: ProxiedUpstream, _ cacheKey: inout CacheKeyBuilder) throws -> Names?
+    private func names(_ text: String, _ upstream: ProxiedUpstream, _ cacheKey: inout CacheKeyDigester) throws -> Names?
     {
         var bytes = Array(text.utf8)
         let parser = RequestParser(limits: HTTPLimits())
@@ -78,7 +78,9 @@ import Testing
                 principal: PrincipalID(rawValue: 7),
                 ProxyFixture.hasher
             )
-            guard let incoming = try? IncomingRequest(parser.head, upstream, quickDigest: quick) else { return nil }
+            guard let incoming = try? IncomingRequest(parser.head, upstream, credentialsDigest: quick) else {
+                return nil
+            }
             let others =
                 incoming.parts.otherFields.isEmpty ? nil : ProxyFixture.hasher.digest(incoming.parts.otherFields)
             #expect(cacheKey.otherFieldsDigest(ProxyFixture.hasher) == others, "\(text)")
@@ -97,7 +99,7 @@ import Testing
     @Test(arguments: upstreams.indices) func `one request, one key`(_ index: Int) throws {
         let upstream = try ProxyFixture.upstream(Self.upstreams[index])
         // One for all, as on a worker: what it remembers of one request must not tell in another.
-        var cacheKey = CacheKeyBuilder()
+        var cacheKey = CacheKeyDigester()
         var known: [Digest128: [UInt8]?] = [:]
         var short = 0
         var random = SystemRandomNumberGenerator()

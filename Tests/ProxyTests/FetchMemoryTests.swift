@@ -30,7 +30,7 @@ import Testing
         #expect(!isKnownAfterSilence)
     }
 
-    @Test func `a response that may be stored, a write to the path and a cleaning end the memory`() throws {
+    @Test func `a response that may be stored, a write to the path and a clean end the memory`() throws {
         let upstream = try ProxyFixture.upstream()
         let (one, two) = (
             ProxyFixture.request("GET", "/x?a=1", of: upstream), ProxyFixture.request("GET", "/y", of: upstream)
@@ -95,7 +95,7 @@ import Testing
     ) throws -> [Bool] {
         let upstream = try ProxyFixture.upstream { $0.backOff = backOff }
         let requests = paths.map { ProxyFixture.request("GET", $0, of: upstream) }
-        var pauses = UpstreamPauses()
+        var pauses = BackOffs()
         for (path, resource) in learned {
             let head = head(200, [("X-RateLimit-Resource", resource), ("X-RateLimit-Remaining", "9")])
             pauses.note(head, for: ProxyFixture.request("GET", path, of: upstream), now: 0, wall: 1_000)
@@ -162,7 +162,7 @@ import Testing
 
     @Test func `what was learned of resources, and the pauses, have a bound`() throws {
         let upstream = try ProxyFixture.upstream()
-        var pauses = UpstreamPauses()
+        var pauses = BackOffs()
         for number in 0..<10_000 {
             let request = ProxyFixture.request("GET", "/\(number)/x", of: upstream)
             let fields = [("Retry-After", "10"), ("X-RateLimit-Resource", "\(number)")]
@@ -186,7 +186,7 @@ import Testing
         seconds: Int64?
     ) throws {
         let request = ProxyFixture.request(of: try ProxyFixture.upstream())
-        var pauses = UpstreamPauses()
+        var pauses = BackOffs()
         let noted = pauses.note(head(status, [("Retry-After", value)]), for: request, now: 0, wall: 1_000)
         #expect(noted?.secondsLeft(at: 0) == seconds)
         let pause = pauses.pause(for: request, now: 0)
@@ -196,7 +196,7 @@ import Testing
     @Test func `a write's rate limit holds back retrievals, its other failures nothing`() throws {
         let upstream = try ProxyFixture.upstream()
         let (get, post) = (ProxyFixture.request(of: upstream), ProxyFixture.request("POST", of: upstream))
-        var pauses = UpstreamPauses()
+        var pauses = BackOffs()
         pauses.note(head(503, [("Retry-After", "10")]), for: post, now: 0, wall: 0)
         let afterFailure = pauses.pause(for: get, now: 1)
         #expect(afterFailure == nil)

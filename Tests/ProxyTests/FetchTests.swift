@@ -62,7 +62,8 @@ import Testing
                         var head = Fetch.Head()
                         (head.isStorable, head.isRenderable) = (isStorable, isRenderable)
                         (head.completesParts, head.isWhole) = (completesParts, !completesParts)
-                        (head.canHaveStale, head.others, head.isNews) = (canHaveStale, others, others.count == 2)
+                        (head.canHaveStale, head.others) = (canHaveStale, others)
+                        head.outdatesStored = others.count == 2
                         heads.append(head)
                     }
                 }

@@ -24,7 +24,7 @@ import Testing
         #expect(log.change(since: log.token(for: request.digest), for: request) == .none)
     }
 
-    @Test func `a cleaning outdates everything, and a write of unknown effect its upstream`() throws {
+    @Test func `a clean outdates everything, and a write of unknown effect its upstream`() throws {
         let upstream = try ProxyFixture.upstream()
         let other = try ProxyFixture.upstream {
             $0.name = "other"
@@ -36,7 +36,7 @@ import Testing
         log.noteAll(of: upstream)
         #expect(log.change(since: token, for: one) == .invalidated)
         #expect(log.change(since: token, for: two) == .none)
-        log.noteCleaning()
+        log.noteClean()
         #expect(log.change(since: token, for: two) == .invalidated)
     }
 

@@ -37,7 +37,7 @@ enum ProxyFixture {
             target: url,
             route: String(url.prefix { $0 != "?" }),
             parts: CacheKeyParts(url: url, context: "", credentials: nil, otherFields: []),
-            quickDigest: nil,
+            credentialsDigest: nil,
             view: .wire,
             live: nil,
             base: ClientAuthority(authority: "localhost:8787")

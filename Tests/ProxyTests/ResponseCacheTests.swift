@@ -101,9 +101,9 @@ import Testing
     }
 
     @Test func `what is dropped before its commit is not found behind it`() async throws {
-        let refuted = answer("old")
-        keep(refuted)
-        cache.drop(refuted)
+        let dropped = answer("old")
+        keep(dropped)
+        cache.drop(dropped)
         #expect(remembered.isEmpty)
         await store.flush()
         let found = try await store.documents(at: request.key)

@@ -128,7 +128,7 @@ extension Metric {
         "Responses with Retry-After that made Larder back off.":
             Metric(.counter, "larder_back_offs_total") { perUpstream($0) { Double($0.backOffs.value) } },
         "Client requests that were not sent because Larder was backing off.":
-            Metric(.counter, "larder_held_back_requests_total") { perUpstream($0) { Double($0.heldBack.value) } },
+            Metric(.counter, "larder_held_back_requests_total") { perUpstream($0) { Double($0.backedOff.value) } },
     ])
 
     private static let store: [Metric] = documented([

@@ -87,7 +87,7 @@ package struct ResponsePolicy: Sendable, Equatable {
     package var stored: StoredPolicy
     package var vary: VaryField
     /// Whether it is private, or must be revalidated: then it only serves requests that agree in their `OtherFields`.
-    package var isForAgreeing: Bool
+    package var isForSameOtherFields: Bool
     /// Lower-case names of fields to omit when the response is reused without validation (`no-cache="…"`).
     package var fieldsNotReused: [[UInt8]]
     /// Lower-case names of fields not to store (`private="…"`, shared cache only).
@@ -132,7 +132,7 @@ package struct ResponsePolicy: Sendable, Equatable {
         if dateField == nil { stored.flags.insert(.dateAssumed) }
         self.stored = stored
         vary = VaryField(fields)
-        isForAgreeing =
+        isForSameOtherFields =
             directives.isPrivate || !directives.privateFields.isEmpty || directives.noCache || directives.mustRevalidate
             || directives.proxyRevalidate || lifetime.isOverOnArrival
         fieldsNotReused = directives.noCacheFields

@@ -194,7 +194,7 @@ package enum OtherFields {
 
 extension VarySelection {
     /// Whether the response only serves requests that agree in their `OtherFields`.
-    package var isForAgreeing: Bool { lines.contains { $0.name == OtherFields.name } }
+    package var isForSameOtherFields: Bool { lines.contains { $0.name == OtherFields.name } }
 
     /// Whether a request has the same `OtherFields`, if the selection includes them.
     package func agrees(with request: Fields) -> Bool {

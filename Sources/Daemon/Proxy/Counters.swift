@@ -147,7 +147,7 @@ package final class UpstreamMetrics: Sendable {
     /// Responses that asked Larder to back off.
     package let backOffs = Counter()
     /// Retrievals not sent because of such a pause.
-    package let heldBack = Counter()
+    package let backedOff = Counter()
     private let finished = Mutex(Finished())
     private let condition = Mutex(UpstreamHealth())
     private let routes = Mutex<[Int: Histogram]>([:])

@@ -1,7 +1,7 @@
 import Mapping
 import Store
 
-/// The invalidations by writes and cleanings, in order; the only way to learn that one has happened since a point in time.
+/// The invalidations by writes and cleans, in order; the only way to learn that one has happened since a point in time.
 ///
 /// A read of the store or a fetch takes a token when it begins. Before its result is kept or served, the token is compared.
 /// Whether an *object* has changed since a document was composed is a separate question, which outlives the process: the store's
@@ -24,7 +24,7 @@ struct InvalidationLog {
         ///
         /// A response requested before that may show an object's former state.
         case written(at: Int64)
-        /// A write to its URL, or a cleaning: a response requested before is not kept.
+        /// A write to its URL, or a clean: a response requested before is not kept.
         case invalidated
     }
 
@@ -54,7 +54,7 @@ struct InvalidationLog {
 
     /// Notes that anything of an upstream may be outdated.
     mutating func noteAll(of upstream: ProxiedUpstream) { append(.upstream(upstream.storeKey)) }
-    mutating func noteCleaning() { append(.everything) }
+    mutating func noteClean() { append(.everything) }
 
     /// Notes that a response is kept under a cache key.
     mutating func noteKept(at digest: Digest128) { kept[Self.place(of: digest)] &+= 1 }

@@ -38,7 +38,7 @@ extension ProblemDocument {
     }
 
     /// The upstream's own refusal, repeated without asking it again.
-    package static func heldBack(_ pause: UpstreamPause, seconds: Int64, upstream: String) -> ProblemDocument {
+    package static func backedOff(_ pause: BackOff, seconds: Int64, upstream: String) -> ProblemDocument {
         var problem = make(pause.status, "retry-after", "The upstream has asked clients to wait") {
             "Upstream \"\(upstream)\" responded with \(pause.status) and `Retry-After`, which applies to "
                 + "\(pause.scope.description). Larder asks it again in \(seconds) s. Nothing stored may be used meanwhile."

@@ -36,7 +36,7 @@ package actor ProxyCore {
     private var started: Fetches?
     private var followed: LiveDocuments?
     /// Look-ups on disk under way (`Lookup/LookUp.swift`).
-    var lookUps: [LookUp: [CheckedContinuation<DiskFinding, Never>]] = [:]
+    var diskReads: [DiskReadKey: [CheckedContinuation<DiskRead, Never>]] = [:]
     /// The number of writes that could not be stored so far.
     var uncommittedWriteCount = 0
 
@@ -76,7 +76,7 @@ package actor ProxyCore {
             return ProxyRequest(message, incoming, principal: principal, otherFields: other, hasher: cache.store.hasher)
         }
         do {
-            let (credentials, quick) = (incoming.parts.credentials, incoming.quickDigest)
+            let (credentials, quick) = (incoming.parts.credentials, incoming.credentialsDigest)
             let principal = try await principals.identify(credentials, quick: quick, of: incoming.upstream)
             let request = makeRequest(exchange.request.asking(incoming.live), of: principal)
             if case .over = incoming.live {
@@ -118,14 +118,14 @@ package actor ProxyCore {
             fetches.refresh(request.forWhole.asking(because: .stale), stored: ready)
         case .ask(let reason, let stored):
             if let stored { cache.noteInquiry(about: stored) }
-            await resort(to: request.asking(because: reason), reply, stored: stored, variants: variants)
-        case .refuse(let problem): await resort(to: request, reply, refusal: problem)
+            await servePartsOrAsk(request.asking(because: reason), reply, stored: stored, variants: variants)
+        case .refuse(let problem): await servePartsOrAsk(request, reply, refusal: problem)
         }
     }
 
     /// Looks for stored parts if no whole may be served, before the upstream is asked.
-    private func resort(
-        to request: ProxyRequest,
+    private func servePartsOrAsk(
+        _ request: ProxyRequest,
         _ reply: Reply,
         stored: ReadyResponse? = nil,
         variants: [Variant] = [],
@@ -268,7 +268,7 @@ extension ProxyCore {
         await cache.store.flush()
         cache.memory.removeAll()
         let result = try await cache.store.clean(filter, progress: progress)
-        fetches.invalidations.noteCleaning()
+        fetches.invalidations.noteClean()
         cache.memory.removeAll()
         return result
     }
@@ -288,7 +288,7 @@ extension ProxyCore {
         defer { liveDocuments.invalidationsCommitted() }
         await cache.store.flush()
         let result = try await cache.store.load(path, principalKey: principals.keyDigest, replacing: replacing)
-        fetches.invalidations.noteCleaning()
+        fetches.invalidations.noteClean()
         cache.memory.removeAll()
         return result
     }

@@ -18,7 +18,7 @@ package final class ProxyHandler: HTTPHandler {
     private let metrics: WorkerMetrics
     private let interceptor: (any ExchangeInterceptor)?
     private let requests: RequestLog
-    private var cacheKey = CacheKeyBuilder()
+    private var cacheKey = CacheKeyDigester()
     private var variable = SmallBuffer(capacity: 512)
     private var reading: (tick: UInt64, seconds: Int64) = (0, 0)
 
@@ -129,7 +129,7 @@ package final class ProxyHandler: HTTPHandler {
             guard
                 ready.key.principal == principal, ready.isClean, !ready.isDoubtDue(at: now),
                 ready.isGood(for: request),
-                !ready.isForAgreeing
+                !ready.isForSameOtherFields
                     || ready.otherFields == cacheKey.otherFieldsDigest(proxy.principals.fieldHasher),
                 case .fresh(let age, let timeToLive) = ready.policy.reuse(at: now, for: directives)
             else { continue }
@@ -252,7 +252,7 @@ package final class ProxyHandler: HTTPHandler {
         let quick = cacheKey.read(request, upstream) ? cacheKey.credentialsDigest(upstream, cache.store.hasher) : nil
         var incoming: IncomingRequest
         do {
-            incoming = try IncomingRequest(request, upstream, quickDigest: quick)
+            incoming = try IncomingRequest(request, upstream, credentialsDigest: quick)
         } catch {
             return refuse(error, request, connection)
         }

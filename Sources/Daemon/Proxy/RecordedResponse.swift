@@ -97,7 +97,7 @@ extension IncomingRequest {
         (self.upstream, self.target) = (upstream, target)
         route = String(decoding: upstream.principal.redacted(target: normalised.routePath), as: UTF8.self)
         parts = CacheKeyParts(recorded: normalised, fields, credentials: credentials, upstream)
-        quickDigest = nil
+        credentialsDigest = nil
         view = .wire
         live = nil
         self.base = ClientAuthority(authority: "localhost")

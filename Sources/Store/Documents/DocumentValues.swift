@@ -44,7 +44,7 @@ public struct ReceivedDocument: Sendable {
     /// Opaque bytes that identify the `Vary` selection; a document with equal bytes is replaced.
     public var variant: [UInt8]
     /// A second variant of which a document is replaced, because requests that select this one selected it too; nil for none.
-    public var widerVariant: [UInt8]?
+    public var variantForAllFields: [UInt8]?
     /// What the response varies by besides the context of its key, as lines of text.
     ///
     /// Objects of different selections are separate.

@@ -36,7 +36,7 @@ extension WriterSession {
             )
         )
         let digest = hasher.digest(key)
-        let predecessors = try [document.variant, document.widerVariant].compactMap(\.self).flatMap {
+        let predecessors = try [document.variant, document.variantForAllFields].compactMap(\.self).flatMap {
             try documents(of: key, under: digest, variant: $0)
         }
         let isSuperseded =

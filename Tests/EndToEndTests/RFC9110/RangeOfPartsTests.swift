@@ -158,7 +158,7 @@ import Testing
         #expect(origin.count() == requests.count)
     }
 
-    @Test func `RFC 9111 §4.4 parts go with what a write or a cleaning removes`() throws {
+    @Test func `RFC 9111 §4.4 parts go with what a write or a clean removes`() throws {
         let origin = try Origin { request in
             request.method == "GET" ? RangedContent(Self.digits).answer(request) : .empty(204)
         }

@@ -40,7 +40,7 @@ import Testing
             }
         }
         let larder = try Larder(origin)
-        // The oldest version of each resource that may still be shown: a write or a cleaning makes it the present one.
+        // The oldest version of each resource that may still be shown: a write or a clean makes it the present one.
         var oldest = Dictionary(uniqueKeysWithValues: paths.map { ($0, 1) })
         for step in 0..<220 {
             let path = paths[lots.below(paths.count)]

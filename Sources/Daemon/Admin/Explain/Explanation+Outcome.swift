@@ -45,15 +45,15 @@ extension Explanation.Outcome {
     /// A retrieval while Larder is backing off.
     ///
     /// - Parameter stored: the response served meanwhile.
-    static func heldBack(
-        _ pause: UpstreamPause,
+    static func backedOff(
+        _ pause: BackOff,
         of request: ProxyRequest,
         stored: ReadyResponse?,
         seconds: Int64,
         now: Int64
     ) -> Explanation.Outcome {
-        guard let stored else { return .init(.heldBack(pause, seconds: seconds, upstream: request.upstream.name)) }
-        var outcome = Explanation.Outcome("serve", stored, .heldBack, request, now: now)
+        guard let stored else { return .init(.backedOff(pause, seconds: seconds, upstream: request.upstream.name)) }
+        var outcome = Explanation.Outcome("serve", stored, .backedOff, request, now: now)
         outcome.reason =
             "the upstream responded with \(pause.status) and Retry-After, which applies to \(pause.scope.description); "
             + "Larder asks it again in \(seconds) s"

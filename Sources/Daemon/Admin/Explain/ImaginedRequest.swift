@@ -63,7 +63,7 @@ package struct ImaginedRequest: Sendable {
             }
             if parser.head.method == .trace { throw .refused(.traceRefused) }
             do throws(ProblemDocument) {
-                return (parser.head.owned(), try IncomingRequest(parser.head, url.upstream, quickDigest: nil))
+                return (parser.head.owned(), try IncomingRequest(parser.head, url.upstream, credentialsDigest: nil))
             } catch { throw .refused(error) }
         }
     }

@@ -61,7 +61,7 @@ extension ProxyCore {
         }
         if case .ask = online, let pause = fetches.pauses.pause(for: request, now: loop.now) {
             let isServed = selected?.maySubstitute(at: now, for: request) == true
-            explanation.online = .heldBack(
+            explanation.online = .backedOff(
                 pause,
                 of: request,
                 stored: isServed ? selected : nil,
@@ -133,7 +133,7 @@ extension ProxyCore {
 }
 
 extension Decision {
-    /// The outcome given the stored parts, as in `ProxyCore.resort`.
+    /// The outcome given the stored parts, as in `ProxyCore.servePartsOrAsk`.
     fileprivate func considering(
         _ parts: ReadyResponse?,
         _ request: ProxyRequest,

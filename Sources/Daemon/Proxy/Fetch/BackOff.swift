@@ -12,24 +12,24 @@ import Upstream
 extension Fetches {
     /// Serves a retrieval without the upstream while that wants no requests (`Retry-After`); returns false if the request may be
     /// sent.
-    func isHeldBack(_ relay: Relay, stored: ReadyResponse?) -> Bool {
+    func isBackedOff(_ relay: Relay, stored: ReadyResponse?) -> Bool {
         let request = relay.request
         guard MethodFacts.isCacheable(request.message.method), let pause = pauses.pause(for: request, now: loop.now)
         else { return false }
-        metrics.upstream(request.upstream.name).heldBack.add()
+        metrics.upstream(request.upstream.name).backedOff.add()
         if let stored, stored.maySubstitute(at: now, for: request) {
-            serve(stored, to: [relay], as: { _ in .heldBack })
+            serve(stored, to: [relay], as: { _ in .backedOff })
         } else {
             count(.error, for: relay)
             let seconds = pause.secondsLeft(at: loop.now)
-            let problem = ProblemDocument.heldBack(pause, seconds: seconds, upstream: request.upstream.name)
+            let problem = ProblemDocument.backedOff(pause, seconds: seconds, upstream: request.upstream.name)
             relay.reply.refuse(problem, nil)
         }
         return true
     }
 
     /// Notes a response's request to back off and its rate limits.
-    func heedRetryAfter(of head: UpstreamHead, to request: ProxyRequest) {
+    func noteRetryAfter(of head: UpstreamHead, to request: ProxyRequest) {
         let metrics = metrics.upstream(request.upstream.name)
         if let limit = RateLimitFields.limit(head.fields, now: wall) { metrics.note { $0.limited(limit) } }
         guard let pause = pauses.note(head, for: request, now: loop.now, wall: wall) else { return }
@@ -59,7 +59,7 @@ extension Fetches {
 }
 
 /// A period in which an upstream wants no requests: `Retry-After` in a refusal (RFC 9110 §10.2.3).
-package struct UpstreamPause: Sendable, Equatable {
+package struct BackOff: Sendable, Equatable {
     package let status: Int
     /// The requests that it holds back.
     package let scope: Scope
@@ -100,7 +100,7 @@ package struct UpstreamPause: Sendable, Equatable {
 /// The upstream names the resource in its responses; until it has done so for a path, the path's first segment stands for it. Any
 /// other failure concerns only the requested document. Writes are never held back: the client decides whether to try them.
 /// A value for one thread.
-package struct UpstreamPauses {
+package struct BackOffs {
     private struct Credential: Hashable {
         let upstream: Int
         let principal: PrincipalID
@@ -117,11 +117,11 @@ package struct UpstreamPauses {
 
     private struct Place: Hashable {
         let credential: Credential
-        let scope: UpstreamPause.Scope
+        let scope: BackOff.Scope
     }
 
-    private var places: [Place: UpstreamPause] = [:]
-    private var documents: [Digest128: UpstreamPause] = [:]
+    private var places: [Place: BackOff] = [:]
+    private var documents: [Digest128: BackOff] = [:]
     private var resources = LimitedResources()
 
     /// The longest pause in seconds: a long ban of one client must not last for days.
@@ -134,7 +134,7 @@ package struct UpstreamPauses {
     ///   - now: in ns of the loop's clock.
     ///   - wall: in seconds since 1970.
     @discardableResult
-    mutating func note(_ head: UpstreamHead, for request: ProxyRequest, now: UInt64, wall: Int64) -> UpstreamPause? {
+    mutating func note(_ head: UpstreamHead, for request: ProxyRequest, now: UInt64, wall: Int64) -> BackOff? {
         let mode = request.upstream.settings.backOff
         guard mode != .never else { return nil }
         let resource = RateLimitFields.resource(head.fields)
@@ -143,7 +143,7 @@ package struct UpstreamPauses {
             let wait = RetryAfter.seconds(head.fields, now: wall), wait > 0
         else { return nil }
         let isLimited = RateLimitFields.isRefusal(status: head.status, head.fields)
-        let scope: UpstreamPause.Scope =
+        let scope: BackOff.Scope =
             switch (isLimited, mode, resource) {
             case (false, _, _): .document
             case (true, .credential, _): .credential
@@ -151,7 +151,7 @@ package struct UpstreamPauses {
             case (true, _, nil): .segment(LimitedResources.segments(of: request).first)
             }
         let until = now + UInt64(min(wait, Self.longest)) * 1_000_000_000
-        let pause = UpstreamPause(status: head.status, scope: scope, until: until)
+        let pause = BackOff(status: head.status, scope: scope, until: until)
         if scope == .document {
             guard MethodFacts.isCacheable(request.message.method) else { return nil }
             documents.makeRoom(limit: Self.limit) { $0.until > now }
@@ -164,12 +164,12 @@ package struct UpstreamPauses {
     }
 
     /// The pause that holds back a retrieval, if any.
-    package func pause(for request: ProxyRequest, now: UInt64) -> UpstreamPause? {
+    package func pause(for request: ProxyRequest, now: UInt64) -> BackOff? {
         if places.isEmpty, documents.isEmpty { return nil }
         if let pause = documents[request.digest], pause.until > now { return pause }
         if places.isEmpty { return nil }
         let credential = Credential(request)
-        var scopes: [UpstreamPause.Scope] = [.credential, .segment(LimitedResources.segments(of: request).first)]
+        var scopes: [BackOff.Scope] = [.credential, .segment(LimitedResources.segments(of: request).first)]
         if let resource = resources.resource(of: request) { scopes.insert(.resource(resource), at: 1) }
         return scopes.lazy.compactMap { [places] in places[Place(credential: credential, scope: $0)] }
             .first { $0.until > now }

@@ -56,7 +56,7 @@ struct Fetch: Hashable {
         /// Whether the response is stored once its body is whole.
         var isStorable = false
         /// Whether the response, though not stored, shows that the stored one is outdated.
-        var isNews = false
+        var outdatesStored = false
         /// The followers that asked for another variant.
         var others: Set<Int> = []
         /// Whether the body can be transformed.
@@ -278,7 +278,7 @@ struct Fetch: Hashable {
         }
         isStoring = head.isStorable
         completesParts = head.completesParts
-        if !isStoring, head.isNews {
+        if !isStoring, head.outdatesStored {
             hasRefreshed = true
             actions.append(.supersede)
         }

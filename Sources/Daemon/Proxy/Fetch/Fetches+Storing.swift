@@ -23,7 +23,7 @@ extension Fetches {
         {
             return (Fetch.Head(kind: .unfitPart), nil)
         }
-        if fetch.asksForRange { disbelieveParts(after: head, in: fetch) }
+        if fetch.asksForRange { dropUnreliableParts(after: head, in: fetch) }
         var storing: RunningFetch.Storing?
         do throws(Unstored) {
             storing = try storage(of: head, in: fetch)
@@ -37,8 +37,8 @@ extension Fetches {
             && request.upstream.bodyMatch(request, status: head.status, fields: head.fields) != nil
         var meaning = Fetch.Head()
         meaning.isStorable = storing != nil
-        meaning.isNews =
-            isNews(head, in: fetch) && !request.upstream.isFailure(status: head.status, fields: head.fields)
+        meaning.outdatesStored =
+            outdatesStored(head, in: fetch) && !request.upstream.isFailure(status: head.status, fields: head.fields)
         meaning.isRenderable = request.upstream.isJSON(head.fields) && ![206, 304].contains(head.status)
         meaning.isWhole = isWhole && head.status == 200
         meaning.completesParts = !isWhole && fetch.completing != nil
@@ -48,7 +48,7 @@ extension Fetches {
     }
 
     /// Whether a response that is not stored nevertheless shows that the stored one is outdated.
-    private func isNews(_ head: UpstreamHead, in fetch: RunningFetch) -> Bool {
+    private func outdatesStored(_ head: UpstreamHead, in fetch: RunningFetch) -> Bool {
         guard !fetch.isInvalidated else { return false }
         let isGone = !fetch.request.isHead && (head.status == 404 || head.status == 410)
         let isForAll =
@@ -149,7 +149,7 @@ extension Fetches {
         return keep(response, from: fetch, isAwaited: fetch.isAwaited)
     }
 
-    /// Prepares a whole response for serving, and keeps it unless a write or a cleaning has invalidated it.
+    /// Prepares a whole response for serving, and keeps it unless a write or a clean has invalidated it.
     func keep(_ response: CachedResponse, from fetch: RunningFetch, isAwaited: Bool) -> KeptResponse {
         let request = fetch.request
         let ready = ReadyResponse(response, for: request)

@@ -24,7 +24,7 @@ package final class Fetches {
     /// Counts the responses of the upstream loop by outcome.
     let outcomes: WorkerMetrics
     let log: Logger
-    /// The writes and cleanings that have made responses outdated.
+    /// The writes and cleans that have made responses outdated.
     var invalidations = InvalidationLog()
     /// Fetches and writes until they end.
     private var running: [ObjectIdentifier: RunningFetch] = [:]
@@ -33,7 +33,7 @@ package final class Fetches {
     var hitForMiss = HitForMiss()
     /// Responses that were recently not stored, and why.
     package var unstored = UnstoredResponses()
-    package var pauses = UpstreamPauses()
+    package var pauses = BackOffs()
     private var refreshes = Refreshes()
     /// Work that waits for other threads, by number.
     var waiting: [Int: () -> Void] = [:]
@@ -87,7 +87,7 @@ package final class Fetches {
             fetch.join(request, reply, isLeader: false)
             return
         }
-        if isHeldBack(Relay(request, reply, isLeader: true), stored: stored) { return }
+        if isBackedOff(Relay(request, reply, isLeader: true), stored: stored) { return }
         let isJoinable = !sharesNothing
         let fetch = start(request, stored: stored, variants, parts: parts, completes: completes, isJoinable: isJoinable)
         fetch.join(request, reply, isLeader: true)
@@ -107,7 +107,7 @@ package final class Fetches {
                 askAlone(relay, stored: stored)
                 continue
             }
-            if isHeldBack(relay, stored: stored) { continue }
+            if isBackedOff(relay, stored: stored) { continue }
             let isJSON = relay.request.wantsJSONOnly
             if let group = groups.first(where: { $0.selection == wanted && $0.isJSON == isJSON }) {
                 group.fetch.join(relay.request, relay.reply, isLeader: false, hasMoved: true)
@@ -123,7 +123,7 @@ package final class Fetches {
     ///
     /// - Parameter stored: the response to serve if the upstream wants no requests.
     func askAlone(_ relay: Relay, stored: ReadyResponse? = nil) {
-        if isHeldBack(relay, stored: stored) { return }
+        if isBackedOff(relay, stored: stored) { return }
         start(relay.request, stored: nil, isJoinable: false).join(relay.request, relay.reply, isLeader: true)
     }
 
@@ -251,9 +251,9 @@ package final class Fetches {
         hitForMiss.forget(invalidation)
     }
 
-    /// Keeps responses under way from bringing back what a cleaning removes from the store.
+    /// Keeps responses under way from bringing back what a clean removes from the store.
     func cleaned() {
-        invalidations.noteCleaning()
+        invalidations.noteClean()
         hitForMiss.forgetAll()
         unstored.forgetAll()
     }

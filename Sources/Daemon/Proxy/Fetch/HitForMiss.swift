@@ -5,7 +5,7 @@ import Store
 ///
 /// Otherwise a request for such a document would wait for the head of an earlier fetch only to learn that its response is of no
 /// use to it. A document is remembered for one to two minutes after its last such response. It is forgotten when a storable
-/// response comes, or when a write or a cleaning may have changed the document.
+/// response comes, or when a write or a clean may have changed the document.
 ///
 /// A value for one thread. It has two generations of entries, so that nothing need be sorted or searched for expiry.
 struct HitForMiss {

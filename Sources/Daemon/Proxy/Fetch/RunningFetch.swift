@@ -24,7 +24,7 @@ final class RunningFetch: TransferDelegate {
     let start: Int64
     /// The same in seconds.
     let requestTime: Int64
-    /// Shows what writes and cleanings have invalidated since the request was sent.
+    /// Shows what writes and cleans have invalidated since the request was sent.
     let token: InvalidationLog.Token
     /// The document that this fetch refreshes in the background.
     var refreshes: Refreshes.Subject?
@@ -95,10 +95,10 @@ final class RunningFetch: TransferDelegate {
     /// Whether the request went upstream with a `Range`.
     var asksForRange: Bool { request.isForParts || completing != nil }
 
-    /// How writes and cleanings have affected the response since the request was sent.
+    /// How writes and cleans have affected the response since the request was sent.
     var change: InvalidationLog.Change { fetches.invalidations.change(since: token, for: request) }
 
-    /// Whether a write or a cleaning has invalidated the response, so that it is passed on but not kept.
+    /// Whether a write or a clean has invalidated the response, so that it is passed on but not kept.
     var isInvalidated: Bool { change == .invalidated }
 
     /// Whether any client waits for the response.
@@ -150,7 +150,7 @@ final class RunningFetch: TransferDelegate {
 
     func received(head: UpstreamHead) {
         self.head = head
-        fetches.heedRetryAfter(of: head, to: request)
+        fetches.noteRetryAfter(of: head, to: request)
         absence = fetches.absence(in: head, of: self)
         if absence == nil { proceed() } else { handle(.absence) }
     }

@@ -26,7 +26,7 @@ package struct Unstored: Error, Sendable, Equatable {
     static let eventStream = Self("event-stream", .upstream, "it is a stream of events, which has no end to wait for")
     static let garbled = Unstored("garbled", .upstream, "its head is malformed")
     static let truncated = Unstored("truncated", .upstream, "its body broke off")
-    static let invalidated = Unstored("invalidated", .larder, "a write or a cleaning made it outdated on its way")
+    static let invalidated = Unstored("invalidated", .larder, "a write or a clean made it outdated on its way")
     static let olderIsBetter = Self("error", .standard, "an error does not take the place of a good stored response")
     static let part = Unstored("partial", .standard, "it is a part that fits no stored response")
 

@@ -85,8 +85,8 @@ package struct Validation: Sendable {
 
 /// Updating stored responses by a 304 (RFC 9111 §4.3.3, §4.3.4) or the response to a HEAD (§4.3.5).
 extension Fetches {
-    /// A stored response with its updated fields and policy.
-    private struct Updated {
+    /// A stored response with its freshened fields and policy.
+    private struct Freshened {
         var response: CachedResponse
         /// The variant that it is from now on; nil if it may not be kept.
         let selection: VarySelection?
@@ -96,7 +96,7 @@ extension Fetches {
 
     /// Determines which stored response a 304 confirms, and updates it.
     ///
-    /// If the 304 identifies none, or one that a write or a cleaning has since removed, the whole is fetched.
+    /// If the 304 identifies none, or one that a write or a clean has since removed, the whole is fetched.
     func applyNotModified(to fetch: RunningFetch) {
         guard let head = fetch.head, !fetch.isInvalidated,
             let selected = fetch.validation.selected(by: head.fields, now: wall)
@@ -104,7 +104,7 @@ extension Fetches {
         switch selected {
         case .chosen:
             guard let stored = fetch.stored else { return fetch.endFreshening(nil) }
-            onceCommitted(stored) { [self] in renewChosen(stored, by: head, fetch) }
+            onceCommitted(stored) { [self] in freshenChosen(stored, by: head, fetch) }
         case .variant(let variant):
             // Its objects may have changed since the request was sent, so it is read from the store.
             let (key, selection) = (fetch.request.key, variant.selection)
@@ -113,7 +113,7 @@ extension Fetches {
                 // A variant that cannot be read counts as gone.
                 return try? await cache.store.documents(at: key) { $0 == selection }
             }) { [self] found in
-                adopt(found?.compactMap { CachedResponse($0) }.first, by: head, fetch)
+                freshenVariant(found?.compactMap { CachedResponse($0) }.first, by: head, fetch)
             }
         }
     }
@@ -123,56 +123,56 @@ extension Fetches {
         if stored.stored != nil { work() } else { afterCommits(work) }
     }
 
-    private func renewChosen(_ stored: ReadyResponse, by head: UpstreamHead, _ fetch: RunningFetch) {
+    private func freshenChosen(_ stored: ReadyResponse, by head: UpstreamHead, _ fetch: RunningFetch) {
         // A document that has become dirty is no longer the one that the 304 confirms.
         guard cache.isStillClean(stored), !fetch.isInvalidated else { return fetch.endFreshening(nil) }
-        var updated = updated(stored.response, by: head, fetch)
-        if let known = stored.stored { (updated.response.document, updated.response.objects) = known }
-        if updated.selection == stored.response.selection {
-            let ready = ready(updated.response, fetch)
-            replace(stored, by: ready, fetch)
-            return fetch.endFreshening(outcome(ready, updated, isStored: true))
+        var freshened = freshen(stored.response, by: head, fetch)
+        if let known = stored.stored { (freshened.response.document, freshened.response.objects) = known }
+        if freshened.selection == stored.response.selection {
+            let ready = ready(freshened.response, fetch)
+            replaceStored(stored, by: ready, fetch)
+            return fetch.endFreshening(outcome(ready, freshened, isStored: true))
         }
         // From now on it varies by other fields, or must not be kept.
         cache.drop(stored)
         // Parts that are no longer kept still serve this one request.
         guard !stored.isPartial
-        else { return fetch.endFreshening(outcome(ready(updated.response, fetch), updated, isStored: false)) }
-        keepAnew(updated, fetch)
+        else { return fetch.endFreshening(outcome(ready(freshened.response, fetch), freshened, isStored: false)) }
+        keepFreshened(freshened, fetch)
     }
 
     /// Stores the response to a request with other selecting fields for this request, too.
     ///
     /// The other one is left as it is: the upstream has confirmed this request's representation only.
-    private func adopt(_ source: CachedResponse?, by head: UpstreamHead, _ fetch: RunningFetch) {
+    private func freshenVariant(_ source: CachedResponse?, by head: UpstreamHead, _ fetch: RunningFetch) {
         guard let source, source.form == .received, !fetch.isInvalidated else { return fetch.endFreshening(nil) }
-        keepAnew(updated(source, by: head, fetch), fetch)
+        keepFreshened(freshen(source, by: head, fetch), fetch)
     }
 
     /// Stores a body again as if it had just come with the fields of the 304.
-    private func keepAnew(_ updated: Updated, _ fetch: RunningFetch) {
-        var response = updated.response
-        guard let selection = updated.selection
-        else { return fetch.endFreshening(outcome(ready(response, fetch), updated, isStored: false)) }
+    private func keepFreshened(_ freshened: Freshened, _ fetch: RunningFetch) {
+        var response = freshened.response
+        guard let selection = freshened.selection
+        else { return fetch.endFreshening(outcome(ready(response, fetch), freshened, isStored: false)) }
         (response.selection, response.document, response.objects) = (selection, nil, [])
         let isStored = !fetch.isInvalidated
         let (kept, isWithheld) = keep(response, from: fetch, isAwaited: fetch.isAwaited)
-        fetch.endFreshening(kept.map { outcome($0, updated, isStored: isStored) }, isWithheld: isWithheld)
+        fetch.endFreshening(kept.map { outcome($0, freshened, isStored: isStored) }, isWithheld: isWithheld)
     }
 
     /// The response for the clients; followers that want another variant fetch theirs.
-    private func outcome(_ ready: ReadyResponse, _ updated: Updated, isStored: Bool) -> RunningFetch.Outcome {
+    private func outcome(_ ready: ReadyResponse, _ freshened: Freshened, isStored: Bool) -> RunningFetch.Outcome {
         let use = { (request: ProxyRequest) in CacheUse.revalidated(request.reason, isStored: isStored) }
-        return RunningFetch.Outcome(ready: ready, use: use, cookies: updated.cookies, isForVariantOnly: true)
+        return RunningFetch.Outcome(ready: ready, use: use, cookies: freshened.cookies, isForVariantOnly: true)
     }
 
-    private func replace(_ stored: ReadyResponse, by ready: ReadyResponse, _ fetch: RunningFetch) {
+    private func replaceStored(_ stored: ReadyResponse, by ready: ReadyResponse, _ fetch: RunningFetch) {
         let isLatest = !invalidations.hasKept(at: ready.residence.digest, since: fetch.token)
         cache.replace(stored, by: ready, sent: fetch.start, isLatest: isLatest)
     }
 
     /// Merges the fields of a 304, or of the response to a HEAD, into a stored response.
-    private func updated(_ stored: CachedResponse, by head: UpstreamHead, _ fetch: RunningFetch) -> Updated {
+    private func freshen(_ stored: CachedResponse, by head: UpstreamHead, _ fetch: RunningFetch) -> Freshened {
         let (request, upstream) = (fetch.request, fetch.request.upstream)
         let new = Freshening.freshened(
             stored.fields,
@@ -187,10 +187,10 @@ extension Fetches {
         var (response, policy) = (stored, new.policy)
         (response.fields, response.policy) = (new.fields, policy.stored)
         // A response restricted to requests that agree in their `OtherFields` stays so, whatever freshness the 304 gives.
-        if stored.selection.isForAgreeing { policy.isForAgreeing = true }
+        if stored.selection.isForSameOtherFields { policy.isForSameOtherFields = true }
         let selection = policy.storability == .yes ? request.selection(policy) : nil
         let withheld = new.withheld.filter { !$0.isNamed("set-cookie") }
-        return Updated(response: response, selection: selection, cookies: head.cookies + withheld)
+        return Freshened(response: response, selection: selection, cookies: head.cookies + withheld)
     }
 
     private func ready(_ response: CachedResponse, _ fetch: RunningFetch) -> ReadyResponse {
@@ -217,9 +217,9 @@ extension Fetches {
         // Without a validator the HEAD does not confirm the objects in the body, whose times would be renewed.
         guard known.objects.isEmpty || head.fields.contains("etag") || head.fields.contains("last-modified")
         else { return }
-        var updated = updated(stored.response, by: head, fetch)
-        guard updated.selection == stored.response.selection else { return cache.drop(stored) }
-        (updated.response.document, updated.response.objects) = known
-        replace(stored, by: ready(updated.response, fetch), fetch)
+        var freshened = freshen(stored.response, by: head, fetch)
+        guard freshened.selection == stored.response.selection else { return cache.drop(stored) }
+        (freshened.response.document, freshened.response.objects) = known
+        replaceStored(stored, by: ready(freshened.response, fetch), fetch)
     }
 }

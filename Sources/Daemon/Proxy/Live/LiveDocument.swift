@@ -55,7 +55,7 @@ final class LiveDocument {
     private var outcome: LiveInquiry.Outcome?
     private var isLooked = false
     private var isLooking = false
-    /// Whether a write or a cleaning has invalidated the response, and the upstream has not been asked since.
+    /// Whether a write or a clean has invalidated the response, and the upstream has not been asked since.
     private(set) var isInvalid = false
     /// Whether the effects of the write are still being committed.
     private var awaitsCommit = false
@@ -125,7 +125,7 @@ final class LiveDocument {
         if causes.contains(.objects) { isOutdated = true }
     }
 
-    /// Notes that a write or a cleaning has invalidated it; it is not examined before `invalidationCommitted`.
+    /// Notes that a write or a clean has invalidated it; it is not examined before `invalidationCommitted`.
     func invalidate() {
         isInvalid = true
         awaitsCommit = true

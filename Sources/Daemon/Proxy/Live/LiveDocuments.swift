@@ -123,7 +123,7 @@ final class LiveDocuments {
         for document in documents.values where invalidation.covers(document.request) { document.invalidate() }
     }
 
-    /// Invalidates all documents after a cleaning of everything.
+    /// Invalidates all documents after a clean of everything.
     func invalidateAll() { documents.values.forEach { $0.invalidate() } }
 
     /// Examines the invalidated documents once the write's effects are committed.

@@ -315,13 +315,13 @@ extension ProxyCore {
     func problem(in outcome: LiveInquiry.Outcome, for document: LiveDocument) -> ProblemDocument? {
         switch outcome {
         case .failed(let problem, _): return problem
-        case .served(_, .heldBack, _):
+        case .served(_, .backedOff, _):
             // The pause may have ended this very moment.
             let pause =
                 fetches.pauses.pause(for: document.request, now: loop.now)
-                ?? UpstreamPause(status: 503, scope: .document, until: loop.now)
+                ?? BackOff(status: 503, scope: .document, until: loop.now)
             let upstream = document.request.upstream.name
-            return .heldBack(pause, seconds: pause.secondsLeft(at: loop.now), upstream: upstream)
+            return .backedOff(pause, seconds: pause.secondsLeft(at: loop.now), upstream: upstream)
         case .served, .received: return nil
         }
     }

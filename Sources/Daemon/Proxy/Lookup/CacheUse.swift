@@ -9,7 +9,7 @@ package enum CacheUse: Sendable {
     /// Without the upstream, because the mode is offline.
     case offline(isStale: Bool)
     /// Without the upstream, because it wants no requests for a while.
-    case heldBack
+    case backedOff
     /// Validated by the upstream; it remains stored unless the upstream has forbidden that.
     case revalidated(CacheStatus.Forward, isStored: Bool)
     /// In place of a failed response, with its status or else the error.
@@ -24,7 +24,7 @@ package enum CacheUse: Sendable {
     /// The outcome that the metrics count.
     func outcome(of ready: ReadyResponse) -> Outcome {
         switch self {
-        case .hit(isStale: true), .heldBack: .stale
+        case .hit(isStale: true), .backedOff: .stale
         case .hit: ready.response.form == .composed ? .composed : .hit
         case .offline, .substituted: .offline
         case .revalidated: .revalidated
@@ -45,7 +45,7 @@ package enum CacheUse: Sendable {
         case .offline(let isStale):
             status = .hit()
             if isStale { detail = "offline" }
-        case .heldBack:
+        case .backedOff:
             status = .hit()
             detail = "retry-after"
         case .revalidated(let reason, let isStored): status = .forwarded(reason, status: 304, isStored: isStored)

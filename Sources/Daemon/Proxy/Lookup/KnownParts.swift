@@ -238,7 +238,7 @@ extension Fetches {
     }
 
     /// Removes parts that a 416 shows to be of an earlier version, because the complete length has changed.
-    func disbelieveParts(after head: UpstreamHead, in fetch: RunningFetch) {
+    func dropUnreliableParts(after head: UpstreamHead, in fetch: RunningFetch) {
         guard head.status == 416, let known = fetch.parts?.parts?.length,
             let present = head.fields[first: "content-range"].flatMap({ ContentRange($0) })?.length,
             present != Int64(known)

@@ -9,7 +9,7 @@ extension ProxyCore {
     /// Looks into memory, then into the store.
     ///
     /// Among simultaneous look-ups of a document on disk, one reads and composes it and the others wait. If an invalidation, a
-    /// cleaning or a newer response has outdated the result, it is read again.
+    /// clean or a newer response has outdated the result, it is read again.
     func lookUp(_ request: ProxyRequest) async -> ReadyResponse? {
         // If responses under the digest kept coming, waiting for their commits would never end.
         var patience = 16
@@ -46,14 +46,14 @@ extension ProxyCore {
     }
 
     /// Reads from disk, or waits for a read under way.
-    private func find(_ request: ProxyRequest, _ token: InvalidationLog.Token) async -> (DiskFinding, isOwn: Bool) {
+    private func find(_ request: ProxyRequest, _ token: InvalidationLog.Token) async -> (DiskRead, isOwn: Bool) {
         // A look-up after an invalidation or a newer response must not share an earlier read.
-        let lookUp = LookUp(key: request.key, token: token)
-        if lookUps[lookUp] != nil {
-            return (await withCheckedContinuation { lookUps[lookUp]?.append($0) }, false)
+        let lookUp = DiskReadKey(key: request.key, token: token)
+        if diskReads[lookUp] != nil {
+            return (await withCheckedContinuation { diskReads[lookUp]?.append($0) }, false)
         }
-        lookUps[lookUp] = []
-        var finding = DiskFinding()
+        diskReads[lookUp] = []
+        var finding = DiskRead()
         do {
             finding = try await cache.onDisk(request)
         } catch .corrupt {
@@ -61,20 +61,20 @@ extension ProxyCore {
         } catch {
             log.error("a document could not be read", metadata: ["url": "\(request.key.url)", "error": "\(error)"])
         }
-        for waiter in lookUps.removeValue(forKey: lookUp) ?? [] { waiter.resume(returning: finding) }
+        for waiter in diskReads.removeValue(forKey: lookUp) ?? [] { waiter.resume(returning: finding) }
         return (finding, true)
     }
 }
 
 /// A look-up on disk that others may wait for.
-struct LookUp: Hashable, Sendable {
+struct DiskReadKey: Hashable, Sendable {
     let key: DocumentKey
     /// Taken when the look-up began.
     let token: InvalidationLog.Token
 }
 
 /// The documents read from disk for one request, which may serve others.
-struct DiskFinding: Sendable {
+struct DiskRead: Sendable {
     var documents: [StoredDocument] = []
     /// The variants under the key that the request did not select, which were not read.
     var passedOver: [[UInt8]] = []
@@ -93,8 +93,8 @@ struct DiskFinding: Sendable {
 
 extension ResponseCache {
     /// The stored documents with a request's key and variant, composed if newer values are known.
-    func onDisk(_ request: ProxyRequest) async throws(StoreError) -> DiskFinding {
-        guard store.mayHave(request.digest) else { return DiskFinding() }
+    func onDisk(_ request: ProxyRequest) async throws(StoreError) -> DiskRead {
+        guard store.mayHave(request.digest) else { return DiskRead() }
         let fields = request.message.fields
         let others = Locked<[[UInt8]]>([])
         let documents = try await store.documents(at: request.key) { variant in
@@ -103,6 +103,6 @@ extension ResponseCache {
             if !isWanted { others.value.append(variant) }
             return isWanted
         }
-        return DiskFinding(documents: documents, passedOver: others.value)
+        return DiskRead(documents: documents, passedOver: others.value)
     }
 }

@@ -33,7 +33,7 @@ package final class ReadyResponse: MemoryResident {
     package let body: [UInt8]
     let preconditions: Preconditions.Stored
     /// Whether it is restricted to requests that agree in their `OtherFields`, and the digest of these; nil for none.
-    let isForAgreeing: Bool
+    let isForSameOtherFields: Bool
     let otherFields: Digest128?
     /// The other fields that it varies by.
     private let hitSelection: VarySelection
@@ -52,7 +52,7 @@ package final class ReadyResponse: MemoryResident {
     private let shown: Mutex<[ObjectID]>
 
     /// The variant of an older response to such requests that did not depend on their `OtherFields`; nil if this does not either.
-    var widerVariant: [UInt8]? { isForAgreeing ? hitSelection.bytes : nil }
+    var variantForAllFields: [UInt8]? { isForSameOtherFields ? hitSelection.bytes : nil }
 
     /// - Parameters:
     ///   - digest: where look-ups will find it.
@@ -82,7 +82,7 @@ package final class ReadyResponse: MemoryResident {
         hitDetail = details.isEmpty ? [] : Array("; detail=\(details.joined(separator: "+"))".utf8)
         isJSON = upstream.isJSON(received)
         let agreed = response.selection.lines.first { $0.name == OtherFields.name }
-        isForAgreeing = agreed != nil
+        isForSameOtherFields = agreed != nil
         otherFields = agreed?.value.map { OtherFields.digest($0) ?? Digest128(low: 0, high: 0) }
         hitSelection = response.selection.without(OtherFields.name)
 

@@ -42,7 +42,7 @@ extension ResponseCache {
         }
         let rule = ready.isJSON && size > 0 ? match?.rule : nil
         let containsObjects = rule != nil
-        removeWiderVariant(of: ready)
+        removeVariantForAllFields(of: ready)
         guard !isSecret else {
             memory.removeVariant(of: ready, at: ready.residence.digest)
             if !containsObjects { memory.insert(ready, at: ready.residence.digest) }
@@ -77,7 +77,7 @@ extension ResponseCache {
             surroundings: match?.context(url: ready.key.url, fields: ready.response.fields) ?? .none
         )
         document.upstreamWrittenAt = writtenAt
-        document.widerVariant = ready.widerVariant
+        document.variantForAllFields = ready.variantForAllFields
         // Handed over at once, so that writes that complete from now on find it among the pending commits.
         store.receive(document, isAwaited: isAwaited && containsObjects) { [self] result in
             committed(result, ready, containsObjects: containsObjects, start: sent - age)
@@ -89,8 +89,8 @@ extension ResponseCache {
     }
 
     /// Removes from memory the older response that requests for this one selected until now, whatever their other fields.
-    private func removeWiderVariant(of ready: ReadyResponse) {
-        guard let wider = ready.widerVariant else { return }
+    private func removeVariantForAllFields(of ready: ReadyResponse) {
+        guard let wider = ready.variantForAllFields else { return }
         memory.remove(ready.residence.digest) { $0.key == ready.key && $0.response.selection.bytes == wider }
     }
 
@@ -118,16 +118,16 @@ extension ResponseCache {
         case .success(let receipt):
             // A response that shows a secret is kept in memory only, and follows its objects like any other.
             guard receipt.document != nil || receipt.isSecret else {
-                // A cleaning or a write has outdated it.
+                // A clean or a write has outdated it.
                 return memory.remove(ready, at: digest)
             }
-            guard visibility != .refuted else {
+            guard visibility != .dropped else {
                 memory.discard(ready)
                 return drop(ready)
             }
             register(ready, under: receipt.objects, asOf: receipt.sequence)
             // It may have been committed, and put into memory, while this one waited for its commit.
-            removeWiderVariant(of: ready)
+            removeVariantForAllFields(of: ready)
             switch visibility {
             case .shown: return
             case .hidden where ready.isClean:
@@ -136,7 +136,7 @@ extension ResponseCache {
                 if uncommittedWrites.mayBeNewer(than: start, of: ready.upstream.storeKey) {
                     memory.remove(ready, at: digest)
                 }
-            case .hidden, .superseded, .refuted: memory.discard(ready)
+            case .hidden, .superseded, .dropped: memory.discard(ready)
             }
         case .failure(.closed):
             // The daemon is stopping, and logs how many commits it gave up.
@@ -154,21 +154,21 @@ extension ResponseCache {
     /// Commits the effects of a write; returns once they hold everywhere.
     @discardableResult
     func complete(_ write: CompletedWrite) async throws(StoreError) -> WriteCompletion {
-        try await store.complete(write) { [self] in doubtUnread(of: write.upstream, sentUntil: write.time) }
+        try await store.complete(write) { [self] in hideUncommitted(of: write.upstream, sentUntil: write.time) }
     }
 
     /// Commits the absence of an object; returns once that holds everywhere.
     func note(_ absence: ObservedAbsence) async throws(StoreError) {
         // Lists may lag behind the absence, even those requested later.
-        try await store.note(absence) { [self] in doubtUnread(of: absence.key.upstream, sentUntil: .max) }
+        try await store.note(absence) { [self] in hideUncommitted(of: absence.key.upstream, sentUntil: .max) }
     }
 
     /// Hides the pending responses that may show values older than a write.
     ///
     /// It runs on the writer's thread, so that each response is either committed and marked, or found here. Only its commit shows
     /// whether it is outdated; requests for it wait for that.
-    func doubtUnread(of upstream: String, sentUntil time: Int64) {
-        for ready in commits.doubt(of: upstream, sentUntil: time) {
+    func hideUncommitted(of upstream: String, sentUntil time: Int64) {
+        for ready in commits.markOutdated(of: upstream, sentUntil: time) {
             // It needs both, because the response may be on its way into memory just now.
             ready.residence.isDirty.store(true, ordering: .relaxed)
             memory.remove(ready, at: ready.residence.digest)
@@ -191,7 +191,7 @@ final class PendingCommits: Sendable {
         /// A later response of its variant was kept meanwhile, so no look-up may find this one any more.
         case superseded
         /// It is outdated, and its commit must drop it.
-        case refuted
+        case dropped
     }
 
     struct Entry {
@@ -201,7 +201,7 @@ final class PendingCommits: Sendable {
         let containsObjects: Bool
         var visibility: Visibility
         /// Whether a later write may have changed objects that it shows.
-        var isDoubted = false
+        var mayBeOutdated = false
         /// Whether its commit is done and its visibility final.
         var isConcluded = false
     }
@@ -251,13 +251,13 @@ final class PendingCommits: Sendable {
         }
     }
 
-    /// Shows a hidden response before its commit, unless it is in doubt.
+    /// Shows a hidden response before its commit, unless a write may have outdated it.
     ///
     /// - Parameter show: inserts it into memory; not called if the commit has begun to do so.
     func show(_ ready: ReadyResponse, by show: () -> Void) {
         let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>] in
             let isShown = state.change(ready) { entry in
-                guard entry.visibility == .hidden, !entry.isDoubted else { return false }
+                guard entry.visibility == .hidden, !entry.mayBeOutdated else { return false }
                 entry.visibility = .shown
                 return true
             }
@@ -268,18 +268,18 @@ final class PendingCommits: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Marks an upstream's responses requested before a time as doubtful, because they may be older than a write.
+    /// Marks an upstream's responses requested before a time, because they may be older than a write.
     ///
     /// Only their commits show whether they are. Returns those that had been shown.
-    func doubt(of upstream: String, sentUntil time: Int64) -> [ReadyResponse] {
+    func markOutdated(of upstream: String, sentUntil time: Int64) -> [ReadyResponse] {
         state.withLock { state in
             var shown: [ReadyResponse] = []
             for digest in Array(state.entries.keys) {
                 state.changeAll(at: digest) { entry in
-                    guard entry.containsObjects, !entry.isDoubted, entry.sent <= time,
+                    guard entry.containsObjects, !entry.mayBeOutdated, entry.sent <= time,
                         entry.ready.upstream.storeKey == upstream
                     else { return }
-                    entry.isDoubted = true
+                    entry.mayBeOutdated = true
                     if entry.visibility == .shown { shown.append(entry.ready) }
                 }
             }
@@ -288,17 +288,17 @@ final class PendingCommits: Sendable {
     }
 
     /// Has a response dropped by its commit; returns false if the commit is done, so that the caller must drop it.
-    func refute(_ ready: ReadyResponse) -> Bool {
+    func dropAtCommit(_ ready: ReadyResponse) -> Bool {
         state.withLock { state in
-            let isRefuted = state.change(ready) { entry in
-                if !entry.isConcluded { entry.visibility = .refuted }
+            let isDropped = state.change(ready) { entry in
+                if !entry.isConcluded { entry.visibility = .dropped }
                 return !entry.isConcluded
             }
-            return isRefuted ?? false
+            return isDropped ?? false
         }
     }
 
-    /// Concludes a response's commit and returns its visibility; from now on `show` and `refute` have no effect on it.
+    /// Concludes a response's commit and returns its visibility; from now on `show` and `dropAtCommit` have no effect on it.
     func conclude(_ ready: ReadyResponse) -> Visibility {
         let visibility = state.withLock { state in
             state.change(ready) { entry in

@@ -153,7 +153,7 @@ package final class ResponseCache: Sendable {
         memory.remove(ready, at: digest)
         defer { watch.documentChanged(digest) }
         // Its pending commit will drop it.
-        if ready.stored == nil, commits.refute(ready) { return }
+        if ready.stored == nil, commits.dropAtCommit(ready) { return }
         guard let (document, _) = ready.stored else { return }
         // Compared by document, because its successor has the same digest.
         for response in memory.responses(at: digest) ?? [] where response.stored?.document == document {
@@ -208,7 +208,7 @@ package final class ResponseCache: Sendable {
                 }
                 watch.documentChanged(digest)
             } catch {
-                log.storeFailed("a renewal could not be stored", error, url: ready.key.url)
+                log.storeFailed("an updated response could not be stored", error, url: ready.key.url)
             }
         }
     }

@@ -7,7 +7,7 @@ import Store
 
 /// The parts of a cache key besides the upstream: the URL, the principal's credentials, and the context.
 ///
-/// Any request has them. `CacheKeyBuilder`, below, makes the same key for most requests without an allocation, for hits.
+/// Any request has them. For hits, `CacheKeyDigester` below digests the same key of most requests without an allocation.
 package struct CacheKeyParts: Sendable {
     /// The URL with redacted credentials, in its canonical spelling.
     package let url: String
@@ -76,10 +76,11 @@ extension ProxiedUpstream {
     }
 }
 
-/// Builds the digests of cache keys for hits, in memory that a worker reuses from request to request.
+/// Digests the cache keys of plain requests, in memory that a worker reuses from request to request.
 ///
-/// It accepts only plain requests. For those it makes the same key as `CacheKeyParts`: `CacheKeyTests` compares them.
-struct CacheKeyBuilder {
+/// It is a short cut for hits: what takes more than joining bytes is made as in `CacheKeyParts`, once, and remembered.
+/// `CacheKeyTests` checks that both give the same key.
+struct CacheKeyDigester {
     private var credentials: [UInt8] = []
     private var contextLines: [UInt8] = []
     private var otherLines: [UInt8] = []
@@ -148,7 +149,7 @@ struct CacheKeyBuilder {
 
     /// A digest of the credentials, valid within this process; nil for an anonymous request.
     func credentialsDigest(_ upstream: ProxiedUpstream, _ hasher: KeyHasher) -> Digest128? {
-        credentials.isEmpty ? nil : PrincipalResolver.quickDigest(credentials, upstream, hasher)
+        credentials.isEmpty ? nil : PrincipalResolver.digest(ofLines: credentials, upstream, hasher)
     }
 
     /// The digest of the fields that are neither in the key nor known to be harmless, if any.
@@ -217,7 +218,7 @@ struct CacheKeyBuilder {
             context.removeAll(keepingCapacity: true)
             return
         }
-        let digest = PrincipalResolver.quickDigest(contextLines, upstream, hasher)
+        let digest = PrincipalResolver.digest(ofLines: contextLines, upstream, hasher)
         if let known = contexts[digest] {
             context = known
             return

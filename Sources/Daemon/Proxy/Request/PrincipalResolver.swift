@@ -19,7 +19,7 @@ package final class PrincipalResolver: Sendable {
     private struct Known {
         var ids: [Digest128: PrincipalID] = [:]
         /// How often the store has removed principals; ids found before the last time may be invalid.
-        var forgettings = 0
+        var generation = 0
     }
 
     package init(key: PrincipalKey, store: ObjectStore) {
@@ -43,7 +43,7 @@ package final class PrincipalResolver: Sendable {
 
     /// The principal for these credentials if this process has met it, for the hit path.
     ///
-    /// - Parameter digest: by `quickDigest`; nil for an anonymous request.
+    /// - Parameter digest: by `credentialsDigest`; nil for an anonymous request.
     @inline(__always)
     func recognise(_ digest: Digest128?) -> PrincipalID? {
         guard let digest else { return PrincipalID.anonymous }
@@ -58,11 +58,11 @@ package final class PrincipalResolver: Sendable {
     {
         guard let credentials else { return PrincipalID.anonymous }
         if let quick, let principal = recognise(quick) { return principal }
-        let forgettings = known.withLock(\.forgettings)
+        let generation = known.withLock(\.generation)
         let principal = try await store.principal(key.digest(of: upstream.storeKeyBytes + [0] + credentials))
         if let quick {
             known.withLock { known in
-                guard known.forgettings == forgettings else { return }
+                guard known.generation == generation else { return }
                 if known.ids.count >= Self.limit { known.ids.removeAll() }
                 known.ids[quick] = principal
             }
@@ -82,7 +82,7 @@ package final class PrincipalResolver: Sendable {
     }
 
     /// A digest of a request's field lines, valid within this process.
-    static func quickDigest(_ lines: [UInt8], _ upstream: ProxiedUpstream, _ hasher: KeyHasher) -> Digest128 {
+    static func digest(ofLines lines: [UInt8], _ upstream: ProxiedUpstream, _ hasher: KeyHasher) -> Digest128 {
         lines.withUnsafeBytes { lines in
             upstream.storeKeyBytes.withUnsafeBytes { name in
                 hasher.digest(part: lines, upstream: name)
@@ -98,7 +98,7 @@ extension PrincipalResolver: ChangeListener {
     package func principalsForgotten() {
         known.withLock { known in
             known.ids.removeAll()
-            known.forgettings += 1
+            known.generation += 1
         }
     }
 }

@@ -160,7 +160,7 @@ package final class ProxiedUpstream: Sendable {
         selecting.removeAll { ignored.contains($0) || principal.reason(forField: Array($0.utf8)) != nil }
         guard !selecting.contains(where: { request.contains($0) && principal.isSecret(field: Array($0.utf8)) })
         else { return nil }
-        if policy.isForAgreeing { selecting.append(OtherFields.name) }
+        if policy.isForSameOtherFields { selecting.append(OtherFields.name) }
         return VarySelection(.fields(selecting.sorted()), request: request)
     }
 

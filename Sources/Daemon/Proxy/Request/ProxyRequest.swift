@@ -276,7 +276,7 @@ extension ProxyRequest {
 
     /// The key for stored parts of the response, distinct from the whole's, so that no look-up for a whole finds them.
     ///
-    /// Upstream, principal and URL are the response's own, so invalidations and cleanings cover both. No request has such a
+    /// Upstream, principal and URL are the response's own, so invalidations and cleans cover both. No request has such a
     /// context: each line of one contains a `=`.
     var partsKey: DocumentKey {
         var key = key
@@ -342,7 +342,7 @@ package struct IncomingRequest: Sendable {
     package let route: String
     package let parts: CacheKeyParts
     /// The digest by which the hit path finds the principal; nil if it will not look.
-    let quickDigest: Digest128?
+    let credentialsDigest: Digest128?
     package let view: View
     /// The mode that `Larder-Live` asks for; nil for a plain response.
     package let live: LiveMode?
@@ -353,10 +353,10 @@ package struct IncomingRequest: Sendable {
 
 extension IncomingRequest {
     /// Reads a request that is not for the hit path; throws the problem to respond with.
-    package init(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, quickDigest: Digest128?)
+    package init(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, credentialsDigest: Digest128?)
         throws(ProblemDocument)
     {
-        (self.upstream, self.quickDigest) = (upstream, quickDigest)
+        (self.upstream, self.credentialsDigest) = (upstream, credentialsDigest)
         var query = request.query.map { Array($0) }
         let parameters = LiveMode.takeParameters(from: &query)
         let normalised: TargetNormaliser.Target

@@ -35,9 +35,9 @@ extension ProxyCore {
         let write = fetches.write(request.asking(because: .method), reply)
         let outcome = await write.ended()
         let times = ExchangeTimes(request: requestTime, response: now, wall: wall)
-        let isAlone = await complete(outcome, of: request, suspect: suspect, since: start)
+        let targetIsUntouched = await complete(outcome, of: request, suspect: suspect, since: start)
         // Another write may have invalidated the target meanwhile, and may have been the later one.
-        if isAlone, let posted = outcome.representation(ofTargetOf: request, times) {
+        if targetIsUntouched, let posted = outcome.representation(ofTargetOf: request, times) {
             fetches.keep(posted, of: request)
         }
         write.committed()
@@ -63,13 +63,13 @@ extension ProxyCore {
             let completion = try await cache.complete(write)
             paths += completion.removed.filter { !paths.contains($0) }
         } catch {
-            setAside(write, of: upstream, because: error)
+            retryLater(write, of: upstream, because: error)
         }
-        let isAlone = fetches.invalidations.change(since: token, for: request) != .invalidated
+        let targetIsUntouched = fetches.invalidations.change(since: token, for: request) != .invalidated
         // Repeated, because responses read from disk before the commit may have returned to memory meanwhile.
         invalidate(Invalidation(paths, matching: write.patterns, of: upstream), at: cache.now)
         liveDocuments.invalidationsCommitted()
-        return isAlone
+        return targetIsUntouched
     }
 
     /// Drops the target of a condition that names one of Larder's own tags, so that the next GET brings the upstream's tag.
@@ -104,7 +104,7 @@ extension ProxyCore {
     ///
     /// Until then it is unknown which documents show what the write has changed. On disk the write's suspect mark stands; if the
     /// daemon stops first, the next opening of the store drops the suspect documents.
-    func setAside(_ write: CompletedWrite, of upstream: ProxiedUpstream, because error: StoreError) {
+    func retryLater(_ write: CompletedWrite, of upstream: ProxiedUpstream, because error: StoreError) {
         log.error(
             "what a write changed could not be stored: until it is, everything older is asked of its upstream again",
             metadata: ["error": "\(error)", "upstream": "\(upstream.name)", "path": "\(write.path)"]
@@ -112,7 +112,7 @@ extension ProxyCore {
         uncommittedWriteCount += 1
         let number = uncommittedWriteCount
         cache.uncommittedWrites.begin(number, upstream: upstream.storeKey, time: write.time)
-        cache.doubtUnread(of: upstream.storeKey, sentUntil: write.time)
+        cache.hideUncommitted(of: upstream.storeKey, sentUntil: write.time)
         cache.memory.removeAll { $0.key.upstream == upstream.storeKey }
         fetches.invalidations.noteAll(of: upstream)
         // The objects in its response are held until then, within the limit for all bodies.

@@ -79,7 +79,8 @@ struct WriteOutcome: Sendable {
     func observed(by request: ProxyRequest) -> (rule: BodyRule, body: [UInt8], surroundings: MappingContext)? {
         guard let head, let body, !body.isEmpty, (200..<300).contains(head.status), head.status != 202
         else { return nil }
-        guard request.upstream.isJSON(head.fields), request.mayShareObjects(head.fields), !isForAgreeing(head, request),
+        guard request.upstream.isJSON(head.fields), request.mayShareObjects(head.fields),
+            !isForSameOtherFields(head, request),
             !request.isRepeated(in: body)
         else { return nil }
         return match(for: request, head, body).map { match in
@@ -96,10 +97,10 @@ struct WriteOutcome: Sendable {
 
     /// Whether the response is restricted to requests that agree with this one in `OtherFields`; then no other response may show
     /// its objects.
-    private func isForAgreeing(_ head: UpstreamHead, _ request: ProxyRequest) -> Bool {
+    private func isForSameOtherFields(_ head: UpstreamHead, _ request: ProxyRequest) -> Bool {
         let times = ExchangeTimes(request: 0, response: 0)
         return request.message.fields.contains(OtherFields.name)
-            && request.policy(status: head.status, fields: head.fields, times: times).isForAgreeing
+            && request.policy(status: head.status, fields: head.fields, times: times).isForSameOtherFields
     }
 
     /// The mapped view of the response; nil if no route maps it.
