@@ -1,4 +1,5 @@
 import Mapping
+import HTTPSemantics
 import Testing
 
 @testable import CachePolicy

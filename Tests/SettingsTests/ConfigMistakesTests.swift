@@ -1,3 +1,4 @@
+import HTTPSemantics
 import Testing
 
 @testable import Settings
@@ -146,7 +147,7 @@ struct ConfigMistakesTests {
                 == ["2:25: memory.maximum_size: \"64\" has no unit; write 64MiB, or 64B if bytes are meant"]
         )
         let settings = try settings(one + "memory: { maximum_size: 0 }\nlimits: { target: 2000 }\n")
-        #expect(settings.memory.maximumSize == 0 && settings.limits.target == 2000)
+        #expect(settings.memory.maximumSize == 0 && settings.limits.http.maxTarget == 2000)
     }
 
     @Test func `a path that only a shell would expand is refused`() {

@@ -25,7 +25,8 @@ final class UpstreamBench: @unchecked Sendable {
         // However slowly the tests run.
         options.unsafeReuseAge = .seconds(3_600)
         let long = Duration.seconds(120)
-        options.timeouts = UpstreamTimeouts(connect: long, queue: long, firstByte: long, stall: long)
+        (options.timeouts.connect, options.timeouts.queue) = (long, long)
+        (options.timeouts.firstByte, options.timeouts.stall) = (long, long)
         return options
     }
 

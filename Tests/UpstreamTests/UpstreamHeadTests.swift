@@ -101,12 +101,8 @@ import Testing
     }
 
     @Test func `the deadline belongs to the phase, and none runs while somebody else is waited for`() {
-        let timeouts = UpstreamTimeouts(
-            connect: .seconds(1),
-            queue: .seconds(2),
-            firstByte: .seconds(4),
-            stall: .seconds(8)
-        )
+        var timeouts = UpstreamTimeouts()
+        (timeouts.queue, timeouts.firstByte, timeouts.stall) = (.seconds(2), .seconds(4), .seconds(8))
         var state = TransferState(now: 0)
         #expect(state.deadline(timeouts)?.error == .queueTimeout)
         _ = state.willSend(isSafe: false, now: 10)

@@ -3,41 +3,12 @@ package import HTTPServer
 package import Mapping
 package import Settings
 package import Store
-package import Upstream
 
 /// What each room of the daemon gets of the settings.
 extension Configuration {
-    package var httpLimits: HTTPLimits {
-        var limits = HTTPLimits()
-        limits.maxTarget = self.limits.target
-        limits.maxHead = self.limits.head
-        limits.maxFields = self.limits.fields
-        limits.maxBody = self.limits.body
-        limits.maxConnections = self.limits.connections
-        limits.headTimeout = timeouts.requestHead
-        limits.bodyIdle = timeouts.requestBody
-        limits.idle = timeouts.idle
-        limits.writeStall = timeouts.writeStall
-        return limits
-    }
-
     package func options(for upstream: Configuration.Upstream) -> UpstreamOptions {
-        var options = UpstreamOptions()
-        options.timeouts.connect = timeouts.connect
-        options.timeouts.firstByte = timeouts.firstByte
-        options.timeouts.stall = timeouts.stall
-        options.maxHeadBytes = limits.upstreamHead
-        options.maxConnectionsPerHost = limits.upstreamConnections
-        options.maxUploads = limits.upstreamUploads
-        options.minimumRate = limits.minimumRate
-        options.caFile = upstream.caFile
-        options.http2 = upstream.http2
-        options.proxy =
-            switch upstream.proxy {
-            case .environment: .environment
-            case .none: .none
-            case .url(let url): .url(url)
-            }
+        var options = limits.upstream
+        (options.caFile, options.proxy, options.http2) = (upstream.caFile, upstream.proxy, upstream.http2)
         return options
     }
 

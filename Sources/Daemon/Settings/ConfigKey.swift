@@ -169,11 +169,18 @@ extension ConfigKey where Section: ConfigSection {
         }
     }
 
-    /// A duration in whole seconds, of any length; nil by default.
-    static func optionalSeconds(_ name: String, _ path: Path<Duration?>, example: String) -> ConfigKey {
-        let range: ClosedRange<Duration> = .zero ... .forever
-        return ConfigKey(name, .duration(range, isWhole: true), example: example) { node, section, reader in
-            if let value = reader.duration(node, in: range, isWhole: true) { section[keyPath: path] = value }
+    /// A duration that may be absent.
+    static func duration(
+        _ name: String,
+        _ path: Path<Duration?>,
+        in range: ClosedRange<Duration>,
+        isWhole: Bool = false,
+        example: String? = nil
+    ) -> ConfigKey {
+        let kind = ConfigKind.duration(range, isWhole: isWhole)
+        let fallback = Section()[keyPath: path].map(Units.text)
+        return ConfigKey(name, kind, fallback: fallback, example: example) { node, section, reader in
+            if let value = reader.duration(node, in: range, isWhole: isWhole) { section[keyPath: path] = value }
         }
     }
 
@@ -219,10 +226,14 @@ extension ConfigKey where Section: ConfigSection {
         }
     }
 
-    /// A section within the section.
-    static func section<Inner: ConfigSection>(_ name: String, _ path: Path<Inner>) -> ConfigKey {
-        ConfigKey(name, .section(Inner.keys.map(\.facts))) { node, section, reader in
-            reader.section(node, into: &section[keyPath: path])
+    /// A section within the section; two may share a value, each with keys of its own.
+    static func section<Inner: ConfigSection>(
+        _ name: String,
+        _ path: Path<Inner>,
+        keys: [ConfigKey<Inner>] = Inner.keys
+    ) -> ConfigKey {
+        ConfigKey(name, .section(keys.map(\.facts))) { node, section, reader in
+            reader.section(node, into: &section[keyPath: path], keys: keys)
         }
     }
 }

@@ -1,5 +1,5 @@
 package import CachePolicy
-import HTTPSemantics
+package import HTTPSemantics
 package import Mapping
 
 /// All settings: the config file, overridden by the command line's flags.
@@ -17,7 +17,6 @@ package struct Configuration: Sendable, Equatable {
     package var store = Store()
     package var memory = Memory()
     package var limits = Limits()
-    package var timeouts = Timeouts()
     package var live = Live()
     package var log = Log()
     package var accessLog = AccessLog()
@@ -59,54 +58,18 @@ package struct Configuration: Sendable, Equatable {
         package var maximumSize = 64 << 20
     }
 
-    /// Limits on what clients and upstreams may send; sizes in bytes.
+    /// Limits on what clients and upstreams may send, and how long Larder waits for them; sizes in bytes.
     package struct Limits: Sendable, Equatable {
-        private static let http = HTTPLimits()
-
-        /// Request target; 414 above.
-        package var target = http.maxTarget
-        /// Request head; 431 above.
-        package var head = http.maxHead
-        /// Field lines of a request; 431 above.
-        package var fields = http.maxFields
-        /// Request body; 413 above.
-        package var body = http.maxBody
-        /// Client connections at a time; 503 above.
-        package var connections = http.maxConnections
+        /// Those of clients.
+        package var http = HTTPLimits()
+        /// Those of requests to upstreams.
+        package var upstream = UpstreamOptions()
         /// Decoded body of a response to be stored; longer ones are only relayed.
         package var document = 16 << 20
         /// Objects in one response; a response with more is stored as it came.
         package var objects = 50_000
         /// How far a client may fall behind the response it shares before it is cut off.
         package var relayWindow = 1 << 20
-        /// Head of an upstream's response; 502 above.
-        package var upstreamHead = 256 << 10
-        /// Concurrent requests of one client to one upstream, except uploads.
-        package var upstreamConnections = 256
-        /// Concurrent uploads of one client to one upstream.
-        package var upstreamUploads = 128
-        /// Bytes per second below which a request is ended while others wait for its place.
-        package var minimumRate = 1 << 10
-    }
-
-    /// Time limits.
-    package struct Timeouts: Sendable, Equatable {
-        private static let http = HTTPLimits()
-
-        /// Connection to the upstream, TLS included.
-        package var connect: Duration = .seconds(5)
-        /// From the request's last byte to the response's first.
-        package var firstByte: Duration = .seconds(30)
-        /// Between two reads of an upstream's response.
-        package var stall: Duration = .seconds(30)
-        /// A client's request head; 408 after.
-        package var requestHead = http.headTimeout
-        /// Between two reads of a client's request body; 408 after.
-        package var requestBody = http.bodyIdle
-        /// An idle client connection between requests.
-        package var idle = http.idle
-        /// A client that reads no byte of its response.
-        package var writeStall = http.writeStall
         /// Requests in flight when the daemon stops.
         package var drain: Duration = .seconds(10)
     }
@@ -164,7 +127,7 @@ extension Configuration {
         /// Whether to follow RFC 9111 as a shared cache.
         package var shared = false
         /// Targeted cache-control fields that precede `Cache-Control`; the first match wins (RFC 9213).
-        package var targets = ["Larder-Cache-Control"]
+        package var targets = CachePolicySettings().targets
         package var cookies: Cookies = .drop
         /// Origins of web pages that may use it.
         package var cors: [String] = []
@@ -175,10 +138,10 @@ extension Configuration {
         package var hosts: [String] = []
         /// PEM file of certificate authorities in place of the system's.
         package var caFile: String?
-        package var proxy: Proxy = .environment
-        package var http2 = true
+        package var proxy = UpstreamOptions().proxy
+        package var http2 = UpstreamOptions().http2
         /// The longest freshness guessed from `Last-Modified`; zero for none.
-        package var heuristic: Duration = .seconds(86_400)
+        package var heuristic: Duration = .seconds(CachePolicySettings().heuristicMaximum)
         /// How stale a response may be that replaces a failed one.
         package var staleIfError: Duration = .forever
         package var lag = ResponseLag()
@@ -198,13 +161,6 @@ extension Configuration {
 
         package enum Cookies: String, Sendable, CaseIterable {
             case drop, replay
-        }
-
-        package enum Proxy: Sendable, Equatable {
-            /// `https_proxy`, `no_proxy` and so on.
-            case environment
-            case none
-            case url(String)
         }
     }
 

@@ -1,3 +1,4 @@
+import HTTPSemantics
 import Yams
 
 /// The keys at the top of the file, and those of the daemon's own sections.
@@ -31,7 +32,8 @@ extension ConfigDraft: ConfigSection {
         "Responses that are kept ready in memory.": .section("memory", \.settings.memory),
         "Limits on what clients and upstreams may send. What exceeds one is refused with the status named.":
             .section("limits", \.settings.limits),
-        "How long Larder waits for clients and upstreams.": .section("timeouts", \.settings.timeouts),
+        "How long Larder waits for clients and upstreams.":
+            .section("timeouts", \.settings.limits, keys: Configuration.Limits.timeouts),
         "Responses that are followed as they change (Larder-Live: on).": .section("live", \.settings.live),
         "What is written to standard error, and so to the journal.": .section("log", \.settings.log),
         """
@@ -92,12 +94,12 @@ extension Configuration.Memory: ConfigSection {
 
 extension Configuration.Limits: ConfigSection {
     static let keys: [ConfigKey<Configuration.Limits>] = documented([
-        "A request's target (path and query). Longer ones: 414.": .size("target", \.target, in: 256...1 << 20),
-        "A request's head. Larger ones: 431.": .size("head", \.head, in: 1 << 10...1 << 20),
-        "Header fields of a request. More: 431.": .integer("fields", \.fields, in: 8...10_000),
+        "A request's target (path and query). Longer ones: 414.": .size("target", \.http.maxTarget, in: 256...1 << 20),
+        "A request's head. Larger ones: 431.": .size("head", \.http.maxHead, in: 1 << 10...1 << 20),
+        "Header fields of a request. More: 431.": .integer("fields", \.http.maxFields, in: 8...10_000),
         "A request's body, which is passed on as it is received. Larger ones: 413.":
-            .size("body", \.body, in: 0...1 << 40),
-        "Client connections at a time. More: 503.": .integer("connections", \.connections, in: 1...1_000_000),
+            .size("body", \.http.maxBody, in: 0...1 << 40),
+        "Client connections at a time. More: 503.": .integer("connections", \.http.maxConnections, in: 1...1_000_000),
         "A response's body after decompression. Longer ones are passed on, but not stored.":
             .size("document", \.document, in: 1 << 10...1 << 30),
         """
@@ -107,35 +109,38 @@ extension Configuration.Limits: ConfigSection {
         "How many bytes a client may lag behind a response that is still arriving. Then it is disconnected.":
             .size("relay_window", \.relayWindow, in: 16 << 10...1 << 30),
         "The head of an upstream's response. Larger ones: 502.":
-            .size("upstream_head", \.upstreamHead, in: 4 << 10...1 << 24),
+            .size("upstream_head", \.upstream.maxHeadBytes, in: 4 << 10...1 << 24),
         """
         Requests of one client to one upstream at a time, each on a connection of its own unless the upstream supports \
         HTTP/2. A client is a credential and an address; all clients together may have a quarter more. Further requests \
         wait for their turn, at most half a minute.
-        """: .integer("upstream_connections", \.upstreamConnections, in: 1...1000),
+        """: .integer("upstream_connections", \.upstream.maxConnectionsPerHost, in: 1...1000),
         """
         The same for requests whose body is still arriving when they are sent. They are counted separately, so that slow \
         uploads do not block other requests.
-        """: .integer("upstream_uploads", \.upstreamUploads, in: 1...1000),
+        """: .integer("upstream_uploads", \.upstream.maxUploads, in: 1...1000),
         """
         Bytes a second. While requests wait for their turn, those that were slower than this for ten seconds are ended: \
         uploads with 408, responses by a reset. 0 ends none.
-        """: .size("minimum_rate", \.minimumRate, in: 0...1 << 30),
+        """: .size("minimum_rate", \.upstream.minimumRate, in: 0...1 << 30),
     ])
-}
 
-extension Configuration.Timeouts: ConfigSection {
     private static let range: ClosedRange<Duration> = .milliseconds(1) ... .seconds(86_400)
 
-    static let keys: [ConfigKey<Configuration.Timeouts>] = documented([
-        "To connect to the upstream, TLS included.": .duration("connect", \.connect, in: range),
-        "From the end of a request to the upstream's first byte.": .duration("first_byte", \.firstByte, in: range),
-        "Between two pieces of an upstream's response.": .duration("stall", \.stall, in: range),
-        "For a client to send a request's head. Then: 408.": .duration("request_head", \.requestHead, in: range),
+    /// The keys of the section `timeouts`.
+    static let timeouts: [ConfigKey<Configuration.Limits>] = documented([
+        "To connect to the upstream, TLS included.": .duration("connect", \.upstream.timeouts.connect, in: range),
+        "From the end of a request to the upstream's first byte.": .duration(
+            "first_byte",
+            \.upstream.timeouts.firstByte,
+            in: range
+        ),
+        "Between two pieces of an upstream's response.": .duration("stall", \.upstream.timeouts.stall, in: range),
+        "For a client to send a request's head. Then: 408.": .duration("request_head", \.http.headTimeout, in: range),
         "Between two pieces of a client's request body. Then: 408.":
-            .duration("request_body", \.requestBody, in: range),
-        "For a client's connection without a request.": .duration("idle", \.idle, in: range),
-        "For a client to read the next piece of its response.": .duration("write_stall", \.writeStall, in: range),
+            .duration("request_body", \.http.bodyIdle, in: range),
+        "For a client's connection without a request.": .duration("idle", \.http.idle, in: range),
+        "For a client to read the next piece of its response.": .duration("write_stall", \.http.writeStall, in: range),
         "For requests in flight, and for responses that are still to be stored, when the daemon stops.":
             .duration("drain", \.drain, in: .zero ... .seconds(3600)),
     ])

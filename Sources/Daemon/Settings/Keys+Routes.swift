@@ -358,13 +358,13 @@ extension RouteDraft {
 extension RouteDraft {
     static let caching: [ConfigKey<RouteDraft>] = documented([
         "How long a response is fresh, in place of what the upstream says.":
-            .optionalSeconds("fresh", \.route.overrides.fresh, example: "5m"),
+            .duration("fresh", \.route.overrides.fresh, in: .zero ... .forever, isWhole: true, example: "5m"),
         "How long after that it is still served while a new one is fetched in the background.":
-            .optionalSeconds("stale", \.route.overrides.stale, example: "1d"),
+            .duration("stale", \.route.overrides.stale, in: .zero ... .forever, isWhole: true, example: "1d"),
         "never: nothing is stored. force: responses are stored and used even if the upstream forbids it.":
             .choice("cache", \.route.overrides.cache, example: "force"),
         "How long a response with 404, 405, 410, 414 or 501 is fresh, if it does not say so itself.":
-            .optionalSeconds("negative", \.route.overrides.negative, example: "30s"),
+            .duration("negative", \.route.overrides.negative, in: .zero ... .forever, isWhole: true, example: "30s"),
         "How the response's Vary is treated.": .section("vary", \.route.overrides.vary),
         "Which spellings of a URL share one stored response. The upstream gets the URL as the client wrote it.":
             .section("key", \.route.overrides.key),

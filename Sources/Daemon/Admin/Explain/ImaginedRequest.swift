@@ -43,7 +43,7 @@ package struct ImaginedRequest: Sendable {
         for line in lines { head += Array(line.utf8) + [0x0D, 0x0A] }
         head += [0x0D, 0x0A]
 
-        let parser = RequestParser(limits: settings.httpLimits)
+        let parser = RequestParser(limits: settings.limits.http)
         let door = Self.door(of: url.upstream, settings.listen)
         (request, incoming) = try head.withUnsafeMutableBufferPointer {
             (buffer) throws(ImaginedRequestError) -> (Request, IncomingRequest) in

@@ -84,16 +84,16 @@ final class LarderDaemon {
             log.error("\(notice.message)", metadata: details)
         }
         let meters = loops.workers.indices.map { core.metrics.worker($0) }
-        var limits = settings.httpLimits
+        var limits = settings.limits.http
         let descriptors = DescriptorLimit.raised()
         limits.maxConnections = DescriptorLimit.connections(
             wanted: limits.maxConnections,
             within: descriptors,
             upstreamConnections: settings.upstreams.count
-                * (UpstreamSlots.total(settings.limits.upstreamConnections)
-                    + UpstreamSlots.total(settings.limits.upstreamUploads))
+                * (UpstreamSlots.total(settings.limits.upstream.maxConnectionsPerHost)
+                    + UpstreamSlots.total(settings.limits.upstream.maxUploads))
         )
-        if limits.maxConnections < settings.limits.connections {
+        if limits.maxConnections < settings.limits.http.maxConnections {
             log.warning(
                 "fewer client connections than configured: the limit of open files is too low; raise LimitNOFILE or ulimit -n",
                 metadata: ["connections": "\(limits.maxConnections)", "descriptors": "\(descriptors)"]
@@ -286,7 +286,7 @@ final class LarderDaemon {
         notifier.send(.stopping)
         core.proxy.endStreams()
         let (data, admin, core, loops, recordings) = (data, admin, core, loops, recordings)
-        let (limit, log, accessLog) = (settings.timeouts.drain, log, accessLog)
+        let (limit, log, accessLog) = (settings.limits.drain, log, accessLog)
         let deadline = ContinuousClock.now + limit
         Task {
             await data.drain(within: limit)
