@@ -200,6 +200,14 @@ extension ConfigKey where Section: ConfigSection {
         }
     }
 
+    /// A flag, written as one of two words.
+    static func choice(_ name: String, _ path: Path<Bool>, no: String, yes: String) -> ConfigKey {
+        let fallback = Section()[keyPath: path] ? yes : no
+        return ConfigKey(name, .choice([no, yes]), fallback: fallback) { node, section, reader in
+            if let word = reader.choice(node, of: [no, yes]) { section[keyPath: path] = word == yes }
+        }
+    }
+
     /// One of a few words; nil by default.
     static func choice<Value: RawRepresentable<String> & CaseIterable & Sendable>(
         _ name: String,

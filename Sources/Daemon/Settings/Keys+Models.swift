@@ -71,20 +71,16 @@ extension ModelDraft: ConfigSection {
             }
         },
         "all: every member is shared, not only the declared ones.":
-            ConfigKey("share", .choice(["declared", "all"]), fallback: "declared") { node, draft, reader in
-                draft.declaration.sharesAll = reader.choice(node, of: ["declared", "all"]) == "all"
-            },
+            .choice("share", \.declaration.sharesAll, no: "declared", yes: "all"),
         "Members that belong to the response and are never shared, such as the score of a search.":
             .members("local", \.declaration.local, example: "[score]"),
         "Members that never reach the disk: responses that show one are kept in memory only.":
             .members("secret", \.declaration.secret, example: "[token]"),
         "strict: the number 7 and the string \"7\" identify different objects.":
-            ConfigKey("identity_types", .choice(["any", "strict"]), fallback: "any") { node, draft, reader in
-                draft.declaration.distinguishesTypes = reader.choice(node, of: ["any", "strict"]) == "strict"
-            },
+            .choice("identity_types", \.declaration.distinguishesTypes, no: "any", yes: "strict"),
         "The model whose identity this one shares, because their objects are the same; ~ for none.":
             // Not an example: the keys beside it in the sample belong to models without a base.
-            ConfigKey("base", .text, fallback: "~") { node, draft, reader in
+            ConfigKey("base", .text, fallback: ModelDraft().declaration.base ?? "~") { node, draft, reader in
                 if node.isNothing { return }
                 draft.declaration.base = reader.text(node, wanted: "the name of a model")
             },
@@ -103,7 +99,7 @@ extension ModelDraft: ConfigSection {
         """
         What happens to responses that show a deleted object. stale: they are fetched again. remove: the object is removed \
         from their lists at once. keep: they go on showing it. A model with a base has the base's.
-        """: .choice("on_delete", \.declaration.onDelete, fallback: "stale"),
+        """: .choice("on_delete", \.declaration.onDelete, fallback: DeletionPolicy.usual.rawValue),
         "The version of these objects' form at the upstream; 0 by default. See migrations.":
             ConfigKey("version", .integer(0...1_000_000), example: "1") { node, draft, reader in
                 if let version = reader.integer(node, in: 0...1_000_000) { draft.declaration.version = version }
@@ -117,9 +113,7 @@ extension ModelDraft: ConfigSection {
 
 extension ConfigKey<ModelDraft> {
     fileprivate static func members(_ name: String, _ path: Path<[String]>, example: String) -> ConfigKey {
-        ConfigKey(name, .list(.text), fallback: "[]", example: example) { node, draft, reader in
-            draft[keyPath: path] = reader.checkedTexts(node) { $0.isEmpty ? "names no member" : nil } ?? []
-        }
+        .texts(name, path, example: example) { $0.isEmpty ? "names no member" : nil }
     }
 }
 
@@ -193,7 +187,7 @@ extension ConfigKey<ModelDraft> {
     static let naming = ConfigKey(
         "naming",
         .either([.choice(["exact", "snake_case"]), .anything]),
-        fallback: "exact"
+        fallback: ModelDraft().declaration.naming == .exact ? "exact" : "snake_case"
     ) { node, draft, reader in
         if node.mapping != nil {
             guard let keys = reader.mapping(node, keys: ["snake_case"], wanted: "{ snake_case: [HTTP] }"),

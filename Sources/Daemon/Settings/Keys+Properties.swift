@@ -124,9 +124,11 @@ extension PropertyDraft {
             .check("one_of", .list(.anything), example: "[open, closed]") { node, reader in
                 reader.jsonList(node).map { .oneOf($0) }
             },
-        "Whether null is allowed.": ConfigKey("null", .boolean, fallback: "true") { node, draft, reader in
-            if reader.boolean(node) == false { draft.declaration.checks.append(.notNull) }
-        },
+        "Whether null is allowed.":
+            ConfigKey("null", .boolean, fallback: "\(!PropertyDraft().declaration.checks.contains(.notNull))") {
+                (node, draft, reader) in
+                if reader.boolean(node) == false { draft.declaration.checks.append(.notNull) }
+            },
     ])
 
     private static let typeNames = ValueCheck.JSONType.allCases.map(\.rawValue)

@@ -286,10 +286,8 @@ extension RouteDraft {
         """
         Patterns of further paths whose responses become outdated by a write (POST, PUT, PATCH, DELETE) to this one, for \
         all clients and queries; {name} is what the capture of that name matched.
-        """: ConfigKey("invalidates", .list(.text), fallback: "[]", example: "[\"users/{login}/**\", search/users]") {
-            node,
-            draft,
-            reader in
+        """: ConfigKey("invalidates", .list(.text), fallback: ConfigText.list(RouteDraft().invalidates.map(\.text))) {
+            (node, draft, reader) in
             let patterns = reader.texts(node, wanted: "a list of path patterns in quotes") ?? []
             draft.invalidates = patterns.map { ($0.text, $0.place) }
         },

@@ -167,7 +167,9 @@ extension ConfigKey<UpstreamDraft> {
     }
 
     static var origin: ConfigKey {
-        .parsed("origin", wanted: "drop, pass or an origin", fallback: "drop") { text, draft in
+        .parsed("origin", wanted: "drop, pass or an origin", fallback: UpstreamDraft().settings.origin.word) {
+            text,
+            draft in
             switch text {
             case "drop": draft.settings.origin = .drop
             case "pass": draft.settings.origin = .pass
@@ -188,7 +190,9 @@ extension ConfigKey<UpstreamDraft> {
     }
 
     static var proxy: ConfigKey {
-        .parsed("proxy", wanted: "a URL, none or environment", fallback: "environment") { text, draft in
+        .parsed("proxy", wanted: "a URL, none or environment", fallback: UpstreamDraft().settings.proxy.word) {
+            text,
+            draft in
             switch text {
             case "environment": draft.settings.proxy = .environment
             case "none": draft.settings.proxy = .none
@@ -203,6 +207,28 @@ extension ConfigKey<UpstreamDraft> {
                 }
                 draft.settings.proxy = .url(text)
             }
+        }
+    }
+}
+
+extension OriginHandling {
+    /// Its spelling in a config.
+    fileprivate var word: String {
+        switch self {
+        case .drop: "drop"
+        case .pass: "pass"
+        case .replace(let origin): origin
+        }
+    }
+}
+
+extension UpstreamOptions.ProxyChoice {
+    /// Its spelling in a config.
+    fileprivate var word: String {
+        switch self {
+        case .environment: "environment"
+        case .none: "none"
+        case .url(let url): url
         }
     }
 }

@@ -27,6 +27,9 @@ public enum DeletionPolicy: String, Sendable, Equatable, CaseIterable {
     case remove
     /// They keep showing it.
     case keep
+
+    /// What happens if neither a model nor its base says it.
+    package static let usual = Self.stale
 }
 
 extension Models {
@@ -48,7 +51,7 @@ extension Models {
 
     /// The policy for documents that show a deleted object of this model.
     public func onDelete(of model: String) -> DeletionPolicy {
-        index(of: model).map { onDelete(nil, model: $0) } ?? .stale
+        index(of: model).map { onDelete(nil, model: $0) } ?? .usual
     }
 
     /// Whether an object in a response shows anything that could have changed: a shared member other than its identity.

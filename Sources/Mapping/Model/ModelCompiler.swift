@@ -125,7 +125,7 @@ struct ModelCompiler {
             modifiedPaths: modified,
             required: required,
             deletedWhen: deletedWhen,
-            onDelete: declaration.onDelete ?? .stale,
+            onDelete: declaration.onDelete ?? .usual,
             relations: relations
         )
         reading.isPlain =

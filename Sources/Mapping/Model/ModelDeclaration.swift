@@ -28,7 +28,7 @@ public struct ModelDeclaration: Sendable, Equatable {
     public var secret: [String]
     /// The condition under which an object shows itself to be deleted.
     public var deletedWhen: Condition?
-    /// What happens to documents that show a deleted object; nil inherits from the base, or else means `stale`.
+    /// What happens to documents that show a deleted object; nil inherits from the base, or else means `usual`.
     public var onDelete: DeletionPolicy?
     /// The version of the declaration; stored objects remember theirs.
     public var version: Int

@@ -277,7 +277,7 @@ final class CompiledModel: Sendable {
         /// The required properties; each has a bit in the set of those seen.
         var required: [String] = []
         var deletedWhen: CompiledCondition?
-        var onDelete = DeletionPolicy.stale
+        var onDelete = DeletionPolicy.usual
         var choices: [Choice] = []
         /// The models that its relations refer to.
         var relations: Set<Int> = []
