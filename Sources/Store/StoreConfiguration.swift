@@ -7,17 +7,17 @@ public struct StoreConfiguration: Sendable {
     /// The bound on the database file and its WAL together.
     public var maximumFileBytes: Int64
     /// How long the first job of a batch waits for others.
-    public var batchDelay = Duration.milliseconds(5)
+    public var batchDelay: Duration
     /// How many documents and observations may wait to be written.
     public var queueLimit = 1024
     /// How many bytes of bodies may wait to be written.
-    public var queueBytes = 64 << 20
+    public var queueBytes: Int
     /// The maximum number of objects in one body; a body with more is stored as received.
-    public var objectLimit = 50_000
+    public var objectLimit: Int
     /// How many connections may read at once.
-    public var readers = 4
+    public var readers: Int
     /// How far responses may lag behind the truth.
-    public var lag = Lag(lists: 30_000_000)
+    public var lag: Lag
     /// The lag of upstreams with their own setting.
     public var lags: [String: Lag] = [:]
     /// The models of each upstream.
@@ -31,13 +31,25 @@ public struct StoreConfiguration: Sendable {
     /// After this many new principals, those without data are forgotten.
     public var unusedPrincipals: Int64 = 4096
     /// How many changes of objects the journal keeps; 0 for no journal.
-    public var changes: Int64 = 100_000
+    public var changes: Int64
     /// Receives notices of what the store does on its own while it is open; any thread.
     public var notify: @Sendable (StoreNotice) -> Void = { _ in }
 
-    /// Creates a configuration; everything but the path has a default.
-    public init(path: String, maximumFileBytes: Int64 = 1 << 30, models: [String: Models] = [:]) {
-        (self.path, self.maximumFileBytes, self.models) = (path, maximumFileBytes, models)
+    /// Creates a configuration; what the daemon's config sets has its default there.
+    public init(
+        path: String,
+        maximumFileBytes: Int64,
+        batchDelay: Duration,
+        queueBytes: Int,
+        objectLimit: Int,
+        readers: Int,
+        lag: Lag,
+        changes: Int64,
+        models: [String: Models] = [:]
+    ) {
+        (self.path, self.maximumFileBytes, self.batchDelay) = (path, maximumFileBytes, batchDelay)
+        (self.queueBytes, self.objectLimit, self.readers) = (queueBytes, objectLimit, readers)
+        (self.lag, self.changes, self.models) = (lag, changes, models)
     }
 }
 

@@ -17,9 +17,7 @@ final class StoreCore: Sendable {
     let merging = Mutex<MergeProgress?>(nil)
     /// Whether a copy is being loaded.
     let isLoading = Atomic(false)
-    private let lag: Lag
-    private let lags: [String: Lag]
-    private let objectLimit: Int
+    let configuration: StoreConfiguration
     let batchDelay: Int64
     /// Bounds the memory of decomposed bodies until their commit.
     let preparedBodies: QueueLimit
@@ -65,9 +63,7 @@ final class StoreCore: Sendable {
         clock = StoreClock(source: configuration.time, stored: file.time)
         secret = file.secret
         hasher = KeyHasher(secret: file.secret)
-        lag = configuration.lag
-        lags = configuration.lags
-        objectLimit = configuration.objectLimit
+        self.configuration = configuration
         preparedBodies = QueueLimit(count: .max, bytes: configuration.queueBytes)
         batchDelay = Int64(configuration.batchDelay / .microseconds(1))
         unusedPrincipals = configuration.unusedPrincipals
@@ -84,7 +80,11 @@ final class StoreCore: Sendable {
     func compiled(_ models: [String: Models]) -> [String: UpstreamModels] {
         var compiled: [String: UpstreamModels] = [:]
         for (upstream, models) in models {
-            compiled[upstream] = UpstreamModels(models, lag: lags[upstream] ?? lag, objectLimit: objectLimit)
+            compiled[upstream] = UpstreamModels(
+                models,
+                lag: configuration.lags[upstream] ?? configuration.lag,
+                objectLimit: configuration.objectLimit
+            )
         }
         return compiled
     }

@@ -1,3 +1,4 @@
+import Settings
 import Store
 import TestSupport
 import Testing
@@ -7,7 +8,7 @@ import Testing
 struct PrincipalsTests {
     @Test func `an id that the store has forgotten is nobody's from then on`() async throws {
         let folder = TemporaryFolder()
-        var configuration = StoreConfiguration(path: folder.file())
+        var configuration = Configuration().storeConfiguration(path: folder.file(), models: [:])
         configuration.unusedPrincipals = 4
         let (store, _) = try ObjectStore.open(configuration)
         let principals = PrincipalResolver(key: try PrincipalKey.open(path: folder.file("principal.key")), store: store)

@@ -1,5 +1,6 @@
 import Logging
 import Mapping
+import Settings
 import Store
 import TestSupport
 import Testing
@@ -17,7 +18,7 @@ import Testing
     private let request: ProxyRequest
 
     init() throws {
-        store = try ObjectStore.open(StoreConfiguration(path: folder.file())).0
+        store = try ObjectStore.open(Configuration().storeConfiguration(path: folder.file(), models: [:])).0
         let watch = LiveWatch()
         store.setListener(ChangeListeners(memory, watch))
         cache = ResponseCache(store: store, memory: memory, watch: watch, log: Logger(label: "test"))

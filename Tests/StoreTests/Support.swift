@@ -64,6 +64,23 @@ func exampleModels(onDelete policy: DeletionPolicy = .stale) throws -> [String: 
     return ["github": try Models(declarations)]
 }
 
+extension StoreConfiguration {
+    /// A configuration for tests that are not about its values.
+    init(path: String, maximumFileBytes: Int64 = 1 << 30, models: [String: Models] = [:]) {
+        self.init(
+            path: path,
+            maximumFileBytes: maximumFileBytes,
+            batchDelay: .milliseconds(5),
+            queueBytes: 64 << 20,
+            objectLimit: 50_000,
+            readers: 4,
+            lag: Lag(lists: 30_000_000),
+            changes: 100_000,
+            models: models
+        )
+    }
+}
+
 /// A store with what a test needs around it.
 struct Bench {
     let folder: TemporaryFolder

@@ -51,3 +51,19 @@ enum Ingesting {
         return receipt.objects.count
     }
 }
+
+extension StoreConfiguration {
+    /// A store with the values that the daemon has without a config.
+    init(path: String, maximumFileBytes: Int64 = 1 << 30) {
+        self.init(
+            path: path,
+            maximumFileBytes: maximumFileBytes,
+            batchDelay: .milliseconds(5),
+            queueBytes: 64 << 20,
+            objectLimit: 50_000,
+            readers: 4,
+            lag: Lag(lists: 30_000_000),
+            changes: 100_000
+        )
+    }
+}

@@ -13,14 +13,18 @@ extension Configuration {
     }
 
     package func storeConfiguration(path: String, models: [String: Models]) -> StoreConfiguration {
-        let size = Int64(store.maximumSize)
-        var configuration = StoreConfiguration(path: path, maximumFileBytes: size, models: models)
-        configuration.batchDelay = store.batchDelay
-        configuration.queueBytes = store.queueSize
-        configuration.readers = store.readers
+        var configuration = StoreConfiguration(
+            path: path,
+            maximumFileBytes: Int64(store.maximumSize),
+            batchDelay: store.batchDelay,
+            queueBytes: store.queueSize,
+            objectLimit: limits.objects,
+            readers: store.readers,
+            lag: ResponseLag().stored,
+            changes: Int64(store.changes),
+            models: models
+        )
         configuration.group = store.group
-        configuration.changes = Int64(store.changes)
-        configuration.objectLimit = limits.objects
         for upstream in upstreams { configuration.lags[upstream.storeKey] = upstream.lag.stored }
         return configuration
     }

@@ -238,6 +238,8 @@ package struct ResponseLag: ConfigSection, Equatable {
     package var lists: Duration = .seconds(30)
     var details: Duration = .zero
 
+    package init() {}
+
     static let range: ClosedRange<Duration> = .zero ... .seconds(86_400)
 
     static let keys: [ConfigKey<ResponseLag>] = documented([

@@ -171,14 +171,18 @@ enum StoreLoading {
     {
         var status = stat()
         let size = stat(path, &status) == 0 ? Int64(status.st_size) : 0
-        var configuration = StoreConfiguration(
+        let settings = StoreConfiguration(
             path: path,
             // No limit: the copy must not evict anything.
             maximumFileBytes: max(core.budget.maximum, size) * 2,
+            batchDelay: core.configuration.batchDelay,
+            queueBytes: core.configuration.queueBytes,
+            objectLimit: core.configuration.objectLimit,
+            readers: core.configuration.readers,
+            lag: core.configuration.lag,
+            changes: 0,
             models: core.models.mapValues(\.models)
         )
-        configuration.changes = 0
-        let settings = configuration
         let (store, notices) = try await blocking { try ObjectStore.open(settings) }
         for notice in notices {
             guard case .corruptFileSetAside(let aside, let reason) = notice else { continue }
