@@ -1,5 +1,6 @@
 import DaemonTestSupport
 import Foundation
+import HTTPSemantics
 import TestSupport
 
 @testable import Admin
@@ -11,7 +12,7 @@ final class AdminServer: Sendable {
     let daemon: AdminFixture
     private let server: Server
     private let loop: EventLoop
-    private let address: BoundAddress
+    private let address: Address
 
     init(isUnix: Bool = false) throws {
         let daemon = try AdminFixture()

@@ -92,7 +92,7 @@ import Testing
     @Test func `a host that does not exist is said to`() throws {
         let server = Server(loops: [try EventLoop(name: "none")]) { _ in fatalError("never asked") }
         #expect(throws: ListenError.self) { try server.listen(on: .tcp(host: "no such host", port: 0)) }
-        #expect(throws: ListenError.notListening(descriptor: 0)) { try server.listen(on: .inherited(descriptor: 0)) }
+        #expect(throws: ListenError.notListening(descriptor: 0)) { try server.listen(inherited: 0) }
         #expect(throws: ListenError.unknownGroup("no-such-group")) {
             try server.listen(on: .unix(path: temporaryPath(), group: "no-such-group"))
         }
@@ -139,7 +139,7 @@ import Testing
 
     @Test func `a listening socket can be inherited`() async throws {
         let opened = try ListeningSocket.tcp(host: "127.0.0.1", port: 0, count: 1)[0][0]
-        try await withServer(workers: 2, address: .inherited(descriptor: opened.descriptor)) { server in
+        try await withServer(workers: 2, inherited: opened.descriptor) { server in
             #expect(server.address == opened.address)
             let clients = try (0..<4).map { _ in try server.connect() }
             for client in clients { client.send(get) }

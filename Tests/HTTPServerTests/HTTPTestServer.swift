@@ -10,20 +10,25 @@ import Synchronization
 final class HTTPTestServer: Sendable {
     let server: Server
     let loops: [EventLoop]
-    let address: BoundAddress
+    let address: Address
 
     /// Starts on a free port of 127.0.0.1 unless another address is given.
     init(
         limits: HTTPLimits = HTTPLimits(),
         workers: Int = 1,
-        address: ListenAddress = .tcp(host: "127.0.0.1", port: 0),
+        address: Address = .tcp(host: "127.0.0.1", port: 0),
+        inherited: Int32? = nil,
         notice: @escaping @Sendable (HTTPNotice) -> Void = { _ in },
         handler: @escaping @Sendable (borrowing RequestHead, HTTPConnection) -> Void = HTTPTestServer.echo
     ) throws {
         loops = try (0..<workers).map { try EventLoop(name: "test-\($0)") }
         for loop in loops { loop.start() }
         server = Server(loops: loops, limits: limits, notice: notice) { _ in ClosureHandler(handler) }
-        self.address = try server.listen(on: address)[0]
+        if let inherited {
+            self.address = try server.listen(inherited: inherited)
+        } else {
+            self.address = try server.listen(on: address)[0]
+        }
     }
 
     func connect() throws -> HTTPTestClient { try HTTPTestClient(address) }
@@ -100,7 +105,8 @@ private final class ClosureHandler: HTTPHandler {
 func withServer<Result>(
     limits: HTTPLimits = HTTPLimits(),
     workers: Int = 1,
-    address: ListenAddress = .tcp(host: "127.0.0.1", port: 0),
+    address: Address = .tcp(host: "127.0.0.1", port: 0),
+    inherited: Int32? = nil,
     notice: @escaping @Sendable (HTTPNotice) -> Void = { _ in },
     handler: @escaping @Sendable (borrowing RequestHead, HTTPConnection) -> Void = HTTPTestServer.echo,
     _ body: (HTTPTestServer) async throws -> Result
@@ -109,6 +115,7 @@ func withServer<Result>(
         limits: limits,
         workers: workers,
         address: address,
+        inherited: inherited,
         notice: notice,
         handler: handler
     )

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Glibc
+import HTTPSemantics
 import Synchronization
 import TestSupport
 import Testing

@@ -37,7 +37,7 @@ import Testing
     func `no value traps any parser`(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let rewriter = LinkRewriter(upstream: "https://api.example.com/v3", authority: "localhost:1", prefix: "/p")
-        let guarding = Guard(listeners: [.tcp(host: "127.0.0.1", port: 8787), .unix])
+        let guarding = Guard(listeners: [.tcp(host: "127.0.0.1", port: 8787), .unix(path: "larder.sock")])
         for _ in 0..<Fuzzing.rounds(1500) {
             let value = Self.value(&random)
             let other = Self.value(&random)

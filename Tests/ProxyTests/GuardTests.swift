@@ -1,4 +1,5 @@
 import DaemonTestSupport
+import HTTPSemantics
 import Testing
 
 @testable import Proxy
@@ -118,7 +119,7 @@ import Testing
     }
 
     @Test func `a Unix socket takes loopback names with any port`() {
-        let guarding = Guard(listeners: [.unix], hosts: ["larder.test"])
+        let guarding = Guard(listeners: [.unix(path: "larder.sock")], hosts: ["larder.test"])
         #expect(check(guarding, host: "localhost") == .allowed)
         #expect(check(guarding, host: "localhost:5") == .allowed)
         #expect(check(guarding, host: "larder.test") == .allowed)

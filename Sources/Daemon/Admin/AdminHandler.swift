@@ -101,13 +101,9 @@ package final class AdminHandler: HTTPHandler {
 
 extension Entrance {
     /// The addresses that the guard allows here: those that were bound, and those in the config.
-    var guardListeners: [Guard.Listener] {
-        switch (address, configured) {
-        case (.unix, _): [.unix]
-        case (.tcp(let host, let port), .tcp(let name, _)):
-            [.tcp(host: host, port: port), .tcp(host: name, port: port)]
-        case (.tcp(let host, let port), _): [.tcp(host: host, port: port)]
-        }
+    var guardListeners: [Address] {
+        guard case .tcp(_, let port) = address, case .tcp(let name, _) = configured else { return [address] }
+        return [address, .tcp(host: name, port: port)]
     }
 }
 

@@ -1,6 +1,7 @@
 package import EventLoops
 import Glibc
-package import HTTPServer
+package import HTTPSemantics
+import HTTPServer
 import Synchronization
 
 /// Messages to the service manager: datagrams to the socket that `NOTIFY_SOCKET` names (sd_notify(3)).
@@ -168,7 +169,7 @@ package struct InheritedListener: Sendable, Equatable {
     package let descriptor: Int32
     /// The unit's `FileDescriptorName=`; without one, the name of its socket unit; `unknown` when the manager gave none.
     let name: String
-    package let address: BoundAddress
+    package let address: Address
 }
 
 /// Why an inherited descriptor cannot be used for listening.
@@ -214,7 +215,7 @@ package enum ListenDescriptors {
             guard option(SO_ACCEPTCONN, of: descriptor) == 1,
                 option(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue)
             else { throw .notListening(descriptor: descriptor, name: name) }
-            let address = SocketAddress.bound(descriptor).boundAddress
+            let address = SocketAddress.bound(descriptor).readable
             listeners.append(InheritedListener(descriptor: descriptor, name: name, address: address))
         }
         return listeners

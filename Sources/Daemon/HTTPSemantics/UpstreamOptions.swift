@@ -2,7 +2,7 @@
 package struct UpstreamOptions: Sendable, Equatable {
     /// The time limits of a request.
     package var timeouts = UpstreamTimeouts()
-    /// Bytes of a response's head, interim responses included; beyond: 502. libcurl allows at most 300 KiB.
+    /// Bytes of a response's head, interim responses included, of which libcurl allows at most 300 KiB; beyond: 502.
     package var maxHeadBytes = 256 << 10
     /// A file with the certificates of trusted authorities (PEM); nil for the system's.
     package var caFile: String?

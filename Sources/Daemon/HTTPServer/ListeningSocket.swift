@@ -1,9 +1,10 @@
 import EventLoops
 import Glibc
+package import HTTPSemantics
 
 struct ListeningSocket: Sendable {
     let descriptor: Int32
-    let address: BoundAddress
+    let address: Address
 
     private static let backlog: Int32 = 1024
 
@@ -15,7 +16,7 @@ struct ListeningSocket: Sendable {
     ///
     /// Blocks while the name is resolved. The kernel distributes connections over sockets that share an address.
     static func tcp(host: String, port: UInt16, count: Int) throws(ListenError) -> [[ListeningSocket]] {
-        let shown = "\(ListenAddress.tcp(host: host, port: port))"
+        let shown = "\(Address.tcp(host: host, port: port))"
         var port = port
         var opened: [[ListeningSocket]] = []
         var failure: ListenError?
@@ -88,13 +89,13 @@ struct ListeningSocket: Sendable {
         // Accepted sockets inherit this option: responses go out at once.
         set(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY)
         try bind(descriptor, address, shown)
-        return ListeningSocket(descriptor: descriptor, address: SocketAddress.bound(descriptor).boundAddress)
+        return ListeningSocket(descriptor: descriptor, address: SocketAddress.bound(descriptor).readable)
     }
 
     // MARK: Unix
 
     /// Opens a socket at a path, replacing a stale one.
-    static func unix(path: String, mode: UInt32, group: String?) throws(ListenError) -> ListeningSocket {
+    static func unix(path: String, mode: UInt16?, group: String?) throws(ListenError) -> ListeningSocket {
         let shown = "unix:\(path)"
         guard let address = SocketAddress(path: path) else { throw .pathTooLong(path) }
         try removeStale(path, address)
@@ -104,7 +105,9 @@ struct ListeningSocket: Sendable {
         let socket = ListeningSocket(descriptor: descriptor, address: .unix(path: path))
         do throws(ListenError) {
             if let group { try assign(path, to: group) }
-            guard chmod(path, mode) == 0 else { throw .system(address: shown, call: "chmod", errno: errno) }
+            guard chmod(path, mode_t(mode ?? 0o600)) == 0 else {
+                throw .system(address: shown, call: "chmod", errno: errno)
+            }
             return try socket.listening(shown)
         } catch {
             unlink(path)
@@ -147,7 +150,7 @@ struct ListeningSocket: Sendable {
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         let address = SocketAddress.bound(descriptor)
         if address.family != AF_UNIX { set(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY) }
-        return ListeningSocket(descriptor: descriptor, address: address.boundAddress)
+        return ListeningSocket(descriptor: descriptor, address: address.readable)
     }
 
     // MARK: Steps
@@ -306,7 +309,7 @@ package struct SocketAddress: Sendable {
     }
 
     /// The address in readable form.
-    package var boundAddress: BoundAddress {
+    package var readable: Address {
         if family == AF_UNIX {
             return withUnsafeBytes(of: storage) { bytes in
                 let path = bytes[MemoryLayout<sa_family_t>.size..<max(MemoryLayout<sa_family_t>.size, Int(count))]
@@ -321,51 +324,13 @@ package struct SocketAddress: Sendable {
     }
 }
 
-package enum ListenAddress: Sendable, Equatable {
-    /// A host name or numeric address (IPv6 without brackets; empty for all), and a port; 0 lets the kernel choose.
-    case tcp(host: String, port: UInt16)
-    /// A path, the socket's permissions, and its group by name; nil leaves the group as it is.
-    case unix(path: String, mode: UInt32 = 0o600, group: String? = nil)
-    /// A listening socket opened by another process.
-    case inherited(descriptor: Int32)
-}
-
-extension ListenAddress: CustomStringConvertible {
-    package var description: String {
-        switch self {
-        case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
-        case .unix(let path, _, _): "unix:\(path)"
-        case .inherited(let descriptor): "descriptor \(descriptor)"
-        }
-    }
-}
-
-/// An address that a server listens on.
-package enum BoundAddress: Sendable, Hashable {
-    case tcp(host: String, port: UInt16)
-    case unix(path: String)
-
-    var port: UInt16? {
-        if case .tcp(_, let port) = self { port } else { nil }
-    }
-}
-
-extension BoundAddress: CustomStringConvertible {
-    package var description: String {
-        switch self {
-        case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
-        case .unix(let path): "unix:\(path)"
-        }
-    }
-}
-
 /// The server's address through which a connection came in.
 package final class Entrance: Sendable {
-    package let address: BoundAddress
-    /// The address as it was given to `Server.listen`.
-    package let configured: ListenAddress
+    package let address: Address
+    /// The address as it was given to `Server.listen`; nil for an inherited socket.
+    package let configured: Address?
 
-    init(address: BoundAddress, configured: ListenAddress) { (self.address, self.configured) = (address, configured) }
+    init(address: Address, configured: Address?) { (self.address, self.configured) = (address, configured) }
 }
 
 /// The reason why an address cannot be listened on.

@@ -49,7 +49,7 @@ package final class Server: Sendable {
     /// A TCP address has a socket for each worker. The connections of an address with a single descriptor are accepted by the
     /// first worker and distributed. Blocks while a host name is resolved.
     @discardableResult
-    package func listen(on address: ListenAddress) throws(ListenError) -> [BoundAddress] {
+    package func listen(on address: Address) throws(ListenError) -> [Address] {
         switch address {
         case .tcp(let host, let port):
             let groups = try ListeningSocket.tcp(host: host, port: port, count: workers.count)
@@ -62,12 +62,17 @@ package final class Server: Sendable {
             let socket = try ListeningSocket.unix(path: path, mode: mode, group: group)
             paths.withLock { $0.append(path) }
             return [startSharing(socket, address)]
-        case .inherited(let descriptor): return [startSharing(try ListeningSocket.inherited(descriptor), address)]
         }
     }
 
-    private func startSharing(_ socket: ListeningSocket, _ address: ListenAddress) -> BoundAddress {
-        let entrance = Entrance(address: socket.address, configured: address)
+    /// Listens on a socket that another process has opened; returns its address.
+    @discardableResult
+    package func listen(inherited descriptor: Int32) throws(ListenError) -> Address {
+        startSharing(try ListeningSocket.inherited(descriptor), nil)
+    }
+
+    private func startSharing(_ socket: ListeningSocket, _ configured: Address?) -> Address {
+        let entrance = Entrance(address: socket.address, configured: configured)
         start(socket, entrance, on: workers[0], sharing: workers.count > 1 ? workers : [])
         return socket.address
     }

@@ -1,5 +1,4 @@
 package import HTTPSemantics
-package import HTTPServer
 package import Mapping
 package import Settings
 package import Store
@@ -33,14 +32,4 @@ extension Configuration {
 extension Configuration.Upstream {
     /// How the store names it.
     var storeKey: String { UpstreamKey.make(name: name, url: url.canonical) }
-}
-
-extension ListenAddress {
-    package init(_ address: Address) {
-        switch address {
-        case .tcp(let host, let port): self = .tcp(host: host, port: port)
-        case .unix(let path, let mode, let group):
-            self = .unix(path: path, mode: mode.map(UInt32.init) ?? 0o600, group: group)
-        }
-    }
 }

@@ -1,12 +1,8 @@
+package import HTTPSemantics
 import Yams
 
-/// An address to listen at or connect to: `HOST:PORT`, `[IPv6]:PORT` or `unix:PATH`.
-package enum Address: Sendable, Hashable, CustomStringConvertible {
-    case tcp(host: String, port: UInt16)
-    /// Permission bits and group name are for listening only; nil leaves the process's own.
-    case unix(path: String, mode: UInt16? = nil, group: String? = nil)
-
-    /// Parses an address; the error says what to write instead.
+extension Address {
+    /// Parses an address in its text form; the error says what to write instead.
     package init(_ text: String) throws(InvalidValue) {
         if text.hasPrefix("unix:") {
             let path = String(text.dropFirst(5))
@@ -44,16 +40,6 @@ package enum Address: Sendable, Hashable, CustomStringConvertible {
         else { throw InvalidValue("\"\(host)\" is not a host name or address") }
         self = .tcp(host: String(host), port: port)
     }
-
-    /// The text form that `init` parses.
-    package var description: String {
-        switch self {
-        case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
-        case .unix(let path, _, _): "unix:\(path)"
-        }
-    }
-
-    package var isUnix: Bool { if case .unix = self { true } else { false } }
 
     /// Whether it is reachable only from this machine.
     var isLocal: Bool {

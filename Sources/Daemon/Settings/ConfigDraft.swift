@@ -1,4 +1,5 @@
 import Glibc
+import HTTPSemantics
 import Mapping
 
 /// The values read from a file with their places, before they are checked against each other.

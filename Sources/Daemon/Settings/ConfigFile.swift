@@ -1,4 +1,5 @@
 import Glibc
+package import HTTPSemantics
 import Yams
 
 /// A config file, read and checked.

@@ -70,13 +70,7 @@ package struct ImaginedRequest: Sendable {
 
     private static func door(of upstream: ProxiedUpstream, _ listen: [Address]) -> Guard {
         let addresses = upstream.settings.listen.isEmpty ? listen : upstream.settings.listen
-        let listeners = addresses.map { address -> Guard.Listener in
-            switch address {
-            case .tcp(let host, let port): .tcp(host: host, port: port)
-            case .unix: .unix
-            }
-        }
-        return Guard(listeners: listeners, hosts: upstream.settings.hosts, cors: upstream.cors)
+        return Guard(listeners: addresses, hosts: upstream.settings.hosts, cors: upstream.cors)
     }
 
     private static func refusal(of head: borrowing RequestHead, by door: Guard, namesHost: Bool) -> Guard.Refusal? {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import HTTPSemantics
 import Mapping
 import Proxy
 import Settings

@@ -2,6 +2,7 @@ import Admin
 import ArgumentParser
 import Dispatch
 import Glibc
+import HTTPSemantics
 import Settings
 
 /// `larder dashboard`: opens the dashboard in a browser, logged in.

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import HTTPSemantics
 import Settings
 
 /// `larder serve`: the daemon.

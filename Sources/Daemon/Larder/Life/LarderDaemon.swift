@@ -36,7 +36,7 @@ final class LarderDaemon {
     /// Receives signals first; returns true for those that are not for the daemon.
     var takesSignal: (Int32) -> Bool = { _ in false }
     /// The addresses of the data side and the admin side.
-    private(set) var addresses: (data: [BoundAddress], admin: [BoundAddress]) = ([], [])
+    private(set) var addresses: (data: [Address], admin: [Address]) = ([], [])
 
     /// The event loops, each with a thread of its own except `main`.
     private struct Loops {
@@ -174,16 +174,13 @@ final class LarderDaemon {
     /// Opens every address, those inherited from the service manager first.
     private func listen(_ inherited: [InheritedListener]) throws {
         let (dataSockets, adminSockets) = inherited.sorted(adminAddresses: settings.admin.map(\.description))
-        for socket in dataSockets {
-            addresses.data += try data.listen(on: .inherited(descriptor: socket.descriptor))
-        }
-        var admins: [BoundAddress] = []
-        for socket in adminSockets { admins += try admin.listen(on: .inherited(descriptor: socket.descriptor)) }
+        for socket in dataSockets { addresses.data.append(try data.listen(inherited: socket.descriptor)) }
+        var admins = try adminSockets.map { try admin.listen(inherited: $0.descriptor) }
         // A TCP address inherited from systemd may be spelled differently in the config; a Unix socket may not.
         let held = Set(inherited.map { "\($0.address)" })
         for address in settings.admin
         where adminSockets.isEmpty || address.isUnix && !held.contains(address.description) {
-            admins += try admin.listen(on: ListenAddress(address))
+            admins += try admin.listen(on: address)
         }
         announce("admin on", admins)
         if let first = admins.first { core.store.announce(admin: "\(first)") }
@@ -191,12 +188,12 @@ final class LarderDaemon {
         core.setState { $0.browserAddress = browserAddress }
         let own = settings.upstreams.flatMap(\.listen)
         let shared = dataSockets.isEmpty && settings.upstreams.contains { $0.listen.isEmpty } ? settings.listen : []
-        for address in shared + own { addresses.data += try data.listen(on: ListenAddress(address)) }
+        for address in shared + own { addresses.data += try data.listen(on: address) }
         announce("listening on", addresses.data)
         addresses.admin = admins
     }
 
-    private func announce(_ what: String, _ addresses: [BoundAddress]) {
+    private func announce(_ what: String, _ addresses: [Address]) {
         for address in addresses {
             let text = if case .tcp = address { "http://\(address)" } else { "\(address)" }
             log.info("\(what) \(text)")
@@ -341,7 +338,7 @@ func runDaemon(
     _ = Unmanaged.passRetained(daemon)
 }
 
-extension BoundAddress {
+extension Address {
     /// Host and port as a browser on this machine opens them; nil if none can.
     var forBrowsers: String? {
         switch self {

@@ -8,14 +8,6 @@ package import HTTPSemantics
 ///
 /// A class, because every request uses one: a value would be copied, list by list, for each.
 package final class Guard: Sendable {
-    /// The address that requests come in at.
-    package enum Listener: Sendable, Equatable {
-        /// As bound: a wildcard address listens on every address of the machine.
-        case tcp(host: String, port: UInt16)
-        /// No browser can reach it.
-        case unix
-    }
-
     package enum Verdict: Sendable, Equatable {
         /// Not from a browser, or from a page of our own.
         case allowed
@@ -95,7 +87,10 @@ package final class Guard: Sendable {
         var hasOwnField = false
     }
 
-    private let listeners: [Listener]
+    /// The addresses that requests come in at, as bound.
+    ///
+    /// A wildcard address listens on every address of the machine. No browser can reach a Unix socket.
+    private let listeners: [Address]
     private let hosts: [OwnHost]
     package let cors: CORS
     /// Whether every request except health and metrics needs a token, which no page can supply for another site.
@@ -109,7 +104,7 @@ package final class Guard: Sendable {
     /// - Parameters:
     ///   - hosts: further names, each with a port or, without, for all our ports and the schemes' own; `https://` before one
     ///     leaves only the port of HTTPS.
-    package init(listeners: [Listener], hosts: [String] = [], cors: CORS = CORS(), wantsToken: Bool = false) {
+    package init(listeners: [Address], hosts: [String] = [], cors: CORS = CORS(), wantsToken: Bool = false) {
         self.listeners = listeners
         self.hosts = hosts.compactMap { OwnHost($0) }
         (self.cors, self.wantsToken) = (cors, wantsToken)
@@ -177,7 +172,7 @@ package final class Guard: Sendable {
         return parsed.isLoopback ? .loopback : .elsewhere
     }
 
-    private func accepts(_ authority: Authority, at listener: Listener) -> Bool {
+    private func accepts(_ authority: Authority, at listener: Address) -> Bool {
         switch listener {
         case .unix: return authority.isLoopback || hosts.contains { $0.authority.host == authority.host }
         case .tcp(let host, let port):

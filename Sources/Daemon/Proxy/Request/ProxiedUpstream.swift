@@ -281,12 +281,7 @@ final class Site {
         let owners = all.filter { $0.owns(entrance) }
         upstreams = (owners.isEmpty ? all.filter(\.settings.listen.isEmpty) : owners)
             .sorted { $0.settings.prefix.utf8.count > $1.settings.prefix.utf8.count }
-        let listener: Guard.Listener =
-            switch entrance.address {
-            case .tcp(let host, let port): .tcp(host: host, port: port)
-            case .unix: .unix
-            }
-        guards = upstreams.map { Guard(listeners: [listener], hosts: $0.settings.hosts, cors: $0.cors) }
+        guards = upstreams.map { Guard(listeners: [entrance.address], hosts: $0.settings.hosts, cors: $0.cors) }
     }
 
     /// The index of the upstream whose prefix a path has, if any.
@@ -311,6 +306,6 @@ final class Site {
 extension ProxiedUpstream {
     /// Whether an entrance is one of the upstream's own.
     fileprivate func owns(_ entrance: Entrance) -> Bool {
-        settings.listen.contains { ListenAddress($0) == entrance.configured }
+        settings.listen.contains { $0 == entrance.configured }
     }
 }

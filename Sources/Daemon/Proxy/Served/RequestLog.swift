@@ -1,7 +1,7 @@
 import CachePolicy
 import Glibc
 package import HTTPSemantics
-package import HTTPServer
+import HTTPServer
 import Logging
 import Mapping
 import Settings
@@ -163,7 +163,7 @@ package struct ClientAddress: Sendable, Equatable {
     let bytes: [UInt8]
     let isUser: Bool
 
-    package init(peer: [UInt8], at entrance: BoundAddress) {
+    package init(peer: [UInt8], at entrance: Address) {
         bytes = peer
         isUser = if case .unix = entrance { true } else { false }
     }
@@ -217,7 +217,7 @@ package final class RequestNote: ReplyObserver {
     }
 
     /// - Parameter started: when the request's head was read, in ns of the monotonic clock.
-    init(_ request: Request, _ incoming: IncomingRequest, at place: BoundAddress, started: UInt64, _ proxy: ProxyCore) {
+    init(_ request: Request, _ incoming: IncomingRequest, at place: Address, started: UInt64, _ proxy: ProxyCore) {
         requests = proxy.requests
         log = proxy.log
         slowness = Double(proxy.settings.slowRequests.nanoseconds) / 1_000_000_000
