@@ -203,6 +203,16 @@ import Testing
         }
     }
 
+    @Test func `the names stand in the order of the cases`() {
+        for field in KnownField.allCases {
+            // Some cases leave out the beginning of the name.
+            let words = "\(field)".map { $0.isUppercase ? "-\($0.lowercased())" : "\($0)" }.joined()
+            #expect("-\(field.name)".hasSuffix("-" + words), "\(field): \(field.name)")
+        }
+        #expect(Set(KnownField.allCases.map { "\($0.name)" }).count == KnownField.allCases.count)
+        #expect("\(KnownField.purpose.name)" == "purpose" && "\(KnownField.httpMethod.name)" == "x-http-method")
+    }
+
     @Test func `fields are found by name and index, repeated ones counted`() async throws {
         try await withServer(handler: { request, connection in
             func text(_ bytes: UnsafeRawBufferPointer?) -> String {

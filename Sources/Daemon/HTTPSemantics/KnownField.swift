@@ -10,56 +10,21 @@ package enum KnownField: UInt8, CaseIterable, Sendable {
     case via, forwarded, methodOverride, httpMethodOverride, httpMethod
 
     /// The field's name in lower case.
-    package var name: StaticString {
-        switch self {
-        case .host: "host"
-        case .connection: "connection"
-        case .keepAlive: "keep-alive"
-        case .proxyConnection: "proxy-connection"
-        case .te: "te"
-        case .trailer: "trailer"
-        case .upgrade: "upgrade"
-        case .transferEncoding: "transfer-encoding"
-        case .contentLength: "content-length"
-        case .expect: "expect"
-        case .accept: "accept"
-        case .acceptEncoding: "accept-encoding"
-        case .acceptLanguage: "accept-language"
-        case .userAgent: "user-agent"
-        case .contentType: "content-type"
-        case .timeZone: "time-zone"
-        case .authorization: "authorization"
-        case .cookie: "cookie"
-        case .privateToken: "private-token"
-        case .apiKey: "x-api-key"
-        case .stripeAccount: "stripe-account"
-        case .cacheControl: "cache-control"
-        case .pragma: "pragma"
-        case .range: "range"
-        case .ifRange: "if-range"
-        case .ifMatch: "if-match"
-        case .ifNoneMatch: "if-none-match"
-        case .ifModifiedSince: "if-modified-since"
-        case .ifUnmodifiedSince: "if-unmodified-since"
-        case .origin: "origin"
-        case .referer: "referer"
-        case .secFetchSite: "sec-fetch-site"
-        case .secPurpose: "sec-purpose"
-        case .purpose: "purpose"
-        case .xMoz: "x-moz"
-        case .accessControlRequestMethod: "access-control-request-method"
-        case .accessControlRequestHeaders: "access-control-request-headers"
-        case .privateNetwork: "access-control-request-private-network"
-        case .larderView: "larder-view"
-        case .larderLive: "larder-live"
-        case .larderSession: "larder-session"
-        case .via: "via"
-        case .forwarded: "forwarded"
-        case .methodOverride: "x-method-override"
-        case .httpMethodOverride: "x-http-method-override"
-        case .httpMethod: "x-http-method"
-        }
-    }
+    package var name: StaticString { Self.names[Int(rawValue)] }
+
+    /// The names in the order of the cases.
+    private static let names: [StaticString] = [
+        "host", "connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "transfer-encoding",
+        "content-length", "expect",
+        "accept", "accept-encoding", "accept-language", "user-agent", "content-type", "time-zone",
+        "authorization", "cookie", "private-token", "x-api-key", "stripe-account",
+        "cache-control", "pragma", "range", "if-range", "if-match", "if-none-match", "if-modified-since",
+        "if-unmodified-since",
+        "origin", "referer", "sec-fetch-site", "sec-purpose", "purpose", "x-moz",
+        "access-control-request-method", "access-control-request-headers", "access-control-request-private-network",
+        "larder-view", "larder-live", "larder-session",
+        "via", "forwarded", "x-method-override", "x-http-method-override", "x-http-method",
+    ]
 }
 
 /// Finds the known field of a name, in any case, with one hash and one comparison.
