@@ -1,11 +1,19 @@
-import Mapping
 import HTTPSemantics
+import Mapping
 import Testing
 
 @testable import CachePolicy
 @testable import Settings
 
 struct ConfigFileTests {
+    @Test func `streams are looked at as often as a short interval or heartbeat needs`() {
+        #expect(Configuration().live.tick == .milliseconds(200))
+        for (keys, tick) in [("interval: 10ms", 10), ("heartbeat: 50ms", 50), ("interval: 1s", 200)] {
+            let file = ConfigFile.parse("live: { \(keys) }", file: "larder.yaml", environment: [:])
+            #expect(file.settings.live.tick == .milliseconds(tick))
+        }
+    }
+
     @Test func `the least config names one upstream, all else is at its default`() throws {
         let settings = try settings(one)
         var expected = Configuration()

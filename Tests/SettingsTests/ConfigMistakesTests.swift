@@ -247,6 +247,22 @@ struct ConfigMistakesTests {
             "4:21: upstreams.a.stale_if_error: 1m1ms is not a whole number of seconds, which this key requires; write 1m1s"
         ),
         (
+            "heuristic: 1500ms",
+            "4:16: upstreams.a.heuristic: 1s500ms is not a whole number of seconds, which this key requires; write 2s"
+        ),
+        (
+            "routes: [{ path: x, fresh: 500ms }]",
+            "4:32: upstreams.a.routes.1.fresh: 500ms is not a whole number of seconds, which this key requires; write 1s"
+        ),
+        (
+            "routes: [{ path: x, fresh: 1s, stale: 1s1ms }]",
+            "4:43: upstreams.a.routes.1.stale: 1s1ms is not a whole number of seconds, which this key requires; write 2s"
+        ),
+        (
+            "routes: [{ path: x, negative: 10ms }]",
+            "4:35: upstreams.a.routes.1.negative: 10ms is not a whole number of seconds, which this key requires; write 1s"
+        ),
+        (
             "origin: ftp://x",
             "4:13: upstreams.a.origin: \"ftp://x\" is not the origin of a web page; write one that begins with http:// or https://, or drop or pass"
         ),

@@ -84,6 +84,9 @@ package struct Configuration: Sendable, Equatable {
         package var heartbeat: Duration = .seconds(15)
         /// How long a client should wait before it reconnects.
         package var retry: Duration = .seconds(2)
+
+        /// How often streams are looked at: often enough for short intervals and heartbeats, too.
+        package var tick: Duration { min(.milliseconds(200), interval, heartbeat) }
     }
 
     /// The access log.

@@ -25,7 +25,6 @@ final class LiveDocuments {
 
     /// How long changes are collected.
     private static let patience: Duration = .milliseconds(4)
-    private static let tick: Duration = .milliseconds(200)
     /// How long a client that is behind has to take the rest when the daemon stops.
     private static let lastGrace: Duration = .milliseconds(200)
 
@@ -71,7 +70,7 @@ final class LiveDocuments {
         documents[nextNumber] = document
         watch.begin(nextNumber, at: request.digest)
         metrics.documents.set(documents.count)
-        if clock == nil { clock = loop.every(Self.tick) { [unowned self] in ticked() } }
+        if clock == nil { clock = loop.every(settings.live.tick) { [unowned self] in ticked() } }
         return document
     }
 
