@@ -24,8 +24,8 @@ extension ConfigReference {
         "# yaml-language-server: $schema=larder.schema.json",
         "#",
         "# The configuration of Larder. Every key is listed with its default, commented out: remove",
-        "# the # before what you want to change. Lines that end in \"example\" show a possible value;",
-        "# without the key there is none, or what its text says.",
+        "# the # before what you want to change. A line that ends in \"example\" has no default value,",
+        "# unless its text names one; the value shown is only an example.",
         "#",
         "# Durations are written 500ms, 30s, 5m, 1h30m, 1d, forever; sizes 512KiB, 64MiB, 1GiB",
         "# (powers of 1024) or 1MB (powers of 1000). \"${NAME}\" is the environment variable NAME,",
@@ -42,7 +42,16 @@ extension ConfigReference {
         }
         let isExample = !isExample && fact.fallback == nil && !fact.isRequired
         let mark = isExample && fact.name != "upstreams" && !fact.isPlainSection ? exampleMark : ""
-        return prose + value(fact, indentation: indentation, mark: mark)
+        return prose + longForm(of: fact.kind, indentation: indentation)
+            + value(fact, indentation: indentation, mark: mark)
+    }
+
+    /// The keys that each of several names may have in place of a short value, as a comment.
+    private static func longForm(of kind: ConfigKind, indentation: String) -> [String] {
+        guard case .named(.either(let kinds), _) = kind, case .section(let facts)? = kinds.last else { return [] }
+        let blank = "\(indentation)#"
+        let keys = facts.flatMap { entry($0, indentation: "\(blank)   ") }
+        return ["\(blank) Keys of the long form:", blank] + keys + [blank]
     }
 
     private static func value(_ fact: ConfigFacts, indentation: String, mark: String) -> [String] {

@@ -20,7 +20,7 @@ extension ConfigDraft: ConfigSection {
         its permissions decide who may use it, { address: "unix:/run/larder/admin.sock", mode: "0660", group: larder }; \
         over TCP it requires the token in admin.token beside the store.
         """: .addresses("admin", \.settings.admin),
-        "Event loops that serve clients. Without it: one per core, four at most.":
+        "Event loops that serve clients. Default: one per core, at most four.":
             ConfigKey("workers", .integer(1...64), example: "2") { node, draft, reader in
                 if let value = reader.integer(node, in: 1...64) { draft.settings.workers = value }
             },
@@ -38,10 +38,10 @@ extension ConfigDraft: ConfigSection {
         "What is written to standard error, and so to the journal.": .section("log", \.settings.log),
         """
         A line for each request. short: for people. common: Apache's format. json: with cache status, cache key and the \
-        upstream's time. off: none. Without it: short if standard error is a terminal, else off. Credentials in URLs are \
+        upstream's time. off: none. Default: short if standard error is a terminal, else off. Credentials in URLs are \
         redacted. The long form names a file: { format: json, file: /var/log/larder/access.log }.
         """: Configuration.AccessLog.key,
-        "Requests that take longer than this are logged as warnings, streams apart. 0s logs none.":
+        "Requests that take longer than this are logged as warnings, except streams. 0s turns this off.":
             .duration("slow_requests", \.settings.slowRequests, in: .zero ... .seconds(86_400)),
         "The REST APIs that Larder serves, each under a name of your choice.": .upstreams,
         """
@@ -60,27 +60,27 @@ extension ConfigDraft: ConfigSection {
 extension Configuration.Store: ConfigSection {
     static let keys: [ConfigKey<Configuration.Store>] = documented([
         """
-        The file. Without it: larder.db in $STATE_DIRECTORY under systemd, else in $XDG_CACHE_HOME/larder, else in \
+        The file. Default: larder.db in $STATE_DIRECTORY under systemd, else in $XDG_CACHE_HOME/larder, else in \
         ~/.cache/larder. A relative path counts from the folder that Larder is started in. admin.token is kept beside it.
         """: .file("path", \.path, example: "/var/lib/larder/larder.db"),
         """
-        The group that may read the file, which then has mode 0640. Without it, a store in a folder that others may enter \
-        has mode 0600.
+        A group that may read the file (mode 0640). Without it, only the owner can read a store whose folder is open to \
+        others.
         """: .text("group", \.group, example: "larder"),
         "The most disk space it may use. The least recently used documents are removed first.":
             .size("maximum_size", \.maximumSize, in: 4 << 20...1 << 50),
-        "How long a response that no client waits for may wait to be committed together with others.":
+        "Longest wait before a response is committed together with others, if no client waits for it.":
             .duration("batch_delay", \.batchDelay, in: .zero ... .seconds(5)),
         """
         The longest delay of a response's last byte while its objects are committed, so that all other responses show \
-        them, too. It usually takes a few milliseconds.
+        them, too. It usually takes one or two milliseconds.
         """: .duration("withhold", \.withhold, in: .zero ... .seconds(60)),
         "How many bytes of responses may wait to be committed. Beyond it, new ones are kept in memory only.":
             .size("queue_size", \.queueSize, in: 1 << 20...1 << 34),
         "Connections that read the file.": .integer("readers", \.readers, in: 1...64),
         """
         How many changes of objects are kept, so that a client of /changes can continue where it was; the oldest are \
-        removed first. Each takes two bytes, all together at most a sixteenth of the file. 0 keeps none and turns \
+        removed first. Each takes a byte or two, all together at most a sixteenth of the file. 0 keeps none and turns \
         /changes off.
         """: .integer("changes", \.changes, in: 0...100_000_000),
     ])
@@ -163,8 +163,8 @@ extension Configuration.AccessLog: ConfigSection {
     private static let formatKey = ConfigKey<Configuration.AccessLog>.choice("format", \.format, example: "json")
 
     static let keys: [ConfigKey<Configuration.AccessLog>] = documented([
-        "off, short, common or json. Without it, json in a file.": formatKey,
-        "The file. It is opened anew at SIGUSR1, as logrotate needs it. Without it: standard error.":
+        "off, short, common or json. Default: json in a file.": formatKey,
+        "The file. It is opened anew at SIGUSR1, as logrotate needs it. Default: standard error.":
             .file("file", \.file, example: "/var/log/larder/access.log"),
     ])
 

@@ -50,8 +50,7 @@ extension ModelDraft: ConfigSection {
         },
         "Further members by which an object can be found.": .members("keys", \.declaration.keys, example: "[login]"),
         """
-        The members that are shared, each under a name of your choice, with the member it is read from. Keys of the long \
-        form: \(PropertyDraft.keys.map { "\($0.facts.name): \($0.facts.text)" }.joined(separator: " "))
+        The members that are shared, each under a name of your choice, with the member it is read from.
         """: ConfigKey(
             "properties",
             .named(.either([.text, .section(PropertyDraft.keys.map(\.facts))]), name: "login"),
@@ -100,7 +99,7 @@ extension ModelDraft: ConfigSection {
         What happens to responses that show a deleted object. stale: they are fetched again. remove: the object is removed \
         from their lists at once. keep: they go on showing it. A model with a base has the base's.
         """: .choice("on_delete", \.declaration.onDelete, fallback: DeletionPolicy.usual.rawValue),
-        "The version of these objects' form at the upstream; 0 by default. See migrations.":
+        "The version of the upstream's JSON for this model. Default: 0. See migrations.":
             ConfigKey("version", .integer(0...1_000_000), example: "1") { node, draft, reader in
                 if let version = reader.integer(node, in: 0...1_000_000) { draft.declaration.version = version }
             },

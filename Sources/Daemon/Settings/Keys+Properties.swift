@@ -31,7 +31,7 @@ extension PropertyDraft: ConfigSection {
         documented([
             """
             The member it is read from; dots lead into other objects (`user.login`), [] takes each element of a list \
-            (`tags[].name`), @ a value around the object (`@url.owner`). Without it: its own name.
+            (`tags[].name`), @ a value around the object (`@url.owner`). Default: its own name.
             """: .parsed("from", wanted: "the name of a member", example: "avatar_url") { text, draft in
                 draft.declaration.from = text
             },
@@ -57,7 +57,7 @@ extension PropertyDraft: ConfigSection {
             "The model of the objects in the list in this member.": .relation("models") { .many($0) },
             "The model of the objects that are the members of the object in this member.":
                 .relation("keyed") { .keyed($0) },
-            "The member it is written to when objects are converted back to the upstream's JSON; none: it is left out. Without it: the member it is read from.":
+            "The member it is written to when objects are converted back to the upstream's JSON; none: it is left out. Default: the member it is read from.":
                 .parsed("to", wanted: "a key path, or none", example: "created.at") { text, draft in
                     draft.declaration.output = text == "none" ? .none : .path(text)
                 },

@@ -87,7 +87,7 @@ extension RouteDraft {
     static let demands: [ConfigKey<RouteDraft>] = documented([
         "The pattern, in quotes. {name} and {name:#} match like \"*\" and \"#\", and capture what they match.":
             .text("path", \.path, example: "\"users/{login}\"", isRequired: true, wanted: "a path pattern in quotes"),
-        "The method that the rule is for; GET includes HEAD. Without it: every method.":
+        "The method that the rule is for; GET includes HEAD. Default: every method.":
             .parsed("method", wanted: "a method such as GET", example: "GET") { text, draft in
                 let meant = FieldName.complaint(text) == nil ? text.uppercased() : "GET"
                 guard text == meant else {
@@ -95,7 +95,7 @@ extension RouteDraft {
                 }
                 draft.route.declaration.method = text
             },
-        "The status that the rule is for: 201, 4xx or any. Without it: 2xx under routes, every other status under errors.":
+        "The status that the rule is for: 201, 4xx or any. Default: 2xx under routes, every other status under errors.":
             .parsed(
                 "status",
                 .either([.integer(100...599), .text]),
@@ -205,7 +205,7 @@ extension RouteDraft {
                 draft.also.append((model, path))
             }
         },
-        "The member that contains it, if the body is an envelope; dots lead into inner objects.":
+        "The member that contains the model's objects, if the body is an envelope; dots lead into inner objects.":
             ConfigKey("root", .text, example: "items") { node, draft, reader in
                 draft.root = reader.root(node)
             },
@@ -269,7 +269,7 @@ extension ConfigReader {
 /// The object that a path names, and the paths that a write to it invalidates.
 extension RouteDraft {
     static let effects: [ConfigKey<RouteDraft>] = documented([
-        "Members of the object whose values are in the path: the model's member, then the name of the capture.":
+        "Which member of the object each capture of the path is: { member: capture }.":
             ConfigKey("object", .named(.text, name: "login"), example: "{ login: login }") { node, draft, reader in
                 guard let pairs = reader.pairs(node, wanted: "members of the model, each with a capture of the path")
                 else { return }
@@ -440,7 +440,7 @@ package struct RequestMatching: Sendable, Equatable {
 extension RouteDraft {
     /// How a replay finds recorded requests.
     static let replaying: [ConfigKey<RouteDraft>] = documented([
-        "Which requests are the same to a replay. Without it: method, path, query, body and representation count.":
+        "Which requests are the same to a replay. Default: method, path, query, body and representation count.":
             .section("match", \.route.match)
     ])
 }

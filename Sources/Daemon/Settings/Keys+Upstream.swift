@@ -27,7 +27,7 @@ extension UpstreamDraft: ConfigSection {
         The header fields and query parameters that decide whose data a response is. "auto": those whose names look like a \
         credential or an identity. "+NAME" adds a field, "+?NAME" a query parameter; "-NAME" removes one. "all": every \
         field that is not known to be harmless. Plain names replace all of that. A client never sees what was fetched \
-        with other values, and the values are never stored. See docs/http.md.
+        with other values, and the values are never stored. See docs/http-reference.md#principal.
         """: ConfigKey("principal", .list(.text), fallback: ConfigText.list(Configuration.Upstream.defaultPrincipal)) {
             (node, draft, reader) in
             guard let words = reader.checkedTexts(node, PrincipalWords.complaint) else { return }
@@ -118,7 +118,8 @@ extension CredentialDraft: ConfigSection {
                 draft.settings.from = text
                 draft.read(at: node.place, &reader)
             },
-        "Written before the file's content, with a space.": .text("scheme", \.settings.scheme, example: "Bearer"),
+        "The authentication scheme: sent before the file's content, separated by a space.":
+            .text("scheme", \.settings.scheme, example: "Bearer"),
         "Whether it is also used for POST, PUT, PATCH and DELETE, so that every program can change things.":
             .boolean("writes", \.settings.writes),
     ])
