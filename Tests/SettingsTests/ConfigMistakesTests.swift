@@ -53,7 +53,7 @@ struct ConfigMistakesTests {
         (one + "prefix: /a", "2:1: unknown key \"prefix\" here; it belongs under \"upstreams.NAME\""),
         (
             one + "log: { colour: red }",
-            "2:8: log: unknown key \"colour\"; known here are level"
+            "2:8: log: unknown key \"colour\"; expected: level"
         ),
         (one + "? [a, b]\n: c\n", "2:3: a key is plain text, this is a list"),
         (one + "workers: ~", "2:10: workers: nothing was found here; write a whole number from 1 to 64"),
@@ -169,7 +169,7 @@ struct ConfigMistakesTests {
         ),
         (
             "url: https://u:p@a.example",
-            "4:10: upstreams.a.url: a URL holds no user name or password; give them by \"credential:\" instead"
+            "4:10: upstreams.a.url: a URL must not contain a user name or password; give them by \"credential:\" instead"
         ),
         (
             "url: https://a.example/?x=1",

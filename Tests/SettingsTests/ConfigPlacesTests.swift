@@ -95,7 +95,7 @@ struct ConfigPlacesTests {
             (0o600, "", "\"\(folder.path)/token\" is empty; put the credential on its first line"),
             (
                 0o600, "a\nb",
-                "\"\(folder.path)/token\" holds more than one line, or control characters; one line is wanted"
+                "\"\(folder.path)/token\" must contain one line without control characters"
             ),
         ] {
             try folder.write("token", text, mode: mode)

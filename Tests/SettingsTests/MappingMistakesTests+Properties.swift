@@ -199,7 +199,7 @@ extension MappingMistakesTests {
             models: { User: { identity: id, properties: { a: { from: a, as: { date: unix, back: drop } } } } }
             """#,
             #"""
-            2:85: models.User.properties.a.as: "back" says nothing beside "date"
+            2:85: models.User.properties.a.as: "back" has no effect with "date"; remove it
             """#
         ),
         Mistaken(

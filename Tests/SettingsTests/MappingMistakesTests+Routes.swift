@@ -10,7 +10,7 @@ extension MappingMistakesTests {
               - { path: b, model: [A], root: posts, also: [{ model: A, root: first_post }] }
             """#,
             #"""
-            4:57: "A" is already the body's own content, in another shape; of a body that has both, both are taken
+            4:57: "A" is declared twice for this body, alone and as a list; if a body has both, both are used
             """#
         ),
         Mistaken(

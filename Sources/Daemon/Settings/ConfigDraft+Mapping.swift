@@ -122,8 +122,7 @@ extension ConfigDraft {
         {
             reader.once(
                 other.model.place,
-                "\"\(main.name)\" is already the body's own content, in another shape; of a body that has both, "
-                    + "both are taken",
+                "\"\(main.name)\" is declared twice for this body, alone and as a list; if a body has both, both are used",
                 .warning
             )
         }

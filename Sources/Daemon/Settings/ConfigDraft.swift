@@ -44,7 +44,7 @@ struct CredentialDraft {
             } else if content.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) {
                 reader.errorHere(
                     place,
-                    "\"\(path)\" holds more than one line, or control characters; one line is wanted"
+                    "\"\(path)\" must contain one line without control characters"
                 )
             }
         } catch { reader.errorHere(place, "the credential cannot be read: \(error)") }

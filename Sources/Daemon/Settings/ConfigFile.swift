@@ -44,7 +44,7 @@ package struct ConfigFile {
         if overriding.upstream != nil, draft.upstreams.count > 1 {
             reader.error(
                 nil,
-                "--upstream takes the place of one upstream's url, but the file names \(draft.upstreams.count)"
+                "--upstream replaces one upstream's url, but the file has \(draft.upstreams.count) upstreams"
             )
         }
         overriding.apply(to: &draft)

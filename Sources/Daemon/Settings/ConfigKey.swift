@@ -281,7 +281,7 @@ extension ConfigReader {
         } else if let home = ConfigReference.home(of: name) {
             errorHere(place, "unknown key \"\(name)\" here; it belongs \(home)")
         } else {
-            errorHere(place, "unknown key \"\(name)\"; known here are \(known.joined(separator: ", "))")
+            errorHere(place, "unknown key \"\(name)\"; expected: \(known.joined(separator: ", "))")
         }
     }
 

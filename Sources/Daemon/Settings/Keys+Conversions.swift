@@ -48,7 +48,9 @@ extension ConfigReader {
         }
         for companion in companions where keys[companion] != nil {
             let isAllowed = companion == "back" ? form == "one_way" : form == "enum" || form == "values"
-            if !isAllowed { errorHere(keys[companion]?.place, "\"\(companion)\" says nothing beside \"\(form)\"") }
+            if !isAllowed {
+                errorHere(keys[companion]?.place, "\"\(companion)\" has no effect with \"\(form)\"; remove it")
+            }
         }
         return under(form) { $0.conversion(form, value, keys) }
     }

@@ -137,7 +137,7 @@ extension ConfigReader {
             guard let member = keys["member"].flatMap({ text($0, wanted: "the name of a member") }),
                 let values = keys["is"].flatMap({ jsonList($0) })
             else { return nil }
-            if values.isEmpty { errorHere(node.place, "\"is\" names no value") }
+            if values.isEmpty { errorHere(node.place, "\"is\" needs a value") }
             return .member(member, isOneOf: values)
         case ["all"]: return keys["all"].flatMap { conditions($0) }.map { .all($0) }
         case ["any"]: return keys["any"].flatMap { conditions($0) }.map { .any($0) }

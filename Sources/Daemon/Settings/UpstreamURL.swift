@@ -26,7 +26,7 @@ package struct UpstreamURL: Sendable, Hashable, CustomStringConvertible {
         let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
         let path = rest[authority.endIndex...]
         guard !authority.contains("@") else {
-            throw InvalidValue("a URL holds no user name or password; give them by \"credential:\" instead")
+            throw InvalidValue("a URL must not contain a user name or password; give them by \"credential:\" instead")
         }
         guard !path.contains("?") else {
             throw InvalidValue("the URL of an upstream has no query; leave out what follows \"?\"")

@@ -91,7 +91,7 @@ extension UpstreamError: CustomStringConvertible {
         case .decoding(let reason): "the upstream's response could not be decompressed: \(reason)"
         case .requestBodyFailed(let reason): "the request's body did not arrive whole: \(reason)"
         case .tooSlow(let pace):
-            "it was ended because it moved only \(pace) bytes a second while other requests waited for its place "
+            "ended: it transferred only \(pace) bytes a second while other requests were waiting "
                 + "(`limits.minimum_rate`)"
         case .cancelled: "the request was given up"
         }
