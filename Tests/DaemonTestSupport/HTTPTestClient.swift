@@ -2,7 +2,7 @@ import Glibc
 package import HTTPSemantics
 
 @testable import EventLoops
-@testable package import HTTPServer
+@testable import HTTPServer
 
 /// What a server answered.
 package struct HTTPTestResponse: Equatable {
@@ -22,7 +22,7 @@ package final class HTTPTestClient: Sendable {
     package init(_ address: Address, receiveBuffer: Int32? = nil) throws {
         let target: SocketAddress
         switch address {
-        case .unix(let path): target = SocketAddress(path: path)!
+        case .unix(let path, _, _): target = SocketAddress(path: path)!
         case .tcp(let host, let port):
             var hints = addrinfo()
             hints.ai_flags = AI_NUMERICHOST

@@ -24,7 +24,11 @@ final class HTTPTestServer: Sendable {
         loops = try (0..<workers).map { try EventLoop(name: "test-\($0)") }
         for loop in loops { loop.start() }
         server = Server(loops: loops, limits: limits, notice: notice) { _ in ClosureHandler(handler) }
-        self.address = try inherited.map { try server.listen(inherited: $0) } ?? server.listen(on: address)[0]
+        if let inherited {
+            self.address = try server.listen(inherited: inherited)
+        } else {
+            self.address = try server.listen(on: address)[0]
+        }
     }
 
     func connect() throws -> HTTPTestClient { try HTTPTestClient(address) }

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import CachePolicy
+@testable import HTTPSemantics
 @testable import HTTPServer
 @testable import Proxy
 @testable import Settings

@@ -50,7 +50,8 @@ extension ConfigReference {
     private static func longForm(of kind: ConfigKind, indentation: String) -> [String] {
         guard case .named(.either(let kinds), _) = kind, case .section(let facts)? = kinds.last else { return [] }
         let blank = "\(indentation)#"
-        return [blank] + facts.flatMap { entry($0, indentation: "\(blank)   ") } + [blank]
+        let keys = facts.flatMap { entry($0, indentation: "\(blank)   ") }
+        return ["\(blank) Keys of the long form:", blank] + keys + [blank]
     }
 
     private static func value(_ fact: ConfigFacts, indentation: String, mark: String) -> [String] {

@@ -3,6 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
+@testable import HTTPSemantics
 @testable import Upstream
 
 @Suite struct `Upstream connections` {

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import EventLoops
+@testable import HTTPSemantics
 @testable import Upstream
 
 @Suite struct `Upstream flow` {

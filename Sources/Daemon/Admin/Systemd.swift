@@ -1,7 +1,7 @@
 package import EventLoops
 import Glibc
 package import HTTPSemantics
-package import HTTPServer
+import HTTPServer
 import Synchronization
 
 /// Messages to the service manager: datagrams to the socket that `NOTIFY_SOCKET` names (sd_notify(3)).

@@ -1,3 +1,4 @@
+import HTTPSemantics
 import Yams
 
 /// The keys at the top of the file, and those of the daemon's own sections.

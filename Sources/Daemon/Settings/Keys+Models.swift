@@ -50,8 +50,7 @@ extension ModelDraft: ConfigSection {
         },
         "Further members by which an object can be found.": .members("keys", \.declaration.keys, example: "[login]"),
         """
-        The members that are shared, each under a name of your choice, with the member it is read from. The long form of \
-        one has keys of its own.
+        The members that are shared, each under a name of your choice, with the member it is read from.
         """: ConfigKey(
             "properties",
             .named(.either([.text, .section(PropertyDraft.keys.map(\.facts))]), name: "login"),

@@ -1,7 +1,7 @@
 import CachePolicy
 import Glibc
 package import HTTPSemantics
-package import HTTPServer
+import HTTPServer
 import Logging
 import Mapping
 import Settings
