@@ -69,7 +69,7 @@ import Testing
             defer { bench.stop() }
             _ = await bench.get(server.url)
             let answer = await bench.send(
-                UpstreamRequest(method: method, url: server.url + "/x", body: body.map { TestBody($0) })
+                UpstreamRequest(method: method, url: server.url + "/x", body: body.map { RequestBody($0) })
             )
             #expect(answer.error == .reset(afterBytes: 0))
             #expect(answer.error?.requestMayHaveBeenProcessed == true)
@@ -105,7 +105,7 @@ import Testing
         defer { bench.stop() }
         _ = await bench.get(server.url)
         await closed.waitAsync()
-        let answer = await bench.send(UpstreamRequest(method: method, url: server.url, body: TestBody("fresh")))
+        let answer = await bench.send(UpstreamRequest(method: method, url: server.url, body: RequestBody("fresh")))
         #expect(answer.text == "fresh")
         #expect(answer.summary?.attempts == 1)
         #expect(server.heads.count == 2)

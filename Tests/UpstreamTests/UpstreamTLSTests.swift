@@ -198,13 +198,13 @@ final class TLSServer {
         let bench = try UpstreamBench(Self.options(server))
         defer { bench.stop() }
         for method in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "X-OWN"] {
-            for body in [nil, TestBody("hello"), TestBody(length: nil, Array("chunked".utf8), ended: true)] {
+            for body in [nil, RequestBody("hello"), RequestBody(length: nil, Array("chunked".utf8), ended: true)] {
                 let answer = await bench.send(UpstreamRequest(method: method, url: server.url + "/m", body: body))
                 #expect(answer.error == nil)
                 #expect(answer.text == (method == "HEAD" ? "" : "\(method) /m HTTP/\(http2 ? "2.0" : "1.1")"))
             }
         }
-        let large = TestBody(length: 1_000_000, [UInt8](repeating: 1, count: 1_000_000), ended: true)
+        let large = RequestBody(length: 1_000_000, [UInt8](repeating: 1, count: 1_000_000), ended: true)
         let limited = await bench.send(UpstreamRequest(method: "POST", url: server.url + "/limited", body: large))
         #expect(limited.head?.status == 413)
         #expect(limited.error == nil)

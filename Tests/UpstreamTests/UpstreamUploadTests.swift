@@ -28,7 +28,7 @@ import Testing
         let bench = try UpstreamBench()
         defer { bench.stop() }
         let bytes = [UInt8](repeating: 31, count: length)
-        let body = TestBody(length: length, bytes, ended: true)
+        let body = RequestBody(length: length, bytes, ended: true)
         let answer = await bench.send(UpstreamRequest(method: method, url: server.url, body: body))
         #expect(answer.error == nil)
         #expect(answer.body == bytes)
@@ -47,7 +47,7 @@ import Testing
             Field("Transfer-Encoding", "chunked"), Field("Content-Length", "3"), Field("Expect", "100-continue"),
             Field("Content-Type", "text/plain"),
         ])
-        let body = TestBody(length: nil, Array("hello".utf8), ended: true)
+        let body = RequestBody(length: nil, Array("hello".utf8), ended: true)
         let answer = await bench.send(UpstreamRequest(method: "POST", url: server.url, fields: fields, body: body))
         #expect(answer.text == "hello")
         let head = try #require(server.heads.first)
@@ -63,13 +63,13 @@ import Testing
             let bench = try UpstreamBench(`Upstream failures`.hasty(limit))
             defer { bench.stop() }
             let answer = try await `Upstream failures`.patiently {
-                let body = TestBody(length: length)
+                let body = RequestBody(length: length)
                 async let answer = bench.send(UpstreamRequest(method: "POST", url: server.url, body: body))
                 for part in ["one ", "two ", "four"] {
                     try await Task.sleep(for: .milliseconds(250))
-                    body.add(Array(part.utf8))
+                    body.append(Array(part.utf8))
                 }
-                body.end()
+                body.complete()
                 return await answer
             }
             #expect(answer.error == nil)
@@ -88,15 +88,15 @@ import Testing
         let bench = try UpstreamBench()
         defer { bench.stop() }
         let size = 50_000_000
-        let body = TestBody(length: size, [UInt8](repeating: 7, count: size), ended: true)
-        async let answer = bench.send(UpstreamRequest(method: "PUT", url: server.url, body: body))
+        let client = EagerClient(size: size)
+        async let answer = bench.send(UpstreamRequest(method: "PUT", url: server.url, body: client.body()))
         // Taken until the kernel's buffers are full, and no further.
-        var taken = 0
-        while taken == 0 || taken != body.taken {
-            taken = body.taken
+        var sent = 0
+        while sent == 0 || sent != client.sent {
+            sent = client.sent
             try await Task.sleep(for: .milliseconds(100))
         }
-        #expect(taken > 0 && taken < 20_000_000)
+        #expect(sent > 0 && sent < 20_000_000)
         go.open()
         #expect(await answer.text == "\(size)")
     }
@@ -111,10 +111,10 @@ import Testing
         defer { server.stop() }
         let bench = try UpstreamBench()
         defer { bench.stop() }
-        let body = TestBody(length: length, Array("half".utf8))
+        let body = RequestBody(length: length, Array("half".utf8))
         async let answer = bench.send(UpstreamRequest(method: "POST", url: server.url, body: body))
-        while body.taken == 0 { try await Task.sleep(for: .milliseconds(5)) }
-        body.fail("the client left")
+        while !body.isWanted { try await Task.sleep(for: .milliseconds(5)) }
+        body.fail(.disconnected)
         #expect(await answer.error == .requestBodyFailed("the client left"))
         await gone.waitAsync()
     }
@@ -125,7 +125,7 @@ import Testing
         defer { server.stop() }
         let bench = try UpstreamBench()
         defer { bench.stop() }
-        let body = TestBody(length: 12, Array(text.utf8), ended: true)
+        let body = RequestBody(length: 12, Array(text.utf8), ended: true)
         let answer = await bench.send(UpstreamRequest(method: "PUT", url: server.url, body: body))
         #expect(answer.error?.label == "request_body_failed")
     }
@@ -141,7 +141,7 @@ import Testing
         defer { server.stop() }
         let bench = try UpstreamBench()
         defer { bench.stop() }
-        let body = TestBody(length: 10, Array("begin".utf8))
+        let body = RequestBody(length: 10, Array("begin".utf8))
         async let answer = bench.send(UpstreamRequest(method: "POST", url: server.url, body: body)) { recorder in
             recorder.onBody = { _, _ in
                 answered.open()
@@ -149,8 +149,8 @@ import Testing
             }
         }
         await answered.waitAsync()
-        body.add(Array("--end".utf8))
-        body.end()
+        body.append(Array("--end".utf8))
+        body.complete()
         let result = await answer
         #expect(result.error == nil)
         #expect(result.head?.status == Int(status.prefix(3)))
@@ -172,7 +172,7 @@ import Testing
         let bench = try UpstreamBench()
         defer { bench.stop() }
         let size = 30_000_000
-        let body = TestBody(length: size, [UInt8](repeating: 1, count: size), ended: true)
+        let body = RequestBody(length: size, [UInt8](repeating: 1, count: size), ended: true)
         let answer = await bench.send(UpstreamRequest(method: "POST", url: server.url, body: body)) { recorder in
             recorder.onBody = { _, _ in
                 read.open()

@@ -6,7 +6,7 @@ package struct UpstreamRequest: Sendable {
     var url: String
     /// The fields to send, in this order; hop-by-hop and framing fields are left out, and `Host` overrides the URL's.
     package var fields: Fields
-    var body: (any UpstreamBody)?
+    var body: RequestBody?
     /// The path of a Unix socket to connect to instead of the URL's host.
     var unixSocket: String?
     /// Whether content codings are offered to the upstream and removed from its response.
@@ -23,7 +23,7 @@ package struct UpstreamRequest: Sendable {
         method: String,
         url: String,
         fields: Fields = Fields(),
-        body: (any UpstreamBody)? = nil,
+        body: RequestBody? = nil,
         unixSocket: String? = nil,
         decodes: Bool = true
     ) {
@@ -47,41 +47,15 @@ package struct UpstreamRequest: Sendable {
     }
 }
 
-/// A request body on its way upstream, which may still be arriving.
-package protocol UpstreamBody: AnyObject, Sendable {
-    /// The length that the client declared; nil if the body is chunked.
-    var declaredLength: Int? { get }
-
-    /// Whether the whole body has arrived.
-    var isComplete: Bool { get }
-
-    /// Takes the next bytes, at most `max` of them.
-    func take(max: Int) -> UpstreamBodyPart
-
-    /// Calls back once there may be more to take after `.pending`; possibly at once, on any thread.
-    func onAvailable(_ notify: @escaping @Sendable () -> Void)
-}
-
-/// The result of taking from a request body.
-package enum UpstreamBodyPart: Sendable {
-    case bytes([UInt8])
-    /// Nothing is available now; `onAvailable` reports when there may be more.
-    case pending
-    /// The body is complete.
-    case end
-    /// The body will never be complete, because the client left or broke off.
-    case failed(String)
-}
-
 /// Feeds a request body to libcurl, once; used on the upstream loop only; the body itself is filled from other threads.
 struct RequestBodySender {
-    private let body: any UpstreamBody
+    private let body: RequestBody
     /// The number of bytes taken from the body so far.
     private(set) var taken = 0
     /// Whether the whole body has been taken.
     private(set) var hasEnded = false
 
-    init(_ body: any UpstreamBody) { self.body = body }
+    init(_ body: RequestBody) { self.body = body }
 
     var declaredLength: Int? { body.declaredLength }
 
@@ -112,7 +86,17 @@ struct RequestBodySender {
             if let length = declaredLength, taken != length { throw .requestBodyFailed("it is shorter than declared") }
             hasEnded = true
             return .end
-        case .failed(let reason): throw .requestBodyFailed(reason)
+        case .failed(let error): throw .requestBodyFailed(error.reason)
+        }
+    }
+}
+
+extension RequestBodyError {
+    fileprivate var reason: String {
+        switch self {
+        case .disconnected: "the client left"
+        case .refused: "the client sent it malformed, too long or too slowly"
+        case .overLimit: "it is too long"
         }
     }
 }
