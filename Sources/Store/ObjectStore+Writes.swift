@@ -209,7 +209,7 @@ public struct WriteCompletion: Sendable, Equatable {
 /// A response that shows that an object does not exist: a 404 or 410 to a GET.
 public struct ObservedAbsence: Sendable {
     /// The cache key of the request.
-    public var key: DocumentKey
+    public var key: CacheKey
     /// The method of the request.
     public var method = "GET"
     /// The object that the path identifies, by its route.
@@ -221,7 +221,7 @@ public struct ObservedAbsence: Sendable {
     var named: BoundObject? { key.url.utf8.contains(UInt8(ascii: "?")) ? nil : bound }
 
     /// Describes a response.
-    public init(key: DocumentKey, bound: BoundObject?, start: Int64) {
+    public init(key: CacheKey, bound: BoundObject?, start: Int64) {
         (self.key, self.bound, self.start) = (key, bound, start)
     }
 }

@@ -236,7 +236,7 @@ extension ObjectStore {
 
     /// The wanted variants under a key, composed if newer values of their objects are known.
     public func documents(
-        at key: DocumentKey,
+        at key: CacheKey,
         where isWanted: @escaping @Sendable (_ variant: [UInt8]) -> Bool = { _ in true }
     ) async throws(StoreError) -> [StoredDocument] {
         let digest = core.hasher.digest(key)
@@ -317,7 +317,7 @@ extension ObjectStore {
     }
 
     /// Removes all variants under a key soon; responses queued earlier are stored first, and so are removed as well.
-    public func remove(at key: DocumentKey) { enqueue(.batched, { try $0.deleteDocuments(at: key) }, done: { _ in }) }
+    public func remove(at key: CacheKey) { enqueue(.batched, { try $0.deleteDocuments(at: key) }, done: { _ in }) }
 
     /// Records the use of documents, for eviction; batched, and lost if it cannot be written.
     public func touchUsed(_ documents: [DocumentID]) {

@@ -59,7 +59,7 @@ final class AdminFixture: Sendable {
         let now = store.clock.now()
         return try await store.receive(
             ReceivedDocument(
-                key: DocumentKey(upstream: key(of: upstream), principal: .anonymous, context: "", url: url),
+                key: CacheKey(upstream: key(of: upstream), principal: .anonymous, context: "", url: url),
                 body: Array(body.utf8),
                 start: now,
                 end: store.clock.now(),

@@ -59,7 +59,7 @@ import Testing
         var quick: Digest128?
         var digest: Digest128
         var credentials: [UInt8]?
-        var key: DocumentKey
+        var key: CacheKey
     }
 
     private func names(_ text: String, _ upstream: ProxiedUpstream, _ cacheKey: inout CacheKeyDigester) throws -> Names?

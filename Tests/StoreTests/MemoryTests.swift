@@ -36,7 +36,7 @@ struct MemoryTests {
 
     @Test func `digests of text and of bytes agree, and no two parts run together`() {
         let hasher = KeyHasher(secret: (1, 2))
-        let key = DocumentKey(upstream: "github", principal: 3, context: "de", url: "/ü?x=1")
+        let key = CacheKey(upstream: "github", principal: 3, context: "de", url: "/ü?x=1")
         let bytes = Array(key.upstream.utf8).withUnsafeBytes { upstream in
             Array(key.context.utf8).withUnsafeBytes { context in
                 Array(key.url.utf8).withUnsafeBytes { url in
@@ -45,7 +45,7 @@ struct MemoryTests {
             }
         }
         #expect(hasher.digest(key) == bytes)
-        let other = DocumentKey(upstream: "githubd", principal: 3, context: "e", url: "/ü?x=1")
+        let other = CacheKey(upstream: "githubd", principal: 3, context: "e", url: "/ü?x=1")
         #expect(hasher.digest(other) != bytes)
         #expect(KeyHasher(secret: (1, 3)).digest(key) != bytes)
     }

@@ -110,8 +110,8 @@ struct Bench {
         (store, notices) = try ObjectStore.open(configuration)
     }
 
-    func key(_ url: String, principal: PrincipalID = .anonymous, context: String = "") -> DocumentKey {
-        DocumentKey(upstream: "github", principal: principal, context: context, url: url)
+    func key(_ url: String, principal: PrincipalID = .anonymous, context: String = "") -> CacheKey {
+        CacheKey(upstream: "github", principal: principal, context: context, url: url)
     }
 
     /// A response whose request is sent a second from now, and which is complete a tenth of a second later.

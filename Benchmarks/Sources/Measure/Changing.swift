@@ -7,13 +7,13 @@ import Synchronization
 enum Changing {
     /// A response as far as the memory tier knows it.
     private final class Resident: MemoryResident {
-        let key: DocumentKey
+        let key: CacheKey
         let variant: [UInt8] = []
         let byteCount = 2048
         let residence: Residence
 
         init(_ number: Int) {
-            key = DocumentKey(upstream: "github", principal: .anonymous, context: "", url: "/issues/\(number)")
+            key = CacheKey(upstream: "github", principal: .anonymous, context: "", url: "/issues/\(number)")
             residence = Residence(digest: Digest128(low: UInt64(number) &* 0x9e37_79b9_7f4a_7c15, high: UInt64(number)))
         }
     }

@@ -39,7 +39,7 @@ enum Ingesting {
         let now = store.clock.now()
         let receipt = try await store.receive(
             ReceivedDocument(
-                key: DocumentKey(upstream: "github", principal: principal, context: "", url: sample.path),
+                key: CacheKey(upstream: "github", principal: principal, context: "", url: sample.path),
                 head: Array("Content-Type: application/json; charset=utf-8\r\nETag: \"0123456789abcdef\"\r\n".utf8),
                 body: sample.body,
                 start: now,

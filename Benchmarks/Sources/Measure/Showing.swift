@@ -83,7 +83,7 @@ enum Showing {
     {
         let now = store.clock.now()
         return ReceivedDocument(
-            key: DocumentKey(upstream: "github", principal: .anonymous, context: "", url: url),
+            key: CacheKey(upstream: "github", principal: .anonymous, context: "", url: url),
             head: Array("Content-Type: application/json\r\n".utf8),
             body: Array(body.utf8),
             start: now,
@@ -102,7 +102,7 @@ enum Showing {
             Task.detached { [self] in
                 var random = SplitMix(state: 7)
                 while !isStopped.load(ordering: .relaxed) {
-                    let key = DocumentKey(
+                    let key = CacheKey(
                         upstream: "github",
                         principal: .anonymous,
                         context: "",

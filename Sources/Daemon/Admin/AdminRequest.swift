@@ -57,7 +57,7 @@ struct AdminRequest: Sendable {
     /// Decodes percent-escapes; nil for a broken escape or bytes that are not UTF-8.
     private static func decode(_ text: Substring.UTF8View, plusIsSpace: Bool) -> String? {
         let text = String(Substring(text))
-        return (plusIsSpace ? text.replacing("+", with: " ") : text).removingPercentEncoding
+        return PercentEncoding.decode(plusIsSpace ? text.replacing("+", with: " ") : text)
     }
 }
 

@@ -104,7 +104,7 @@ package struct Redactor {
         var spellings = [value]
         if let text = String(validating: value, as: UTF8.self) {
             // As spelled in a URL, a form or a JSON string.
-            let escaped = text.addingPercentEncoding(withAllowedCharacters: Self.unreserved) ?? text
+            let escaped = PercentEncoding.encode(text)
             let quoted = JSONText.string(text).bytes.dropFirst().dropLast()
             for spelling in [Array(escaped.utf8), Array(quoted), Array(text.replacing("/", with: "\\/").utf8)]
             where !spellings.contains(spelling) { spellings.append(spelling) }
@@ -114,10 +114,6 @@ package struct Redactor {
         if known.count > Self.knownLimit { known.removeFirst(known.count - Self.knownLimit) }
         return placeholder
     }
-
-    private static let unreserved = CharacterSet(
-        charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
-    )
 
     /// Replaces all values known so far.
     func replacingKnown(_ bytes: [UInt8]) -> [UInt8] {
@@ -234,7 +230,7 @@ package struct Redactor {
                 upstream.principal.reason(forParameter: url[parameter.name]) != nil
             else { continue }
             let plain = String(decoding: url[value], as: UTF8.self)
-            let decoded = plain.removingPercentEncoding.map { Array($0.utf8) } ?? Array(url[value])
+            let decoded = PercentEncoding.decode(plain).map { Array($0.utf8) } ?? Array(url[value])
             result += url[end..<value.lowerBound] + learn(decoded)
             end = value.upperBound
         }

@@ -90,7 +90,7 @@ package struct RequestKey: Sendable {
             let halves = pair.split(separator: 0x3D, maxSplits: 1, omittingEmptySubsequences: false).map { half in
                 // Most need no decoding, which is slow.
                 half.contains { $0 == 0x25 || $0 == 0x2B }
-                    ? String(Substring(half)).replacing("+", with: " ").removingPercentEncoding
+                    ? PercentEncoding.decode(String(Substring(half)).replacing("+", with: " "))
                         ?? String(Substring(half)) : String(Substring(half))
             }
             return (halves[0], halves.joined(separator: "="))

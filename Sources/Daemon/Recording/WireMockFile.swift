@@ -108,9 +108,7 @@ enum WireMockFile {
                 recording.lose("mappings whose query is a pattern")
                 return nil
             }
-            let allowed = CharacterSet.alphanumerics.union(CharacterSet(charactersIn: "-._~"))
-            let pair = [name, value].map { $0.addingPercentEncoding(withAllowedCharacters: allowed) ?? $0 }
-            url += (url.contains("?") ? "&" : "?") + pair.joined(separator: "=")
+            url += "\(url.contains("?") ? "&" : "?")\(PercentEncoding.encode(name))=\(PercentEncoding.encode(value))"
         }
         if request["headers"] != nil || request["cookies"] != nil || request["basicAuthCredentials"] != nil {
             recording.lose("fields that a request must have: any request gets the response")

@@ -271,7 +271,7 @@ enum StoreLoading {
             position = end
             for row in rows {
                 guard let scope = scopes[row.scope] else { throw StoreError.corrupt("a document has no scope") }
-                let key = DocumentKey(
+                let key = CacheKey(
                     upstream: scope.upstream,
                     principal: scope.principal,
                     context: ObjectContext.key(of: scope.context),

@@ -16,7 +16,7 @@ struct DocumentReader {
 
     /// The wanted variants under a key, and those among them that still show the newest values although their objects changed.
     func documents(
-        at key: DocumentKey,
+        at key: CacheKey,
         digest: Digest128,
         where isWanted: (_ variant: [UInt8]) -> Bool
     ) throws -> (documents: [StoredDocument], verified: [DocumentID], sequence: Int64) {
@@ -43,7 +43,7 @@ struct DocumentReader {
             \(Self.observed) WHERE d.id = ?
             """
         ).first(id) { row in
-            let key = DocumentKey(
+            let key = CacheKey(
                 upstream: row.string(11),
                 principal: row.id(12),
                 context: ObjectContext.key(of: row.string(13)),
@@ -62,7 +62,7 @@ struct DocumentReader {
     /// Reads a row that begins with `columns`.
     ///
     /// - Returns: the document, and whether its objects had changed but it still shows the newest values.
-    private func read(_ row: QueryRow, under key: DocumentKey) throws -> (document: StoredDocument, isVerified: Bool) {
+    private func read(_ row: QueryRow, under key: CacheKey) throws -> (document: StoredDocument, isVerified: Bool) {
         var document = StoredDocument(
             id: row.id(0),
             key: key,
@@ -156,7 +156,7 @@ struct DocumentReader {
     }
 
     /// The variants under a key without their bodies, newest first, up to the limit on variants.
-    func variants(at key: DocumentKey, digest: Digest128) throws -> [StoredVariant] {
+    func variants(at key: CacheKey, digest: Digest128) throws -> [StoredVariant] {
         try database.query(
             """
             SELECT d.variant, d.head, d.policy, d.id, d.verified
@@ -230,7 +230,7 @@ public struct DocumentOfURL: Sendable {
 
 extension ObjectStore {
     /// All variants under a key, at most ``variantLimit``, newest first; reads no bodies.
-    public func variants(at key: DocumentKey) async throws(StoreError) -> [StoredVariant] {
+    public func variants(at key: CacheKey) async throws(StoreError) -> [StoredVariant] {
         let digest = core.hasher.digest(key)
         guard mayHave(digest) else { return [] }
         let models = core.models
@@ -259,7 +259,7 @@ extension ObjectStore {
     /// - Returns: the objects by name, and the commit sequence at which this holds.
     public func known(
         _ names: Set<ObjectName>,
-        beside key: DocumentKey,
+        beside key: CacheKey,
         selectedBy: String
     ) async throws(StoreError) -> (objects: [ObjectName: RelatedObject], sequence: Int64) {
         let models = core.models

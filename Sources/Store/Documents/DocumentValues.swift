@@ -18,7 +18,7 @@ public enum UpstreamKey {
 }
 
 /// The cache key of a document: upstream, principal, representation and URL.
-public struct DocumentKey: Hashable, Sendable {
+public struct CacheKey: Hashable, Sendable {
     /// The upstream, as named by `UpstreamKey`.
     public var upstream: String
     /// The principal whose data it is.
@@ -40,7 +40,7 @@ public struct DocumentKey: Hashable, Sendable {
 /// A complete response, to be stored.
 public struct ReceivedDocument: Sendable {
     /// Its cache key.
-    public var key: DocumentKey
+    public var key: CacheKey
     /// Opaque bytes that identify the `Vary` selection; a document with equal bytes is replaced.
     public var variant: [UInt8]
     /// A second variant of which a document is replaced, because requests that select this one selected it too; nil for none.
@@ -78,7 +78,7 @@ public struct ReceivedDocument: Sendable {
 
     /// Creates a document; without `sent`, the request was sent at `start`.
     public init(
-        key: DocumentKey,
+        key: CacheKey,
         variant: [UInt8] = [],
         selectedBy: String = "",
         status: Int = 200,
@@ -153,7 +153,7 @@ public struct StoredDocument: Sendable {
     /// Its id.
     public var id: DocumentID
     /// Its cache key.
-    public var key: DocumentKey
+    public var key: CacheKey
     /// Identifies the `Vary` selection.
     public var variant: [UInt8] = []
     /// The status code.

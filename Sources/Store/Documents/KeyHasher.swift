@@ -30,7 +30,7 @@ public struct KeyHasher: Sendable {
     }
 
     /// The digest of a key as text, equal to that of its UTF-8 bytes.
-    public func digest(_ key: DocumentKey) -> Digest128 {
+    public func digest(_ key: CacheKey) -> Digest128 {
         var upstream = key.upstream
         var context = key.context
         var url = key.url

@@ -4,7 +4,7 @@ public import Synchronization
 /// A response that the memory tier can hold; it is immutable except for its flags.
 public protocol MemoryResident: AnyObject, Sendable {
     /// Its cache key.
-    var key: DocumentKey { get }
+    var key: CacheKey { get }
     /// The selection by `Vary`, and whatever else distinguishes responses of one key; equal bytes replace each other.
     var variant: [UInt8] { get }
     /// Its size in bytes.
@@ -252,11 +252,11 @@ private struct ResidentPaths {
 
     func paths(of upstream: String) -> [Substring] { digests.keys.filter { $0.upstream == upstream }.map(\.path) }
 
-    mutating func insert(_ digest: Digest128, of key: DocumentKey) {
+    mutating func insert(_ digest: Digest128, of key: CacheKey) {
         digests[Path(upstream: key.upstream, path: key.url.beforeQuery), default: []].insert(digest)
     }
 
-    mutating func remove(_ digest: Digest128, of key: DocumentKey) {
+    mutating func remove(_ digest: Digest128, of key: CacheKey) {
         let path = Path(upstream: key.upstream, path: key.url.beforeQuery)
         digests[path]?.remove(digest)
         if digests[path]?.isEmpty == true { digests[path] = nil }

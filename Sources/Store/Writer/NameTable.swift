@@ -13,14 +13,14 @@ struct NameTable {
         }
 
         /// The scope of responses under a key that vary by nothing else.
-        init(of key: DocumentKey) { self.init(upstream: key.upstream, principal: key.principal, context: key.context) }
+        init(of key: CacheKey) { self.init(upstream: key.upstream, principal: key.principal, context: key.context) }
 
         init(upstream: String, principal: PrincipalID, context: String) {
             (self.upstream, self.principal, self.context) = (upstream, principal, context)
         }
 
         /// Whether responses under a key belong to it, whatever else they vary by.
-        func isOfKey(_ key: DocumentKey) -> Bool {
+        func isOfKey(_ key: CacheKey) -> Bool {
             upstream == key.upstream && principal == key.principal
                 && ObjectContext.key(of: context).utf8.elementsEqual(key.context.utf8)
         }

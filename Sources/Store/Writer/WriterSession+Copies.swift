@@ -144,7 +144,7 @@ extension WriterSession {
         ofUnknownAge: (_ policy: [UInt8]) -> [UInt8]
     ) throws -> Bool {
         let scope = try scope(of: document.scope)
-        let key = DocumentKey(
+        let key = CacheKey(
             upstream: scope.upstream,
             principal: scope.principal,
             context: ObjectContext.key(of: scope.context),

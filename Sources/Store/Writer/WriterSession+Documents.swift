@@ -4,7 +4,7 @@ import Mapping
 /// Reads and writes the rows of documents.
 extension WriterSession {
     func documents(
-        of key: DocumentKey,
+        of key: CacheKey,
         under digest: Digest128,
         variant: [UInt8]
     ) throws -> [(id: DocumentID, observation: Int64)] {
@@ -18,14 +18,14 @@ extension WriterSession {
     }
 
     /// Deletes the oldest variants of a key, so that one more is within the limit.
-    func displaceVariants(of key: DocumentKey, under digest: Digest128) throws {
+    func displaceVariants(of key: CacheKey, under digest: Digest128) throws {
         let surplus = try documents(at: key, under: digest).dropFirst(ObjectStore.variantLimit - 1)
         // The listener is not notified, because it would drop the other variants too.
         for id in surplus { try deleteDocument(id, notifying: false) }
     }
 
     /// The documents under a key, newest first.
-    func documents(at key: DocumentKey, under digest: Digest128) throws -> [DocumentID] {
+    func documents(at key: CacheKey, under digest: Digest128) throws -> [DocumentID] {
         try query("SELECT id, scope FROM _documents WHERE low = ? AND url = ? ORDER BY id DESC").all(
             digest,
             key.url
@@ -41,7 +41,7 @@ extension WriterSession {
 
     /// A document whose objects have been merged.
     struct NewDocument {
-        var key: DocumentKey
+        var key: CacheKey
         var variant: [UInt8]
         var status: Int64
         /// The length of the body as received.

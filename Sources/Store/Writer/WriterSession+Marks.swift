@@ -223,7 +223,7 @@ extension WriterSession {
     }
 
     /// The object that the document under a key represents.
-    func root(at key: DocumentKey, _ owner: ScopeID?) throws -> BoundObject? {
+    func root(at key: CacheKey, _ owner: ScopeID?) throws -> BoundObject? {
         guard let owner else { return nil }
         return try query("SELECT id FROM _documents WHERE low = ? AND scope = ? AND url = ?").all(
             hasher.digest(key),

@@ -22,7 +22,7 @@ extension WriterSession {
         try query("DELETE FROM _undivided WHERE document = ?").run(id)
         try query("DELETE FROM _documents WHERE id = ?").run(id)
         let digest = hasher.digest(
-            DocumentKey(
+            CacheKey(
                 upstream: scope.upstream,
                 principal: scope.principal,
                 context: ObjectContext.key(of: scope.context),
@@ -34,7 +34,7 @@ extension WriterSession {
     }
 
     /// Deletes the documents under a key.
-    func deleteDocuments(at key: DocumentKey) throws {
+    func deleteDocuments(at key: CacheKey) throws {
         for id in try documents(at: key, under: hasher.digest(key)) { try deleteDocument(id) }
     }
 

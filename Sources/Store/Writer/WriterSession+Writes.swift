@@ -54,7 +54,7 @@ extension WriterSession {
     {
         let observation = newObservation(start: shown.start, end: write.time, kind: .write)
         try note(source: "\(write.method) \(shown.url)", of: observation.sequence)
-        let key = DocumentKey(
+        let key = CacheKey(
             upstream: write.upstream,
             principal: write.principal,
             context: write.context,
@@ -244,7 +244,7 @@ extension WriterSession {
 
     /// Marks the object in a response that is blocked because of a write to its path, unless the write was known to concern
     /// this object.
-    func mark(rootOf prepared: PreparedBody, writtenBy written: Bans.Write, of key: DocumentKey) throws {
+    func mark(rootOf prepared: PreparedBody, writtenBy written: Bans.Write, of key: CacheKey) throws {
         guard let name = prepared.decomposed.flatMap({ Reference.root(of: $0.skeleton) }) else { return }
         let object = BoundObject(model: name.model, identity: name.identity)
         guard !written.named.contains(object) else { return }

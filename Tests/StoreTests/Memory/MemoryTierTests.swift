@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct MemoryTierTests {
     private final class Note: MemoryResident {
-        let key: DocumentKey
+        let key: CacheKey
         let variant: [UInt8]
         let byteCount: Int
         let precedence: Int64
@@ -18,7 +18,7 @@ import Testing
             precedence: Int64 = 0
         ) {
             self.precedence = precedence
-            key = DocumentKey(upstream: "u", principal: principal, context: "", url: url)
+            key = CacheKey(upstream: "u", principal: principal, context: "", url: url)
             self.variant = variant
             byteCount = bytes
             residence = Residence(digest: MemoryTierTests.hasher.digest(key))

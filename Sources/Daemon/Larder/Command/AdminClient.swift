@@ -356,17 +356,9 @@ struct AdminOptions: ParsableArguments {
 enum Target {
     /// `/objects/User/7?limit=5`: components and values percent-encoded, parameters without a value left out.
     static func make(_ components: [String], _ query: [(String, String?)] = []) -> String {
-        let path = components.map { "/" + encoded($0) }.joined()
-        let pairs = query.compactMap { name, value in value.map { "\(name)=\(encoded($0))" } }
+        let path = components.map { "/" + PercentEncoding.encode($0) }.joined()
+        let pairs = query.compactMap { name, value in value.map { "\(name)=\(PercentEncoding.encode($0))" } }
         return pairs.isEmpty ? path : "\(path)?\(pairs.joined(separator: "&"))"
-    }
-
-    private static let unreserved = CharacterSet(
-        charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
-    )
-
-    private static func encoded(_ text: String) -> String {
-        text.addingPercentEncoding(withAllowedCharacters: unreserved) ?? text
     }
 }
 

@@ -30,7 +30,7 @@ struct HitForMiss {
     }
 
     /// Notes a response that only its own request can use.
-    mutating func note(_ digest: Digest128, of key: DocumentKey, now: UInt64) {
+    mutating func note(_ digest: Digest128, of key: CacheKey, now: UInt64) {
         turn(now)
         if young.count >= generationLimit { turnOver(now) }
         young[digest] = Place(upstream: key.upstream, path: key.url.beforeQuery)

@@ -110,7 +110,7 @@ package struct UnstoredResponses {
         let upstream: String
         let url: String
 
-        init(_ key: DocumentKey) { (upstream, url) = (key.upstream, key.url) }
+        init(_ key: CacheKey) { (upstream, url) = (key.upstream, key.url) }
     }
 
     private var young: [Place: Note] = [:]
@@ -118,7 +118,7 @@ package struct UnstoredResponses {
     /// The maximum number of notes, and the maximum length of their URLs.
     private static let (limit, urlLimit) = (1_024, 2_048)
 
-    package subscript(key: DocumentKey) -> Note? { young[Place(key)] ?? old[Place(key)] }
+    package subscript(key: CacheKey) -> Note? { young[Place(key)] ?? old[Place(key)] }
 
     mutating func note(_ unstored: Unstored, status: Int, of request: ProxyRequest, at time: Int64) {
         let key = request.key
@@ -129,7 +129,7 @@ package struct UnstoredResponses {
     }
 
     /// Forgets a URL, because a response to it was stored.
-    mutating func forget(_ key: DocumentKey) {
+    mutating func forget(_ key: CacheKey) {
         young[Place(key)] = nil
         old[Place(key)] = nil
     }

@@ -94,11 +94,7 @@ package struct TargetNormaliser: Sendable {
             if byte <= 0x20 || byte == 0x7F || byte == 0x23 || (isPath && byte == 0x5C) {
                 throw .invalidCharacter(byte)
             }
-            if isPath, byte == 0x25 {
-                guard index + 2 < bytes.count, FieldSyntax.hexDigit(bytes[index + 1]) != nil,
-                    FieldSyntax.hexDigit(bytes[index + 2]) != nil
-                else { throw .invalidEscape }
-            }
+            if isPath, byte == 0x25, PercentEncoding.decode(bytes, at: index) == nil { throw .invalidEscape }
         }
     }
 
@@ -146,7 +142,7 @@ package struct TargetNormaliser: Sendable {
         decoded.reserveCapacity(segment.count)
         for byte in segment {
             decoded.append(byte)
-            while decoded.count >= 3, let byte = escaped(decoded, at: decoded.count - 3) {
+            while decoded.count >= 3, let byte = PercentEncoding.decode(decoded, at: decoded.count - 3) {
                 decoded.removeLast(3)
                 decoded.append(byte)
             }
@@ -203,7 +199,7 @@ package struct TargetNormaliser: Sendable {
     private static func normalisingEscapes(inPart target: [UInt8]) -> [UInt8] {
         let decodes = isWellFormed(target)
         return replacingEscapes(target) { byte, escape, result in
-            if decodes, isUnreserved(byte) {
+            if decodes, PercentEncoding.isUnreserved(byte) {
                 result.append(byte)
             } else {
                 for digit in escape { result.append(digit >= 0x61 ? digit - 0x20 : digit) }
@@ -230,7 +226,7 @@ package struct TargetNormaliser: Sendable {
         result.reserveCapacity(piece.count)
         var index = 0
         while index < piece.count {
-            if let byte = escaped(piece, at: index) {
+            if let byte = PercentEncoding.decode(piece, at: index) {
                 append(byte, piece[index..<(index + 3)], &result)
                 index += 3
             } else {
@@ -242,19 +238,6 @@ package struct TargetNormaliser: Sendable {
     }
 
     private static func isWellFormed(_ target: [UInt8]) -> Bool {
-        target.indices.allSatisfy { target[$0] != 0x25 || escaped(target, at: $0) != nil }
-    }
-
-    /// The byte of the escape that begins here, if any.
-    private static func escaped(_ bytes: [UInt8], at index: Int) -> UInt8? {
-        guard bytes[index] == 0x25, index + 2 < bytes.count, let high = FieldSyntax.hexDigit(bytes[index + 1]),
-            let low = FieldSyntax.hexDigit(bytes[index + 2])
-        else { return nil }
-        return high << 4 | low
-    }
-
-    /// RFC 3986 §2.3.
-    private static func isUnreserved(_ byte: UInt8) -> Bool {
-        (byte | 0x20) &- 0x61 < 26 || byte &- 0x30 < 10 || byte == 0x2D || byte == 0x2E || byte == 0x5F || byte == 0x7E
+        target.indices.allSatisfy { target[$0] != 0x25 || PercentEncoding.decode(target, at: $0) != nil }
     }
 }

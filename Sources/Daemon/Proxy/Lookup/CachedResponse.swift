@@ -16,7 +16,7 @@ package struct CachedResponse: Sendable {
         case outdated
     }
 
-    var key: DocumentKey
+    var key: CacheKey
     /// The document in the store; nil until its first commit.
     var document: DocumentID?
     package var status: Int
@@ -41,7 +41,7 @@ package struct CachedResponse: Sendable {
     }
 
     /// A response as the upstream sent it, which is not stored yet.
-    init(key: DocumentKey, status: Int, fields: Fields, body: [UInt8], policy: StoredPolicy) {
+    init(key: CacheKey, status: Int, fields: Fields, body: [UInt8], policy: StoredPolicy) {
         self.key = key
         self.status = status
         self.body = body

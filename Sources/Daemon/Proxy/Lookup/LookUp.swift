@@ -68,7 +68,7 @@ extension ProxyCore {
 
 /// A look-up on disk that others may wait for.
 struct DiskReadKey: Hashable, Sendable {
-    let key: DocumentKey
+    let key: CacheKey
     /// Taken when the look-up began.
     let token: InvalidationLog.Token
 }

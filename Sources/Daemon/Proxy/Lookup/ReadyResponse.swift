@@ -13,7 +13,7 @@ import Synchronization
 package final class ReadyResponse: MemoryResident {
     package let response: CachedResponse
     package let upstream: ProxiedUpstream
-    package let key: DocumentKey
+    package let key: CacheKey
     package let variant: [UInt8]
     package let residence: Residence
     package let byteCount: Int
@@ -169,7 +169,7 @@ package final class ReadyResponse: MemoryResident {
     package func matches(_ request: ProxyRequest) -> Bool { matches(request, under: request.key) }
 
     /// The same for a response stored under another key than the request's.
-    func matches(_ request: ProxyRequest, under wanted: DocumentKey) -> Bool {
+    func matches(_ request: ProxyRequest, under wanted: CacheKey) -> Bool {
         key == wanted && response.selection.matches { request.message.fields.combinedBytes($0) }
             && (isJSON || !request.wantsJSONOnly)
     }

@@ -51,8 +51,8 @@ extension CacheKeyParts {
 }
 
 extension IncomingRequest {
-    func cacheKey(of principal: PrincipalID) -> DocumentKey {
-        DocumentKey(upstream: upstream.storeKey, principal: principal, context: parts.context, url: parts.url)
+    func cacheKey(of principal: PrincipalID) -> CacheKey {
+        CacheKey(upstream: upstream.storeKey, principal: principal, context: parts.context, url: parts.url)
     }
 }
 

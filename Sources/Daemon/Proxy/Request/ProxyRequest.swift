@@ -13,7 +13,7 @@ package struct ProxyRequest: Sendable {
     package let target: String
     /// The path for matching routes: without prefix, base path and query.
     package let route: String
-    package let key: DocumentKey
+    package let key: CacheKey
     package let digest: Digest128
     package let directives: RequestDirectives
     package let view: View
@@ -278,7 +278,7 @@ extension ProxyRequest {
     ///
     /// Upstream, principal and URL are the response's own, so invalidations and cleans cover both. No request has such a
     /// context: each line of one contains a `=`.
-    var partsKey: DocumentKey {
+    var partsKey: CacheKey {
         var key = key
         key.context += key.context.isEmpty ? "parts" : "\nparts"
         return key
@@ -286,7 +286,7 @@ extension ProxyRequest {
 
     /// The key of the requested part, for requests that may share a fetch; nil if the response depends on the client's own copy,
     /// or is no part.
-    var partKey: DocumentKey? {
+    var partKey: CacheKey? {
         guard isForParts, !hasConditions, !message.fields.contains("if-range") else { return nil }
         var key = partsKey
         for line in message.fields.all("range") { key.context += "\n" + String(decoding: line, as: UTF8.self) }
