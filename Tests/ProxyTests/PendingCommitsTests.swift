@@ -71,9 +71,9 @@ import Testing
         commits.begin(shown, sent: 10, containsObjects: true, isHidden: true)
         commits.show(shown) {}
         commits.begin(hidden, sent: 20, containsObjects: true, isHidden: true)
-        #expect(commits.doubt(of: "another", sentUntil: .max).isEmpty)
-        #expect(commits.doubt(of: shown.upstream.storeKey, sentUntil: 15).map { $0 === shown } == [true])
-        #expect(commits.doubt(of: shown.upstream.storeKey, sentUntil: .max).isEmpty)
+        #expect(commits.markOutdated(of: "another", sentUntil: .max).isEmpty)
+        #expect(commits.markOutdated(of: shown.upstream.storeKey, sentUntil: 15).map { $0 === shown } == [true])
+        #expect(commits.markOutdated(of: shown.upstream.storeKey, sentUntil: .max).isEmpty)
         commits.show(hidden) { Issue.record("it was shown") }
         #expect(commits.conclude(hidden) == .hidden)
     }

@@ -16,10 +16,10 @@ struct PrincipalsTests {
         let upstream = try ProxyFixture.upstream()
         func identify(_ token: Int) async throws -> PrincipalID {
             let text = Array("authorization: \(token)".utf8)
-            let quick = PrincipalResolver.digest(text, upstream, ProxyFixture.hasher)
+            let quick = PrincipalResolver.digest(ofLines: text, upstream, ProxyFixture.hasher)
             return try await principals.identify(text, quick: quick, of: upstream)
         }
-        let quick = PrincipalResolver.digest(Array("authorization: 1".utf8), upstream, ProxyFixture.hasher)
+        let quick = PrincipalResolver.digest(ofLines: Array("authorization: 1".utf8), upstream, ProxyFixture.hasher)
         let first = try await identify(1)
         #expect(principals.recognise(quick) == first)
         for token in 2...20 { _ = try await identify(token) }
