@@ -1,6 +1,7 @@
 /// A JSON number as an exact decimal: a sign, significant digits without zeros at either end, and a power of ten.
 ///
 /// No floating point is involved. `1.0`, `1e0` and `10e-1` are equal, and `1e99999999999999999999` is exact too.
+/// Only exponents of more than 36 digits are compared as they are spelled.
 struct JSONNumber: Sendable, Equatable {
     let isNegative: Bool
     /// ASCII digits without zeros at either end; empty for the number zero.
@@ -102,7 +103,7 @@ struct DecimalSum {
     private static let longest = 600
 
     /// The digits of the magnitude, each 0 to 9, lowest place first.
-    private var digits: [Int] = []
+    private var digits: [Int8] = []
     private var isNegative = false
     /// The power of ten of the lowest place.
     private var scale = 0
@@ -113,7 +114,7 @@ struct DecimalSum {
             // Beyond any real quantity; this also keeps the additions below from overflowing.
             exponent.magnitude < 1_000_000
         else { return }
-        let other = number.digits.reversed().map { Int($0 - UInt8(ascii: "0")) }
+        let other = number.digits.reversed().map { Int8($0 - UInt8(ascii: "0")) }
         if digits.isEmpty { scale = exponent }
         let low = min(scale, exponent)
         let high = max(scale + digits.count, exponent + other.count)
@@ -123,14 +124,14 @@ struct DecimalSum {
             }
             return
         }
-        var columns = [Int](repeating: 0, count: high - low)
+        var columns = [Int8](repeating: 0, count: high - low)
         for (place, digit) in digits.enumerated() { columns[scale - low + place] = isNegative ? -digit : digit }
         for (place, digit) in other.enumerated() {
             columns[exponent - low + place] += number.isNegative ? -digit : digit
         }
         // The highest column decides the sign: all that is below it adds up to less than one in it.
         isNegative = (columns.last { $0 != 0 } ?? 0) < 0
-        var carry = 0
+        var carry: Int8 = 0
         digits = columns.map { column in
             let sum = (isNegative ? -column : column) + carry
             carry = sum < 0 ? -1 : sum / 10
