@@ -120,7 +120,7 @@ package struct URIReference: Sendable, Equatable {
 
 /// Percent-encoding (RFC 3986 §2.1).
 package enum PercentEncoding {
-    /// The text with escapes for all bytes except those that may stay; the unreserved ones unless told otherwise.
+    /// The text with escapes for all bytes except those that may stay; by default the unreserved ones stay.
     package static func encode(_ text: String, keeping mayStay: (UInt8) -> Bool = isUnreserved) -> String {
         guard !text.utf8.allSatisfy(mayStay) else { return text }
         return text.utf8.reduce(into: "") { result, byte in

@@ -6,7 +6,7 @@ extension WriterSession {
     /// Deletes a document and everything that only it needed.
     ///
     /// - Parameters:
-    ///   - isNotified: whether the listener is told, so that it drops what memory has under the document's key.
+    ///   - isNotified: whether the listener is notified, so that it drops what memory has under the document's key.
     ///   - isErased: whether its URL is erased too, which otherwise stays as the source of its observation.
     func deleteDocument(_ id: DocumentID, notifying isNotified: Bool = true, erasingURL isErased: Bool = false) throws {
         let found = try query("SELECT scope, url, observation FROM _documents WHERE id = ?")

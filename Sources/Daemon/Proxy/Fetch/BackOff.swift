@@ -42,7 +42,7 @@ extension Fetches {
             "upstream": "\(request.upstream.name)", "status": "\(head.status)",
             "seconds": "\(pause.secondsLeft(at: loop.now))", "holds_for": "\(pause.scope.description)",
         ]
-        log.info("the upstream wants no requests for a while", metadata: metadata)
+        log.info("backing off: the upstream sent Retry-After", metadata: metadata)
     }
 
     /// Notes whether the response to a fetch is shareable.
@@ -58,7 +58,7 @@ extension Fetches {
     }
 }
 
-/// A period in which an upstream wants no requests: `Retry-After` in a refusal (RFC 9110 §10.2.3).
+/// A period in which Larder sends an upstream no requests: `Retry-After` in a refusal (RFC 9110 §10.2.3).
 package struct BackOff: Sendable, Equatable {
     package let status: Int
     /// The requests that it holds back.
@@ -94,7 +94,7 @@ package struct BackOff: Sendable, Equatable {
     }
 }
 
-/// The pauses that upstreams have asked for.
+/// The periods in which upstreams get no requests.
 ///
 /// A refusal by a rate limit (`RateLimitFields.isRefusal`) concerns all of the credential's retrievals of the limited resource.
 /// The upstream names the resource in its responses; until it has done so for a path, the path's first segment stands for it. Any

@@ -16,7 +16,7 @@ package struct UpstreamHealth: Sendable {
         case reachable
         /// The last request got no response, or a gateway's error instead.
         case failing
-        /// It wants no requests for a while.
+        /// Larder is backing off from it.
         case backingOff = "backing_off"
     }
 

@@ -8,7 +8,7 @@ package enum CacheUse: Sendable {
     case hit(isStale: Bool)
     /// Without the upstream, because the mode is offline.
     case offline(isStale: Bool)
-    /// Without the upstream, because it wants no requests for a while.
+    /// Without the upstream, because Larder is backing off.
     case backedOff
     /// Validated by the upstream; it remains stored unless the upstream has forbidden that.
     case revalidated(CacheStatus.Forward, isStored: Bool)
