@@ -107,7 +107,7 @@ import Testing
             var settings = CachePolicySettings()
             settings.isShared = isShared
             let policy = ResponsePolicy(
-                request: RequestFacts(method: "GET"),
+                request: request(),
                 status: status,
                 fields: fields,
                 times: ExchangeTimes(request: exampleDate, response: exampleDate),

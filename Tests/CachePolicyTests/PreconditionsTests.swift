@@ -169,7 +169,7 @@ import Testing
             stored,
             status: 200,
             by: fields([("X-Once", "1"), ("X-Ever", "2")]),
-            request: RequestFacts(method: "GET"),
+            request: request(),
             times: ExchangeTimes(request: exampleDate, response: exampleDate),
             settings: CachePolicySettings()
         )
@@ -192,7 +192,7 @@ import Testing
             stored,
             status: 200,
             by: update,
-            request: RequestFacts(method: "GET"),
+            request: request(),
             times: ExchangeTimes(request: exampleDate + 100, response: exampleDate + 100),
             settings: CachePolicySettings()
         )

@@ -34,8 +34,8 @@ import Testing
     }
 
     @Test func `what a request's own conditions or range brought about is not stored`() {
-        let conditional = RequestFacts(method: "GET", fields: fields([("If-Match", "\"a\"")]))
-        let ranged = RequestFacts(method: "GET", fields: fields([("Range", "bytes=9-")]))
+        let conditional = request("GET", [("If-Match", "\"a\"")])
+        let ranged = request("GET", [("Range", "bytes=9-")])
         let lines = [("Cache-Control", "max-age=60")]
         #expect(policy(lines, status: 412, request: conditional).storability == .no(.askAgain))
         #expect(policy(lines, status: 416, request: ranged).storability == .no(.askAgain))
@@ -54,7 +54,7 @@ import Testing
 
 /// The reading of a cache that is shared by many people.
 @Suite struct SharedReadingTests {
-    private static let authorized = RequestFacts(method: "GET", hasAuthorization: true)
+    private static let authorized = request("GET", [("Authorization", "x")])
 
     @Test(arguments: [
         ("max-age=60", false), ("", false), ("max-age=60, proxy-revalidate", false), ("max-age=60, no-cache", false),
@@ -69,7 +69,7 @@ import Testing
 
     @Test func `what a 304 makes one person's is not reused, though it is stored`() {
         for (control, request) in [
-            ("private, max-age=60", RequestFacts(method: "GET")), ("max-age=60", Self.authorized),
+            ("private, max-age=60", request()), ("max-age=60", Self.authorized),
         ] {
             let renewed = Freshening.freshened(
                 fields([("Cache-Control", "public, max-age=60")]),
@@ -96,7 +96,7 @@ import Testing
         ] {
             settings.isShared = isShared
             let policy = ResponsePolicy(
-                request: RequestFacts(method: "GET"),
+                request: request(),
                 status: 200,
                 fields: fields([("Cache-Control", control)]),
                 times: ExchangeTimes(request: exampleDate, response: exampleDate),

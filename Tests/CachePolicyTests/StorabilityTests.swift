@@ -6,8 +6,8 @@ import Testing
 /// RFC 9111 §3: which answers may be stored, by a private cache and by a shared one.
 @Suite struct StorabilityTests {
     private typealias Lines = [(String, String)]
-    private static let get = RequestFacts(method: "GET")
-    private static let authorized = RequestFacts(method: "GET", hasAuthorization: true)
+    private static let get = request()
+    private static let authorized = request("GET", [("Authorization", "x")])
 
     @Test(
         arguments: [
@@ -76,7 +76,7 @@ import Testing
         _ value: String,
         _ expected: Storability
     ) {
-        let request = RequestFacts(method: "GET", hasAuthorization: isAuthorized)
+        let request = isAuthorized ? Self.authorized : Self.get
         #expect(policy([("Cache-Control", value)], request: request, shared: true).storability == expected)
     }
 
@@ -104,11 +104,11 @@ import Testing
         _ lines: [(String, String)],
         _ expected: Storability
     ) {
-        #expect(policy(lines, request: RequestFacts(method: method)).storability == expected)
+        #expect(policy(lines, request: request(method)).storability == expected)
     }
 
     @Test func `the request's no-store holds`() {
-        let request = RequestFacts(method: "GET", directives: asking("no-store"))
+        let request = request("GET", [("Cache-Control", "no-store")])
         var route = CacheOverrides()
         #expect(policy([], request: request).storability == .no(.requestNoStore))
         route.cache = .force

@@ -20,11 +20,16 @@ package func asking(_ cacheControl: String) -> RequestDirectives {
     RequestDirectives(fields: fields([("Cache-Control", cacheControl)]))
 }
 
+/// A request with these fields.
+package func request(_ method: String = "GET", _ lines: [(String, String)] = []) -> Request {
+    Request(method: method, target: "/", fields: fields(lines))
+}
+
 /// The policy of a GET's 200 with these fields, asked for and received at `exampleDate`.
 package func policy(
     _ lines: [(String, String)],
     status: Int = 200,
-    request: RequestFacts = RequestFacts(method: "GET"),
+    request: Request = request(),
     requestTime: Int64 = exampleDate,
     responseTime: Int64 = exampleDate,
     shared: Bool = false,

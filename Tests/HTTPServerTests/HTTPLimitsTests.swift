@@ -146,7 +146,7 @@ import Testing
         try await withServer(
             limits: limits { $0.writeStall = .milliseconds(150) },
             handler: { request, connection in
-                let reply = connection.deferReply(request).reply
+                let reply = connection.takeOver(request).reply
                 reply.onDisconnect { gone.raise() }
                 reply.start(status: 200, fields: Fields(), framing: .length(body.count * 2))
                 reply.write(body)

@@ -162,7 +162,7 @@ import Testing
     @Test func `draining finishes what is in flight, says so, and closes the rest`() async throws {
         let (asked, answer) = (Flag(), Flag())
         let server = try HTTPTestServer(handler: { request, connection in
-            let exchange = connection.deferReply(request)
+            let exchange = connection.takeOver(request)
             asked.raise()
             HTTPTestServer.onLoop {
                 await answer.wait()
@@ -196,7 +196,7 @@ import Testing
 
     @Test func `draining does not wait for ever`() async throws {
         let server = try HTTPTestServer(handler: { request, connection in
-            HTTPTestServer.keep(connection.deferReply(request).reply)
+            HTTPTestServer.keep(connection.takeOver(request).reply)
         })
         let client = try server.connect()
         client.send(get)

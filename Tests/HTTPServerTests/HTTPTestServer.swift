@@ -6,6 +6,18 @@ import Synchronization
 @testable import HTTPSemantics
 @testable import HTTPServer
 
+/// A request with its reply.
+typealias Exchange = (request: Request, reply: Reply)
+
+extension HTTPConnection {
+    /// Takes a request over, to serve it later and from any thread.
+    func takeOver(_ head: borrowing RequestHead) -> Exchange {
+        var request = head.owned()
+        let reply = deferReply(head, &request)
+        return (request, reply)
+    }
+}
+
 /// A server on real sockets for one test, with a handler that shows what it was asked.
 final class HTTPTestServer: Sendable {
     let server: Server
@@ -48,7 +60,7 @@ final class HTTPTestServer: Sendable {
 
     /// Shows method, target, authority and body of what it is asked; `/ready` is answered from ready parts.
     static let echo: @Sendable (borrowing RequestHead, HTTPConnection) -> Void = { request, connection in
-        if request.hasBody { return echoBody(connection.deferReply(request)) }
+        if request.hasBody { return echoBody(connection.takeOver(request)) }
         if request.path.elementsEqual("/ready".utf8) { return respondReady(connection) }
         let authority = request.authority.map { String(decoding: $0, as: UTF8.self) } ?? "-"
         let method = String(decoding: request.methodBytes, as: UTF8.self)

@@ -15,7 +15,7 @@ import Testing
     ) async throws -> Result {
         try await withServer(
             handler: { request, connection in
-                let exchange = connection.deferReply(request)
+                let exchange = connection.takeOver(request)
                 HTTPTestServer.onLoop { await answer(exchange) }
             },
             client
@@ -107,7 +107,7 @@ import Testing
         let notices = Monitor<[HTTPNotice]>([])
         try await withServer(
             notice: { notice in notices.withLock { $0.append(notice) } },
-            handler: { request, connection in _ = connection.deferReply(request) }
+            handler: { request, connection in _ = connection.takeOver(request) }
         ) { server in
             let client = try server.connect()
             client.send(get + get)

@@ -81,7 +81,7 @@ import Testing
 
     @Test func `a response given before the body was read does not mix the two up`() async throws {
         try await withServer(handler: { request, connection in
-            connection.deferReply(request).reply.respond(status: 200, fields: Fields(), body: Array("early".utf8))
+            connection.takeOver(request).reply.respond(status: 200, fields: Fields(), body: Array("early".utf8))
         }) { server in
             let client = try server.connect()
             client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 30000\r\n\r\n")
@@ -98,7 +98,7 @@ import Testing
         try await withServer(
             limits: limits,
             handler: { request, connection in
-                let exchange = connection.deferReply(request)
+                let exchange = connection.takeOver(request)
                 let body = exchange.request.body!
                 body.onAvailable { filled.raise() }
                 HTTPTestServer.onLoop {
@@ -124,7 +124,7 @@ import Testing
         let failure = Monitor<RequestBodyError?>(nil)
         let failed = Flag()
         try await withServer(handler: { request, connection in
-            let exchange = connection.deferReply(request)
+            let exchange = connection.takeOver(request)
             HTTPTestServer.onLoop {
                 do throws(RequestBodyError) {
                     _ = try await exchange.request.body!.collect(limit: 100)

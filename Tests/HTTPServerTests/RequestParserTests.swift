@@ -235,7 +235,7 @@ import Testing
 
     @Test func `a kept request has everything that was said`() async throws {
         try await withServer(handler: { request, connection in
-            let exchange = connection.deferReply(request)
+            let exchange = connection.takeOver(request)
             let request = exchange.request
             let seen = [request.method, request.target]
             let fields = request.fields.lines.map { "\(String(decoding: $0.name, as: UTF8.self))=\($0.text)" }

@@ -1,3 +1,5 @@
+import HTTPSemantics
+import HTTPServer
 import Settings
 import Store
 import TestSupport
@@ -14,12 +16,17 @@ struct PrincipalsTests {
         let principals = PrincipalResolver(key: try PrincipalKey.open(path: folder.file("principal.key")), store: store)
         store.setListener(ChangeListeners(principals))
         let upstream = try ProxyFixture.upstream()
-        func identify(_ token: Int) async throws -> PrincipalID {
-            let text = Array("authorization: \(token)".utf8)
-            let quick = PrincipalResolver.digest(ofLines: text, upstream, ProxyFixture.hasher)
-            return try await principals.identify(text, quick: quick, of: upstream)
+        func incoming(_ token: Int) throws -> IncomingRequest {
+            var head = Array("GET /x HTTP/1.1\r\nHost: localhost\r\nAuthorization: \(token)\r\n\r\n".utf8)
+            let parser = RequestParser(limits: HTTPLimits())
+            return try head.withUnsafeMutableBufferPointer { buffer in
+                guard case .complete = parser.parse(try #require(buffer.baseAddress), count: buffer.count)
+                else { throw CancellationError() }
+                return try IncomingRequest(parser.head, upstream)
+            }
         }
-        let quick = PrincipalResolver.digest(ofLines: Array("authorization: 1".utf8), upstream, ProxyFixture.hasher)
+        func identify(_ token: Int) async throws -> PrincipalID { try await principals.identify(try incoming(token)) }
+        let quick = try #require(try incoming(1).credentialsDigest)
         let first = try await identify(1)
         #expect(principals.recognise(quick) == first)
         for token in 2...20 { _ = try await identify(token) }

@@ -25,24 +25,20 @@ enum ProxyFixture {
         _ fields: [(String, String)] = [],
         of upstream: ProxiedUpstream
     ) -> ProxyRequest {
-        let lines = Fields(fields.map { Field($0.0, $0.1) })
-        let request = Request(
-            method: method,
-            target: url,
-            fields: lines,
-            body: nil
-        )
         let incoming = IncomingRequest(
+            message: Request(method: method, target: url, fields: Fields(fields.map { Field($0.0, $0.1) })),
             upstream: upstream,
             target: url,
             route: String(url.prefix { $0 != "?" }),
-            parts: CacheKeyParts(url: url, context: "", credentials: nil, otherFields: []),
+            url: url,
+            context: "",
+            otherLines: [],
             credentialsDigest: nil,
             view: .wire,
             live: nil,
             base: ClientAuthority(authority: "localhost:8787")
         )
-        return ProxyRequest(request, incoming, principal: .anonymous, otherFields: nil, hasher: hasher)
+        return ProxyRequest(incoming, principal: .anonymous, otherFields: nil, hasher)
     }
 
     /// A response that arrived at second 1000 with these fields.
@@ -56,7 +52,7 @@ enum ProxyFixture {
     ) -> ReadyResponse {
         let lines = Fields(fields.map { Field($0.0, $0.1) })
         let policy = ResponsePolicy(
-            request: RequestFacts(method: "GET", fields: request.message.fields),
+            request: request.message,
             status: 200,
             fields: lines,
             times: ExchangeTimes(request: 1_000, response: 1_000),

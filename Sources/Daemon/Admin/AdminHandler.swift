@@ -26,17 +26,22 @@ package final class AdminHandler: HTTPHandler {
         let verdict = door(of: entrance).check(Guard.Facts(request, authority: request.authority))
         // A Unix socket's permissions decide who may use it.
         let isTrusted = if case .unix = entrance.address { true } else { false }
-        Self.begin(connection.deferReply(request), service, verdict, isTrusted: isTrusted, on: executor)
+        var message = request.owned()
+        let reply = connection.deferReply(request, &message)
+        Self.begin(message, reply, service, verdict, isTrusted: isTrusted, on: executor)
     }
 
     // Separate from `received`: the compiler (6.3.1) cannot check a task made where something noncopyable is in scope.
     private static func begin(
-        _ exchange: Exchange,
+        _ request: Request,
+        _ reply: Reply,
         _ service: AdminService,
         _ verdict: Guard.Verdict,
         isTrusted: Bool,
         on executor: (any TaskExecutor)?
-    ) { Task(executorPreference: executor) { await respond(to: exchange, service, verdict, isTrusted: isTrusted) } }
+    ) {
+        Task(executorPreference: executor) { await respond(to: request, reply, service, verdict, isTrusted: isTrusted) }
+    }
 
     private func door(of entrance: Entrance) -> Guard {
         if let known = doors[ObjectIdentifier(entrance)] { return known.door }
@@ -47,24 +52,25 @@ package final class AdminHandler: HTTPHandler {
     }
 
     private static func respond(
-        to exchange: Exchange,
+        to request: Request,
+        _ reply: Reply,
         _ service: AdminService,
         _ verdict: Guard.Verdict,
         isTrusted: Bool
     ) async {
         if case .refused(let refusal) = verdict {
-            return exchange.reply.respond(ProblemDocument(status: refusal.status, detail: refusal.message))
+            return reply.respond(ProblemDocument(status: refusal.status, detail: refusal.message))
         }
         var response: AdminResponse
         do throws(ProblemDocument) {
-            response = await service.respond(try await read(exchange.request), isTrusted: isTrusted)
+            response = await service.respond(try await read(request), isTrusted: isTrusted)
         } catch { response = .problem(error) }
         guard let stream = response.stream else {
-            return exchange.reply.respond(status: response.status, fields: response.fields, body: response.body)
+            return reply.respond(status: response.status, fields: response.fields, body: response.body)
         }
-        guard exchange.request.method == "HEAD" else { return stream(exchange.reply, response.fields) }
-        exchange.reply.start(status: response.status, fields: response.fields, framing: .none)
-        exchange.reply.finish()
+        guard request.method == "HEAD" else { return stream(reply, response.fields) }
+        reply.start(status: response.status, fields: response.fields, framing: .none)
+        reply.finish()
     }
 
     /// The request with its body.

@@ -50,7 +50,7 @@ package enum Freshening {
         _ stored: Fields,
         status: Int,
         by update: Fields,
-        request: RequestFacts,
+        request: Request,
         times: ExchangeTimes,
         settings: CachePolicySettings,
         route: CacheOverrides = CacheOverrides(),

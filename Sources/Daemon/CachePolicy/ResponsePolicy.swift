@@ -21,28 +21,6 @@ package struct CachePolicySettings: Sendable, Equatable {
     package init() {}
 }
 
-/// The properties of a request that affect its response's policy.
-package struct RequestFacts: Sendable {
-    /// In the request's spelling.
-    var method: String
-    var hasAuthorization: Bool
-    var directives: RequestDirectives
-    /// Whether the client sent conditions; `hasRange`: whether it sent a range.
-    var isConditional = false
-    var hasRange = false
-
-    init(method: String, hasAuthorization: Bool = false, directives: RequestDirectives = .none) {
-        (self.method, self.hasAuthorization, self.directives) = (method, hasAuthorization, directives)
-    }
-
-    package init(method: String, fields: Fields) {
-        self.init(method: method, directives: RequestDirectives(fields: fields))
-        hasAuthorization = fields.contains("authorization")
-        isConditional = UpstreamFields.areConditional(fields)
-        hasRange = fields.contains("range")
-    }
-}
-
 /// When a request was sent, and when the head of its response arrived.
 package struct ExchangeTimes: Sendable {
     /// In seconds of the store's clock, which alone measures elapsed time.
@@ -98,7 +76,7 @@ package struct ResponsePolicy: Sendable, Equatable {
     /// Any final status may be stored with explicit freshness, known or not, except 202, 304, and 206 unless parts are stored.
     /// The caller must see to it that a 5xx never replaces a stored response.
     package init(
-        request: RequestFacts,
+        request: Request,
         status: Int,
         fields: Fields,
         times: ExchangeTimes,
@@ -173,7 +151,7 @@ package struct ResponsePolicy: Sendable, Equatable {
 
     /// The reason why the response may not be stored; nil if it may (RFC 9111 §3).
     private func refusal(
-        request: RequestFacts,
+        request: Request,
         directives: ResponseDirectives,
         hasExpires: Bool,
         hasContentLocation: Bool,
@@ -190,7 +168,7 @@ package struct ResponsePolicy: Sendable, Equatable {
         }
         if let reason = Self.refusal(ofStatus: status, for: request, settings: settings) { return reason }
         if route.cache == .never { return .neverByRoute }
-        if request.directives.noStore { return .requestNoStore }
+        if RequestDirectives(fields: request.fields).noStore { return .requestNoStore }
         if route.cache == .force, StatusFacts.takesRouteLifetime(status) { return nil }
         if directives.mustUnderstand {
             // `no-store` beside it is for caches that do not know the directive (RFC 9111 §5.2.2.3).
@@ -201,7 +179,7 @@ package struct ResponsePolicy: Sendable, Equatable {
         if vary == .any { return .varyAny }
         if settings.isShared {
             if directives.isPrivate { return .isPrivate }
-            let isAuthorized = request.hasAuthorization || settings.addsCredential
+            let isAuthorized = request.fields.contains("authorization") || settings.addsCredential
             if isAuthorized, !directives.permitsAuthorization { return .authorization }
         }
         let isPermitted =
@@ -212,7 +190,7 @@ package struct ResponsePolicy: Sendable, Equatable {
         return isPermitted ? nil : .notExplicit
     }
 
-    private static func refusal(ofStatus status: Int, for request: RequestFacts, settings: CachePolicySettings)
+    private static func refusal(ofStatus status: Int, for request: Request, settings: CachePolicySettings)
         -> Storability.Reason?
     {
         switch status {

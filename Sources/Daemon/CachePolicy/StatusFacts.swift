@@ -30,11 +30,11 @@ package enum StatusFacts {
 
     /// Whether the response is valid for its own request only, whatever its lifetime: 202 means "ask again", 412 is about the
     /// request's conditions, 416 about its range.
-    static func isMomentary(_ status: Int, for request: RequestFacts) -> Bool {
+    static func isMomentary(_ status: Int, for request: Request) -> Bool {
         switch status {
         case 202: true
-        case 412: request.isConditional
-        case 416: request.hasRange
+        case 412: UpstreamFields.areConditional(request.fields)
+        case 416: request.fields.contains("range")
         default: false
         }
     }

@@ -92,11 +92,21 @@ extension Fields {
     /// change what may be stored or where a request goes.
     private static let protected = ["cache-control", "host"]
 
+    /// Whether a field is hop-by-hop whether or not `Connection` names it.
+    package static func isHopByHop(_ name: [UInt8]) -> Bool {
+        hopByHop.contains { FieldSyntax.equalsIgnoringCase(name, $0.utf8) }
+    }
+
+    /// The fields that `Connection` makes hop-by-hop, in lower case.
+    package var namedByConnection: [String] {
+        let members = all("connection").flatMap { FieldSyntax.members($0) }
+        return members.map { String(decoding: FieldSyntax.lowercased($0), as: UTF8.self) }
+            .filter { !Self.protected.contains($0) }
+    }
+
     /// The fields without hop-by-hop ones and those that `Connection` names.
     package func withoutHopByHop() -> Fields {
-        let members = all("connection").flatMap { FieldSyntax.members($0) }
-        let named = members.map { String(decoding: FieldSyntax.lowercased($0), as: UTF8.self) }
-        let dropped = Self.hopByHop + named.filter { !Self.protected.contains($0) }
+        let dropped = Self.hopByHop + namedByConnection
         return Fields(lines.filter { line in !dropped.contains { line.isNamed($0) } })
     }
 }

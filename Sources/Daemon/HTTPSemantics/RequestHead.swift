@@ -138,6 +138,13 @@ package struct RequestHead: ~Copyable {
         return count
     }
 
+    /// Whether `Connection` may name fields, rather than say only whether the connection stays.
+    package var namesFieldsInConnection: Bool {
+        guard let value = self[.connection] else { return false }
+        return count(of: .connection) > 1
+            || !FieldSyntax.equalsIgnoringCase(value, "keep-alive") && !FieldSyntax.equalsIgnoringCase(value, "close")
+    }
+
     /// All lines of a field joined by a comma and a space; `name` must be in lower case, nil if there are none.
     package func combined(_ name: String) -> [UInt8]? {
         var value: [UInt8]?
@@ -147,6 +154,40 @@ package struct RequestHead: ~Copyable {
             value = value.map { $0 + [0x2C, 0x20] + field.value } ?? Array(field.value)
         }
         return value
+    }
+}
+
+/// A request as a value that can leave the worker's thread.
+package struct Request: Sendable {
+    package var method: String
+    /// The target in origin form: path and query; `*` for `OPTIONS *`.
+    package var target: String
+    /// All field lines as they arrived, including hop-by-hop ones.
+    package var fields: Fields
+    /// Nil if there is no body.
+    package var body: RequestBody?
+    /// The client's address without its port, or the user at the other end of a Unix socket; empty if it was not looked up.
+    package var peer: [UInt8] = []
+
+    package init(method: String, target: String, fields: Fields = Fields(), body: RequestBody? = nil) {
+        (self.method, self.target, self.fields, self.body) = (method, target, fields, body)
+    }
+}
+
+extension RequestHead {
+    /// A copy of the head that may be kept and sent to any thread.
+    package func owned() -> Request {
+        var lines: [Field] = []
+        lines.reserveCapacity(fieldCount)
+        for index in 0..<fieldCount {
+            let field = field(at: index)
+            lines.append(Field(name: Array(field.name), value: Array(field.value)))
+        }
+        return Request(
+            method: String(decoding: methodBytes, as: UTF8.self),
+            target: String(decoding: target, as: UTF8.self),
+            fields: Fields(lines)
+        )
     }
 }
 

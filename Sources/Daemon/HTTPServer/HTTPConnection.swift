@@ -139,7 +139,9 @@ package final class HTTPConnection {
     }
 
     /// Takes the request over, so that it can be served later and from any thread; requests pipelined behind it wait.
-    package func deferReply(_ request: borrowing RequestHead) -> Exchange {
+    ///
+    /// - Parameter request: the head as a value, which gets the body and the client's address.
+    package func deferReply(_ head: borrowing RequestHead, _ request: inout Request) -> Reply {
         precondition(phase == .handling, "a request can be deferred once, and before its response")
         phase = .deferred
         let channel = ReplyChannel(worker: host.worker, connectionID: id)
@@ -147,15 +149,14 @@ package final class HTTPConnection {
         if case .nothing = receiving {
         } else {
             var declaredLength: Int?
-            if case .length(let length) = request.framing { declaredLength = length }
+            if case .length(let length) = head.framing { declaredLength = length }
             let (worker, id) = (host.worker, id)
             body = RequestBody(declaredLength: declaredLength, window: host.limits.bodyWindow) {
                 worker.loop.enqueue { worker.assumeIsolated { $0.bodyIsWanted(on: id) } }
             }
         }
-        var owned = request.owned(body: body)
-        owned.peer = peer
-        return Exchange(request: owned, reply: Reply(channel))
+        (request.body, request.peer) = (body, peer)
+        return Reply(channel)
     }
 
     /// Whether the response about to begin is the last of this connection, as far as is known then.

@@ -66,37 +66,37 @@ package actor ProxyCore {
     }
 
     /// Takes over a request from a worker; any thread.
-    package nonisolated func accept(_ exchange: Exchange, _ incoming: IncomingRequest) {
-        Task(executorPreference: loop.taskExecutor) { await self.serve(exchange, incoming) }
+    package nonisolated func accept(_ incoming: IncomingRequest, _ reply: Reply) {
+        Task(executorPreference: loop.taskExecutor) { await self.serve(incoming, reply) }
     }
 
-    func serve(_ exchange: Exchange, _ incoming: IncomingRequest) async {
-        func makeRequest(_ message: Request, of principal: PrincipalID) -> ProxyRequest {
-            let other = principals.otherFields(of: incoming)
-            return ProxyRequest(message, incoming, principal: principal, otherFields: other, hasher: cache.store.hasher)
-        }
+    package func makeRequest(_ incoming: IncomingRequest, of principal: PrincipalID) -> ProxyRequest {
+        let other = principals.otherFields(incoming.otherLines)
+        return ProxyRequest(incoming, principal: principal, otherFields: other, cache.store.hasher)
+    }
+
+    func serve(_ incoming: IncomingRequest, _ reply: Reply) async {
         do {
-            let (credentials, quick) = (incoming.parts.credentials, incoming.credentialsDigest)
-            let principal = try await principals.identify(credentials, quick: quick, of: incoming.upstream)
-            let request = makeRequest(exchange.request.asking(incoming.live), of: principal)
+            let principal = try await principals.identify(incoming)
+            let request = makeRequest(incoming, of: principal)
             if case .over = incoming.live {
-                exchange.reply.endEvents(request)
+                reply.endEvents(request)
             } else if let mode = incoming.live {
-                follow(request, exchange.reply, mode)
+                follow(request, reply, mode)
             } else if MethodFacts.isCacheable(request.message.method), request.message.body == nil {
-                await retrieve(request, exchange.reply)
+                await retrieve(request, reply)
             } else if MethodFacts.isSafe(request.message.method) {
-                pass(request, exchange.reply)
+                pass(request, reply)
             } else {
-                await write(request, exchange.reply)
+                await write(request, reply)
             }
         } catch {
             log.storeFailed("a principal could not be stored", error)
             // Its principal cannot be stored, so the response is for this request alone.
-            let request = makeRequest(exchange.request, of: .anonymous)
+            let request = makeRequest(incoming, of: .anonymous)
             guard MethodFacts.isSafe(request.message.method), incoming.live == nil
-            else { return refuse(.storeFailed(error), exchange.reply) }
-            pass(request.passed, exchange.reply)
+            else { return refuse(.storeFailed(error), reply) }
+            pass(request.passed, reply)
         }
     }
 

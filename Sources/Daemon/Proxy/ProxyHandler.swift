@@ -18,7 +18,7 @@ package final class ProxyHandler: HTTPHandler {
     private let metrics: WorkerMetrics
     private let interceptor: (any ExchangeInterceptor)?
     private let requests: RequestLog
-    private var cacheKey = CacheKeyDigester()
+    private var cacheKey = CacheKeyBuilder()
     private var variable = SmallBuffer(capacity: 512)
     private var reading: (tick: UInt64, seconds: Int64) = (0, 0)
 
@@ -62,6 +62,11 @@ package final class ProxyHandler: HTTPHandler {
         let upstream = site.upstreams[position]
         // A TRACE response would echo the credentials (RFC 9110 §9.3.8).
         if request.method == .trace { return refuse(.traceRefused, request, connection) }
+        do {
+            try cacheKey.read(request, upstream, cache.store.hasher)
+        } catch {
+            return refuse(error, request, connection)
+        }
         if let interceptor, interceptor.isActive {
             if request.method == .get, !request.hasBody, replay(request, upstream, connection, interceptor) { return }
         } else if request.method == .get || request.method == .head, !request.hasBody,
@@ -119,10 +124,10 @@ package final class ProxyHandler: HTTPHandler {
         -> Bool
     {
         let started = requests.notesHits(at: loop.now) ? RequestClock.nanoseconds : nil
-        guard cacheKey.read(request, upstream), let directives = Self.plainDirectives(request) else { return false }
+        guard !cacheKey.isLive, let directives = Self.plainDirectives(request) else { return false }
         let credentials = cacheKey.credentialsDigest(upstream, cache.store.hasher)
         guard let principal = proxy.principals.recognise(credentials) else { return false }
-        let digest = cacheKey.digest(request, upstream, principal: principal, cache.store.hasher)
+        let digest = cacheKey.digest(upstream, principal: principal, cache.store.hasher)
         guard let responses = cache.memory.responses(at: digest) else { return false }
         let now = seconds()
         for ready in responses {
@@ -130,7 +135,7 @@ package final class ProxyHandler: HTTPHandler {
                 ready.key.principal == principal, ready.isClean, !ready.isDoubtDue(at: now),
                 ready.isGood(for: request),
                 !ready.isForSameOtherFields
-                    || ready.otherFields == cacheKey.otherFieldsDigest(proxy.principals.fieldHasher),
+                    || ready.otherFields == proxy.principals.otherFields(cacheKey.otherLines),
                 case .fresh(let age, let timeToLive) = ready.policy.reuse(at: now, for: directives)
             else { continue }
             let status = respond(ready, age: age, timeToLive: timeToLive, now: now, to: request, connection)
@@ -227,9 +232,9 @@ package final class ProxyHandler: HTTPHandler {
         _ interceptor: any ExchangeInterceptor
     ) -> Bool {
         guard !request.has(.larderSession), !request.has(.ifNoneMatch), !request.has(.ifModifiedSince),
-            Self.plainDirectives(request) != nil, cacheKey.read(request, upstream)
+            Self.plainDirectives(request) != nil, !cacheKey.isLive
         else { return false }
-        let digest = cacheKey.digest(request, upstream, principal: .anonymous, cache.store.hasher)
+        let digest = cacheKey.digest(upstream, principal: .anonymous, cache.store.hasher)
         guard let ready = interceptor.ready(at: digest), ready.isGood(for: request) else { return false }
         let started = requests.notesHits(at: loop.now) ? RequestClock.nanoseconds : nil
         metrics.hits.add()
@@ -249,18 +254,17 @@ package final class ProxyHandler: HTTPHandler {
 
     private func handOver(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, _ connection: HTTPConnection) {
         let started = RequestClock.nanoseconds
-        let quick = cacheKey.read(request, upstream) ? cacheKey.credentialsDigest(upstream, cache.store.hasher) : nil
         var incoming: IncomingRequest
         do {
-            incoming = try IncomingRequest(request, upstream, credentialsDigest: quick)
+            incoming = try IncomingRequest(request, upstream, cacheKey, cache.store.hasher)
         } catch {
             return refuse(error, request, connection)
         }
-        let exchange = connection.deferReply(request)
-        let note = RequestNote(exchange.request, incoming, at: connection.entrance.address, started: started, proxy)
+        let reply = connection.deferReply(request, &incoming.message)
+        let note = RequestNote(incoming, at: connection.entrance.address, started: started, proxy)
         incoming.note = note
-        exchange.reply.observe(note)
-        guard let interceptor, interceptor.isActive else { return proxy.accept(exchange, incoming) }
-        interceptor.received(exchange, incoming, proxy)
+        reply.observe(note)
+        guard let interceptor, interceptor.isActive else { return proxy.accept(incoming, reply) }
+        interceptor.received(incoming, reply, proxy)
     }
 }

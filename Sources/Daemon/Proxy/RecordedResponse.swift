@@ -29,23 +29,24 @@ package struct RecordedResponse: Sendable {
     }
 
     /// Serves it by the request's conditions and ranges, or as the only event of a stream if the request asks for events.
-    package func serve(_ exchange: Exchange, _ incoming: IncomingRequest) {
-        guard incoming.live == nil else { return serveEvent(exchange, incoming) }
-        let part = SelectedPart(of: ready, for: exchange.request, now: moment) ?? .whole
+    package func serve(_ incoming: IncomingRequest, _ reply: Reply) {
+        guard incoming.live == nil else { return serveEvent(incoming, reply) }
+        let part = SelectedPart(of: ready, for: incoming.message, now: moment) ?? .whole
         var (status, fields, body) = part.message(from: ready)
-        finish(&fields, exchange.request.fields, incoming.upstream)
+        finish(&fields, incoming.message.fields, incoming.upstream)
         // The response to a HEAD has no body, but the length of one.
-        let length = exchange.request.method == "HEAD" ? ready.response.fields.text("content-length") : nil
-        guard let length else { return exchange.reply.respond(status: status, fields: fields, body: body) }
+        let length = incoming.message.method == "HEAD" ? ready.response.fields.text("content-length") : nil
+        guard let length else { return reply.respond(status: status, fields: fields, body: body) }
         fields.set("Content-Length", length)
-        exchange.reply.start(status: status, fields: fields, framing: .none)
-        exchange.reply.finish()
+        reply.start(status: status, fields: fields, framing: .none)
+        reply.finish()
     }
 
     /// The response to keep ready for the next requests; nil if each request must be examined.
     ///
-    /// - Parameter request: the one that it is served to now.
-    package func ready(for request: Request, _ incoming: IncomingRequest) -> ReadyResponse? {
+    /// - Parameter incoming: the request that it is served to now.
+    package func ready(for incoming: IncomingRequest) -> ReadyResponse? {
+        let request = incoming.message
         let unusual = [
             "larder-session", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range",
             "range", "origin",
@@ -64,66 +65,19 @@ package struct RecordedResponse: Sendable {
         upstream.addCORS(to: &fields, for: request)
     }
 
-    private func serveEvent(_ exchange: Exchange, _ incoming: IncomingRequest) {
+    private func serveEvent(_ incoming: IncomingRequest, _ reply: Reply) {
         var fields = Fields()
-        finish(&fields, exchange.request.fields, incoming.upstream)
+        finish(&fields, incoming.message.fields, incoming.upstream)
         fields.vary(by: incoming.upstream.variesBy)
-        exchange.reply.startEvents(fields)
+        reply.startEvents(fields)
         var event = LiveEvent(kind: .fresh)
         event.status = ready.response.status
         event.age = 0
         event.fields = ready.fields
         event.body = LiveBody(ready.body)
         let message = LiveMessage(event, id: LiveMode.endID, body: LiveEncoding(bodyOf: event))
-        for piece in message.pieces { exchange.reply.write(piece) }
-        exchange.reply.finish()
-    }
-}
-
-// MARK: Recorded requests
-
-extension IncomingRequest {
-    /// A recorded request, as if a client had just sent it; nil if its target is not the upstream's.
-    ///
-    /// - Parameter target: path and query as they went upstream.
-    package init?(recorded target: String, fields: Fields, credentials: [UInt8]?, _ upstream: ProxiedUpstream) {
-        let bytes = Array(target.utf8)
-        let base = upstream.normaliser.basePath
-        let path = Array(bytes.prefix { $0 != 0x3F })
-        guard path.starts(with: base) else { return nil }
-        let query = bytes.count > path.count ? Array(bytes[(path.count + 1)...]) : nil
-        let whole = upstream.normaliser.prefix + path.dropFirst(base.count)
-        guard let normalised = try? upstream.normaliser.normalise(path: whole, query: query) else { return nil }
-        (self.upstream, self.target) = (upstream, target)
-        route = String(decoding: upstream.principal.redacted(target: normalised.routePath), as: UTF8.self)
-        parts = CacheKeyParts(recorded: normalised, fields, credentials: credentials, upstream)
-        credentialsDigest = nil
-        view = .wire
-        live = nil
-        self.base = ClientAuthority(authority: "localhost")
-    }
-
-    /// The client's own credentials, if any.
-    package var clientCredentials: [UInt8]? {
-        guard let credentials = parts.credentials, let own = upstream.settings.credential
-        else { return parts.credentials }
-        let rest = credentials.dropFirst("credential:".utf8.count + own.value.bytes.count + 1)
-        return rest.isEmpty ? nil : Array(rest)
-    }
-
-    /// Turns a response's links for the client's address back into the upstream's.
-    package func withUpstreamLinks(_ fields: Fields, body: [UInt8]) -> (fields: Fields, body: [UInt8]) {
-        let url = upstream.settings.url
-        let back = LinkRewriter(
-            upstream: "\(upstream.scheme(for: base))://\(base.authority)\(upstream.settings.prefix)",
-            authority: String(url.origin.dropFirst(url.scheme.count + 3)),
-            prefix: url.basePath,
-            scheme: url.scheme
-        )
-        var fields = fields
-        back.rewrite(&fields)
-        guard upstream.settings.rewriteLinks, view != .raw, upstream.isJSON(fields) else { return (fields, body) }
-        return (fields, back.rewritten(body: body) ?? body)
+        for piece in message.pieces { reply.write(piece) }
+        reply.finish()
     }
 }
 
@@ -153,12 +107,12 @@ extension ResponseCache {
     package func receive(
         recorded: (status: Int, fields: Fields, body: [UInt8]),
         for incoming: IncomingRequest,
+        credentials: [UInt8]?,
         _ principals: PrincipalResolver,
         done: @escaping @Sendable () -> Void
     ) async -> Bool {
-        let (upstream, credentials) = (incoming.upstream, incoming.parts.credentials)
-        guard let principal = try? await principals.identify(credentials, quick: nil, of: upstream)
-        else { return false }
+        let upstream = incoming.upstream
+        guard let principal = try? await principals.identify(credentials, of: upstream) else { return false }
         let moment = now
         let fields = StoredFields.storable(recorded.fields)
         let policy = upstream.policy(ofRecorded: recorded.status, fields, at: seconds)
@@ -178,7 +132,7 @@ extension ResponseCache {
             sent: moment,
             kind: match?.kind ?? .detail,
             rule: match?.rule,
-            surroundings: match?.context(url: incoming.parts.url, fields: fields) ?? .none
+            surroundings: match?.context(url: incoming.url, fields: fields) ?? .none
         )
         store.receive(document) { _ in done() }
         return true
@@ -190,9 +144,9 @@ extension ResponseCache {
 extension ProxiedUpstream {
     /// The policy of a response to a recorded GET, at a time in seconds of the store's clock.
     fileprivate func policy(ofRecorded status: Int, _ fields: Fields, at moment: Int64) -> StoredPolicy {
-        let facts = RequestFacts(method: "GET", fields: [:])
         let times = ExchangeTimes(request: moment, response: moment)
-        return ResponsePolicy(request: facts, status: status, fields: fields, times: times, settings: policySettings)
+        let request = Request(method: "GET", target: "/")
+        return ResponsePolicy(request: request, status: status, fields: fields, times: times, settings: policySettings)
             .stored
     }
 
@@ -205,11 +159,6 @@ extension ProxiedUpstream {
             }
         )
     }
-
-    /// The canonical credentials in a recorded request, if it still contains them; nil for anonymous.
-    package func credentials(target: String, fields: Fields) -> [UInt8]? {
-        principal.canonical(target: Array(target.utf8), fields: fields)
-    }
 }
 
 /// Intercepts requests ahead of the cache, once their upstream and principal are known: recordings and replays.
@@ -220,7 +169,7 @@ package protocol ExchangeInterceptor: AnyObject, Sendable {
     var isActive: Bool { get }
 
     /// Takes a request over: serves it, or passes it on with `proxy.accept`.
-    func received(_ exchange: Exchange, _ incoming: IncomingRequest, _ proxy: ProxyCore)
+    func received(_ incoming: IncomingRequest, _ reply: Reply, _ proxy: ProxyCore)
 
     /// The response to a plain GET without credentials; nil if `received` decides.
     ///

@@ -27,11 +27,11 @@ package final class Recorder: Sendable {
     /// Records an exchange once it is complete; must be called before its body is read or its response begins.
     ///
     /// - Parameter body: The request body, if it has already been read.
-    package func watch(_ exchange: Exchange, _ incoming: IncomingRequest, body: [UInt8]? = nil) {
+    package func watch(_ incoming: IncomingRequest, _ reply: Reply, body: [UInt8]? = nil) {
         // A view is derived from a response, and an event from several.
         guard incoming.live == nil, incoming.view == .wire else { return queue.async { self.work.skipped(.ownForm) } }
-        if body == nil { exchange.request.body?.keepCopy(limit: RecordingFolder.bodyLimit) }
-        exchange.reply.observe(ExchangeWatch(exchange.request, incoming, body: body, recorder: self))
+        if body == nil { incoming.message.body?.keepCopy(limit: RecordingFolder.bodyLimit) }
+        reply.observe(ExchangeWatch(incoming, body: body, recorder: self))
     }
 
     fileprivate func finished(_ watch: ExchangeWatch, _ response: ExchangeWatch.Response) {
@@ -106,15 +106,14 @@ private final class ExchangeWatch: ReplyObserver {
         var isComplete = false
     }
 
-    let request: Request
     let incoming: IncomingRequest
     let time: Double
     private let ownBody: [UInt8]?
     private let recorder: Recorder
     private let response = Mutex(Response())
 
-    init(_ request: Request, _ incoming: IncomingRequest, body: [UInt8]?, recorder: Recorder) {
-        (self.request, self.incoming, self.recorder) = (request, incoming, recorder)
+    init(_ incoming: IncomingRequest, body: [UInt8]?, recorder: Recorder) {
+        (self.incoming, self.recorder) = (incoming, recorder)
         ownBody = body
         time = Date().timeIntervalSince1970
     }
@@ -122,14 +121,14 @@ private final class ExchangeWatch: ReplyObserver {
     /// The request body; nil if it is incomplete.
     var body: [UInt8]? {
         if let ownBody { return ownBody }
-        guard let body = request.body else { return [] }
+        guard let body = incoming.message.body else { return [] }
         return body.isComplete ? body.copy : nil
     }
 
     func began(status: Int, fields: Fields, length: Int?) {
         var fields = fields
         // For a HEAD response the length is the only information about the body.
-        if request.method == "HEAD", let length { fields.set("Content-Length", String(length)) }
+        if incoming.message.method == "HEAD", let length { fields.set("Content-Length", String(length)) }
         response.withLock { [fields] in ($0.status, $0.fields) = (status, fields) }
     }
 
@@ -182,12 +181,12 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
             summary.problem = problem
             return skipped(.ownProblem)
         }
-        let (incoming, method) = (watch.incoming, watch.request.method)
+        let (incoming, method) = (watch.incoming, watch.incoming.message.method)
         let received = Self.received(response.fields, isHead: method == "HEAD", variesBy: incoming.upstream)
         let (fields, body) = incoming.withUpstreamLinks(received, body: response.body)
         let exchange = Redactor.Exchange(
             target: Array(incoming.target.utf8),
-            requestFields: Self.sent(watch.request.fields),
+            requestFields: Self.sent(incoming.message.fields),
             requestBody: requestBody,
             status: response.status,
             responseFields: fields,

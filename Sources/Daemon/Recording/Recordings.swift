@@ -35,13 +35,13 @@ package final class Recordings: ExchangeInterceptor {
 
     package var isActive: Bool { count.load(ordering: .relaxed) > 0 }
 
-    package func received(_ exchange: Exchange, _ incoming: IncomingRequest, _ proxy: ProxyCore) {
-        let session = exchange.request.fields.text("larder-session")
+    package func received(_ incoming: IncomingRequest, _ reply: Reply, _ proxy: ProxyCore) {
+        let session = incoming.message.fields.text("larder-session")
         let recorders = running.withLock { running in
             running.values.filter { $0.session == nil || $0.session == session }.map(\.recorder)
         }
-        for recorder in recorders { recorder.watch(exchange, incoming) }
-        proxy.accept(exchange, incoming)
+        for recorder in recorders { recorder.watch(incoming, reply) }
+        proxy.accept(incoming, reply)
     }
 
     /// One recording in the list.

@@ -148,15 +148,15 @@ package final class Replayer: Sendable {
             )
         }
         let fields = Fields(recorded: exchange.request.fields ?? [])
-        let target = exchange.request.target
-        guard let incoming = IncomingRequest(recorded: target, fields: fields, credentials: nil, upstream) else {
+        let (method, target) = (exchange.request.method, exchange.request.target)
+        guard let incoming = IncomingRequest(recorded: method, target, fields: fields, upstream) else {
             throw RecordingError(
                 folder.exchanges,
                 "exchange \(number + 1): \(target) is not below \(upstream.settings.url)"
             )
         }
         let body = try folder.body(exchange.request.body)
-        return RequestKey(incoming, method: exchange.request.method, fields: fields, body: body)
+        return RequestKey(incoming, method: method, fields: fields, body: body)
     }
 
     /// Finds the response to a request, and counts it as served.
@@ -304,15 +304,16 @@ package struct RecordedObjects: Sendable {
             guard let upstream = upstreams[exchange.upstream], exchange.response.status != 206,
                 exchange.response.status != 304, let body = try? recording.folder.body(exchange.response.body),
                 let incoming = IncomingRequest(
-                    recorded: exchange.request.target,
+                    recorded: "GET",
+                    exchange.request.target,
                     fields: Fields(recorded: exchange.request.fields ?? []),
-                    credentials: exchange.credential.map { Array("recorded \($0)".utf8) },
                     upstream
                 )
             else { continue }
             let isHandedOver = await cache.receive(
                 recorded: (exchange.response.status, Fields(recorded: exchange.response.fields), body),
                 for: incoming,
+                credentials: exchange.credential.map { Array("recorded \($0)".utf8) },
                 principals
             ) { continuation.yield() }
             guard isHandedOver else { continue }
@@ -345,31 +346,31 @@ package final class RecordingInterceptor: ExchangeInterceptor {
 
     package func ready(at digest: Digest128) -> ReadyResponse? { replayer?.ready(at: digest) }
 
-    package func received(_ exchange: Exchange, _ incoming: IncomingRequest, _ proxy: ProxyCore) {
+    package func received(_ incoming: IncomingRequest, _ reply: Reply, _ proxy: ProxyCore) {
         guard let replayer else {
-            recorder?.watch(exchange, incoming)
-            return proxy.accept(exchange, incoming)
+            recorder?.watch(incoming, reply)
+            return proxy.accept(incoming, reply)
         }
-        guard let body = exchange.request.body else { return respond(exchange, incoming, [], replayer, proxy) }
+        guard let body = incoming.message.body else { return respond(incoming, reply, [], replayer, proxy) }
         Task {
             // A body that does not arrive as a whole was refused by the connection.
             guard let bytes = try? await body.collect(limit: RecordingFolder.bodyLimit) else {
-                return exchange.reply.abort()
+                return reply.abort()
             }
-            var request = exchange.request
-            request.body = RequestBody(bytes)
-            respond(Exchange(request: request, reply: exchange.reply), incoming, bytes, replayer, proxy)
+            var incoming = incoming
+            incoming.message.body = RequestBody(bytes)
+            respond(incoming, reply, bytes, replayer, proxy)
         }
     }
 
     private func respond(
-        _ exchange: Exchange,
         _ incoming: IncomingRequest,
+        _ reply: Reply,
         _ body: [UInt8],
         _ replayer: Replayer,
         _ proxy: ProxyCore
     ) {
-        let request = incoming.live == nil ? exchange.request : exchange.request.plain
+        let request = incoming.live == nil ? incoming.message : incoming.message.plain
         switch replayer.find(incoming, method: request.method, fields: request.fields, body: body) {
         case .exchange(let recorded, let place):
             do throws(RecordingError) {
@@ -381,18 +382,18 @@ package final class RecordingInterceptor: ExchangeInterceptor {
                     for: incoming,
                     at: moment
                 )
-                if let ready = response.ready(for: exchange.request, incoming) {
+                if let ready = response.ready(for: incoming) {
                     replayer.keep(ready, at: proxy.cache.store.hasher.digest(ready.key), of: place, for: incoming)
                 }
-                response.serve(exchange, incoming)
-            } catch { exchange.reply.refuse(.recordingUnreadable(error.description)) }
+                response.serve(incoming, reply)
+            } catch { reply.refuse(.recordingUnreadable(error.description)) }
         case .missing(let miss):
             if let recorder, miss.recorded == 0 {
-                recorder.watch(exchange, incoming, body: body)
-                return proxy.accept(exchange, incoming)
+                recorder.watch(incoming, reply, body: body)
+                return proxy.accept(incoming, reply)
             }
             missed(miss)
-            exchange.reply.refuse(
+            reply.refuse(
                 miss.recorded > 0
                     ? .recordingExhausted(miss.request, count: miss.recorded)
                     : .notRecorded(miss.request, nearest: miss.nearest.map { ($0.request, $0.differences) })

@@ -35,11 +35,11 @@ package struct RequestKey: Sendable {
     package init(_ incoming: IncomingRequest, method: String, fields: Fields, body: [UInt8]) {
         let upstream = incoming.upstream
         let matching = Self.matching(incoming, method: method)
-        place = "\(upstream.name) \(method) \(Self.url(incoming.parts.url, ignoring: matching.query.ignore))"
+        place = "\(upstream.name) \(method) \(Self.url(incoming.url, ignoring: matching.query.ignore))"
         let named = matching.headers.map { name in
             "\(name.lowercased()): \(fields.combined(name.lowercased()) ?? "")"
         }
-        representation = ([incoming.parts.context] + named).joined(separator: "\n")
+        representation = ([incoming.context] + named).joined(separator: "\n")
         conditions = Self.conditional.compactMap { name in
             fields.combined(name).map { "\(name): \($0)" }
         }.joined(separator: "\n")
@@ -197,7 +197,7 @@ struct RecordedTitle: Sendable, Equatable {
             method,
             incoming.target,
             of: incoming.upstream.name,
-            target: incoming.parts.url,
+            target: incoming.url,
             key,
             credential: credential
         )

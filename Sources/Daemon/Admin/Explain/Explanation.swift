@@ -210,10 +210,10 @@ extension Explanation {
         guard let url = request.value("url") else {
             throw ProblemDocument.badRequest("url is missing: give the URL to explain")
         }
-        let imagined: ImaginedRequest
+        let incoming: IncomingRequest
         do throws(ImaginedRequestError) {
-            imagined = try ImaginedRequest(
-                request.value("method") ?? "GET",
+            incoming = try IncomingRequest(
+                imagined: request.value("method") ?? "GET",
                 url,
                 fields: request.values("header"),
                 of: daemon.upstreams,
@@ -226,7 +226,7 @@ extension Explanation {
             case .refused: throw ProblemDocument(422, error.description)
             }
         }
-        return try await daemon.proxy.explain(imagined)
+        return try await daemon.proxy.explain(incoming)
     }
 }
 

@@ -1,28 +1,26 @@
 package import HTTPSemantics
-package import HTTPServer
+import HTTPServer
 package import Proxy
 package import Settings
 
-/// A request that no client sent, parsed like those of clients: by the same parser, guard and `IncomingRequest`.
-///
-/// So an explanation shows what would happen to a real request.
-package struct ImaginedRequest: Sendable {
-    package let request: Request
-    package let incoming: IncomingRequest
-
+extension IncomingRequest {
+    /// A request that no client sent, read like those of clients, by the same parser and guard.
+    ///
+    /// So an explanation shows what would happen to a real request.
+    ///
     /// - Parameters:
-    ///   - text: a URL, as `AskedURL` reads it.
+    ///   - text: a URL at Larder's own address or at the upstream's, or a path alone.
     ///   - fields: as `Name: value`, in the order in which they would be sent; `Accept: */*` is added if there is no Accept.
     ///   - name: of the upstream, if several match the URL.
     package init(
-        _ method: String,
+        imagined method: String,
         _ text: String,
         fields: [String] = [],
         of upstreams: [ProxiedUpstream],
         named name: String? = nil,
         _ settings: Configuration
     ) throws(ImaginedRequestError) {
-        let url = try AskedURL(text, of: upstreams, at: settings.listen, named: name)
+        let (upstream, target, authority) = try Self.place(of: text, among: upstreams, at: settings.listen, named: name)
         guard FieldName.complaint(method) == nil else { throw .unreadable("\"\(method)\" is not a method") }
         var lines: [String] = []
         for field in fields {
@@ -38,15 +36,14 @@ package struct ImaginedRequest: Sendable {
         // Nearly every client sends one, and a response's `Vary` may ask for it.
         if !lines.contains(where: { $0.lowercased().hasPrefix("accept:") }) { lines.append("Accept: */*") }
         let namesHost = lines.contains { $0.lowercased().hasPrefix("host:") }
-        if !namesHost { lines.insert("Host: \(url.authority)", at: 0) }
-        var head = Array("\(method) \(url.target) HTTP/1.1\r\n".utf8)
+        if !namesHost { lines.insert("Host: \(authority)", at: 0) }
+        var head = Array("\(method) \(target) HTTP/1.1\r\n".utf8)
         for line in lines { head += Array(line.utf8) + [0x0D, 0x0A] }
         head += [0x0D, 0x0A]
 
         let parser = RequestParser(limits: settings.limits.http)
-        let door = Self.door(of: url.upstream, settings.listen)
-        (request, incoming) = try head.withUnsafeMutableBufferPointer {
-            (buffer) throws(ImaginedRequestError) -> (Request, IncomingRequest) in
+        let door = Self.door(of: upstream, settings.listen)
+        self = try head.withUnsafeMutableBufferPointer { (buffer) throws(ImaginedRequestError) -> Self in
             guard let base = buffer.baseAddress else { throw .unreadable("it is empty") }
             switch parser.parse(base, count: buffer.count) {
             case .incomplete: throw .unreadable("its head does not end")
@@ -63,7 +60,7 @@ package struct ImaginedRequest: Sendable {
             }
             if parser.head.method == .trace { throw .refused(.traceRefused) }
             do throws(ProblemDocument) {
-                return (parser.head.owned(), try IncomingRequest(parser.head, url.upstream, credentialsDigest: nil))
+                return try IncomingRequest(parser.head, upstream)
             } catch { throw .refused(error) }
         }
     }
@@ -98,26 +95,24 @@ package enum ImaginedRequestError: Error, CustomStringConvertible {
     }
 }
 
-/// A URL given to `larder key` and `larder explain`: at Larder's own address, at the upstream's, or a path alone.
-///
-/// It determines the upstream, and the target that a client would send to Larder.
-struct AskedURL: Sendable {
-    let upstream: ProxiedUpstream
-    /// Path and query as Larder receives them, including the prefix.
-    let target: String
-    /// The client's `Host`.
-    let authority: String
+// MARK: The URL
 
+extension IncomingRequest {
     /// The maximum length of a URL, in bytes.
-    static let limit = 64 << 10
+    private static let urlLimit = 64 << 10
 
+    /// The upstream that a URL belongs to, the target that a client would send to Larder, and its `Host`.
+    ///
     /// - Parameters:
     ///   - listen: the addresses of upstreams that have none of their own.
     ///   - name: of the upstream, if several match the URL.
-    init(_ text: String, of upstreams: [ProxiedUpstream], at listen: [Address], named name: String? = nil)
-        throws(ImaginedRequestError)
-    {
-        guard text.utf8.count <= Self.limit else { throw .unreadable("the URL is longer than \(Self.limit) bytes") }
+    static func place(
+        of text: String,
+        among upstreams: [ProxiedUpstream],
+        at listen: [Address],
+        named name: String? = nil
+    ) throws(ImaginedRequestError) -> (upstream: ProxiedUpstream, target: String, authority: String) {
+        guard text.utf8.count <= urlLimit else { throw .unreadable("the URL is longer than \(urlLimit) bytes") }
         // As clients do with a URL that a person has typed.
         let text = PercentEncoding.encode(text) { $0 < 0x80 }
         if let byte = text.utf8.first(where: { $0 <= 0x20 || $0 == 0x7F }) {
@@ -129,14 +124,11 @@ struct AskedURL: Sendable {
         }
         let candidates = upstreams.filter { name == nil || $0.name == name }
         guard !candidates.isEmpty else {
-            throw .unreadable("there is no upstream \"\(name ?? "")\"; the upstreams are \(Self.names(upstreams))")
+            throw .unreadable("there is no upstream \"\(name ?? "")\"; the upstreams are \(names(upstreams))")
         }
         if text.hasPrefix("/") {
             let common = candidates.filter(\.settings.listen.isEmpty)
-            upstream = try Self.owner(of: text, among: common.isEmpty ? candidates : common)
-            target = text
-            authority = "localhost"
-            return
+            return (try owner(of: text, among: common.isEmpty ? candidates : common), text, "localhost")
         }
         guard let mark = text.firstRange(of: "://") else {
             throw .unreadable("\"\(text)\" is not a URL; write a path such as \"/users/1\", or a URL with its scheme")
@@ -147,27 +139,21 @@ struct AskedURL: Sendable {
         }
         let rest = text[mark.upperBound...]
         let host = rest.prefix { $0 != "/" && $0 != "?" }
-        let path = Self.rooted(rest[host.endIndex...])
+        let path = rooted(rest[host.endIndex...])
         guard let asked = Authority(String(host)) else {
             throw .unreadable("\"\(host)\" is not a host with an optional port; a URL here has no user name either")
         }
-        if let found = try Self.upstream(at: scheme, asked, path, among: candidates) {
-            (upstream, target) = found
-            authority = "localhost"
-        } else {
-            let served = Self.served(at: asked, candidates, listen)
-            guard !served.isEmpty else {
-                throw .unreadable(
-                    "neither Larder nor an upstream is at \(scheme)://\(host); upstreams are \(Self.names(upstreams))"
-                )
-            }
-            upstream = try Self.owner(of: path, among: served)
-            target = path
-            authority = String(host)
+        if let (upstream, target) = try self.upstream(at: scheme, asked, path, among: candidates) {
+            return (upstream, target, "localhost")
         }
+        let served = served(at: asked, candidates, listen)
+        guard !served.isEmpty else {
+            throw .unreadable(
+                "neither Larder nor an upstream is at \(scheme)://\(host); upstreams are \(names(upstreams))"
+            )
+        }
+        return (try owner(of: path, among: served), path, String(host))
     }
-
-    // MARK: -
 
     /// The upstream with a URL's origin and base path, and the target that Larder would receive.
     private static func upstream(
@@ -268,8 +254,14 @@ struct StoredURL: Sendable {
             return
         }
         do throws(ImaginedRequestError) {
-            let imagined = try ImaginedRequest("GET", text, of: daemon.upstreams, named: upstream, daemon.settings)
-            (self.upstream, url) = (imagined.incoming.upstream.name, imagined.incoming.parts.url)
+            let incoming = try IncomingRequest(
+                imagined: "GET",
+                text,
+                of: daemon.upstreams,
+                named: upstream,
+                daemon.settings
+            )
+            (self.upstream, url) = (incoming.upstream.name, incoming.url)
         } catch { throw ProblemDocument.badRequest(error.description) }
     }
 }

@@ -1,7 +1,6 @@
 import CachePolicy
 import EventLoops
-import HTTPSemantics
-package import HTTPServer
+package import HTTPSemantics
 import Mapping
 package import Proxy
 import Settings
@@ -11,17 +10,9 @@ extension ProxyCore {
     /// Explains what would happen to a request, by the functions that would serve it.
     ///
     /// Nothing is fetched, marked as used or put into memory, and no principal is created.
-    func explain(_ imagined: ImaginedRequest) async throws(StoreError) -> Explanation {
-        let incoming = imagined.incoming
-        let (principal, label) = try await principals.find(incoming.parts.credentials, of: incoming.upstream)
-        let message = incoming.live == nil ? imagined.request : imagined.request.plain
-        let request = ProxyRequest(
-            message,
-            incoming,
-            principal: principal ?? .nobody,
-            otherFields: principals.otherFields(of: incoming),
-            hasher: cache.store.hasher
-        )
+    func explain(_ incoming: IncomingRequest) async throws(StoreError) -> Explanation {
+        let (principal, label) = try await principals.find(incoming.credentials, of: incoming.upstream)
+        let request = makeRequest(incoming, of: principal ?? .nobody)
         let now = now
         let (variants, selected) = try await cache.survey(request, now: now)
         let mode = modes.current
@@ -171,7 +162,7 @@ extension Explanation.Asked {
                 isKnown: isKnown,
                 fields: upstream.credentials(in: request.message).map(\.name)
             ),
-            context: incoming.parts.context.split(separator: "\n").map(String.init),
+            context: incoming.context.split(separator: "\n").map(String.init),
             view: request.view == .raw ? "raw" : "wire"
         )
     }

@@ -1,6 +1,7 @@
 import Admin
 import ArgumentParser
 import CachePolicy
+import HTTPSemantics
 import Mapping
 import Proxy
 import Settings
@@ -30,7 +31,7 @@ struct KeyCommand: ParsableCommand {
     func run() throws {
         let settings = try source.settings()
         let upstreams = try settings.compiledUpstreams
-        let facts = KeyFacts(try ImaginedRequest("GET", url, fields: fields.header, of: upstreams, settings))
+        let facts = KeyFacts(try IncomingRequest(imagined: "GET", url, fields: fields.header, of: upstreams, settings))
         if json { Terminal.out(AdminJSON.encode(facts, isPretty: true)) } else { Terminal.say(facts.text) }
     }
 }
@@ -68,16 +69,16 @@ private struct KeyFacts: Encodable {
         var ignore: [String]
     }
 
-    init(_ imagined: ImaginedRequest) {
-        let (incoming, upstream) = (imagined.incoming, imagined.incoming.upstream)
+    init(_ incoming: IncomingRequest) {
+        let upstream = incoming.upstream
         let settings = upstream.settings
         self.upstream = upstream.name
         sent = upstream.url(of: upstream.principal.redacted(url: incoming.target))
-        key = incoming.parts.url
-        counted = upstream.credentials(in: imagined.request).map { Counted(name: $0.name, why: $0.reason) }
+        key = incoming.url
+        counted = upstream.credentials(in: incoming.message).map { Counted(name: $0.name, why: $0.reason) }
         principal = Fields(fields: settings.principal, given: counted.map(\.name))
-        others = upstream.otherFields(in: imagined.request)
-        let given = incoming.parts.context.split(separator: "\n").map(String.init)
+        others = upstream.otherFields(in: incoming.message)
+        let given = incoming.context.split(separator: "\n").map(String.init)
         context = Fields(fields: settings.context, given: given)
         // The route for caching, and the one for the body of a 200, which may be another.
         let matches = [nil, 200].compactMap { status in

@@ -103,7 +103,7 @@ struct MapCommand: ParsableCommand {
         }
         let incoming: IncomingRequest
         do throws(ImaginedRequestError) {
-            incoming = try ImaginedRequest("GET", url ?? "", of: upstreams, settings).incoming
+            incoming = try IncomingRequest(imagined: "GET", url ?? "", of: upstreams, settings)
         } catch { throw ValidationError(error.description) }
         let subject = RouteSubject(
             method: "GET",
@@ -117,7 +117,7 @@ struct MapCommand: ParsableCommand {
                 "no route has a model for \(incoming.route); see: larder route GET \(url ?? "") --status \(status)"
             )
         }
-        let url = incoming.parts.url
+        let url = incoming.url
         let context = MappingContext(url: url, captures: match.captures, bound: match.bound, fields: fields)
         return (incoming.upstream, match.rule, context)
     }

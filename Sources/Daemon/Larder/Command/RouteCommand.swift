@@ -46,8 +46,9 @@ struct RouteCommand: ParsableCommand {
 
     func run() throws {
         let settings = try source.settings()
-        let imagined = try ImaginedRequest(method.uppercased(), url, of: try settings.compiledUpstreams, settings)
-        let facts = RouteFacts(imagined, status: status, contentType: contentType.lowercased(), others: others)
+        let upstreams = try settings.compiledUpstreams
+        let incoming = try IncomingRequest(imagined: method.uppercased(), url, of: upstreams, settings)
+        let facts = RouteFacts(incoming, status: status, contentType: contentType.lowercased(), others: others)
         if json { Terminal.out(AdminJSON.encode(facts, isPretty: true)) } else { Terminal.say(facts.text) }
     }
 }
@@ -83,10 +84,10 @@ private struct RouteFacts: Encodable {
     }
 
     /// - Parameter others: the number of rules shown that do not apply.
-    init(_ imagined: ImaginedRequest, status: Int, contentType: String, others: Int) {
-        let (incoming, upstream) = (imagined.incoming, imagined.incoming.upstream)
+    init(_ incoming: IncomingRequest, status: Int, contentType: String, others: Int) {
+        let upstream = incoming.upstream
         let subject = RouteSubject(
-            method: imagined.request.method,
+            method: incoming.message.method,
             path: incoming.route,
             query: ProxiedUpstream.query(ofURL: incoming.target),
             status: status,

@@ -178,7 +178,7 @@ extension Fetches {
             stored.fields,
             status: stored.status,
             by: head.fields,
-            request: request.facts,
+            request: request.message,
             times: times(of: fetch),
             settings: upstream.policySettings,
             route: request.overrides,

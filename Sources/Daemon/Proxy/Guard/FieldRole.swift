@@ -15,16 +15,22 @@ package struct FieldRole: OptionSet, Sendable {
     static let context = FieldRole(rawValue: 2)
     /// It is neither known to be harmless nor in the key: see `OtherFields`.
     package static let other = FieldRole(rawValue: 4)
+    /// The parameter that asks for a stream of events.
+    static let live = FieldRole(rawValue: 8)
 }
 
 extension FieldRole {
     /// This allocates; the hit path uses `FieldRoleCache`.
     init(of name: [UInt8], _ principal: PrincipalFields, _ context: ContextFields) {
         self = []
-        if name.withUnsafeBytes({ name in context.matchers.contains { $0.matches(name) } }) { insert(.context) }
+        // A field that does not go upstream selects nothing there.
+        let isForwarded = !Fields.isHopByHop(name)
+        if isForwarded, name.withUnsafeBytes({ name in context.matchers.contains { $0.matches(name) } }) {
+            insert(.context)
+        }
         if principal.reason(forField: name) != nil {
             insert(.principal)
-        } else if isEmpty, !principal.isHarmless(field: name) {
+        } else if isEmpty, isForwarded, !principal.isHarmless(field: name) {
             insert(.other)
         }
     }
@@ -90,7 +96,9 @@ package final class FieldRoleCache {
     private static func role(of name: UnsafeRawBufferPointer, _ kind: Kind, _ upstream: ProxiedUpstream) -> FieldRole {
         switch kind {
         case .field: FieldRole(of: Array(name), upstream.principal, upstream.context)
-        case .parameter: upstream.principal.reason(forParameter: name) != nil ? .principal : []
+        case .parameter:
+            upstream.principal.reason(forParameter: name) != nil
+                ? .principal : name.elementsEqual(LiveMode.parameter.utf8) ? .live : []
         }
     }
 
@@ -112,17 +120,7 @@ package final class FieldRoleCache {
 }
 
 extension OtherFields {
-    /// The lines of those fields, in the order of their arrival.
-    static func lines(of fields: Fields, _ upstream: ProxiedUpstream) -> [UInt8] {
-        var lines: [UInt8] = []
-        for line in fields.lines where upstream.role(of: line) == .other {
-            line.name.withUnsafeBytes { name in
-                line.value.withUnsafeBytes { value in append(name, value, to: &lines) }
-            }
-        }
-        return lines
-    }
-
+    /// Appends a field line to others, its name in lower case.
     static func append(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, to lines: inout [UInt8]) {
         for byte in name { lines.append(asciiLowercased(byte)) }
         lines.append(0x3A)

@@ -47,15 +47,6 @@ package struct TargetNormaliser: Sendable {
         }
     }
 
-    struct Target: Sendable, Equatable {
-        /// The target as sent: base path, the client's path unchanged, the query untouched.
-        var upstream: [UInt8]
-        /// The path without prefix and base path, for routes; begins with `/` unless empty.
-        var routePath: [UInt8]
-        /// The URL of the cache key before the route's rules for queries: `upstream` with normalised percent-escapes.
-        var key: [UInt8]
-    }
-
     /// Whether a path needs no change: no escape, no dot segment, nothing invalid; the hit path checks this first.
     @inline(__always)
     static func isPlain(_ path: UnsafeRawBufferPointer) -> Bool {
@@ -72,20 +63,19 @@ package struct TargetNormaliser: Sendable {
         return true
     }
 
+    /// The target as it goes upstream: base path, the client's path with its escapes unchanged, and the query untouched.
+    ///
     /// - Parameters:
     ///   - path: of the request's target, from its first `/`.
     ///   - query: the text after the `?`; nil without one.
-    func normalise(path: [UInt8], query: [UInt8]?) throws(Refusal) -> Target {
+    func normalise(path: [UInt8], query: [UInt8]?) throws(Refusal) -> [UInt8] {
         try Self.check(path, isPath: true)
         if let query { try Self.check(query, isPath: false) }
         guard path.starts(with: prefix) else { throw .otherPrefix }
         let rest = path[prefix.count...]
         guard rest.isEmpty || rest.first == 0x2F else { throw .otherPrefix }
-        let routePath = try Self.resolved(rest)
-        let suffix = query.map { [0x3F] + $0 } ?? []
-        let whole = basePath + routePath
-        let upstream = (whole.isEmpty ? [0x2F] : whole) + suffix
-        return Target(upstream: upstream, routePath: routePath, key: Self.normalisingEscapes(upstream))
+        let whole = basePath + (try Self.resolved(rest))
+        return (whole.isEmpty ? [0x2F] : whole) + (query.map { [0x3F] + $0 } ?? [])
     }
 
     private static func check(_ bytes: [UInt8], isPath: Bool) throws(Refusal) {

@@ -1,6 +1,5 @@
 import CachePolicy
-import HTTPSemantics
-package import HTTPServer
+package import HTTPSemantics
 
 /// The response to a GET as server-sent events, as `Larder-Live` or the query parameter `larder_live` requests it.
 package enum LiveMode: Sendable {
@@ -21,8 +20,8 @@ package enum LiveMode: Sendable {
     ///
     /// Throws the problem to respond with if the mode is not possible.
     ///
-    /// - Parameter parameters: as `takeParameters` returned them. A page's `EventSource` can send no field of its own. The
-    ///   parameter counts only for requests that accept events, so that no response to a plain URL depends on it.
+    /// - Parameter parameters: as `takeParameters` returned them. They count only for requests that accept events, so that no response
+    ///   to a plain URL depends on them.
     init?(_ request: borrowing RequestHead, _ fields: Fields, parameters: [String]) throws(ProblemDocument) {
         let takesEvents = fields.all("accept").flatMap { FieldSyntax.members($0) }.contains(where: Self.isEventStream)
         guard parameters.isEmpty || takesEvents else { throw .liveNeedsAccept }
@@ -40,13 +39,16 @@ package enum LiveMode: Sendable {
         }
     }
 
-    /// Removes the parameter `larder_live` from a query and returns its values; the query becomes nil if nothing else is in it.
+    /// The parameter that asks for a stream, for pages whose `EventSource` can send no field of its own.
+    static let parameter = "larder_live"
+
+    /// Removes the parameter from a query and returns its values; the query becomes nil if nothing else is in it.
     static func takeParameters(from query: inout [UInt8]?) -> [String] {
         guard let pieces = query?.split(separator: 0x26, omittingEmptySubsequences: false) else { return [] }
         var values: [String] = []
         let others = pieces.filter { piece in
             let name = piece.prefix { $0 != 0x3D }
-            guard TargetNormaliser.unescaped(name).elementsEqual("larder_live".utf8) else { return true }
+            guard TargetNormaliser.unescaped(name).elementsEqual(parameter.utf8) else { return true }
             values.append(String(decoding: TargetNormaliser.unescaped(piece.dropFirst(name.count + 1)), as: UTF8.self))
             return false
         }
@@ -59,6 +61,10 @@ package enum LiveMode: Sendable {
     ///
     /// A stream has no validator for conditions, and RFC 9110 §14.2 permits ignoring `Range`.
     private static let ofTheStream = UpstreamFields.conditional.union(["range", "last-event-id"])
+
+    static func isOfTheStream(_ name: UnsafeRawBufferPointer) -> Bool {
+        ofTheStream.contains { FieldSyntax.equalsIgnoringCase(name, $0.utf8) }
+    }
 
     /// The fields of the plain request whose responses the events show.
     ///

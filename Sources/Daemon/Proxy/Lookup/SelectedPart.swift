@@ -1,7 +1,6 @@
 import CachePolicy
 import Glibc
-import HTTPSemantics
-package import HTTPServer
+package import HTTPSemantics
 
 /// The part of a stored response that a request gets, by its conditions and ranges (RFC 9110 §13.2.2).
 package enum SelectedPart: Equatable {

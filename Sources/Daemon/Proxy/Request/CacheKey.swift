@@ -1,140 +1,105 @@
 import CachePolicy
 import HTTPSemantics
-import HTTPServer
 import Mapping
 import Settings
 import Store
 
-/// The parts of a cache key besides the upstream: the URL, the principal's credentials, and the context.
+/// Builds the cache key of each request of a worker, in memory that it reuses.
 ///
-/// Any request has them. For hits, `CacheKeyDigester` below digests the same key of most requests without an allocation.
-package struct CacheKeyParts: Sendable {
-    /// The URL with redacted credentials, in its canonical spelling.
-    package let url: String
-    package let context: String
-    /// The text from which `PrincipalKey` makes a principal; nil for an anonymous request.
-    package let credentials: [UInt8]?
-    /// The request fields that are neither in the key nor known to be harmless.
-    ///
-    /// By their digest, `OtherFields` selects among the private responses under one key.
-    let otherFields: [UInt8]
-}
+/// The key is upstream, principal, context and URL. Without an allocation it reads nearly all requests: what takes more than
+/// joining bytes is worked out once and remembered, or is rare.
+struct CacheKeyBuilder {
+    /// Path and query as they go upstream, spelled as the client did.
+    private(set) var target: [UInt8] = []
+    /// The canonical text of the request fields that select a representation.
+    private(set) var context: [UInt8] = []
+    /// The lines of the request fields that are neither in the key nor known to be harmless: see `OtherFields`.
+    private(set) var otherLines: [UInt8] = []
+    /// The values of the parameter that asks for a stream of events, which is no part of the key.
+    private(set) var liveParameters: [String] = []
+    /// Whether the request asks for a stream of events.
+    private(set) var isLive = false
 
-extension CacheKeyParts {
-    /// Throws if the request has a credential of its own for an upstream that has one.
-    init(_ target: TargetNormaliser.Target, _ fields: Fields, _ upstream: ProxiedUpstream) throws(ProblemDocument) {
-        guard let url = String(validating: upstream.keyURL(of: target), as: UTF8.self) else { throw .notUTF8 }
-        self.url = url
-        // Fields that `Connection` names do not go upstream, and select nothing there (RFC 9110 §7.6.1).
-        let forwarded = fields.withoutHopByHop()
-        context = upstream.context.canonical(forwarded)
-        otherFields = OtherFields.lines(of: forwarded, upstream)
-        let own = upstream.principal.canonical(target: target.key, fields: fields)
-        guard let credential = upstream.settings.credential else {
-            credentials = own
-            return
-        }
-        guard !fields.lines.contains(where: { $0.isNamed(credential.header.lowercased()) })
-        else { throw .credentialRefused(upstream: upstream.name) }
-        // Responses to the credential belong to its principal, whoever the client is.
-        credentials = Array("credential:".utf8) + credential.value.bytes + [0] + (own ?? [])
-    }
-
-    /// The parts for a recorded request.
-    init(recorded target: TargetNormaliser.Target, _ fields: Fields, credentials: [UInt8]?, _ upstream: ProxiedUpstream)
-    {
-        url = String(decoding: upstream.keyURL(of: target), as: UTF8.self)
-        context = upstream.context.canonical(fields)
-        self.credentials = credentials
-        otherFields = []
-    }
-}
-
-extension IncomingRequest {
-    func cacheKey(of principal: PrincipalID) -> CacheKey {
-        CacheKey(upstream: upstream.storeKey, principal: principal, context: parts.context, url: parts.url)
-    }
-}
-
-extension ProxiedUpstream {
-    /// The URL in the cache key of a normalised target: credentials redacted, spelled by its route's rules.
-    func keyURL(of target: TargetNormaliser.Target) -> [UInt8] {
-        let url = principal.redacted(target: target.key)
-        guard hasKeyRules, url.contains(0x3F) else { return url }
-        let route = String(decoding: target.routePath, as: UTF8.self)
-        guard let match = rules.route(method: "GET", path: route, status: nil), let rules = keyRules[match.index]
-        else { return url }
-        return rules.applied(to: url)
-    }
-
-    /// The path, without query, under which responses to an upstream's target are stored.
-    func keyPath(of target: String) -> String {
-        let path = TargetNormaliser.keyPath(of: target)
-        // Only a path parameter can contain a credential.
-        guard path.utf8.contains(0x3B) else { return path }
-        return String(decoding: principal.redacted(target: Array(path.utf8)), as: UTF8.self)
-    }
-}
-
-/// Digests the cache keys of plain requests, in memory that a worker reuses from request to request.
-///
-/// It is a short cut for hits: what takes more than joining bytes is made as in `CacheKeyParts`, once, and remembered.
-/// `CacheKeyTests` checks that both give the same key.
-struct CacheKeyDigester {
+    /// The URL of the key, if it is not the target.
+    private var canonicalURL: [UInt8] = []
+    private var isTargetCanonical = true
+    /// What identifies the principal, as it arrived; empty for an anonymous request.
     private var credentials: [UInt8] = []
     private var contextLines: [UInt8] = []
-    private var otherLines: [UInt8] = []
+
     private let roles = FieldRoleCache()
-    private var url: [UInt8] = []
     /// The canonical contexts of known field lines: there are few, and each is sorted and normalised once.
     private var contexts: [Digest128: [UInt8]] = [:]
-    private var context: [UInt8] = []
-
-    /// The URLs in the cache keys of known targets, if routes give several spellings of a query one key.
+    /// The URLs in the keys of known targets, if routes give several spellings of a query one key.
     private var urls: [Digest128: [UInt8]] = [:]
 
     private static let contextLimit = 1_024
     /// Each takes at most 8 KiB, and rarely more than 100 bytes.
     private static let urlLimit = 1_024
 
-    /// Reads a request's credentials and context; returns false if its key takes more than concatenating bytes.
-    mutating func read(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream) -> Bool {
-        // A semicolon may begin a path parameter.
-        guard TargetNormaliser.isPlain(request.path), !request.path.contains(0x3B) else { return false }
-        if let query = request.query, !isPlain(query: query, upstream) { return false }
+    /// The URL with redacted credentials, in its canonical spelling.
+    var url: [UInt8] { isTargetCanonical ? target : canonicalURL }
+
+    /// Reads a request; throws the problem to respond with if it can have no key.
+    mutating func read(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, _ hasher: KeyHasher)
+        throws(ProblemDocument)
+    {
         credentials.removeAll(keepingCapacity: true)
-        contextLines.removeAll(keepingCapacity: true)
-        otherLines.removeAll(keepingCapacity: true)
-        if let credential = upstream.settings.credential {
-            // All requests use the upstream's credential; a request with its own is refused elsewhere.
-            credentials.append(0x01)
-            for index in 0..<request.fieldCount
-            where FieldSyntax.equalsIgnoringCase(request.field(at: index).name, credential.header.lowercased().utf8) {
-                return false
-            }
-        }
-        for index in 0..<request.fieldCount {
-            let field = request.field(at: index)
-            let role = roles.role(of: field, upstream)
-            if role.isEmpty { continue }
-            if role.contains(.principal) { OtherFields.append(field.name, field.value, to: &credentials) }
-            if role.contains(.context), upstream.context.isRelevant(field.name, field.value) {
-                OtherFields.append(field.name, field.value, to: &contextLines)
-            }
-            if role.contains(.other) { OtherFields.append(field.name, field.value, to: &otherLines) }
-        }
-        // Two lines form one list, in which a line may count that would not count alone.
-        return request.count(of: .accept) <= 1
+        try readTarget(request, upstream, hasher)
+        isLive = !liveParameters.isEmpty || request.has(.larderLive)
+        try readFields(request, upstream)
+        findContext(request, upstream, hasher)
     }
 
-    /// Whether a query has neither an escape nor a parameter that identifies a principal.
-    private func isPlain(query: UnsafeRawBufferPointer, _ upstream: ProxiedUpstream) -> Bool {
+    /// A digest of what identifies the principal, valid within this process; nil for an anonymous request.
+    func credentialsDigest(_ upstream: ProxiedUpstream, _ hasher: KeyHasher) -> Digest128? {
+        credentials.isEmpty ? nil : Self.digest(credentials, upstream, hasher)
+    }
+
+    /// The digest of the key, which is the same as that of a `CacheKey` with these parts.
+    func digest(_ upstream: ProxiedUpstream, principal: PrincipalID, _ hasher: KeyHasher) -> Digest128 {
+        upstream.storeKeyBytes.withUnsafeBytes { name in
+            context.withUnsafeBytes { context in
+                url.withUnsafeBytes { url in
+                    hasher.digest(upstream: name, principal: principal, context: context, url: url)
+                }
+            }
+        }
+    }
+
+    private static func digest(_ bytes: [UInt8], _ upstream: ProxiedUpstream, _ hasher: KeyHasher) -> Digest128 {
+        bytes.withUnsafeBytes { bytes in
+            upstream.storeKeyBytes.withUnsafeBytes { hasher.digest(part: bytes, upstream: $0) }
+        }
+    }
+
+    // MARK: The target
+
+    private mutating func readTarget(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, _ hasher: KeyHasher)
+        throws(ProblemDocument)
+    {
+        if !liveParameters.isEmpty { liveParameters = [] }
+        guard isPlain(request, upstream) else { return try readOddTarget(request, upstream) }
+        let prefix = upstream.normaliser.prefix.count
+        target.removeAll(keepingCapacity: true)
+        target.append(contentsOf: upstream.normaliser.basePath)
+        if prefix == request.path.count, target.isEmpty { target.append(0x2F) }
+        target.append(contentsOf: UnsafeRawBufferPointer(rebasing: request.target[prefix...]))
+        isTargetCanonical = !upstream.hasKeyRules || request.query == nil
+        if !isTargetCanonical { findURL(upstream, hasher) }
+    }
+
+    /// Whether a target needs no change but that of its prefix, and contains no credential.
+    private func isPlain(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream) -> Bool {
+        // A semicolon may begin a path parameter.
+        guard TargetNormaliser.isPlain(request.path), !request.path.contains(0x3B) else { return false }
+        guard let query = request.query else { return true }
         var start = 0
         var isName = true
         for index in 0...query.count {
             let byte = index < query.count ? query[index] : 0x26
             guard byte == 0x26 || byte == 0x3B || byte == 0x3D else {
-                if byte == 0x25 { return false }
+                if byte == 0x25 || byte <= 0x20 || byte == 0x23 || byte == 0x7F { return false }
                 continue
             }
             if isName, index > start {
@@ -147,66 +112,64 @@ struct CacheKeyDigester {
         return true
     }
 
-    /// A digest of the credentials, valid within this process; nil for an anonymous request.
-    func credentialsDigest(_ upstream: ProxiedUpstream, _ hasher: KeyHasher) -> Digest128? {
-        credentials.isEmpty ? nil : PrincipalResolver.digest(ofLines: credentials, upstream, hasher)
-    }
-
-    /// The digest of the fields that are neither in the key nor known to be harmless, if any.
-    func otherFieldsDigest(_ hasher: KeyHasher) -> Digest128? { otherLines.isEmpty ? nil : hasher.digest(otherLines) }
-
-    /// The digest of the request's key.
-    mutating func digest(
-        _ request: borrowing RequestHead,
-        _ upstream: ProxiedUpstream,
-        principal: PrincipalID,
-        _ hasher: KeyHasher
-    ) -> Digest128 {
-        findContext(request, upstream, hasher)
-        if upstream.hasKeyRules, request.query != nil {
-            findURL(request, upstream, hasher)
-            return url.withUnsafeBytes { digest(upstream, principal, $0, hasher) }
+    private mutating func readOddTarget(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream)
+        throws(ProblemDocument)
+    {
+        var query = request.query.map { Array($0) }
+        liveParameters = LiveMode.takeParameters(from: &query)
+        do {
+            target = try upstream.normaliser.normalise(path: Array(request.path), query: query)
+        } catch {
+            throw .badTarget(error.message)
         }
-        let prefix = upstream.normaliser.prefix.count
-        let base = upstream.normaliser.basePath
-        if prefix == 0, base.isEmpty { return digest(upstream, principal, request.target, hasher) }
-        url.removeAll(keepingCapacity: true)
-        url.append(contentsOf: base)
-        url.append(contentsOf: UnsafeRawBufferPointer(rebasing: request.target[prefix...]))
-        if prefix == request.path.count, base.isEmpty { url.insert(0x2F, at: 0) }
-        return url.withUnsafeBytes { digest(upstream, principal, $0, hasher) }
-    }
-
-    private func digest(
-        _ upstream: ProxiedUpstream,
-        _ principal: PrincipalID,
-        _ url: UnsafeRawBufferPointer,
-        _ hasher: KeyHasher
-    ) -> Digest128 {
-        upstream.storeKeyBytes.withUnsafeBytes { name in
-            context.withUnsafeBytes { context in
-                hasher.digest(upstream: name, principal: principal, context: context, url: url)
-            }
-        }
+        (canonicalURL, isTargetCanonical) = (upstream.keyURL(ofTarget: target), false)
+        // No field begins with a question mark.
+        guard let parameters = upstream.principal.canonical(target: target, fields: Fields()) else { return }
+        credentials += [0x3F] + parameters + [0x0A]
     }
 
     /// Finds the URL for the key if routes may change the query; computed once for each target.
-    private mutating func findURL(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, _ hasher: KeyHasher) {
-        let target = upstream.storeKeyBytes.withUnsafeBytes { name in
-            hasher.digest(part: request.target, upstream: name)
-        }
-        if let known = urls[target] {
-            url = known
+    private mutating func findURL(_ upstream: ProxiedUpstream, _ hasher: KeyHasher) {
+        let digest = Self.digest(target, upstream, hasher)
+        if let known = urls[digest] {
+            canonicalURL = known
             return
         }
-        let path = Array(request.path)
-        var query = request.query.map { Array($0) }
-        // The path is plain and the query has no escapes here. Refused targets and streams get no key.
-        let isLive = !LiveMode.takeParameters(from: &query).isEmpty
-        let normalised = isLive ? nil : try? upstream.normaliser.normalise(path: path, query: query)
-        url = normalised.map { upstream.keyURL(of: $0) } ?? []
+        canonicalURL = upstream.keyURL(ofTarget: target)
         if urls.count >= Self.urlLimit { urls.removeAll() }
-        urls[target] = url
+        urls[digest] = canonicalURL
+    }
+
+    // MARK: The fields
+
+    private mutating func readFields(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream)
+        throws(ProblemDocument)
+    {
+        contextLines.removeAll(keepingCapacity: true)
+        otherLines.removeAll(keepingCapacity: true)
+        // Fields that `Connection` names do not go upstream, and select nothing there (RFC 9110 §7.6.1).
+        let named = request.namesFieldsInConnection ? request.owned().fields.namedByConnection : []
+        // Two lines form one list, in which a line may count that would not count alone.
+        let takesAll = isLive || request.count(of: .accept) > 1
+        // Responses to the upstream's credential belong to its principal, whoever the client is.
+        let credential = upstream.settings.credential?.header.lowercased()
+        if credential != nil { credentials.append(0x01) }
+        for index in 0..<request.fieldCount {
+            let field = request.field(at: index)
+            if let credential, FieldSyntax.equalsIgnoringCase(field.name, credential.utf8) {
+                throw .credentialRefused(upstream: upstream.name)
+            }
+            let role = roles.role(of: field, upstream)
+            if role.isEmpty || isLive && LiveMode.isOfTheStream(field.name) { continue }
+            if role.contains(.principal) { OtherFields.append(field.name, field.value, to: &credentials) }
+            if !named.isEmpty, named.contains(where: { FieldSyntax.equalsIgnoringCase(field.name, $0.utf8) }) {
+                continue
+            }
+            if role.contains(.context), takesAll || upstream.context.isRelevant(field.name, field.value) {
+                OtherFields.append(field.name, field.value, to: &contextLines)
+            }
+            if role.contains(.other) { OtherFields.append(field.name, field.value, to: &otherLines) }
+        }
     }
 
     private mutating func findContext(
@@ -214,18 +177,49 @@ struct CacheKeyDigester {
         _ upstream: ProxiedUpstream,
         _ hasher: KeyHasher
     ) {
-        if contextLines.isEmpty {
-            context.removeAll(keepingCapacity: true)
+        guard !contextLines.isEmpty else {
+            context = []
             return
         }
-        let digest = PrincipalResolver.digest(ofLines: contextLines, upstream, hasher)
+        // A stream's `Accept` says more than the responses in its events depend on.
+        if isLive { contextLines.append(0x0A) }
+        let digest = Self.digest(contextLines, upstream, hasher)
         if let known = contexts[digest] {
             context = known
             return
         }
-        context = Array(upstream.context.canonical(request.owned().fields).utf8)
+        let fields = request.owned().fields.withoutHopByHop()
+        context = Array(upstream.context.canonical(isLive ? LiveMode.plain(fields) : fields).utf8)
         if contexts.count >= Self.contextLimit { contexts.removeAll() }
         contexts[digest] = context
+    }
+}
+
+extension IncomingRequest {
+    func cacheKey(of principal: PrincipalID) -> CacheKey {
+        CacheKey(upstream: upstream.storeKey, principal: principal, context: context, url: url)
+    }
+}
+
+extension ProxiedUpstream {
+    /// The URL in the cache key of a target: credentials redacted, spelled by its route's rules.
+    ///
+    /// - Parameter target: path and query as they go upstream.
+    func keyURL(ofTarget target: [UInt8]) -> [UInt8] {
+        let url = principal.redacted(target: TargetNormaliser.normalisingEscapes(target))
+        guard hasKeyRules, url.contains(0x3F) else { return url }
+        let route = route(ofURL: String(decoding: target, as: UTF8.self))
+        guard let match = rules.route(method: "GET", path: route, status: nil), let rules = keyRules[match.index]
+        else { return url }
+        return rules.applied(to: url)
+    }
+
+    /// The path, without query, under which responses to an upstream's target are stored.
+    func keyPath(of target: String) -> String {
+        let path = TargetNormaliser.keyPath(of: target)
+        // Only a path parameter can contain a credential.
+        guard path.utf8.contains(0x3B) else { return path }
+        return String(decoding: principal.redacted(target: Array(path.utf8)), as: UTF8.self)
     }
 }
 

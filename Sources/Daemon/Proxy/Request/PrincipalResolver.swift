@@ -37,13 +37,13 @@ package final class PrincipalResolver: Sendable {
     var keyDigest: [UInt8] { key.digest(of: Array("larder.save".utf8)) }
 
     /// The digest of a request's fields that are neither in the key nor known to be harmless, if any.
-    package func otherFields(of incoming: IncomingRequest) -> Digest128? {
-        incoming.parts.otherFields.isEmpty ? nil : fieldHasher.digest(incoming.parts.otherFields)
-    }
+    ///
+    /// - Parameter lines: as `CacheKeyBuilder` collects them.
+    func otherFields(_ lines: [UInt8]) -> Digest128? { lines.isEmpty ? nil : fieldHasher.digest(lines) }
 
     /// The principal for these credentials if this process has met it, for the hit path.
     ///
-    /// - Parameter digest: by `credentialsDigest`; nil for an anonymous request.
+    /// - Parameter digest: by `CacheKeyBuilder.credentialsDigest`; nil for an anonymous request.
     @inline(__always)
     func recognise(_ digest: Digest128?) -> PrincipalID? {
         guard let digest else { return PrincipalID.anonymous }
@@ -51,23 +51,22 @@ package final class PrincipalResolver: Sendable {
     }
 
     /// The principal of a request; a new one is stored durably.
-    ///
-    /// - Parameter quick: the digest by which the hit path will look it up.
-    func identify(_ credentials: [UInt8]?, quick: Digest128?, of upstream: ProxiedUpstream)
-        async throws(StoreError) -> PrincipalID
-    {
-        guard let credentials else { return PrincipalID.anonymous }
-        if let quick, let principal = recognise(quick) { return principal }
+    func identify(_ incoming: IncomingRequest) async throws(StoreError) -> PrincipalID {
+        if let principal = recognise(incoming.credentialsDigest) { return principal }
         let generation = known.withLock(\.generation)
-        let principal = try await store.principal(key.digest(of: upstream.storeKeyBytes + [0] + credentials))
-        if let quick {
-            known.withLock { known in
-                guard known.generation == generation else { return }
-                if known.ids.count >= Self.limit { known.ids.removeAll() }
-                known.ids[quick] = principal
-            }
+        let principal = try await identify(incoming.credentials, of: incoming.upstream)
+        known.withLock { known in
+            guard let digest = incoming.credentialsDigest, known.generation == generation else { return }
+            if known.ids.count >= Self.limit { known.ids.removeAll() }
+            known.ids[digest] = principal
         }
         return principal
+    }
+
+    /// The principal with these credentials; a new one is stored durably.
+    func identify(_ credentials: [UInt8]?, of upstream: ProxiedUpstream) async throws(StoreError) -> PrincipalID {
+        guard let credentials else { return PrincipalID.anonymous }
+        return try await store.principal(key.digest(of: upstream.storeKeyBytes + [0] + credentials))
     }
 
     /// The principal of a request and its label; the id is nil if no request of its has been stored yet.
@@ -79,15 +78,6 @@ package final class PrincipalResolver: Sendable {
         guard let credentials else { return (PrincipalID.anonymous, ObjectStore.label(ofPrincipal: [])) }
         let digest = key.digest(of: upstream.storeKeyBytes + [0] + credentials)
         return (try await store.existingPrincipal(digest), ObjectStore.label(ofPrincipal: digest))
-    }
-
-    /// A digest of a request's field lines, valid within this process.
-    static func digest(ofLines lines: [UInt8], _ upstream: ProxiedUpstream, _ hasher: KeyHasher) -> Digest128 {
-        lines.withUnsafeBytes { lines in
-            upstream.storeKeyBytes.withUnsafeBytes { name in
-                hasher.digest(part: lines, upstream: name)
-            }
-        }
     }
 }
 

@@ -1,6 +1,5 @@
 package import CachePolicy
 package import HTTPSemantics
-package import HTTPServer
 import Settings
 package import Store
 package import Upstream
@@ -38,18 +37,13 @@ package struct ProxyRequest: Sendable {
     /// Why the upstream is asked, for `Cache-Status`; set by the decision.
     package private(set) var reason = CacheStatus.Forward.uriMiss
 
-    package init(
-        _ message: Request,
-        _ incoming: IncomingRequest,
-        principal: PrincipalID,
-        otherFields: Digest128?,
-        hasher: KeyHasher
-    ) {
-        self.message = message
+    /// - Parameter otherFields: the digest of the request's `OtherFields`; nil for none.
+    init(_ incoming: IncomingRequest, principal: PrincipalID, otherFields: Digest128?, _ hasher: KeyHasher) {
+        message = incoming.live.map { incoming.message.asking($0) } ?? incoming.message
         // Hop-by-hop fields are not sent upstream, so they must not select a variant.
-        self.message.fields = message.fields.withoutHopByHop()
-        self.message.fields.remove(OtherFields.name)
-        if let otherFields { self.message.fields.append(OtherFields.name, OtherFields.text(otherFields)) }
+        message.fields = message.fields.withoutHopByHop()
+        message.fields.remove(OtherFields.name)
+        if let otherFields { message.fields.append(OtherFields.name, OtherFields.text(otherFields)) }
         upstream = incoming.upstream
         target = incoming.target
         route = incoming.route
@@ -167,13 +161,10 @@ package struct ProxyRequest: Sendable {
 
 /// Interpreting the responses to a request.
 extension ProxyRequest {
-    /// The properties of the request that affect them.
-    var facts: RequestFacts { RequestFacts(method: message.method, fields: message.fields) }
-
     /// The policy of a response to it, with the configuration applied.
     func policy(status: Int, fields: Fields, times: ExchangeTimes) -> ResponsePolicy {
         ResponsePolicy(
-            request: facts,
+            request: message,
             status: status,
             fields: fields,
             times: times,
@@ -316,67 +307,5 @@ extension ReadyResponse {
         guard let tag = preconditions.entityTag, !tag.isWeak, !tag.isOwn, let parts, let length = parts.length
         else { return false }
         return parts.gap != nil && length <= limit
-    }
-}
-
-/// A request as the worker parsed it, handed to `ProxyCore`.
-package struct IncomingRequest: Sendable {
-    package let upstream: ProxiedUpstream
-    /// Path and query as they go upstream.
-    package let target: String
-    /// The path that routes are matched against.
-    package let route: String
-    package let parts: CacheKeyParts
-    /// The digest by which the hit path finds the principal; nil if it will not look.
-    let credentialsDigest: Digest128?
-    package let view: View
-    /// The mode that `Larder-Live` asks for; nil for a plain response.
-    package let live: LiveMode?
-    let base: ClientAuthority
-    /// Notes how it is served; nil if nothing is noted, as for an imagined request.
-    var note: RequestNote?
-}
-
-extension IncomingRequest {
-    /// Reads a request that is not for the hit path; throws the problem to respond with.
-    package init(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, credentialsDigest: Digest128?)
-        throws(ProblemDocument)
-    {
-        (self.upstream, self.credentialsDigest) = (upstream, credentialsDigest)
-        var query = request.query.map { Array($0) }
-        let parameters = LiveMode.takeParameters(from: &query)
-        let normalised: TargetNormaliser.Target
-        do {
-            normalised = try upstream.normaliser.normalise(path: Array(request.path), query: query)
-        } catch {
-            throw .badTarget(error.message)
-        }
-        guard let target = String(validating: normalised.upstream, as: UTF8.self) else { throw .notUTF8 }
-        self.target = target
-        // Captures of routes are stored, so they must not contain credentials.
-        route = String(decoding: upstream.principal.redacted(target: normalised.routePath), as: UTF8.self)
-
-        var fields = request.owned().fields
-        live = try LiveMode(request, fields, parameters: parameters)
-        if live != nil { fields = LiveMode.plain(fields) }
-        // `Guard` knows only the usual spellings.
-        if let field = fields.lines.first(where: UpstreamFields.overridesMethod) {
-            throw .guarded(.methodOverride(String(decoding: field.name, as: UTF8.self)))
-        }
-        guard !Via.isLoop(fields) else { throw .loop }
-        parts = try CacheKeyParts(normalised, fields, upstream)
-        let view = try Self.view(fields)
-        // The upstream then sends the mapped view itself, which is served as it comes.
-        self.view = upstream.passesView && view == .mapped ? .wire : view
-        base = ClientAuthority(authority: request.authority.map { String(decoding: $0, as: UTF8.self) } ?? "localhost")
-    }
-
-    private static func view(_ fields: Fields) throws(ProblemDocument) -> View {
-        switch fields.text("larder-view") {
-        case nil, "wire": return .wire
-        case "raw": return .raw
-        case "mapped": return .mapped
-        case let other?: throw .badView(other)
-        }
     }
 }

@@ -217,7 +217,7 @@ package final class RequestNote: ReplyObserver {
     }
 
     /// - Parameter started: when the request's head was read, in ns of the monotonic clock.
-    init(_ request: Request, _ incoming: IncomingRequest, at place: Address, started: UInt64, _ proxy: ProxyCore) {
+    init(_ incoming: IncomingRequest, at place: Address, started: UInt64, _ proxy: ProxyCore) {
         requests = proxy.requests
         log = proxy.log
         slowness = Double(proxy.settings.slowRequests.nanoseconds) / 1_000_000_000
@@ -225,8 +225,9 @@ package final class RequestNote: ReplyObserver {
         upstream = incoming.upstream
         route = incoming.route
         self.started = started
-        let (client, url) = (ClientAddress(peer: request.peer, at: place), incoming.parts.url)
-        var served = ServedRequest(client: client, method: request.method, url: url, upstream: upstream.name)
+        let client = ClientAddress(peer: incoming.message.peer, at: place)
+        let method = incoming.message.method
+        var served = ServedRequest(client: client, method: method, url: incoming.url, upstream: upstream.name)
         served.time = RequestClock.wall - Int64((RequestClock.nanoseconds - started) / 1_000)
         state = Mutex(State(served: served))
     }

@@ -1,4 +1,5 @@
 import CachePolicy
+import HTTPSemantics
 import HTTPServer
 import Logging
 import Settings

@@ -5,7 +5,7 @@ import Testing
 @testable import Proxy
 @testable import Settings
 
-@Suite struct AskedURLTests {
+@Suite struct ImaginedRequestTests {
     private static func upstreams() throws -> [ProxiedUpstream] {
         let declared: [(String, String, String, [Address])] = [
             ("github", "https://api.github.com/v3", "/github", []), ("lab", "http://lab.example:8080", "/lab", []),
@@ -35,7 +35,7 @@ import Testing
     func `paths, Larder's URLs and upstreams' URLs are understood`(_ text: String, _ name: String, _ target: String)
         throws
     {
-        let asked = try AskedURL(text, of: try Self.upstreams(), at: Self.listen)
+        let asked = try IncomingRequest.place(of: text, among: try Self.upstreams(), at: Self.listen)
         #expect(asked.upstream.name == name)
         #expect(asked.target == target)
     }
@@ -49,7 +49,9 @@ import Testing
     ])
     func `what is nobody's is refused with a reason`(_ text: String) throws {
         let upstreams = try Self.upstreams()
-        #expect(throws: ImaginedRequestError.self) { try AskedURL(text, of: upstreams, at: Self.listen) }
+        #expect(throws: ImaginedRequestError.self) {
+            try IncomingRequest.place(of: text, among: upstreams, at: Self.listen)
+        }
     }
 
     @Test func `a choice has to be made by the person who asks`() throws {
@@ -58,9 +60,13 @@ import Testing
             (settings.name, settings.url) = (name, try UpstreamURL("https://api.example.com"))
             return ProxiedUpstream(index: 0, try CompiledUpstream(settings))
         }
-        #expect(throws: ImaginedRequestError.self) { try AskedURL("/x", of: two, at: []) }
-        #expect(throws: ImaginedRequestError.self) { try AskedURL("https://api.example.com/x", of: two, at: []) }
-        #expect(try AskedURL("/x", of: two, at: [], named: "b").upstream.name == "b")
-        #expect(throws: ImaginedRequestError.self) { try AskedURL("/x", of: two, at: [], named: "c") }
+        func place(_ text: String, _ upstreams: [ProxiedUpstream], named name: String? = nil) throws -> ProxiedUpstream
+        {
+            try IncomingRequest.place(of: text, among: upstreams, at: [], named: name).upstream
+        }
+        #expect(throws: ImaginedRequestError.self) { try place("/x", two) }
+        #expect(throws: ImaginedRequestError.self) { try place("https://api.example.com/x", two) }
+        #expect(try place("/x", two, named: "b").name == "b")
+        #expect(throws: ImaginedRequestError.self) { try place("/x", two, named: "c") }
     }
 }
