@@ -31,8 +31,8 @@ package struct RecordedResponse: Sendable {
     /// Serves it by the request's conditions and ranges, or as the only event of a stream if the request asks for events.
     package func serve(_ exchange: Exchange, _ incoming: IncomingRequest) {
         guard incoming.live == nil else { return serveEvent(exchange, incoming) }
-        let part = SelectedPart(of: ready, for: exchange.request, now: moment) ?? .whole
-        var (status, fields, body) = part.message(from: ready)
+        let content = ServedContent(of: ready, for: exchange.request, now: moment) ?? .whole
+        var (status, fields, body) = content.message(from: ready)
         finish(&fields, exchange.request.fields, incoming.upstream)
         // The response to a HEAD has no body, but the length of one.
         let length = exchange.request.method == "HEAD" ? ready.response.fields.text("content-length") : nil

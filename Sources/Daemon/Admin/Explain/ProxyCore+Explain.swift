@@ -35,7 +35,7 @@ extension ProxyCore {
             offline: Explanation.Outcome(.offline(request.message.method))
         )
         explanation.others = try await others(than: request, label: label, now: now)
-        explanation.unstored = fetches.unstored[request.key].map { Explanation.NotStored($0, for: request, now: now) }
+        explanation.unstored = fetches.notStored[request.key].map { Explanation.NotStored($0, for: request, now: now) }
         guard MethodFacts.isCacheable(request.message.method) else {
             explanation.online = Self.outcome(ofUncacheable: request)
             return explanation
@@ -253,14 +253,14 @@ extension Explanation {
 }
 
 extension Explanation.NotStored {
-    fileprivate init(_ note: UnstoredResponses.Note, for request: ProxyRequest, now: Int64) {
+    fileprivate init(_ note: NotStoredReasons.Note, for request: ProxyRequest, now: Int64) {
         let isOthers = note.principal != request.key.principal
         self.init(
             status: note.status,
             secondsAgo: max(0, now - note.time),
-            rule: note.unstored.rule,
-            decidedBy: note.unstored.decidedBy.rawValue,
-            reason: note.unstored.reason,
+            rule: note.reason.rule,
+            decidedBy: note.reason.decidedBy.rawValue,
+            reason: note.reason.text,
             differences: Explanation.differences(
                 from: request.key.context,
                 to: note.context,

@@ -60,6 +60,7 @@ extension Fetches {
 
 /// A period in which Larder sends an upstream no requests: `Retry-After` in a refusal (RFC 9110 §10.2.3).
 package struct BackOff: Sendable, Equatable {
+    /// The status of the refusal.
     package let status: Int
     /// The requests that it holds back.
     package let scope: Scope

@@ -32,7 +32,7 @@ package final class Fetches {
     private var joinable: [Digest128: RunningFetch] = [:]
     var hitForMiss = HitForMiss()
     /// Responses that were recently not stored, and why.
-    package var unstored = UnstoredResponses()
+    package var notStored = NotStoredReasons()
     package var pauses = BackOffs()
     private var refreshes = Refreshes()
     /// Work that waits for other threads, by number.
@@ -255,7 +255,7 @@ package final class Fetches {
     func cleaned() {
         invalidations.noteClean()
         hitForMiss.forgetAll()
-        unstored.forgetAll()
+        notStored.forgetAll()
     }
 }
 
