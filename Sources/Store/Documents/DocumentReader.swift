@@ -63,13 +63,13 @@ struct DocumentReader {
     ///
     /// - Returns: the document, and whether its objects had changed but it still shows the newest values.
     private func read(_ row: QueryRow, under key: CacheKey) throws -> (document: StoredDocument, isVerified: Bool) {
-        var document = head(row, under: key)
+        var document = withoutBody(row, under: key)
         let isVerified = try composeIfDirty(&document, scope: row.id(1), verified: row.integer(2))
         return (document, isVerified)
     }
 
     /// The document of a row that begins with `columns`, without its body and its objects.
-    private func head(_ row: QueryRow, under key: CacheKey) -> StoredDocument {
+    private func withoutBody(_ row: QueryRow, under key: CacheKey) -> StoredDocument {
         StoredDocument(
             id: row.id(0),
             key: key,
@@ -168,7 +168,7 @@ struct DocumentReader {
             WHERE d.low = ?1 AND d.url = ?2 ORDER BY d.id DESC LIMIT ?6
             """
         ).all(digest, key.url, key.principal, key.upstream, key.context, ObjectStore.variantLimit) { row in
-            var document = head(row, under: key)
+            var document = withoutBody(row, under: key)
             if try isDirty(document.id, verified: row.integer(2)) {
                 document.form = .outdated(reason: "an object in it has changed")
             }

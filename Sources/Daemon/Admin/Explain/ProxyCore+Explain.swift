@@ -59,13 +59,13 @@ extension ProxyCore {
             explanation.upstream = .init(request, stored: selected, variants: [], now: now)
             return explanation
         }
-        if case .ask = online, let pause = fetches.pauses.pause(for: request, now: loop.now) {
+        if case .ask = online, let backOff = fetches.backOffs.backOff(for: request, now: loop.now) {
             let isServed = selected?.maySubstitute(at: now, for: request) == true
             explanation.online = .backedOff(
-                pause,
+                backOff,
                 of: request,
                 stored: isServed ? selected : nil,
-                seconds: pause.secondsLeft(at: loop.now),
+                seconds: backOff.secondsLeft(at: loop.now),
                 now: now
             )
             return explanation

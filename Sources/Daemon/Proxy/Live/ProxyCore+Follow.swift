@@ -182,7 +182,7 @@ extension ProxyCore {
         guard document.inquiry == nil else { return }
         let now = loop.now
         var due = document.rhythm.due(need, now: now)
-        if let pause = fetches.pauses.pause(for: document.request, now: now) { due = max(due, pause.until) }
+        if let backOff = fetches.backOffs.backOff(for: document.request, now: now) { due = max(due, backOff.until) }
         // Already due: ask now (a response that became fresh has a later `due`).
         if due <= now {
             document.rhythm.began(need)
@@ -312,12 +312,12 @@ extension ProxyCore {
         switch conclusion {
         case .failed(let problem, _): return problem
         case .served(_, .backedOff, _):
-            // The pause may have ended this very moment.
-            let pause =
-                fetches.pauses.pause(for: document.request, now: loop.now)
+            // The back-off may have ended this very moment.
+            let backOff =
+                fetches.backOffs.backOff(for: document.request, now: loop.now)
                 ?? BackOff(status: 503, scope: .document, until: loop.now)
             let upstream = document.request.upstream.name
-            return .backedOff(pause, seconds: pause.secondsLeft(at: loop.now), upstream: upstream)
+            return .backedOff(backOff, seconds: backOff.secondsLeft(at: loop.now), upstream: upstream)
         case .served, .received: return nil
         }
     }
