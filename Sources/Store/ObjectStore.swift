@@ -128,7 +128,7 @@ public final class ObjectStore: Sendable {
     }
 
     /// Commits everything queued earlier without the batch delay.
-    public func hurry() {
+    public func commitPromptly() {
         ingest.async { [self] in core.post(.prompt, { _ in }, done: { _ in }) }
     }
 

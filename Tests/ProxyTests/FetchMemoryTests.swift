@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    // MARK: Pauses
+    // MARK: Back-offs
 
     private func head(_ status: Int, _ fields: [(String, String)]) -> UpstreamHead {
         UpstreamHead(
@@ -95,15 +95,15 @@ import Testing
     ) throws -> [Bool] {
         let upstream = try ProxyFixture.upstream { $0.backOff = backOff }
         let requests = paths.map { ProxyFixture.request("GET", $0, of: upstream) }
-        var pauses = BackOffs()
+        var backOffs = BackOffs()
         for (path, resource) in learned {
             let head = head(200, [("X-RateLimit-Resource", resource), ("X-RateLimit-Remaining", "9")])
-            pauses.note(head, for: ProxyFixture.request("GET", path, of: upstream), now: 0, wall: 1_000)
+            backOffs.note(head, for: ProxyFixture.request("GET", path, of: upstream), now: 0, wall: 1_000)
         }
-        pauses.note(head(status, [("Retry-After", "10")] + fields), for: requests[0], now: 0, wall: 1_000)
-        let later = requests.map { pauses.pause(for: $0, now: 10 * Self.second) }
+        backOffs.note(head(status, [("Retry-After", "10")] + fields), for: requests[0], now: 0, wall: 1_000)
+        let later = requests.map { backOffs.backOff(for: $0, now: 10 * Self.second) }
         #expect(later == requests.map { _ in nil })
-        return requests.map { pauses.pause(for: $0, now: 1) != nil }
+        return requests.map { backOffs.backOff(for: $0, now: 1) != nil }
     }
 
     private static let search = [
@@ -160,16 +160,16 @@ import Testing
         }
     }
 
-    @Test func `what was learned of resources, and the pauses, have a bound`() throws {
+    @Test func `what was learned of resources, and the back-offs, have a bound`() throws {
         let upstream = try ProxyFixture.upstream()
-        var pauses = BackOffs()
+        var backOffs = BackOffs()
         for number in 0..<10_000 {
             let request = ProxyFixture.request("GET", "/\(number)/x", of: upstream)
             let fields = [("Retry-After", "10"), ("X-RateLimit-Resource", "\(number)")]
-            pauses.note(head(429, fields), for: request, now: 0, wall: 0)
-            let pause = pauses.pause(for: request, now: 1)
-            #expect(pause?.scope == .resource("\(number)"))
-            #expect(pauses.count(of: upstream, now: 1) <= 4_096)
+            backOffs.note(head(429, fields), for: request, now: 0, wall: 0)
+            let backOff = backOffs.backOff(for: request, now: 1)
+            #expect(backOff?.scope == .resource("\(number)"))
+            #expect(backOffs.count(of: upstream, now: 1) <= 4_096)
         }
     }
 
@@ -186,22 +186,22 @@ import Testing
         seconds: Int64?
     ) throws {
         let request = ProxyFixture.request(of: try ProxyFixture.upstream())
-        var pauses = BackOffs()
-        let noted = pauses.note(head(status, [("Retry-After", value)]), for: request, now: 0, wall: 1_000)
+        var backOffs = BackOffs()
+        let noted = backOffs.note(head(status, [("Retry-After", value)]), for: request, now: 0, wall: 1_000)
         #expect(noted?.secondsLeft(at: 0) == seconds)
-        let pause = pauses.pause(for: request, now: 0)
-        #expect(pause?.secondsLeft(at: 0) == seconds)
+        let backOff = backOffs.backOff(for: request, now: 0)
+        #expect(backOff?.secondsLeft(at: 0) == seconds)
     }
 
     @Test func `a write's rate limit holds back retrievals, its other failures nothing`() throws {
         let upstream = try ProxyFixture.upstream()
         let (get, post) = (ProxyFixture.request(of: upstream), ProxyFixture.request("POST", of: upstream))
-        var pauses = BackOffs()
-        pauses.note(head(503, [("Retry-After", "10")]), for: post, now: 0, wall: 0)
-        let afterFailure = pauses.pause(for: get, now: 1)
+        var backOffs = BackOffs()
+        backOffs.note(head(503, [("Retry-After", "10")]), for: post, now: 0, wall: 0)
+        let afterFailure = backOffs.backOff(for: get, now: 1)
         #expect(afterFailure == nil)
-        pauses.note(head(429, [("Retry-After", "10")]), for: post, now: 0, wall: 0)
-        let afterLimit = pauses.pause(for: get, now: 1)
+        backOffs.note(head(429, [("Retry-After", "10")]), for: post, now: 0, wall: 0)
+        let afterLimit = backOffs.backOff(for: get, now: 1)
         #expect(afterLimit?.status == 429)
     }
 

@@ -8,7 +8,7 @@ import Testing
 
 /// What a client of a fetch is sent, and when.
 @Suite struct RelayTests {
-    /// A client that notes what it is given.
+    /// A client that records what it is sent.
     private final class Recorder: Recipient {
         var status: Int?
         var bytes: [UInt8] = []
@@ -33,7 +33,7 @@ import Testing
         func serve(
             _ ready: ReadyResponse,
             for request: ProxyRequest,
-            as manner: CacheUse,
+            as cacheUse: CacheUse,
             isCollapsed: Bool,
             cookies: [Field],
             now: Int64
@@ -60,9 +60,9 @@ import Testing
     }
 
     @Test(arguments: [["abcdef"], ["a", "bcde", "f"], ["abcde", "f"], ["abc", "def"]])
-    func `of a withheld answer all but the last byte goes as it comes`(pieces: [String]) throws {
+    func `all but the last byte of a withheld response is passed on as it comes`(pieces: [String]) throws {
         let (relay, recorder) = try Self.relay()
-        relay.begin(Self.head([("Content-Length", "6")]), storedOn: nil, withholdsEnd: true, now: 0)
+        relay.begin(Self.head([("Content-Length", "6")]), storing: nil, withholdsEnd: true, now: 0)
         #expect(recorder.status == 200)
         for piece in pieces { relay.write(Array(piece.utf8)) }
         #expect(recorder.text == "abcde")
@@ -71,9 +71,9 @@ import Testing
         #expect(recorder.isFinished)
     }
 
-    @Test func `where the length is not known the end is no byte of the body`() throws {
+    @Test func `if the length is unknown, all bytes are passed on and only the end is withheld`() throws {
         let (relay, recorder) = try Self.relay()
-        relay.begin(Self.head([]), storedOn: nil, withholdsEnd: true, now: 0)
+        relay.begin(Self.head([]), storing: nil, withholdsEnd: true, now: 0)
         relay.write(Array("abc".utf8))
         #expect(recorder.text == "abc")
         #expect(!recorder.isFinished)
@@ -81,9 +81,9 @@ import Testing
         #expect(recorder.isFinished)
     }
 
-    @Test func `what is not kept after all goes as it comes`() throws {
+    @Test func `withheld bytes of a body that is no longer buffered are passed on`() throws {
         let (relay, recorder) = try Self.relay()
-        relay.begin(Self.head([("Content-Length", "3")]), storedOn: nil, withholdsEnd: true, now: 0)
+        relay.begin(Self.head([("Content-Length", "3")]), storing: nil, withholdsEnd: true, now: 0)
         relay.write(Array("abc".utf8))
         relay.keptNoLonger()
         #expect(recorder.text == "abc")
@@ -92,10 +92,10 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `a 304 is all of a response, and waits as its end does`(isWithheld: Bool) throws {
+    func `a 304 is withheld like the end of a response`(isWithheld: Bool) throws {
         let (relay, recorder) = try Self.relay([("If-None-Match", "\"a\"")])
         let head = Self.head([("Content-Length", "3"), ("ETag", "\"a\"")])
-        relay.begin(head, storedOn: nil, withholdsEnd: isWithheld, now: 0)
+        relay.begin(head, storing: nil, withholdsEnd: isWithheld, now: 0)
         #expect(recorder.status == (isWithheld ? nil : 304))
         relay.write(Array("abc".utf8))
         relay.finish()
@@ -103,9 +103,9 @@ import Testing
         #expect(recorder.bytes.isEmpty)
     }
 
-    @Test func `a 304 does not depend on the rest of a body that nobody is sent`() throws {
+    @Test func `a withheld 304 is sent even if the upstream's body breaks off`() throws {
         let (relay, recorder) = try Self.relay([("If-None-Match", "\"a\"")])
-        relay.begin(Self.head([("ETag", "\"a\"")]), storedOn: nil, withholdsEnd: true, now: 0)
+        relay.begin(Self.head([("ETag", "\"a\"")]), storing: nil, withholdsEnd: true, now: 0)
         relay.abort()
         #expect(recorder.status == 304)
         #expect(!recorder.isAborted)

@@ -20,10 +20,9 @@ import Testing
     private static let variants = [
         Variant(selection: [1], validators: stored("\"b\"", modified: exampleDate)),
         Variant(selection: [2], validators: stored("W/\"c\"")), Variant(selection: [3], validators: stored(nil)),
-        Variant(selection: [4], validators: nil),
     ]
 
-    /// What a 304 is found to speak of, in a word that a table can hold.
+    /// The stored response that a 304 confirms, as a word for a table.
     private func selected(_ validation: Validation, _ lines: [(String, String)]) -> String {
         switch validation.selected(by: fields(lines), now: exampleDate) {
         case .chosen: "chosen"
@@ -32,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func `all tags go into one If-None-Match, the date only where one response is asked about`() {
+    @Test func `all tags go into one If-None-Match; the date is sent only if one response is validated`() {
         let chosen = Self.stored("\"a\"", modified: exampleDate)
         let alone = Validation(chosen: chosen, variants: [])
         #expect(alone.fields == fields([("If-None-Match", "\"a\""), ("If-Modified-Since", date(exampleDate))]))
@@ -63,7 +62,7 @@ import Testing
         #expect(selected(Validation(chosen: Self.stored("\"a\""), variants: Self.variants), lines) == expected)
     }
 
-    @Test func `a 304 that names nothing speaks of the one that was asked about, and of no variant`() {
+    @Test func `a 304 without validators confirms the chosen response, and no variant`() {
         #expect(selected(Validation(chosen: Self.stored("\"a\""), variants: []), []) == "chosen")
         #expect(selected(Validation(chosen: nil, variants: [Self.variants[0]]), []) == "none")
         #expect(selected(Validation(chosen: nil, variants: [Self.variants[0]]), [("ETag", "\"b\"")]) == "variant 1")

@@ -207,7 +207,7 @@ struct DocumentResponse: AdminBody {
     /// - Parameters:
     ///   - now: in seconds of the store's clock.
     ///   - limit: the maximum number of body bytes to show as text.
-    init(_ shown: ShownDocument, view: String, limit: Int, now: Int64) {
+    init(_ shown: DocumentView, view: String, limit: Int, now: Int64) {
         let (row, stored) = (shown.document.row, shown.document.stored)
         (id, upstream, principal, context) = (row.id.rawValue, row.upstream, row.principal, row.context)
         (url, status, objectCount) = (row.url, row.status, row.objects)

@@ -125,7 +125,7 @@ package final class DaemonCore: Sendable {
     }
 
     /// A stored document in one view; nil if it is gone.
-    func inspect(_ document: DocumentID, in view: View) async throws(StoreError) -> ShownDocument? {
+    func inspect(_ document: DocumentID, in view: View) async throws(StoreError) -> DocumentView? {
         // The kernel may have chosen the port; links in bodies then show the config's.
         let authority = settings.listen.first.map { "\($0)" } ?? "localhost"
         return try await proxy.cache.inspect(document, in: view, of: upstreams, at: authority)

@@ -31,8 +31,8 @@ package struct RecordedResponse: Sendable {
     /// Serves it by the request's conditions and ranges, or as the only event of a stream if the request asks for events.
     package func serve(_ incoming: IncomingRequest, _ reply: Reply) {
         guard incoming.live == nil else { return serveEvent(incoming, reply) }
-        let part = SelectedPart(of: ready, for: incoming.message, now: moment) ?? .whole
-        var (status, fields, body) = part.message(from: ready)
+        let content = ServedContent(of: ready, for: incoming.message, now: moment) ?? .whole
+        var (status, fields, body) = content.message(from: ready)
         finish(&fields, incoming.message.fields, incoming.upstream)
         // The response to a HEAD has no body, but the length of one.
         let length = incoming.message.method == "HEAD" ? ready.response.fields.text("content-length") : nil

@@ -63,7 +63,14 @@ struct DocumentReader {
     ///
     /// - Returns: the document, and whether its objects had changed but it still shows the newest values.
     private func read(_ row: QueryRow, under key: CacheKey) throws -> (document: StoredDocument, isVerified: Bool) {
-        var document = StoredDocument(
+        var document = withoutBody(row, under: key)
+        let isVerified = try composeIfDirty(&document, scope: row.id(1), verified: row.integer(2))
+        return (document, isVerified)
+    }
+
+    /// The document of a row that begins with `columns`, without its body and its objects.
+    private func withoutBody(_ row: QueryRow, under key: CacheKey) -> StoredDocument {
+        StoredDocument(
             id: row.id(0),
             key: key,
             variant: row.bytes(3),
@@ -73,8 +80,6 @@ struct DocumentReader {
             observation: row.observation(row.integer(7), from: 8),
             sequence: sequence
         )
-        let isVerified = try composeIfDirty(&document, scope: row.id(1), verified: row.integer(2))
-        return (document, isVerified)
     }
 
     /// Selects the documents under a key, whose parts are the parameters from the third on.
@@ -155,20 +160,19 @@ struct DocumentReader {
         return try found.map { try $0.state.state(of: name.model, models[$0.upstream]?.models, in: database) }
     }
 
-    /// The variants under a key without their bodies, newest first, up to the limit on variants.
-    func variants(at key: CacheKey, digest: Digest128) throws -> [StoredVariant] {
+    /// The variants under a key, newest first, up to the limit on variants; without their bodies and objects.
+    func variants(at key: CacheKey, digest: Digest128) throws -> [StoredDocument] {
         try database.query(
             """
-            SELECT d.variant, d.head, d.policy, d.id, d.verified
-            \(Self.underKey) WHERE d.low = ?1 AND d.url = ?2 ORDER BY d.id DESC LIMIT ?6
+            SELECT \(Self.columns) \(Self.underKey) \(Self.observed)
+            WHERE d.low = ?1 AND d.url = ?2 ORDER BY d.id DESC LIMIT ?6
             """
         ).all(digest, key.url, key.principal, key.upstream, key.context, ObjectStore.variantLimit) { row in
-            StoredVariant(
-                variant: row.bytes(0),
-                head: row.bytes(1),
-                policy: row.bytes(2),
-                isDirty: try isDirty(row.id(3), verified: row.integer(4))
-            )
+            var document = withoutBody(row, under: key)
+            if try isDirty(document.id, verified: row.integer(2)) {
+                document.form = .outdated(reason: "an object in it has changed")
+            }
+            return document
         }
     }
 
@@ -202,18 +206,6 @@ struct DocumentReader {
     }
 }
 
-/// A variant without its body.
-public struct StoredVariant: Sendable {
-    /// Identifies the `Vary` selection.
-    public var variant: [UInt8]
-    /// The fields, in the caller's own form.
-    public var head: [UInt8]
-    /// The input for computing freshness, in the caller's own form.
-    public var policy: [UInt8]
-    /// Whether an object in it has changed since it was last known to show the newest values.
-    public var isDirty: Bool
-}
-
 /// One document of a URL, without its body.
 public struct DocumentOfURL: Sendable {
     /// The principal's label.
@@ -229,8 +221,10 @@ public struct DocumentOfURL: Sendable {
 }
 
 extension ObjectStore {
-    /// All variants under a key, at most ``variantLimit``, newest first; reads no bodies.
-    public func variants(at key: CacheKey) async throws(StoreError) -> [StoredVariant] {
+    /// All variants under a key, at most ``variantLimit``, newest first, without their bodies and objects.
+    ///
+    /// One whose objects have changed is `outdated`.
+    public func variants(at key: CacheKey) async throws(StoreError) -> [StoredDocument] {
         let digest = core.hasher.digest(key)
         guard mayHave(digest) else { return [] }
         let models = core.models

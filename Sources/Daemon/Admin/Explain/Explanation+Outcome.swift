@@ -74,8 +74,8 @@ extension Explanation.Outcome {
     }
 
     private init(_ action: String, _ ready: ReadyResponse, _ cacheUse: CacheUse, _ request: ProxyRequest, now: Int64) {
-        let part = SelectedPart(of: ready.shown(to: request), for: request.message, now: now)
-        let sent = part?.status(of: ready) ?? ready.response.status
+        let content = ServedContent(of: ready.shown(to: request), for: request.message, now: now)
+        let sent = content?.status(of: ready) ?? ready.response.status
         self.init(
             action: action,
             status: sent,
@@ -164,7 +164,7 @@ extension Explanation.Expectations {
             notModified =
                 "renews what is stored, lifetime \(stored.policy.lifetime) s unless it says otherwise, and that is served"
         }
-        if let refusal = Unstored.refusal(of: request) { storing = "is not stored: \(refusal.reason)" }
+        if let refusal = NotStoredReason.refusal(of: request) { storing = "is not stored: \(refusal.text)" }
         failure =
             stored?.maySubstitute(at: now, for: request) == true
             ? "what is stored is served in its place" : "it is passed on"

@@ -26,7 +26,7 @@ extension ProxyCore {
             offline: Explanation.Outcome(.offline(request.message.method))
         )
         explanation.others = try await others(than: request, label: label, now: now)
-        explanation.unstored = fetches.unstored[request.key].map { Explanation.NotStored($0, for: request, now: now) }
+        explanation.unstored = fetches.notStored[request.key].map { Explanation.NotStored($0, for: request, now: now) }
         guard MethodFacts.isCacheable(request.message.method) else {
             explanation.online = Self.outcome(ofUncacheable: request)
             return explanation
@@ -50,13 +50,13 @@ extension ProxyCore {
             explanation.upstream = .init(request, stored: selected, variants: [], now: now)
             return explanation
         }
-        if case .ask = online, let pause = fetches.pauses.pause(for: request, now: loop.now) {
+        if case .ask = online, let backOff = fetches.backOffs.backOff(for: request, now: loop.now) {
             let isServed = selected?.maySubstitute(at: now, for: request) == true
             explanation.online = .backedOff(
-                pause,
+                backOff,
                 of: request,
                 stored: isServed ? selected : nil,
-                seconds: pause.secondsLeft(at: loop.now),
+                seconds: backOff.secondsLeft(at: loop.now),
                 now: now
             )
             return explanation
@@ -244,14 +244,14 @@ extension Explanation {
 }
 
 extension Explanation.NotStored {
-    fileprivate init(_ note: UnstoredResponses.Note, for request: ProxyRequest, now: Int64) {
+    fileprivate init(_ note: NotStoredReasons.Note, for request: ProxyRequest, now: Int64) {
         let isOthers = note.principal != request.key.principal
         self.init(
             status: note.status,
             secondsAgo: max(0, now - note.time),
-            rule: note.unstored.rule,
-            decidedBy: note.unstored.decidedBy.rawValue,
-            reason: note.unstored.reason,
+            rule: note.reason.rule,
+            decidedBy: note.reason.decidedBy.rawValue,
+            reason: note.reason.text,
             differences: Explanation.differences(
                 from: request.key.context,
                 to: note.context,

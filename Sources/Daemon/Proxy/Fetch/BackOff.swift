@@ -14,15 +14,16 @@ extension Fetches {
     /// sent.
     func isBackedOff(_ relay: Relay, stored: ReadyResponse?) -> Bool {
         let request = relay.request
-        guard MethodFacts.isCacheable(request.message.method), let pause = pauses.pause(for: request, now: loop.now)
+        guard MethodFacts.isCacheable(request.message.method),
+            let backOff = backOffs.backOff(for: request, now: loop.now)
         else { return false }
         metrics.upstream(request.upstream.name).backedOff.add()
         if let stored, stored.maySubstitute(at: now, for: request) {
             serve(stored, to: [relay], as: { _ in .backedOff })
         } else {
             count(.error, for: relay)
-            let seconds = pause.secondsLeft(at: loop.now)
-            let problem = ProblemDocument.backedOff(pause, seconds: seconds, upstream: request.upstream.name)
+            let seconds = backOff.secondsLeft(at: loop.now)
+            let problem = ProblemDocument.backedOff(backOff, seconds: seconds, upstream: request.upstream.name)
             relay.reply.refuse(problem, nil)
         }
         return true
@@ -32,15 +33,15 @@ extension Fetches {
     func noteRetryAfter(of head: UpstreamHead, to request: ProxyRequest) {
         let metrics = metrics.upstream(request.upstream.name)
         if let limit = RateLimitFields.limit(head.fields, now: wall) { metrics.note { $0.limited(limit) } }
-        guard let pause = pauses.note(head, for: request, now: loop.now, wall: wall) else { return }
+        guard let backOff = backOffs.note(head, for: request, now: loop.now, wall: wall) else { return }
         metrics.backOffs.add()
-        if pause.scope != .document {
-            let end = wall + pause.secondsLeft(at: loop.now)
+        if backOff.scope != .document {
+            let end = wall + backOff.secondsLeft(at: loop.now)
             metrics.note { $0.backsOff(until: end * 1_000_000) }
         }
         let metadata: Logger.Metadata = [
             "upstream": "\(request.upstream.name)", "status": "\(head.status)",
-            "seconds": "\(pause.secondsLeft(at: loop.now))", "holds_for": "\(pause.scope.description)",
+            "seconds": "\(backOff.secondsLeft(at: loop.now))", "holds_for": "\(backOff.scope.description)",
         ]
         log.info("backing off: the upstream sent Retry-After", metadata: metadata)
     }
@@ -60,6 +61,7 @@ extension Fetches {
 
 /// A period in which Larder sends an upstream no requests: `Retry-After` in a refusal (RFC 9110 §10.2.3).
 package struct BackOff: Sendable, Equatable {
+    /// The status of the refusal.
     package let status: Int
     /// The requests that it holds back.
     package let scope: Scope
@@ -128,7 +130,7 @@ package struct BackOffs {
     static let longest: Int64 = 3_600
     private static let limit = 4_096
 
-    /// Notes a response's head; returns the pause that it asks for, if any.
+    /// Notes a response's head; returns the back-off that it asks for, if any.
     ///
     /// - Parameters:
     ///   - now: in ns of the loop's clock.
@@ -151,22 +153,22 @@ package struct BackOffs {
             case (true, _, nil): .segment(LimitedResources.segments(of: request).first)
             }
         let until = now + UInt64(min(wait, Self.longest)) * 1_000_000_000
-        let pause = BackOff(status: head.status, scope: scope, until: until)
+        let backOff = BackOff(status: head.status, scope: scope, until: until)
         if scope == .document {
             guard MethodFacts.isCacheable(request.message.method) else { return nil }
             documents.makeRoom(limit: Self.limit) { $0.until > now }
-            documents[request.digest] = pause
+            documents[request.digest] = backOff
         } else {
             places.makeRoom(limit: Self.limit) { $0.until > now }
-            places[Place(credential: Credential(request), scope: scope)] = pause
+            places[Place(credential: Credential(request), scope: scope)] = backOff
         }
-        return pause
+        return backOff
     }
 
-    /// The pause that holds back a retrieval, if any.
-    package func pause(for request: ProxyRequest, now: UInt64) -> BackOff? {
+    /// The back-off that holds back a retrieval, if any.
+    package func backOff(for request: ProxyRequest, now: UInt64) -> BackOff? {
         if places.isEmpty, documents.isEmpty { return nil }
-        if let pause = documents[request.digest], pause.until > now { return pause }
+        if let backOff = documents[request.digest], backOff.until > now { return backOff }
         if places.isEmpty { return nil }
         let credential = Credential(request)
         var scopes: [BackOff.Scope] = [.credential, .segment(LimitedResources.segments(of: request).first)]
@@ -175,7 +177,7 @@ package struct BackOffs {
             .first { $0.until > now }
     }
 
-    /// The number of an upstream's pauses of rate limits that are not over.
+    /// The number of an upstream's back-offs by rate limits that are not over.
     func count(of upstream: ProxiedUpstream, now: UInt64) -> Int {
         places.count { $0.key.credential.upstream == upstream.index && $0.value.until > now }
     }

@@ -13,27 +13,29 @@ extension Fetches {
     /// Interprets a head, except for what depends on the clients, and at once drops stored responses that it shows to be
     /// outdated.
     ///
-    /// - Returns: the meaning, and what to store; nil to store nothing.
-    func meaning(of head: UpstreamHead, in fetch: RunningFetch) -> (Fetch.Head, storing: RunningFetch.Storing?) {
+    /// - Returns: the meaning; the response to store, still without its body; and whether that contains objects.
+    func meaning(of head: UpstreamHead, in fetch: RunningFetch)
+        -> (Fetch.Head, storing: CachedResponse?, containsObjects: Bool)
+    {
         let (request, stored) = (fetch.request, fetch.stored)
-        if !fetch.validation.isEmpty, head.status == 304 { return (Fetch.Head(kind: .notModified), nil) }
+        if !fetch.validation.isEmpty, head.status == 304 { return (Fetch.Head(kind: .notModified), nil, false) }
         if request.isHead, head.status == 200, let stored { compare(stored, with: head, fetch) }
         if fetch.completing != nil, head.status == 206 || head.status == 416 || head.fields.isContentCoded,
             !completes(head, in: fetch)
         {
-            return (Fetch.Head(kind: .unfitPart), nil)
+            return (Fetch.Head(kind: .unfitPart), nil, false)
         }
         if fetch.asksForRange { dropUnreliableParts(after: head, in: fetch) }
-        var storing: RunningFetch.Storing?
-        do throws(Unstored) {
-            storing = try storage(of: head, in: fetch)
+        var storing: CachedResponse?
+        do throws(NotStoredReason) {
+            storing = try storable(head, in: fetch)
         } catch {
             note(error, in: fetch)
         }
         noteSharing(of: head, in: fetch, isStored: storing != nil)
-        let isWhole = storing?.part == nil
-        storing?.containsObjects =
-            isWhole && request.upstream.isJSON(head.fields)
+        let isWhole = storing?.status != 206
+        let containsObjects =
+            storing != nil && isWhole && request.upstream.isJSON(head.fields)
             && request.upstream.bodyMatch(request, status: head.status, fields: head.fields) != nil
         var meaning = Fetch.Head()
         meaning.isStorable = storing != nil
@@ -44,7 +46,7 @@ extension Fetches {
         meaning.completesParts = !isWhole && fetch.completing != nil
         // Once the client has the last byte, no worker may still serve the response that this one replaces.
         if storing != nil, isWhole, let stored { cache.memory.remove(stored, at: stored.residence.digest) }
-        return (meaning, storing)
+        return (meaning, storing, containsObjects)
     }
 
     /// Whether a response that is not stored nevertheless shows that the stored one is outdated.
@@ -58,10 +60,10 @@ extension Fetches {
 
     // MARK: What may be stored
 
-    /// The terms on which to store a response whose head has come; throws the reason if it is not stored.
-    func storage(of head: UpstreamHead, in fetch: RunningFetch) throws(Unstored) -> RunningFetch.Storing {
+    /// The response to store once its body has come; throws the reason if it is not stored.
+    func storable(_ head: UpstreamHead, in fetch: RunningFetch) throws(NotStoredReason) -> CachedResponse {
         let request = fetch.request
-        if let refusal = Unstored.refusal(of: request) { throw refusal }
+        if let refusal = NotStoredReason.refusal(of: request) { throw refusal }
         if fetch.isInvalidated { throw .invalidated }
         // A stream of events never ends, and is of no use as a document.
         if head.isEventStream { throw .eventStream }
@@ -72,21 +74,20 @@ extension Fetches {
             throw .part
         }
         let policy = policy(of: head, in: fetch)
-        if case .no(let reason) = policy.storability { throw Unstored(reason, head.fields, of: request) }
+        if case .no(let reason) = policy.storability { throw NotStoredReason(reason, head.fields, of: request) }
         // An error, even a cacheable one, never replaces a good response.
         let isFailure = head.status >= 500 || request.upstream.isFailure(status: head.status, fields: head.fields)
         if isFailure, let stored = fetch.stored, stored.response.status < 500 { throw .olderIsBetter }
         if let length = head.fields.text("content-length").flatMap(Int.init), length > settings.limits.document {
             throw .tooLarge(limit: settings.limits.document)
         }
-        guard let selection = request.selection(policy) else {
+        guard let response = CachedResponse(head, to: request, policy, at: wall) else {
             let said = head.fields.combined("vary")?.prefix(200) ?? ""
-            throw Unstored("vary", .upstream, "the upstream said Vary: \(said)")
+            throw NotStoredReason("vary", .upstream, "the upstream said Vary: \(said)")
         }
         // Parts of a body that is served transformed would not fit the whole.
         if part != nil, request.upstream.settings.rewriteLinks, request.upstream.isJSON(head.fields) { throw .part }
-        let fields = request.storable(head.fields, policy, at: wall)
-        return RunningFetch.Storing(policy: policy.stored, fields: fields, selection: selection, part: part)
+        return response
     }
 
     func times(of fetch: RunningFetch) -> ExchangeTimes {
@@ -99,9 +100,9 @@ extension Fetches {
     }
 
     /// Remembers why a response was not stored.
-    func note(_ unstored: Unstored, in fetch: RunningFetch) {
+    func note(_ reason: NotStoredReason, in fetch: RunningFetch) {
         guard let head = fetch.head else { return }
-        self.unstored.note(unstored, status: head.status, of: fetch.request, at: now)
+        notStored.note(reason, status: head.status, of: fetch.request, at: now)
     }
 
     // MARK: Absence
@@ -138,27 +139,20 @@ extension Fetches {
 /// The end of a response with objects is withheld until its commit has marked every other document that shows them
 /// (`store.withhold` bounds the wait). Otherwise its client might then get another document with older values of them.
 extension Fetches {
-    /// A response, and whether its objects are yet to be committed; nil if a part is of no use.
-    typealias KeptResponse = (ready: ReadyResponse?, isWithheld: Bool)
-
-    func keep(_ storing: RunningFetch.Storing, status: Int, body: [UInt8], from fetch: RunningFetch) -> KeptResponse {
-        if let part = storing.part { return keep(part, storing, body: body, from: fetch) }
-        let (key, policy) = (fetch.request.key, storing.policy)
-        var response = CachedResponse(key: key, status: status, fields: storing.fields, body: body, policy: policy)
-        response.selection = storing.selection
-        return keep(response, from: fetch, isAwaited: fetch.isAwaited)
-    }
-
     /// Prepares a whole response for serving, and keeps it unless a write or a clean has invalidated it.
-    func keep(_ response: CachedResponse, from fetch: RunningFetch, isAwaited: Bool) -> KeptResponse {
+    ///
+    /// - Returns: also whether its objects are yet to be committed, so that its end is withheld.
+    func keep(_ response: CachedResponse, from fetch: RunningFetch, isAwaited: Bool)
+        -> (ready: ReadyResponse, isWithheld: Bool)
+    {
         let request = fetch.request
         let ready = ReadyResponse(response, for: request)
         let change = fetch.change
         guard change != .invalidated else {
-            unstored.note(.invalidated, status: response.status, of: request, at: now)
+            notStored.note(.invalidated, status: response.status, of: request, at: now)
             return (ready, false)
         }
-        unstored.forget(request.key)
+        notStored.forget(request.key)
         cache.forgetParts(of: request)
         supersede(fetch, by: ready)
         let match = request.upstream.bodyMatch(request, status: response.status, fields: response.fields)

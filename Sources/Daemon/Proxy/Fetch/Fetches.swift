@@ -32,8 +32,8 @@ package final class Fetches {
     private var joinable: [Digest128: RunningFetch] = [:]
     var hitForMiss = HitForMiss()
     /// Responses that were recently not stored, and why.
-    package var unstored = UnstoredResponses()
-    package var pauses = BackOffs()
+    package var notStored = NotStoredReasons()
+    package var backOffs = BackOffs()
     private var refreshes = Refreshes()
     /// Work that waits for other threads, by number.
     var waiting: [Int: () -> Void] = [:]
@@ -145,7 +145,7 @@ package final class Fetches {
     func refresh(_ request: ProxyRequest, stored: ReadyResponse) {
         guard let request = request.ofWhole else { return }
         if let fetch = joinable[request.digest], fetch.isJoinable(by: request) { return }
-        if pauses.pause(for: request, now: loop.now) != nil { return }
+        if backOffs.backOff(for: request, now: loop.now) != nil { return }
         let subject = Refreshes.Subject(stored)
         guard refreshes.begin(subject, now: loop.now) else { return }
         start(request, stored: stored, refreshes: subject)
@@ -255,7 +255,7 @@ package final class Fetches {
     func cleaned() {
         invalidations.noteClean()
         hitForMiss.forgetAll()
-        unstored.forgetAll()
+        notStored.forgetAll()
     }
 }
 

@@ -39,8 +39,10 @@ final class Relay {
     /// For a shareable response, Larder asked for the whole without the client's own conditions. They are evaluated here, even if
     /// the response turns out not to be storable.
     ///
-    /// - Parameter withholdsEnd: whether to withhold the last byte, and so the end of the response, until `finish`.
-    func begin(_ head: UpstreamHead, storedOn storing: RunningFetch.Storing?, withholdsEnd: Bool, now: Int64) {
+    /// - Parameters:
+    ///   - storing: the response to store when its body is whole; nil if it is not stored.
+    ///   - withholdsEnd: whether to withhold the last byte, and so the end of the response, until `finish`.
+    func begin(_ head: UpstreamHead, storing: CachedResponse?, withholdsEnd: Bool, now: Int64) {
         var fields = head.fields
         // A cookie is only for the client whose request was sent.
         if !isLeader { fields.remove("set-cookie") }
@@ -184,9 +186,9 @@ extension Reply: Recipient {
         cookies: [Field] = [],
         now: Int64
     ) {
-        guard let portion = SelectedPart(of: ready, for: request.message, now: now)
+        guard let content = ServedContent(of: ready, for: request.message, now: now)
         else { return refuse(.notCached) }
-        var (code, fields, body) = portion.message(from: ready)
+        var (code, fields, body) = content.message(from: ready)
         ready.addHistory(to: &fields, as: cacheUse, sent: code, isCollapsed: isCollapsed, now: now)
         let replays = request.upstream.settings.cookies == .replay
         fields.lines += cookies.filter { !replays || !$0.isNamed("set-cookie") }

@@ -34,33 +34,26 @@ final class RunningFetch: TransferDelegate {
     private(set) var head: UpstreamHead?
     /// The absence that the head reports, if any.
     private var absence: ObservedAbsence?
-    /// What to store when the body is whole, if anything.
-    private(set) var storing: Storing?
+    /// The response to store when its body is whole, if it is to be stored; still without the body.
+    ///
+    /// With the status 206 it is a part of the document.
+    private var storing: CachedResponse?
+    /// Whether that contains objects, so that its end waits for their commit.
+    private var containsObjects = false
     private unowned let fetches: Fetches
     private var transfer: Transfer?
     private var relays: [(id: Int, relay: Relay)] = []
     private var nextID = 0
     private var error: UpstreamError?
-    /// The response that was kept or freshened, and how it is served.
-    private var outcome: Outcome?
+    /// The response that was kept or freshened.
+    private var served: ServedResponse?
     /// Bytes of the body that count as held in `Fetches`.
     private var charge = 0
     /// Limits the wait for the commit.
     private var timer: EventTimer?
 
-    /// A response to be stored when its body is whole.
-    struct Storing {
-        var policy: StoredPolicy
-        var fields: Fields
-        var selection: VarySelection
-        /// The part of the document that the body is; nil for the whole.
-        var part: ContentRange?
-        /// Whether it contains objects, so that its end waits for their commit.
-        var containsObjects = false
-    }
-
     /// The response for clients that waited for the whole.
-    struct Outcome {
+    struct ServedResponse {
         let ready: ReadyResponse
         /// How it came about, for `Cache-Status`.
         let use: (ProxyRequest) -> CacheUse
@@ -183,8 +176,8 @@ final class RunningFetch: TransferDelegate {
     /// Interprets the head and continues with the result.
     private func proceed() {
         guard let head else { return }
-        var (meaning, storing) = fetches.meaning(of: head, in: self)
-        self.storing = storing
+        var meaning: Fetch.Head
+        (meaning, storing, containsObjects) = fetches.meaning(of: head, in: self)
         let waiting = relays
         if let stored, request.upstream.isFailure(status: head.status, fields: head.fields) {
             let able = waiting.filter { stored.maySubstitute(at: fetches.now, for: $0.relay.request) }
@@ -238,37 +231,39 @@ final class RunningFetch: TransferDelegate {
         case .freshen: fetches.applyNotModified(to: self)
         case .show:
             // A response requested before a write may be outdated: its commit decides.
-            if change == .none, let ready = outcome?.ready { fetches.cache.show(ready) }
+            if change == .none, let ready = served?.ready { fetches.cache.show(ready) }
         case .end: fetches.ended(self)
         }
     }
 
     private func begin(_ id: Int, _ pieces: [[UInt8]]) {
         guard let head, let relay = relay(id) else { return }
-        let (isWithheld, now) = (storing?.containsObjects ?? false, fetches.now)
-        relay.begin(head, storedOn: storing, withholdsEnd: isWithheld, now: now)
+        relay.begin(head, storing: storing, withholdsEnd: containsObjects, now: fetches.now)
         fetches.count(request.isShareable || request.isForParts ? .miss : .bypass, for: relay)
         for piece in pieces { relay.write(piece) }
     }
 
     private func keep() -> Fetch.Kept {
-        guard let head, let storing else { return .unusable }
-        let isCompleted = storing.part != nil
-        let (ready, isWithheld) = fetches.keep(storing, status: head.status, body: state.body.joined(), from: self)
-        guard let ready else { return .unusable }
+        guard let head, var response = storing else { return .unusable }
+        response.body = state.body.joined()
+        let isPart = response.status == 206
+        let kept =
+            isPart
+            ? fetches.keepPart(response, from: self) : fetches.keep(response, from: self, isAwaited: isAwaited)
+        guard let (ready, isWithheld) = kept else { return .unusable }
         let isKept = !isInvalidated
-        outcome = Outcome(
+        served = ServedResponse(
             ready: ready,
-            use: { !isKept ? .unkept($0.reason) : isCompleted ? .completed($0.reason) : .fetched($0.reason) },
+            use: { !isKept ? .unkept($0.reason) : isPart ? .completed($0.reason) : .fetched($0.reason) },
             cookies: head.cookies
         )
         return isWithheld ? awaitCommit() : .ready
     }
 
-    /// Continues after a 304; a nil outcome means that it helps no client.
-    func endFreshening(_ outcome: Outcome?, isWithheld: Bool = false) {
-        self.outcome = outcome
-        handle(.freshened(outcome == nil ? .unusable : isWithheld ? awaitCommit() : .ready))
+    /// Continues after a 304; nil means that it helps no client.
+    func endFreshening(_ served: ServedResponse?, isWithheld: Bool = false) {
+        self.served = served
+        handle(.freshened(served == nil ? .unusable : isWithheld ? awaitCommit() : .ready))
     }
 
     private func awaitCommit() -> Fetch.Kept {
@@ -277,11 +272,11 @@ final class RunningFetch: TransferDelegate {
     }
 
     private func serve(_ relays: [Relay]) {
-        guard let outcome else { return }
+        guard let served else { return }
         let isServed = { (relay: Relay) in
-            !outcome.isForVariantOnly || relay.isLeader || outcome.ready.matches(relay.request)
+            !served.isForVariantOnly || relay.isLeader || served.ready.matches(relay.request)
         }
-        fetches.serve(outcome.ready, to: relays.filter(isServed), as: outcome.use, cookies: outcome.cookies)
+        fetches.serve(served.ready, to: relays.filter(isServed), as: served.use, cookies: served.cookies)
         for relay in relays where !isServed(relay) { fetches.askAlone(relay) }
     }
 

@@ -10,6 +10,7 @@ import Upstream
 ///
 /// A value: events go in with their time, in µs since 1970, and news for the log comes out.
 package struct UpstreamHealth: Sendable {
+    /// Whether the upstream can be asked, as far as its latest responses show.
     package enum State: String, Sendable {
         /// No request was sent yet.
         case unused

@@ -11,9 +11,8 @@ import Upstream
 package struct Variant: Sendable {
     /// The bytes of its `VarySelection`, which identify it in the store.
     let selection: [UInt8]
-    /// The validators to ask the upstream with; nil if it has no tag of the upstream's, or if something newer is known of its
-    /// objects.
-    let validators: Preconditions.Stored?
+    /// The validators to ask the upstream with.
+    let validators: Preconditions.Stored
 }
 
 /// The stored responses that one request validates, and the selection of those that a 304 to it confirms (RFC 9111 §4.3).
@@ -28,7 +27,7 @@ package struct Validation: Sendable {
 
     init(chosen: Preconditions.Stored?, variants: [Variant]) {
         self.chosen = chosen
-        self.variants = variants.filter { $0.validators?.entityTag != nil }
+        self.variants = variants.filter { $0.validators.entityTag != nil }
     }
 
     /// Validates the responses stored for a request.
@@ -43,10 +42,8 @@ package struct Validation: Sendable {
             self = .none
             return
         }
-        let response = stored?.response
-        let isValidatable = response?.isValidatable == true
         self.init(
-            chosen: isValidatable ? response.map { Preconditions.Stored(fields: $0.fields, policy: $0.policy) } : nil,
+            chosen: stored.flatMap { $0.response.isValidatable ? $0.response.validators : nil },
             // The response to a HEAD has no body to store under another selection.
             variants: request.isShareable ? variants : []
         )
@@ -62,7 +59,7 @@ package struct Validation: Sendable {
         return fields
     }
 
-    private var candidates: [Preconditions.Stored] { (chosen.map { [$0] } ?? []) + variants.compactMap(\.validators) }
+    private var candidates: [Preconditions.Stored] { (chosen.map { [$0] } ?? []) + variants.map(\.validators) }
 
     /// The stored response that a 304 confirms.
     enum Selected {
@@ -85,15 +82,6 @@ package struct Validation: Sendable {
 
 /// Updating stored responses by a 304 (RFC 9111 §4.3.3, §4.3.4) or the response to a HEAD (§4.3.5).
 extension Fetches {
-    /// A stored response with its freshened fields and policy.
-    private struct Freshened {
-        var response: CachedResponse
-        /// The variant that it is from now on; nil if it may not be kept.
-        let selection: VarySelection?
-        /// Lines for the one client whose request was sent.
-        let cookies: [Field]
-    }
-
     /// Determines which stored response a 304 confirms, and updates it.
     ///
     /// If the 304 identifies none, or one that a write or a clean has since removed, the whole is fetched.
@@ -126,19 +114,18 @@ extension Fetches {
     private func freshenChosen(_ stored: ReadyResponse, by head: UpstreamHead, _ fetch: RunningFetch) {
         // A document that has become dirty is no longer the one that the 304 confirms.
         guard cache.isStillClean(stored), !fetch.isInvalidated else { return fetch.endFreshening(nil) }
-        var freshened = freshen(stored.response, by: head, fetch)
-        if let known = stored.stored { (freshened.response.document, freshened.response.objects) = known }
-        if freshened.selection == stored.response.selection {
-            let ready = ready(freshened.response, fetch)
+        var (response, selection, cookies) = freshen(stored.response, by: head, fetch)
+        if let known = stored.stored { (response.document, response.objects) = known }
+        if selection == stored.response.selection {
+            let ready = ready(response, fetch)
             replaceStored(stored, by: ready, fetch)
-            return fetch.endFreshening(outcome(ready, freshened, isStored: true))
+            return fetch.endFreshening(served(ready, isStored: true, cookies))
         }
         // From now on it varies by other fields, or must not be kept.
         cache.drop(stored)
         // Parts that are no longer kept still serve this one request.
-        guard !stored.isPartial
-        else { return fetch.endFreshening(outcome(ready(freshened.response, fetch), freshened, isStored: false)) }
-        keepFreshened(freshened, fetch)
+        if stored.isPartial { selection = nil }
+        keepFreshened(response, as: selection, cookies, fetch)
     }
 
     /// Stores the response to a request with other selecting fields for this request, too.
@@ -146,24 +133,30 @@ extension Fetches {
     /// The other one is left as it is: the upstream has confirmed this request's representation only.
     private func freshenVariant(_ source: CachedResponse?, by head: UpstreamHead, _ fetch: RunningFetch) {
         guard let source, source.form == .received, !fetch.isInvalidated else { return fetch.endFreshening(nil) }
-        keepFreshened(freshen(source, by: head, fetch), fetch)
+        let (response, selection, cookies) = freshen(source, by: head, fetch)
+        keepFreshened(response, as: selection, cookies, fetch)
     }
 
-    /// Stores a body again as if it had just come with the fields of the 304.
-    private func keepFreshened(_ freshened: Freshened, _ fetch: RunningFetch) {
-        var response = freshened.response
-        guard let selection = freshened.selection
-        else { return fetch.endFreshening(outcome(ready(response, fetch), freshened, isStored: false)) }
+    /// Stores a body again as if it had just come with the fields of the 304; serves it once if it may not be kept.
+    private func keepFreshened(
+        _ freshened: CachedResponse,
+        as selection: VarySelection?,
+        _ cookies: [Field],
+        _ fetch: RunningFetch
+    ) {
+        guard let selection
+        else { return fetch.endFreshening(served(ready(freshened, fetch), isStored: false, cookies)) }
+        var response = freshened
         (response.selection, response.document, response.objects) = (selection, nil, [])
         let isStored = !fetch.isInvalidated
-        let (kept, isWithheld) = keep(response, from: fetch, isAwaited: fetch.isAwaited)
-        fetch.endFreshening(kept.map { outcome($0, freshened, isStored: isStored) }, isWithheld: isWithheld)
+        let (ready, isWithheld) = keep(response, from: fetch, isAwaited: fetch.isAwaited)
+        fetch.endFreshening(served(ready, isStored: isStored, cookies), isWithheld: isWithheld)
     }
 
     /// The response for the clients; followers that want another variant fetch theirs.
-    private func outcome(_ ready: ReadyResponse, _ freshened: Freshened, isStored: Bool) -> RunningFetch.Outcome {
+    private func served(_ ready: ReadyResponse, isStored: Bool, _ cookies: [Field]) -> RunningFetch.ServedResponse {
         let use = { (request: ProxyRequest) in CacheUse.revalidated(request.reason, isStored: isStored) }
-        return RunningFetch.Outcome(ready: ready, use: use, cookies: freshened.cookies, isForVariantOnly: true)
+        return RunningFetch.ServedResponse(ready: ready, use: use, cookies: cookies, isForVariantOnly: true)
     }
 
     private func replaceStored(_ stored: ReadyResponse, by ready: ReadyResponse, _ fetch: RunningFetch) {
@@ -172,7 +165,12 @@ extension Fetches {
     }
 
     /// Merges the fields of a 304, or of the response to a HEAD, into a stored response.
-    private func freshen(_ stored: CachedResponse, by head: UpstreamHead, _ fetch: RunningFetch) -> Freshened {
+    ///
+    /// - Returns: the response; the variant that it is from now on, nil if it may not be kept; and the lines for the one client
+    ///   whose request was sent.
+    private func freshen(_ stored: CachedResponse, by head: UpstreamHead, _ fetch: RunningFetch)
+        -> (CachedResponse, VarySelection?, cookies: [Field])
+    {
         let (request, upstream) = (fetch.request, fetch.request.upstream)
         let new = Freshening.freshened(
             stored.fields,
@@ -190,7 +188,7 @@ extension Fetches {
         if stored.selection.isForSameOtherFields { policy.isForSameOtherFields = true }
         let selection = policy.storability == .yes ? request.selection(policy) : nil
         let withheld = new.withheld.filter { !$0.isNamed("set-cookie") }
-        return Freshened(response: response, selection: selection, cookies: head.cookies + withheld)
+        return (response, selection, head.cookies + withheld)
     }
 
     private func ready(_ response: CachedResponse, _ fetch: RunningFetch) -> ReadyResponse {
@@ -217,9 +215,9 @@ extension Fetches {
         // Without a validator the HEAD does not confirm the objects in the body, whose times would be renewed.
         guard known.objects.isEmpty || head.fields.contains("etag") || head.fields.contains("last-modified")
         else { return }
-        var freshened = freshen(stored.response, by: head, fetch)
-        guard freshened.selection == stored.response.selection else { return cache.drop(stored) }
-        (freshened.response.document, freshened.response.objects) = known
-        replaceStored(stored, by: ready(freshened.response, fetch), fetch)
+        var (response, selection, _) = freshen(stored.response, by: head, fetch)
+        guard selection == stored.response.selection else { return cache.drop(stored) }
+        (response.document, response.objects) = known
+        replaceStored(stored, by: ready(response, fetch), fetch)
     }
 }

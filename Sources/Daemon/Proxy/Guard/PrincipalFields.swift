@@ -258,7 +258,7 @@ extension ProxyRequest {
         let secrets = secrets
         guard !secrets.isEmpty else { return false }
         let texts = [body] + upstream.storable(fields()).lines.map(\.value)
-        return secrets.contains { secret in texts.contains { ByteRanges.occurs(secret, in: $0[...]) } }
+        return secrets.contains { secret in texts.contains { MultipartByteRanges.occurs(secret, in: $0[...]) } }
     }
 
     /// Shorter ones are not looked for: they would be found by chance.

@@ -52,7 +52,7 @@ final class LiveDocument {
 
     // What has happened since the last look.
     private var causes: LiveWatch.Causes = []
-    private var outcome: LiveInquiry.Outcome?
+    private var conclusion: LiveInquiry.Conclusion?
     private var isLooked = false
     private var isLooking = false
     /// Whether a write or a clean has invalidated the response, and the upstream has not been asked since.
@@ -101,7 +101,7 @@ final class LiveDocument {
     func add(_ reader: LiveReader, now: UInt64) {
         readers.append(reader)
         let isCrowded = readers.count > Self.crowd && rhythm.failures == 0 && concluded == begun
-        if isCrowded, let lastWord = rhythm.lastWord, now < lastWord + 1_000_000_000, !isInvalid {
+        if isCrowded, let last = rhythm.lastConcluded, now < last + 1_000_000_000, !isInvalid {
             reader.awaited = concluded
         } else {
             reader.awaited = inquiry != nil && !isInvalid ? begun : begun + 1
@@ -114,7 +114,7 @@ final class LiveDocument {
     func end() {
         isOver = true
         for inquiry in [inquiry, examined] { inquiry?.release() }
-        (inquiry, examined, outcome, askedAbout) = (nil, nil, nil, nil)
+        (inquiry, examined, conclusion, askedAbout) = (nil, nil, nil, nil)
     }
 
     // MARK: Events
@@ -146,14 +146,14 @@ final class LiveDocument {
     }
 
     /// Takes what has happened; returns nil if there is nothing more to examine.
-    func takeNews() -> (causes: LiveWatch.Causes, outcome: LiveInquiry.Outcome?)? {
+    func takeNews() -> (causes: LiveWatch.Causes, conclusion: LiveInquiry.Conclusion?)? {
         guard isLooked, !isOver else {
             isLooking = false
             return nil
         }
         isLooked = false
-        defer { (causes, outcome) = ([], nil) }
-        return (causes, outcome)
+        defer { (causes, conclusion) = ([], nil) }
+        return (causes, conclusion)
     }
 
     /// Drops events noted since `takeNews`, because the look covers them.
@@ -173,8 +173,8 @@ final class LiveDocument {
         begun += 1
         (isInvalid, isOutdated) = (false, false)
         due = .max
-        let question = LiveInquiry(request.upstream, fetches: fetches) { [unowned self] outcome in
-            self.outcome = outcome
+        let question = LiveInquiry(request.upstream, fetches: fetches) { [unowned self] conclusion in
+            self.conclusion = conclusion
             examined = inquiry
             inquiry = nil
             look(self)
@@ -183,8 +183,8 @@ final class LiveDocument {
         return question
     }
 
-    /// Releases what an examined outcome holds.
-    func releaseOutcome() {
+    /// Releases what an examined inquiry holds.
+    func releaseExamined() {
         examined?.release()
         examined = nil
         if inquiry == nil { askedAbout = nil }
@@ -196,30 +196,34 @@ final class LiveDocument {
         if !awaitsCommit { isInvalid = false }
     }
 
-    /// Notes an outcome: whether the upstream failed, and so when it is asked next.
-    func concluded(_ outcome: LiveInquiry.Outcome, now: UInt64) {
+    /// Notes the end of an inquiry: whether the upstream failed, and so when it is asked next.
+    func concluded(_ conclusion: LiveInquiry.Conclusion, now: UInt64) {
         concluded = begun
-        if case .failed = outcome { return rhythm.concluded(hasFailed: true, now: now) }
-        isKept = !outcome.isUnkept
+        if case .failed = conclusion { return rhythm.concluded(hasFailed: true, now: now) }
+        isKept = !conclusion.isUnkept
         rhythm.concluded(hasFailed: false, now: now)
     }
 }
 
 /// Sending events to the streams of a document.
 extension LiveDocument {
+    /// A stored response in the requested view.
+    struct StoredResponse {
+        let ready: ReadyResponse
+        let cacheUse: CacheUse
+        /// Whether it is on disk.
+        let isCommitted: Bool
+    }
+
     /// The response that a GET would get now, ready to be sent.
     struct Update {
         /// The event, whatever its kind.
         var event: LiveEvent
         let content: Digest128
-        /// Whether it is stored, so that new readers are shown it.
-        let isStored: Bool
-        /// Whether it is on disk.
-        var isCommitted = false
-        var policy: StoredPolicy?
-        var variant: [UInt8] = []
-        /// The fields of the upstream's response, if it came from an inquiry.
-        var word: Fields?
+        /// The stored response in the event, which new readers are shown; nil if it is not stored.
+        var stored: StoredResponse?
+        /// How the upstream's response came about, if it came from an inquiry.
+        var cacheStatus: String?
     }
 
     /// What a stream begins with.
@@ -234,14 +238,14 @@ extension LiveDocument {
     }
 
     /// Whether a reader may come back and name the last event that it was sent.
-    var needsNumbers: Bool { readers.contains { !$0.endsAfterWord } }
+    var needsNumbers: Bool { readers.contains { !$0.isOnce } }
 
     /// Whether this state differs from the one last sent.
     func isNew(_ update: Update) -> Bool { state?.content != update.content }
 
     /// Makes this the current state.
     func move(to update: Update, number: Int64?) {
-        state = State(content: update.content, number: number, policy: update.policy)
+        state = State(content: update.content, number: number, policy: update.stored?.ready.policy)
         edition += 1
     }
 
@@ -257,29 +261,29 @@ extension LiveDocument {
 
     /// Sends each reader the events that it lacks.
     ///
-    /// - Parameter hasWord: whether the upstream has just responded.
-    func send(_ update: Update?, problem: ProblemDocument?, hasWord: Bool, opening: Opening, now: Int64) {
-        if let update, !isNew(update) { state?.policy = update.policy }
+    /// - Parameter afterInquiry: whether an inquiry has just ended.
+    func send(_ update: Update?, problem: ProblemDocument?, afterInquiry: Bool, opening: Opening, now: Int64) {
+        if let update, !isNew(update) { state?.policy = update.stored?.ready.policy }
         var messages = Messages(document: self, update: update)
-        let hasRecovered = hasWord && problem == nil && failure != nil
+        let hasRecovered = afterInquiry && problem == nil && failure != nil
         let fails = problem.map { failure != $0.status } ?? false
-        if hasWord { failure = problem?.status }
+        if afterInquiry { failure = problem?.status }
         for reader in readers {
             if reader.phase == .joining { join(reader, opening, &messages, now: now) }
             let isUpToDate = reader.edition == edition
             let hasConcluded = reader.phase == .opening && reader.awaited <= concluded
-            if hasConcluded, !hasWord, !isUpToDate {
+            if hasConcluded, !afterInquiry, !isUpToDate {
                 // The response that this reader was to share is gone.
                 reader.awaited = begun + 1
                 continue
             }
             // A reader that was shown nothing begins with the upstream's response; one whose stream ends with it waits for it in
             // any case.
-            if reader.phase == .opening, !hasConcluded, reader.edition == nil || reader.endsAfterWord { continue }
+            if reader.phase == .opening, !hasConcluded, reader.edition == nil || reader.isOnce { continue }
             // A response that has been superseded does not end the stream.
-            if hasConcluded, reader.endsAfterWord, update == nil, problem == nil { continue }
+            if hasConcluded, reader.isOnce, update == nil, problem == nil { continue }
             if hasConcluded { reader.phase = .following }
-            let isLast = hasConcluded && reader.endsAfterWord
+            let isLast = hasConcluded && reader.isOnce
             if let problem, hasConcluded || fails && reader.phase == .following {
                 let isSentError = update?.event.problem != nil && !isUpToDate
                 if update != nil, !isUpToDate { messages.send(.changed, isLast: isLast && isSentError, to: reader) }
@@ -303,7 +307,7 @@ extension LiveDocument {
         request.upstream.addCORS(to: &fields, for: request.message.fields)
         reader.open(fields, retry: opening.retry)
         reader.phase = opening.refusal == nil ? .opening : .following
-        let isLast = reader.endsAfterWord && opening.refusal != nil
+        let isLast = reader.isOnce && opening.refusal != nil
         defer { if isLast { reader.end() } }
         guard let update = messages.update else {
             if let refusal = opening.refusal { messages.send(failure: refusal, age: nil, isLast: isLast, to: reader) }
@@ -312,7 +316,7 @@ extension LiveDocument {
         if let known = state?.number, reader.resumed == known {
             messages.sendUnchanged(isLast: false, to: reader)
             reader.edition = edition
-        } else if update.isStored || update.event.problem != nil && opening.refusal != nil {
+        } else if update.stored != nil || update.event.problem != nil && opening.refusal != nil {
             messages.send(.cached, isLast: isLast && !opening.isOffline, to: reader)
             guard isLast, opening.isOffline, let refusal = opening.refusal else { return }
             messages.send(failure: refusal, age: age(at: now), isLast: true, to: reader)
@@ -333,9 +337,9 @@ extension LiveDocument {
 private struct Messages {
     let document: LiveDocument
     let update: LiveDocument.Update?
-    var made: [Name: LiveMessage] = [:]
+    var made: [Key: LiveMessage] = [:]
 
-    struct Name: Hashable {
+    struct Key: Hashable {
         let kind: LiveEvent.Kind
         let isLast: Bool
     }
@@ -348,7 +352,7 @@ private struct Messages {
         reader.send(state: message(event, isLast: isLast), edition: document.edition)
     }
 
-    /// Sends the reader word that its state is current.
+    /// Informs the reader that its state is current.
     mutating func sendUnchanged(isLast: Bool, to reader: LiveReader) {
         guard let update, update.event.problem == nil else { return }
         reader.send(notice: message(update.event.unchanged(), isLast: isLast))
@@ -363,11 +367,11 @@ private struct Messages {
 
     /// The message for the state, made once for each kind.
     private mutating func message(_ event: LiveEvent, isLast: Bool) -> LiveMessage {
-        let name = Name(kind: event.kind, isLast: isLast)
-        if let known = made[name] { return known }
+        let key = Key(kind: event.kind, isLast: isLast)
+        if let known = made[key] { return known }
         var event = event
-        if event.kind != .cached, event.kind != .changed, let word = update?.word?.combined("cache-status") {
-            event.fields?.set("cache-status", word)
+        if event.kind != .cached, event.kind != .changed, let status = update?.cacheStatus {
+            event.fields?.set("cache-status", status)
         }
         let body =
             if let update, event.body != nil {
@@ -376,7 +380,7 @@ private struct Messages {
                 LiveEncoding(bodyOf: event, memory: document.memory)
             }
         let message = LiveMessage(event, id: id(isLast: isLast), body: body)
-        made[name] = message
+        made[key] = message
         return message
     }
 

@@ -129,14 +129,11 @@ extension LiveEvent {
 /// The body of a response for an event: the pieces it came in, shared with the fetch.
 struct LiveBody: Sendable {
     private(set) var pieces: [[UInt8]] = []
-    private(set) var count = 0
 
     init(_ body: [UInt8] = []) { append(body) }
 
     mutating func append(_ piece: [UInt8]) {
-        guard !piece.isEmpty else { return }
-        pieces.append(piece)
-        count += piece.count
+        if !piece.isEmpty { pieces.append(piece) }
     }
 
     /// Whether a JSON string can represent it exactly: it is UTF-8 throughout, and does not begin with a byte order mark, which

@@ -9,7 +9,8 @@ import Upstream
 /// It gathers the whole response, because only the end shows whether it differs. To the fetch it is a recipient like any other,
 /// so its request joins, coalesces and is stored like a plain one. The upstream loop only.
 final class LiveInquiry: Recipient {
-    package enum Outcome {
+    /// How the inquiry ended.
+    enum Conclusion {
         /// A response as the upstream sent it, and whether it is stored by now.
         case received(LiveEvent, isKept: Bool)
         /// A response that is stored, or might be.
@@ -21,10 +22,10 @@ final class LiveInquiry: Recipient {
     let isRequest = false
     private let upstream: ProxiedUpstream
     private let fetches: Fetches
-    private var conclude: (Outcome) -> Void
+    private var conclude: (Conclusion) -> Void
     /// The response as far as it has arrived.
     private var arriving: LiveEvent?
-    /// Whether the outcome was delivered; whatever still arrives is ignored.
+    /// Whether the conclusion was delivered; whatever still arrives is ignored.
     private(set) var hasEnded = false
     private var isReleased = false
     /// Bytes of the body received.
@@ -37,7 +38,7 @@ final class LiveInquiry: Recipient {
     private var drains: [@Sendable () -> Void] = []
 
     /// - Parameter conclude: called once, unless the inquiry is released before.
-    init(_ upstream: ProxiedUpstream, fetches: Fetches, conclude: @escaping (Outcome) -> Void) {
+    init(_ upstream: ProxiedUpstream, fetches: Fetches, conclude: @escaping (Conclusion) -> Void) {
         (self.upstream, self.fetches, self.conclude) = (upstream, fetches, conclude)
     }
 
@@ -140,7 +141,7 @@ final class LiveInquiry: Recipient {
 
     // MARK: -
 
-    /// Leaves the fetch with a problem as the outcome, and drops what has arrived.
+    /// Leaves the fetch with a problem as the conclusion, and drops what has arrived.
     private func give(up problem: ProblemDocument) {
         arriving = nil
         fetches.release(charge)
@@ -149,13 +150,13 @@ final class LiveInquiry: Recipient {
         leave()
     }
 
-    private func end(_ outcome: Outcome) {
+    private func end(_ conclusion: Conclusion) {
         guard !hasEnded else { return }
         hasEnded = true
         arriving = nil
         let conclude = self.conclude
         self.conclude = { _ in }
-        conclude(outcome)
+        conclude(conclusion)
     }
 
     /// Lets the fetch know that this recipient waits no longer.

@@ -21,7 +21,7 @@ final class LiveReader {
     /// The number of the last event that the client got on an earlier stream.
     let resumed: Int64?
     /// Whether the stream ends with the upstream's first response (`once`).
-    let endsAfterWord: Bool
+    let isOnce: Bool
     let note: RequestNote?
     var phase = Phase.joining
     /// The number of the inquiry whose response this stream awaits.
@@ -58,7 +58,7 @@ final class LiveReader {
         self.loop = loop
         self.window = window
         self.metrics = metrics
-        (resumed, endsAfterWord) = if case .on(let number) = mode { (number, false) } else { (nil, true) }
+        (resumed, isOnce) = if case .on(let number) = mode { (number, false) } else { (nil, true) }
         metrics.streams.add()
     }
 
@@ -72,7 +72,7 @@ final class LiveReader {
     /// Begins the response.
     func open(_ fields: Fields, retry: Duration) {
         reply.startEvents(fields)
-        guard !endsAfterWord else { return }
+        guard !isOnce else { return }
         put(EventStreamText.retry(after: Int(retry.nanoseconds / 1_000_000)))
     }
 
@@ -228,14 +228,14 @@ struct LiveRhythm {
     /// The least time between two requests for a response that is merely stale.
     let interval: UInt64
     /// When the last inquiry ended, successfully or not; nil if there was none.
-    private(set) var lastWord: UInt64?
+    private(set) var lastConcluded: UInt64?
     /// The number of successive failures: no response, or an error.
     private(set) var failures = 0
     /// The number of successive inquiries because the response was displaced.
-    private var haste = 0
+    private var displacements = 0
 
     private static let second: UInt64 = 1_000_000_000
-    private static let firstHaste = second / 10
+    private static let firstDelay = second / 10
     /// Later times count as never.
     private static let farthest: Int64 = 100 * 365 * 86_400
 
@@ -243,7 +243,7 @@ struct LiveRhythm {
 
     /// Notes the end of an inquiry.
     mutating func concluded(hasFailed: Bool, now: UInt64) {
-        lastWord = now
+        lastConcluded = now
         failures = hasFailed ? failures + 1 : 0
     }
 
@@ -252,22 +252,22 @@ struct LiveRhythm {
     /// Successive failures increase the delay. A displaced response is requested at once, unless that happens again and again:
     /// two documents whose responses displace one another must not become a poll loop.
     mutating func due(_ need: Need, now: UInt64) -> UInt64 {
-        guard let lastWord else {
+        guard let lastConcluded else {
             if case .expiry(let seconds) = need { return now + Self.span(seconds) }
             return now
         }
-        if failures > 0 { return lastWord + Refreshes.pause(after: failures) }
-        if now > lastWord + 2 * interval { haste = 0 }
+        if failures > 0 { return lastConcluded + Refreshes.pause(after: failures) }
+        if now > lastConcluded + 2 * interval { displacements = 0 }
         switch need {
-        case .expiry(let seconds): return max(now + Self.span(seconds), lastWord + interval)
-        case .stale: return lastWord + interval
+        case .expiry(let seconds): return max(now + Self.span(seconds), lastConcluded + interval)
+        case .stale: return lastConcluded + interval
         case .displaced:
-            let wait = haste == 0 ? 0 : min(interval, Self.firstHaste << UInt64(min(haste - 1, 20)))
-            return lastWord + wait
+            let wait = displacements == 0 ? 0 : min(interval, Self.firstDelay << UInt64(min(displacements - 1, 20)))
+            return lastConcluded + wait
         }
     }
 
     /// Notes that an inquiry begins, for this need.
-    mutating func began(_ need: Need) { if need == .displaced { haste += 1 } }
+    mutating func began(_ need: Need) { if need == .displaced { displacements += 1 } }
     private static func span(_ seconds: Int64) -> UInt64 { UInt64(max(0, min(seconds, farthest))) * second }
 }

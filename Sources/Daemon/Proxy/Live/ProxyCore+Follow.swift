@@ -27,20 +27,20 @@ extension ProxyCore {
 
     private func lookAtNews(ofNumber number: Int) async {
         guard let document = liveDocuments[number] else { return }
-        while let (causes, outcome) = document.takeNews() { await look(at: document, causes, outcome) }
+        while let news = document.takeNews() { await look(at: document, news) }
     }
 
-    private func look(at document: LiveDocument, _ before: LiveWatch.Causes, _ outcome: LiveInquiry.Outcome?) async {
-        var (causes, outcome) = (before, outcome)
-        let isBehind = await isBehind(document, hasWord: outcome != nil)
-        if outcome != nil {
+    private func look(at document: LiveDocument, _ news: (LiveWatch.Causes, LiveInquiry.Conclusion?)) async {
+        var (causes, conclusion) = news
+        let isBehind = await isBehind(document, afterInquiry: conclusion != nil)
+        if conclusion != nil {
             liveDocuments.deliver()
             // Changes caused by its own response need no action.
             causes = []
             document.forgetCauses()
         }
         // The stored response is outdated, though the new one may not be stored in its place.
-        if case .received(_, isKept: false) = outcome, let stored = document.askedAbout,
+        if case .received(_, isKept: false) = conclusion, let stored = document.askedAbout,
             !document.request.directives.noStore
         {
             cache.drop(stored)
@@ -52,14 +52,14 @@ extension ProxyCore {
         let asks = mode == .online && !document.request.directives.onlyIfCached
         if !asks { document.asksNobody() }
         let decision = Decision(document.request, found, mode: mode, now: now)
-        let shown = await shown(by: decision, found, to: document)
+        let stored = await stored(by: decision, found, for: document)
         guard !document.isOver else { return }
         // The inquiry predates a write, so its response may be older than what readers know.
-        if document.isInvalid { outcome = nil }
-        let failure = outcome.flatMap { problem(in: $0, for: document) }
-        if let outcome { document.concluded(failure.map { .failed($0, nil) } ?? outcome, now: loop.now) }
+        if document.isInvalid { conclusion = nil }
+        let failure = conclusion.flatMap { problem(in: $0, for: document) }
+        if let conclusion { document.concluded(failure.map { .failed($0, nil) } ?? conclusion, now: loop.now) }
 
-        let update = update(decision, shown, outcome, failure: failure, of: document)
+        let update = update(decision, stored, conclusion, failure: failure, of: document)
         if let update, document.isNew(update) || document.state?.number == nil {
             let number = await number(for: update, of: document)
             guard !document.isOver else { return }
@@ -69,9 +69,9 @@ extension ProxyCore {
                 document.give(number)
             }
         }
-        let opening = opening(of: document, decision, shown, asks: asks)
-        document.send(update, problem: failure, hasWord: outcome != nil, opening: opening, now: now)
-        document.releaseOutcome()
+        let opening = opening(of: document, decision, stored, asks: asks)
+        document.send(update, problem: failure, afterInquiry: conclusion != nil, opening: opening, now: now)
+        document.releaseExamined()
         // Its commit triggers another look, which can plan the next inquiry.
         guard !document.isOver, !isUnfindable || document.mustAsk else { return }
         if asks { plan(document, found, need(of: document, decision, causes)) }
@@ -81,9 +81,9 @@ extension ProxyCore {
     ///
     /// Returns true if they take longer than the end of a response may be withheld. What is sent then has no number; the number
     /// follows.
-    private func isBehind(_ document: LiveDocument, hasWord: Bool) async -> Bool {
+    private func isBehind(_ document: LiveDocument, afterInquiry: Bool) async -> Bool {
         let digest = document.request.digest
-        guard hasWord || cache.commits.contains(digest) else { return false }
+        guard afterInquiry || cache.commits.contains(digest) else { return false }
         return await !flushes(within: settings.store.withhold) && cache.commits.contains(digest)
     }
 
@@ -118,7 +118,9 @@ extension ProxyCore {
     }
 
     /// The stored response in the requested view, if there is one that may be shown.
-    private func shown(by decision: Decision, _ found: ReadyResponse?, to document: LiveDocument) async -> Shown? {
+    private func stored(by decision: Decision, _ found: ReadyResponse?, for document: LiveDocument)
+        async -> LiveDocument.StoredResponse?
+    {
         guard let found else { return nil }
         found.residence.noteUse()
         let cacheUse: CacheUse
@@ -132,24 +134,20 @@ extension ProxyCore {
         if found.stored == nil, document.needsNumbers { _ = await flushes(within: settings.store.withhold) }
         do {
             guard let ready = try await cache.inView(of: document.request, found) else { return nil }
-            return Shown(ready: ready, cacheUse: cacheUse, isCommitted: found.stored != nil)
+            return .init(ready: ready, cacheUse: cacheUse, isCommitted: found.stored != nil)
         } catch {
             log.error("a followed document could not be read", metadata: ["error": "\(error)"])
             return nil
         }
     }
 
-    struct Shown {
-        let ready: ReadyResponse
-        let cacheUse: CacheUse
-        /// Whether it is on disk.
-        let isCommitted: Bool
-    }
-
     /// The opening of new streams; counts it.
-    private func opening(of document: LiveDocument, _ decision: Decision, _ shown: Shown?, asks: Bool)
-        -> LiveDocument.Opening
-    {
+    private func opening(
+        of document: LiveDocument,
+        _ decision: Decision,
+        _ stored: LiveDocument.StoredResponse?,
+        asks: Bool
+    ) -> LiveDocument.Opening {
         let isOffline = modes.current == .offline
         var refusal: ProblemDocument?
         if !asks {
@@ -161,13 +159,13 @@ extension ProxyCore {
                 }
         }
         let status: String
-        if let shown, refusal != nil {
-            let sent = shown.ready.response.status
-            status = shown.cacheUse.cacheStatus(of: shown.ready, sent: sent, isCollapsed: false, now: now).text
+        if let stored, refusal != nil {
+            let sent = stored.ready.response.status
+            status = stored.cacheUse.cacheStatus(of: stored.ready, sent: sent, isCollapsed: false, now: now).text
         } else {
-            status = refusal?.cacheStatus ?? CacheStatus.forwarded(shown == nil ? .uriMiss : .request).text
+            status = refusal?.cacheStatus ?? CacheStatus.forwarded(stored == nil ? .uriMiss : .request).text
         }
-        let outcome = shown.map { $0.cacheUse.outcome(of: $0.ready) } ?? (asks ? .miss : .error)
+        let outcome = stored.map { $0.cacheUse.outcome(of: $0.ready) } ?? (asks ? .miss : .error)
         for reader in document.joining {
             outcomes.count(outcome)
             reader.note?.counted(as: outcome)
@@ -184,7 +182,7 @@ extension ProxyCore {
         guard document.inquiry == nil else { return }
         let now = loop.now
         var due = document.rhythm.due(need, now: now)
-        if let pause = fetches.pauses.pause(for: document.request, now: now) { due = max(due, pause.until) }
+        if let backOff = fetches.backOffs.backOff(for: document.request, now: now) { due = max(due, backOff.until) }
         // Already due: ask now (a response that became fresh has a later `due`).
         if due <= now {
             document.rhythm.began(need)
@@ -215,7 +213,7 @@ extension ProxyCore {
     }
 }
 
-extension LiveInquiry.Outcome {
+extension LiveInquiry.Conclusion {
     /// Whether it is a response that is not stored.
     var isUnkept: Bool {
         switch self {
@@ -231,20 +229,20 @@ extension ProxyCore {
     /// The response that a GET would get now, if it is known.
     func update(
         _ decision: Decision,
-        _ shown: Shown?,
-        _ outcome: LiveInquiry.Outcome?,
+        _ stored: LiveDocument.StoredResponse?,
+        _ conclusion: LiveInquiry.Conclusion?,
         failure: ProblemDocument?,
         of document: LiveDocument
     ) -> LiveDocument.Update? {
         let isFresh = if case .serve = decision { true } else { false }
-        if let shown, isFresh || !(outcome?.isUnkept ?? false) {
+        if let stored, isFresh || !(conclusion?.isUnkept ?? false) {
             // A response invalidated by a write is not sent, even if it is still stored.
             guard !document.isInvalid else { return nil }
-            var update = update(LiveEvent(.changed, shown.ready, as: shown.cacheUse, now: now), shown)
-            update.word = word(outcome)
+            var update = update(LiveEvent(.changed, stored.ready, as: stored.cacheUse, now: now), stored)
+            update.cacheStatus = conclusion.flatMap { cacheStatus(of: $0) }
             return update
         }
-        switch outcome {
+        switch conclusion {
         case nil: return nil
         case .failed(let problem, let response): return update(LiveEvent(failure: problem, age: nil, response))
         case .received(var event, let isKept):
@@ -253,18 +251,18 @@ extension ProxyCore {
             return update(event)
         case .served(let ready, let cacheUse, _):
             if let failure { return update(LiveEvent(failure: failure, age: nil)) }
-            if outcome?.isUnkept != true, isOutdated(document, decision) { return nil }
+            if conclusion?.isUnkept != true, isOutdated(document, decision) { return nil }
             return update(LiveEvent(.changed, ready, as: cacheUse, now: now))
         }
     }
 
-    /// The fields of the upstream's response, whose `Cache-Status` shows how it came about.
-    private func word(_ outcome: LiveInquiry.Outcome?) -> Fields? {
-        switch outcome {
-        case .received(let event, _): event.fields
+    /// The `Cache-Status` of the upstream's response.
+    private func cacheStatus(of conclusion: LiveInquiry.Conclusion) -> String? {
+        switch conclusion {
+        case .received(let event, _): event.fields?.combined("cache-status")
         case .served(let ready, let cacheUse, let isCollapsed):
-            LiveEvent(.fresh, ready, as: cacheUse, isCollapsed: isCollapsed, now: now).fields
-        case .failed, nil: nil
+            LiveEvent(.fresh, ready, as: cacheUse, isCollapsed: isCollapsed, now: now).fields?.combined("cache-status")
+        case .failed: nil
         }
     }
 
@@ -277,16 +275,13 @@ extension ProxyCore {
         return stored.response.form == .outdated
     }
 
-    func update(_ event: LiveEvent, _ shown: Shown? = nil) -> LiveDocument.Update {
+    func update(_ event: LiveEvent, _ stored: LiveDocument.StoredResponse? = nil) -> LiveDocument.Update {
         // The body of an error contains its time and place, which do not make it another error.
         let body = event.problem == nil ? event.body?.pieces ?? [] : []
         return LiveDocument.Update(
             event: event,
             content: cache.store.hasher.digest(event.description, body: body),
-            isStored: shown != nil,
-            isCommitted: shown?.isCommitted ?? false,
-            policy: shown?.ready.policy,
-            variant: shown?.ready.response.selection.bytes ?? []
+            stored: stored
         )
     }
 
@@ -295,14 +290,15 @@ extension ProxyCore {
         let store = cache.store
         let digest = document.request.digest
         // Only readers that may come back need one, and it would have to wait for that slow commit.
-        guard document.needsNumbers, update.isCommitted || !cache.commits.contains(digest) else { return nil }
+        let isCommitted = update.stored?.isCommitted ?? false
+        guard document.needsNumbers, isCommitted || !cache.commits.contains(digest) else { return nil }
         var subject = Array("\(digest.low) \(digest.high) \(document.request.view) ".utf8)
-        subject += update.variant
+        subject += update.stored?.ready.response.selection.bytes ?? []
         do {
             let sequence = try await store.recordSent(
                 store.hasher.digest(subject),
                 // If the store does not keep the response, it keeps no trace of it either.
-                content: update.isCommitted ? update.content : nil
+                content: isCommitted ? update.content : nil
             )
             return store.publicSequence(sequence)
         } catch {
@@ -311,17 +307,17 @@ extension ProxyCore {
         }
     }
 
-    /// Why the outcome of an inquiry is not a response of the upstream.
-    func problem(in outcome: LiveInquiry.Outcome, for document: LiveDocument) -> ProblemDocument? {
-        switch outcome {
+    /// Why an inquiry brought no response of the upstream.
+    func problem(in conclusion: LiveInquiry.Conclusion, for document: LiveDocument) -> ProblemDocument? {
+        switch conclusion {
         case .failed(let problem, _): return problem
         case .served(_, .backedOff, _):
-            // The pause may have ended this very moment.
-            let pause =
-                fetches.pauses.pause(for: document.request, now: loop.now)
+            // The back-off may have ended this very moment.
+            let backOff =
+                fetches.backOffs.backOff(for: document.request, now: loop.now)
                 ?? BackOff(status: 503, scope: .document, until: loop.now)
             let upstream = document.request.upstream.name
-            return .backedOff(pause, seconds: pause.secondsLeft(at: loop.now), upstream: upstream)
+            return .backedOff(backOff, seconds: backOff.secondsLeft(at: loop.now), upstream: upstream)
         case .served, .received: return nil
         }
     }

@@ -1,6 +1,7 @@
 package import CachePolicy
 package import HTTPSemantics
 package import Store
+import Upstream
 
 /// A whole cached response: as the upstream sent it, or composed from that.
 ///
@@ -50,6 +51,16 @@ package struct CachedResponse: Sendable {
         head = StoredHead.encode(fields)
     }
 
+    /// The response to a request as it is to be stored, still without its body; nil if no request will ever select it.
+    ///
+    /// - Parameter wall: when it arrived, in seconds of the wall clock.
+    init?(_ head: UpstreamHead, to request: ProxyRequest, _ policy: ResponsePolicy, at wall: Int64) {
+        guard let selection = request.selection(policy) else { return nil }
+        let fields = request.storable(head.fields, policy, at: wall)
+        self.init(key: request.key, status: head.status, fields: fields, body: [], policy: policy.stored)
+        self.selection = selection
+    }
+
     /// The `detail` of `Cache-Status` on how it was made, if any.
     var detail: String? { !doubts.isEmpty ? "doubt" : form == .composed ? "composed" : nil }
 
@@ -57,6 +68,9 @@ package struct CachedResponse: Sendable {
     var overhead: Int {
         (migrated?.count ?? 0) + head.count + key.url.utf8.count + key.context.utf8.count + 8 * objects.count
     }
+
+    /// The validators that the upstream gave.
+    var validators: Preconditions.Stored { Preconditions.Stored(fields: fields, policy: policy) }
 
     /// Whether the upstream gave a validator that can be used.
     ///

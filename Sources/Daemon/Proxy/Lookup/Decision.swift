@@ -115,7 +115,7 @@ package enum PartDecision {
         let parts = parts.flatMap { parts in
             stored.map { $0.policy.responseTime > parts.policy.responseTime } ?? false ? nil : parts
         }
-        if let parts, request.mayBeServed(parts: parts), SelectedPart(of: parts, for: request.message, now: now) != nil
+        if let parts, request.mayBeServed(parts: parts), ServedContent(of: parts, for: request.message, now: now) != nil
         {
             return held(parts, request, mode: mode, now: now)
         }

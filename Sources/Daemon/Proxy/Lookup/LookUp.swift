@@ -12,12 +12,12 @@ extension ProxyCore {
     /// clean or a newer response has outdated the result, it is read again.
     func lookUp(_ request: ProxyRequest) async -> ReadyResponse? {
         // If responses under the digest kept coming, waiting for their commits would never end.
-        var patience = 16
+        var waitsLeft = 16
         while true {
             if let ready = cache.inMemory(request, now: now), ready.isClean { return ready }
-            if patience > 0, cache.commits.contains(request.digest) {
-                patience -= 1
-                cache.store.hurry()
+            if waitsLeft > 0, cache.commits.contains(request.digest) {
+                waitsLeft -= 1
+                cache.store.commitPromptly()
                 await cache.commits.change(at: request.digest)
                 continue
             }
@@ -26,8 +26,8 @@ extension ProxyCore {
             let (finding, isOwn) = await find(request, token)
             // A response that a write has outdated must never enter memory, because other threads serve hits from there.
             guard fetches.invalidations.isCurrent(token) else { continue }
-            if patience > 0, fetches.invalidations.hasKept(at: request.digest, since: token) {
-                patience -= 1
+            if waitsLeft > 0, fetches.invalidations.hasKept(at: request.digest, since: token) {
+                waitsLeft -= 1
                 continue
             }
             if isOwn { return admit(finding.documents, for: request) }

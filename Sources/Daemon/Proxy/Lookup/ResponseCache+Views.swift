@@ -106,7 +106,7 @@ extension Digest128 {
 }
 
 /// A stored document as a client would get it in one view.
-package struct ShownDocument: Sendable {
+package struct DocumentView: Sendable {
     package let document: InspectedDocument
     package let fields: Fields
     package let body: [UInt8]
@@ -128,12 +128,12 @@ extension ResponseCache {
         in view: View,
         of upstreams: [ProxiedUpstream],
         at authority: String
-    ) async throws(StoreError) -> ShownDocument? {
+    ) async throws(StoreError) -> DocumentView? {
         guard let found = try await store.inspect(id) else { return nil }
         let upstream = upstreams.first { $0.storeKey == found.stored.key.upstream }
         guard let upstream, var response = CachedResponse(found.stored) else {
             guard let body = try await store.received(id) else { return nil }
-            return ShownDocument(
+            return DocumentView(
                 document: found,
                 fields: StoredHead.decode(found.stored.head),
                 body: body,
@@ -165,6 +165,6 @@ extension ResponseCache {
                 shown = ready(.mapped, known: objects)
             }
         }
-        return ShownDocument(document: found, fields: shown.fields, body: shown.body, ready: wire, notice: nil)
+        return DocumentView(document: found, fields: shown.fields, body: shown.body, ready: wire, notice: nil)
     }
 }

@@ -219,22 +219,14 @@ package final class ResponseCache: Sendable {
     package func absence(of request: ProxyRequest) async -> CacheStatus.Forward {
         if memory.responses(at: request.digest)?.contains(where: { $0.key == request.key }) == true { return .varyMiss }
         guard store.mayHave(request.digest) else { return .uriMiss }
-        let isFound = Locked(false)
-        do {
-            _ = try await store.documents(at: request.key) { _ in
-                isFound.value = true
-                return false
-            }
-        } catch {
-            return .miss
-        }
-        return isFound.value ? .varyMiss : .uriMiss
+        guard let variants = try? await store.variants(at: request.key) else { return .miss }
+        return variants.isEmpty ? .uriMiss : .varyMiss
     }
 }
 
 /// Several responses to one URL, distinguished by the fields in `Vary` (RFC 9111 §4.1).
 extension ResponseCache {
-    /// The responses stored under a request's key for other selecting fields, the newest first.
+    /// The responses stored under a request's key for other selecting fields that a 304 may confirm, the newest first.
     ///
     /// Bounded by the limits of memory and store; reads no body. A response restricted to requests that agree in their
     /// `OtherFields` is not included for other requests: a tag may not distinguish two clients' data.
@@ -242,23 +234,20 @@ extension ResponseCache {
         let fields = request.message.fields
         var known: Set<[UInt8]> = []
         var variants: [Variant] = []
+        func add(_ response: CachedResponse, isClean: Bool) {
+            let selection = response.selection
+            guard !selection.matches(fields), selection.agrees(with: fields), known.insert(selection.bytes).inserted,
+                isClean, response.form == .received
+            else { return }
+            variants.append(Variant(selection: selection.bytes, validators: response.validators))
+        }
         for ready in memory.responses(at: request.digest) ?? [] where ready.key == request.key {
-            let selection = ready.response.selection
-            guard !selection.matches(fields), selection.agrees(with: fields), known.insert(selection.bytes).inserted
-            else { continue }
-            let isAskable = ready.isClean && ready.response.form == .received
-            let validators = Preconditions.Stored(fields: ready.response.fields, policy: ready.response.policy)
-            variants.append(Variant(selection: selection.bytes, validators: isAskable ? validators : nil))
+            add(ready.response, isClean: ready.isClean)
         }
-        for stored in try await store.variants(at: request.key) {
-            guard let selection = VarySelection(bytes: stored.variant), !selection.matches(fields),
-                selection.agrees(with: fields), known.insert(stored.variant).inserted,
-                let policy = StoredPolicy(bytes: stored.policy)
-            else { continue }
-            let validators = Preconditions.Stored(fields: StoredHead.decode(stored.head), policy: policy)
-            variants.append(Variant(selection: stored.variant, validators: stored.isDirty ? nil : validators))
+        for document in try await store.variants(at: request.key) {
+            if let response = CachedResponse(document) { add(response, isClean: true) }
         }
-        return variants.sorted { ($0.validators?.date ?? .min) > ($1.validators?.date ?? .min) }
+        return variants.sorted { ($0.validators.date ?? .min) > ($1.validators.date ?? .min) }
     }
 
     /// Whether variants besides the chosen one may be stored under a request's key; looks into memory only.

@@ -6,6 +6,7 @@ import Settings
 import Store
 import Upstream
 
+/// How an unsafe request ended: what the upstream responded, or why there is no response.
 struct WriteOutcome: Sendable {
     var head: UpstreamHead?
     /// The whole body, if it came whole and is not too large to be kept.
@@ -170,10 +171,9 @@ struct WriteOutcome: Sendable {
             let body, !head.isEventStream, !head.isGarbled, Self.isOfTarget(head.fields, request)
         else { return nil }
         let policy = request.policy(status: head.status, fields: head.fields, times: times)
-        guard policy.storability == .yes, let selection = request.selection(policy) else { return nil }
-        let (key, fields) = (request.key, request.storable(head.fields, policy, at: times.wall))
-        var response = CachedResponse(key: key, status: 200, fields: fields, body: body, policy: policy.stored)
-        response.selection = selection
+        guard policy.storability == .yes else { return nil }
+        var response = CachedResponse(head, to: request, policy, at: times.wall)
+        response?.body = body
         return response
     }
 

@@ -5,7 +5,8 @@ import Mapping
 package import Store
 
 /// Why a response was not stored: the rule, and who decided it.
-package struct Unstored: Error, Sendable, Equatable {
+package struct NotStoredReason: Error, Sendable, Equatable {
+    /// Whose rule it is.
     package enum Decider: String, Sendable {
         case upstream, config, request
         /// HTTP's own rules.
@@ -17,36 +18,37 @@ package struct Unstored: Error, Sendable, Equatable {
     /// The rule as a token for programs, such as `no-store` or `too-large`.
     package var rule: String
     package var decidedBy: Decider
-    package var reason: String
+    /// The reason in words, such as "the request had a body".
+    package var text: String
 
-    init(_ rule: String, _ decidedBy: Decider, _ reason: String) {
-        (self.rule, self.decidedBy, self.reason) = (rule, decidedBy, reason)
+    init(_ rule: String, _ decidedBy: Decider, _ text: String) {
+        (self.rule, self.decidedBy, self.text) = (rule, decidedBy, text)
     }
 
     static let eventStream = Self("event-stream", .upstream, "it is a stream of events, which has no end to wait for")
-    static let garbled = Unstored("garbled", .upstream, "its head is malformed")
-    static let truncated = Unstored("truncated", .upstream, "its body broke off")
-    static let invalidated = Unstored("invalidated", .larder, "a write or a clean made it outdated on its way")
+    static let garbled = Self("garbled", .upstream, "its head is malformed")
+    static let truncated = Self("truncated", .upstream, "its body broke off")
+    static let invalidated = Self("invalidated", .larder, "a write or a clean made it outdated on its way")
     static let olderIsBetter = Self("error", .standard, "an error does not take the place of a good stored response")
-    static let part = Unstored("partial", .standard, "it is a part that fits no stored response")
+    static let part = Self("partial", .standard, "it is a part that fits no stored response")
 
-    static func tooLarge(limit: Int) -> Unstored {
-        Unstored("too-large", .config, "it is larger than limits.document, \(limit) bytes")
+    static func tooLarge(limit: Int) -> Self {
+        Self("too-large", .config, "it is larger than limits.document, \(limit) bytes")
     }
 
     /// Why no response to a request may be stored, whatever it contains; nil if one may.
-    package static func refusal(of request: ProxyRequest) -> Unstored? {
+    package static func refusal(of request: ProxyRequest) -> Self? {
         if request.overrides.cache == .never {
-            return Unstored("never-by-route", .config, "its route says cache: never")
+            return Self("never-by-route", .config, "its route says cache: never")
         }
         guard request.message.method == "GET"
-        else { return Unstored("method", .standard, "responses to \(request.message.method) are not stored") }
+        else { return Self("method", .standard, "responses to \(request.message.method) are not stored") }
         if request.directives.noStore {
-            return Unstored("request-no-store", .request, "the request said Cache-Control: no-store")
+            return Self("request-no-store", .request, "the request said Cache-Control: no-store")
         }
-        if request.message.body != nil { return Unstored("request-body", .request, "the request had a body") }
+        if request.message.body != nil { return Self("request-body", .request, "the request had a body") }
         guard request.isShareable || request.isForParts else {
-            return Unstored(
+            return Self(
                 "request-condition",
                 .request,
                 "the request had conditions or ranges that only the origin evaluates"
@@ -88,7 +90,7 @@ package struct Unstored: Error, Sendable, Equatable {
         case .partial: self = .part
         case .method: self.init(reason.rawValue, .standard, "responses to \(request.message.method) are not stored")
         case .requestNoStore, .neverByRoute:
-            self = Self.refusal(of: request) ?? Unstored(reason.rawValue, .config, "the config forbids it")
+            self = Self.refusal(of: request) ?? Self(reason.rawValue, .config, "the config forbids it")
         }
     }
 }
@@ -96,9 +98,10 @@ package struct Unstored: Error, Sendable, Equatable {
 /// The latest response to each URL that was not stored, for `explain`.
 ///
 /// Bounded; a value for one thread. It has two generations of entries.
-package struct UnstoredResponses {
+package struct NotStoredReasons {
+    /// A response that was not stored.
     package struct Note: Sendable {
-        package let unstored: Unstored
+        package let reason: NotStoredReason
         package let status: Int
         /// Seconds since 1970.
         package let time: Int64
@@ -120,12 +123,12 @@ package struct UnstoredResponses {
 
     package subscript(key: CacheKey) -> Note? { young[Place(key)] ?? old[Place(key)] }
 
-    mutating func note(_ unstored: Unstored, status: Int, of request: ProxyRequest, at time: Int64) {
+    mutating func note(_ reason: NotStoredReason, status: Int, of request: ProxyRequest, at time: Int64) {
         let key = request.key
         guard request.message.method == "GET", key.url.utf8.count <= Self.urlLimit else { return }
         if young.count >= Self.limit / 2 { (old, young) = (young, [:]) }
         let (principal, context) = (key.principal, key.context)
-        young[Place(key)] = Note(unstored: unstored, status: status, time: time, principal: principal, context: context)
+        young[Place(key)] = Note(reason: reason, status: status, time: time, principal: principal, context: context)
     }
 
     /// Forgets a URL, because a response to it was stored.

@@ -4,14 +4,13 @@ import Testing
 @testable import HTTPSemantics
 @testable import Proxy
 
-/// Pieces of one representation, put together.
-@Suite struct KnownPartsTests {
+/// Combining pieces of one representation.
+@Suite struct PartialContentTests {
     private static let whole = Array("0123456789".utf8)
 
-    private func piece(_ range: Range<Int>, length: Int? = 10, of body: [UInt8] = whole) throws -> KnownParts {
+    private func piece(_ range: Range<Int>, length: Int? = 10, of body: [UInt8] = whole) throws -> PartialContent {
         let value = RangeField.contentRange(range, length: length)
-        let content = try #require(ContentRange(Array(value.utf8)))
-        return try #require(KnownParts(content, body: Array(body[range])))
+        return try #require(PartialContent(fields: ["Content-Range": value], body: Array(body[range])))
     }
 
     @Test(arguments: [
@@ -28,10 +27,10 @@ import Testing
         #expect(parts.isWhole == (expected == [0..<10]))
         for range in expected { #expect(parts.bytes(in: range).map(Array.init) == Array(Self.whole[range])) }
         let fields = Fields(parts.contentRanges.map { Field("Content-Range", $0) })
-        #expect(KnownParts(fields: fields, body: parts.body) == parts)
+        #expect(PartialContent(fields: fields, body: parts.body) == parts)
     }
 
-    @Test func `what is missing is one range, or not asked for`() throws {
+    @Test func `the gap is the one missing range; there is none if several are missing`() throws {
         #expect(try piece(0..<4).gap == 4..<10)
         #expect(try piece(4..<10).gap == 0..<4)
         #expect(try piece(0..<2).combined(with: piece(6..<10))?.gap == 2..<6)
@@ -52,29 +51,29 @@ import Testing
         [], ["bytes 0-2/10", "bytes 3-4/10"], ["bytes 5-7/10", "bytes 0-1/10"], ["bytes 0-2/10", "bytes 5-6/11"],
         ["bytes 0-3/10"], ["bytes */5"], ["x"],
     ])
-    func `what is not of the stored form is not read`(values: [String]) {
+    func `fields and a body that do not fit are not read`(values: [String]) {
         let fields = Fields(values.map { Field("Content-Range", $0) })
-        #expect(KnownParts(fields: fields, body: Array("01234".utf8)) == nil)
+        #expect(PartialContent(fields: fields, body: Array("01234".utf8)) == nil)
     }
 
-    @Test func `a piece is as long as it says`() throws {
-        let content = try #require(ContentRange(Array("bytes 0-4/10".utf8)))
-        #expect(KnownParts(content, body: Array("0123".utf8)) == nil)
-        #expect(KnownParts(content, body: Array("012345".utf8)) == nil)
+    @Test func `a piece must have the length in its Content-Range`() {
+        let fields: Fields = ["Content-Range": "bytes 0-4/10"]
+        #expect(PartialContent(fields: fields, body: Array("0123".utf8)) == nil)
+        #expect(PartialContent(fields: fields, body: Array("012345".utf8)) == nil)
     }
 
-    @Test func `there are only so many pieces`() throws {
+    @Test func `the number of pieces is limited`() throws {
         let long = [UInt8](repeating: 1, count: 1_000)
         var parts = try piece(0..<5, length: 1_000, of: long)
         for start in stride(from: 10, to: 990, by: 10) {
             parts = try #require(parts.combined(with: piece(start..<(start + 2), length: 1_000, of: long)))
         }
-        #expect(parts.ranges.count == KnownParts.maximumCount)
+        #expect(parts.ranges.count == PartialContent.maximumCount)
         #expect(parts.bytes(in: 0..<5) != nil && parts.bytes(in: 980..<982) != nil)
         #expect(parts.body.count == parts.ranges.reduce(0) { $0 + $1.count })
     }
 
-    @Test func `a large document is not written anew for a little of it`() throws {
+    @Test func `a large document is not rewritten for a small piece`() throws {
         let long = [UInt8](repeating: 1, count: 8 << 20)
         let known = try piece(0..<(6 << 20), length: long.count, of: long)
         let little = try piece((6 << 20)..<(6 << 20 + 1_000), length: long.count, of: long)
@@ -87,13 +86,13 @@ import Testing
 
     @Test func `a boundary occurs in no part`() {
         let text = Array("larder_0123".utf8)
-        #expect(ByteRanges.occurs(text, in: Array("xxlarder_0123".utf8)[...]))
-        #expect(!ByteRanges.occurs(text, in: Array("xxlarder_012".utf8)[...]))
-        #expect(!ByteRanges.occurs(text, in: []))
-        let part = ByteRanges.Part(range: 0..<2, bytes: [1, 2])
+        #expect(MultipartByteRanges.occurs(text, in: Array("xxlarder_0123".utf8)[...]))
+        #expect(!MultipartByteRanges.occurs(text, in: Array("xxlarder_012".utf8)[...]))
+        #expect(!MultipartByteRanges.occurs(text, in: []))
+        let part = (range: 0..<2, bytes: [1, 2] as ArraySlice<UInt8>)
         #expect(
-            ByteRanges([part], contentType: nil, length: nil).contentType
-                != ByteRanges([part], contentType: nil, length: 2).contentType
+            MultipartByteRanges([part], contentType: nil, length: nil).contentType
+                != MultipartByteRanges([part], contentType: nil, length: 2).contentType
         )
     }
 }

@@ -2,15 +2,15 @@ import CachePolicy
 import Glibc
 package import HTTPSemantics
 
-/// The part of a stored response that a request gets, by its conditions and ranges (RFC 9110 §13.2.2).
-package enum SelectedPart: Equatable {
+/// What a request is served from a stored response, by its conditions and ranges (RFC 9110 §13.2.2).
+package enum ServedContent: Equatable {
     case whole
     /// 304: the client already has it.
-    case nothing
+    case notModified
     /// 206
-    case part(Range<Int>)
+    case range(Range<Int>)
     /// 206 with several parts, in the requested order.
-    case several([Range<Int>])
+    case ranges([Range<Int>])
     /// 416: none of the ranges lies within the body.
     case unsatisfiable
 
@@ -18,7 +18,7 @@ package enum SelectedPart: Equatable {
     package init?(of ready: ReadyResponse, for request: Request, now: Int64) {
         let conditions = Preconditions(fields: request.fields, now: now)
         if conditions.isNotModified(method: request.method, against: ready.preconditions) {
-            self = .nothing
+            self = .notModified
             return
         }
         let selection = Self.selected(by: request, of: ready, now: now)
@@ -42,30 +42,30 @@ package enum SelectedPart: Equatable {
         return isPermitted ? field : nil
     }
 
-    private static func selected(from field: RangeField?, length: Int) -> SelectedPart {
+    private static func selected(from field: RangeField?, length: Int) -> ServedContent {
         switch field?.select(length: length) {
         case nil, .whole: .whole
         case .unsatisfiable: .unsatisfiable
-        case .ranges(let ranges): ranges.count == 1 ? .part(ranges[0]) : .several(ranges)
+        case .ranges(let ranges): ranges.count == 1 ? .range(ranges[0]) : .ranges(ranges)
         }
     }
 
     /// The requested ranges from stored parts; nil if they do not contain all of them.
     ///
     /// Only the upstream may say that no range is satisfiable, because the response may have grown.
-    private static func held(_ field: RangeField?, in parts: KnownParts) -> SelectedPart? {
+    private static func held(_ field: RangeField?, in parts: PartialContent) -> ServedContent? {
         let selection = parts.length.map { field?.select(length: $0) } ?? field?.selectWithoutLength()
         guard case .ranges(let ranges) = selection, ranges.allSatisfy({ parts.bytes(in: $0) != nil })
         else { return nil }
-        return ranges.count == 1 ? .part(ranges[0]) : .several(ranges)
+        return ranges.count == 1 ? .range(ranges[0]) : .ranges(ranges)
     }
 
     /// The status sent to the client.
     package func status(of ready: ReadyResponse) -> Int {
         switch self {
         case .whole: ready.response.status
-        case .nothing: 304
-        case .part, .several: 206
+        case .notModified: 304
+        case .range, .ranges: 206
         case .unsatisfiable: 416
         }
     }
@@ -74,20 +74,20 @@ package enum SelectedPart: Equatable {
     func message(from ready: ReadyResponse) -> (status: Int, fields: Fields, body: [UInt8]) {
         switch self {
         case .whole: return (ready.response.status, ready.fields, ready.body)
-        case .nothing: return (304, StoredFields.notModified(ready.fields), [])
+        case .notModified: return (304, StoredFields.notModified(ready.fields), [])
         case .unsatisfiable:
             var fields = Fields()
             fields.append("Content-Range", RangeField.unsatisfiedContentRange(length: ready.body.count))
             fields.lines += ready.fields.lines.filter { $0.isNamed("vary") }
             return (416, fields, [])
-        case .part(let range):
+        case .range(let range):
             var fields = Self.fieldsOfParts(of: ready)
             fields.append("Content-Range", RangeField.contentRange(range, length: ready.completeLength))
             return (206, fields, Array(ready.bytes(in: range)))
-        case .several(let ranges):
+        case .ranges(let ranges):
             var fields = Self.fieldsOfParts(of: ready)
-            let message = ByteRanges(
-                ranges.map { ByteRanges.Part(range: $0, bytes: ready.bytes(in: $0)) },
+            let message = MultipartByteRanges(
+                ranges.map { ($0, ready.bytes(in: $0)) },
                 contentType: fields[first: "content-type"],
                 length: ready.completeLength
             )
@@ -119,19 +119,17 @@ extension ReadyResponse {
 }
 
 /// Several parts of a response in one body: `multipart/byteranges` (RFC 9110 §14.6).
-struct ByteRanges {
-    /// A part and its position in the whole.
-    struct Part {
-        var range: Range<Int>
-        var bytes: ArraySlice<UInt8>
-    }
-
+struct MultipartByteRanges {
     /// The message's `Content-Type`, with the boundary.
     let contentType: String
     let body: [UInt8]
 
-    init(_ parts: [Part], contentType: [UInt8]?, length: Int?) {
-        let boundary = Self.boundary(outside: parts)
+    /// - Parameters:
+    ///   - parts: each with its position in the whole.
+    ///   - contentType: that of the whole.
+    ///   - length: that of the whole; nil if it is unknown.
+    init(_ parts: [(range: Range<Int>, bytes: ArraySlice<UInt8>)], contentType: [UInt8]?, length: Int?) {
+        let boundary = Self.boundary(outside: parts.map(\.bytes))
         var body: [UInt8] = []
         body.reserveCapacity(parts.reduce(64) { $0 + $1.bytes.count + 192 })
         for part in parts {
@@ -149,10 +147,10 @@ struct ByteRanges {
     /// A text that occurs in none of the parts.
     ///
     /// It is random, so that nobody can write a body that contains the next one; the parts are searched nevertheless.
-    private static func boundary(outside parts: [Part]) -> String {
+    private static func boundary(outside parts: [ArraySlice<UInt8>]) -> String {
         while true {
             let boundary = "larder_" + UInt64.random(in: .min ... .max).hexadecimal(width: 16)
-            if !parts.contains(where: { occurs(Array(boundary.utf8), in: $0.bytes) }) { return boundary }
+            if !parts.contains(where: { occurs(Array(boundary.utf8), in: $0) }) { return boundary }
         }
     }
 

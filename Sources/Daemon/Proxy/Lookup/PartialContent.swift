@@ -10,7 +10,7 @@ import Upstream
 ///
 /// All pieces belong to one representation, which a strong entity tag proves (RFC 9110 §15.3.7.3, RFC 9111 §3.4); without a tag
 /// there is a single piece. They are served as a whole only if `isWhole`.
-struct KnownParts: Sendable, Equatable {
+struct PartialContent: Sendable, Equatable {
     /// The positions of the pieces in the whole: ascending, not adjacent, none empty.
     private(set) var ranges: [Range<Int>]
     /// The complete length; nil if the upstream did not give it.
@@ -21,15 +21,7 @@ struct KnownParts: Sendable, Equatable {
     /// The maximum number of pieces of a document; beyond it the smallest are dropped.
     static let maximumCount = 32
 
-    /// A piece from a 206; nil if the length of its body is not that in its `Content-Range`.
-    init?(_ content: ContentRange, body: [UInt8]) {
-        guard let range = content.range, range.count == body.count else { return nil }
-        ranges = [Int(range.lowerBound)..<Int(range.upperBound)]
-        length = content.length.map { Int($0) }
-        self.body = body
-    }
-
-    /// Decodes stored pieces by their `contentRanges`; nil if fields and body do not fit.
+    /// Reads the piece in a 206, or stored pieces by their `contentRanges`; nil if fields and body do not fit.
     init?(fields: Fields, body: [UInt8]) {
         let contents = fields.all("content-range").map { ContentRange($0) }
         guard let first = contents.first, contents.allSatisfy({ $0?.range != nil && $0?.length == first?.length })
@@ -76,7 +68,7 @@ struct KnownParts: Sendable, Equatable {
     ///
     /// The caller must ensure that they have the same strong entity tag. If they contradict each other nevertheless, the
     /// upstream's tags are not reliable.
-    func combined(with later: KnownParts) -> KnownParts? {
+    func combined(with later: PartialContent) -> PartialContent? {
         guard length == nil || later.length == nil || length == later.length else { return nil }
         var result = later
         result.length = later.length ?? length
@@ -93,7 +85,7 @@ struct KnownParts: Sendable, Equatable {
     /// Whether the combined pieces are worth writing to disk for a later piece.
     ///
     /// Reading a large document in small ranges would otherwise rewrite everything before each of them.
-    func isWorthKeeping(for later: KnownParts) -> Bool {
+    func isWorthKeeping(for later: PartialContent) -> Bool {
         isWhole || body.count <= Self.smallSize || later.body.count >= body.count / Self.largestGrowth
     }
 
@@ -149,7 +141,7 @@ extension ReadyResponse {
     var isPartial: Bool { response.status == 206 }
 
     /// The known parts; nil if the response came whole.
-    var parts: KnownParts? { isPartial ? KnownParts(fields: response.fields, body: response.body) : nil }
+    var parts: PartialContent? { isPartial ? PartialContent(fields: response.fields, body: response.body) : nil }
 }
 
 /// Responses stored in parts, under a key of their own: see `ProxyRequest.partsKey`.
@@ -175,7 +167,7 @@ extension ResponseCache {
         let found = documents.compactMap { document -> ReadyResponse? in
             guard !uncommittedWrites.mayBeNewer(than: document.start, of: request.upstream.storeKey) else { return nil }
             guard let response = CachedResponse(document),
-                KnownParts(fields: response.fields, body: response.body) != nil
+                PartialContent(fields: response.fields, body: response.body) != nil
             else {
                 store.remove(document.id)
                 return nil
@@ -231,7 +223,7 @@ extension Fetches {
     /// Whether a response brings exactly the missing part of the same representation.
     func completes(_ head: UpstreamHead, in fetch: RunningFetch) -> Bool {
         guard let known = fetch.completing, let parts = known.parts, let gap = parts.gap,
-            let content = (try? storage(of: head, in: fetch))?.part, let range = content.range
+            (try? storable(head, in: fetch)) != nil, let content = part(in: head, of: fetch), let range = content.range
         else { return false }
         return content.length == parts.length.map { Int64($0) } && isSame(known, head.fields)
             && range.lowerBound <= gap.lowerBound && gap.upperBound <= range.upperBound
@@ -256,27 +248,25 @@ extension Fetches {
     /// Keeps a part together with those of the same representation, as a whole if it completes them.
     ///
     /// Nil if its length does not match, something newer is known, or it is too small to be worth it.
-    func keep(_ content: ContentRange, _ storing: RunningFetch.Storing, body: [UInt8], from fetch: RunningFetch)
-        -> KeptResponse
-    {
-        guard let new = KnownParts(content, body: body) else { return (nil, false) }
+    func keepPart(_ part: CachedResponse, from fetch: RunningFetch) -> (ready: ReadyResponse, isWithheld: Bool)? {
+        guard let head = fetch.head, let new = PartialContent(fields: head.fields, body: part.body) else { return nil }
         let request = fetch.request
         // Parts stored since the fetch began count, rather than those known then.
         let known = fetch.completing ?? cache.partsInMemory(request) ?? fetch.parts
-        var fields = Self.withoutFraming(storing.fields)
+        var fields = Self.withoutFraming(part.fields)
         var parts = new
-        if let known, isSame(known, storing.fields), let joined = known.parts?.combined(with: new),
+        if let known, isSame(known, fields), let joined = known.parts?.combined(with: new),
             joined.body.count <= settings.limits.document
         {
-            guard joined.isWorthKeeping(for: new) else { return (nil, false) }
+            guard joined.isWorthKeeping(for: new) else { return nil }
             parts = joined
             fields = Self.fields(of: Self.withoutFraming(known.response.fields), replacedBy: fields)
         } else if let known, known.policy.requestTime > fetch.requestTime {
-            return (nil, false)
+            return nil
         }
-        guard let policy = policy(of: fields, storing, isWhole: parts.isWhole, fetch) else { return (nil, false) }
-        var response = CachedResponse(key: request.key, status: 200, fields: fields, body: parts.body, policy: policy)
-        response.selection = storing.selection
+        guard let policy = policy(of: fields, part.policy, isWhole: parts.isWhole, fetch) else { return nil }
+        var response = part
+        (response.status, response.fields, response.body, response.policy) = (200, fields, parts.body, policy)
         if parts.isWhole { return keep(response, from: fetch, isAwaited: true) }
         for value in parts.contentRanges { fields.append("Content-Range", value) }
         (response.key, response.status, response.fields) = (request.partsKey, 206, fields)
@@ -293,12 +283,12 @@ extension Fetches {
     }
 
     /// The policy of the combined parts: the newest response's, with the fields that it did not repeat.
-    private func policy(of fields: Fields, _ storing: RunningFetch.Storing, isWhole: Bool, _ fetch: RunningFetch)
+    private func policy(of fields: Fields, _ newest: StoredPolicy, isWhole: Bool, _ fetch: RunningFetch)
         -> StoredPolicy?
     {
-        let arrival = storing.policy.responseTime
+        let arrival = newest.responseTime
         var aged = fields
-        if storing.policy.ageValue >= 0 { aged.append("Age", String(storing.policy.ageValue)) }
+        if newest.ageValue >= 0 { aged.append("Age", String(newest.ageValue)) }
         let times = ExchangeTimes(request: fetch.requestTime, response: arrival, wall: arrival - now + wall)
         let policy = fetch.request.policy(status: isWhole ? 200 : 206, fields: aged, times: times)
         return policy.storability == .yes ? policy.stored : nil
