@@ -41,7 +41,7 @@ package final class Guard: Sendable {
             }
         }
 
-        /// What the user of a refused client can do.
+        /// The reason, and what to do about it.
         package var message: String {
             switch self {
             case .misdirected(let authority):
