@@ -4,6 +4,19 @@ import Testing
 @testable import CachePolicy
 @testable import HTTPSemantics
 
+extension URIReference {
+    /// The reference as text.
+    fileprivate var bytes: [UInt8] {
+        var bytes: [UInt8] = []
+        if let scheme { bytes += scheme + [0x3A] }
+        if let authority { bytes += [0x2F, 0x2F] + authority }
+        bytes += path
+        if let query { bytes += [0x3F] + query }
+        if let fragment { bytes += [0x23] + fragment }
+        return bytes
+    }
+}
+
 @Suite struct URIReferenceTests {
     /// The examples of RFC 3986 §5.4.
     @Test(arguments: [

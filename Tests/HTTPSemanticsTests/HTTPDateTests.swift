@@ -4,6 +4,10 @@ import Testing
 
 @testable import HTTPSemantics
 
+extension HTTPDate {
+    fileprivate static func parse(_ text: String, now: Int64) -> Int64? { parse(text.utf8, now: now) }
+}
+
 @Suite struct HTTPDateTests {
     @Test(arguments: [
         "Sun, 06 Nov 1994 08:49:37 GMT",

@@ -131,10 +131,10 @@ extension AdminRequest {
 
     /// A duration in a body, such as `90s`, in microseconds.
     static func microseconds(_ text: String, of member: String) throws -> Int64 {
-        do throws(Units.Misfit) {
+        do throws(InvalidValue) {
             let (seconds, attoseconds) = try Units.duration(text).components
             return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
-        } catch { throw ProblemDocument.badRequest("\(member): \"\(text)\" \(error.reason)") }
+        } catch { throw ProblemDocument.badRequest("\(member): \(error.description)") }
     }
 
     /// Whether the client wants server-sent events.

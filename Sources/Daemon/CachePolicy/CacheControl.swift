@@ -46,6 +46,7 @@ package struct RequestDirectives: Sendable, Equatable {
         }
     }
 
+    /// Reads `Cache-Control`, or `Pragma` if there is none.
     package init(fields: Fields) {
         let lines = fields.all("cache-control")
         if Self.areOfFetch(lines, fields) { return }

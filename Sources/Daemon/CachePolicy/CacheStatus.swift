@@ -15,6 +15,7 @@ package struct CacheStatus: Sendable, Equatable {
     /// The status of the upstream's response, if it differs from that of the response served.
     package var forwardStatus: Int?
     var isStored = false
+    /// Whether the request joined a fetch under way.
     package var isCollapsed = false
     /// The remaining lifetime in seconds; negative once stale.
     package var timeToLive: Int64?

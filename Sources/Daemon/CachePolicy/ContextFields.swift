@@ -46,6 +46,7 @@ package struct ContextFields: Sendable, Equatable {
 
     package let matchers: [Matcher]
 
+    /// - Parameter names: Field names, with `*` at the beginning or end for any text there.
     package init(_ names: [String] = Self.usual) { matchers = names.map { Matcher($0) } }
 
     /// Whether a field belongs to the context; the hit path calls this for every field that might.

@@ -46,6 +46,7 @@ package struct Preconditions: Sendable, Equatable {
         }
     }
 
+    /// - Parameter now: The time that decides the century of dates with two-digit years (`HTTPDate.parse`).
     package init(fields: Fields, now: Int64) {
         ifMatch = EntityTagCondition(lines: fields.all("if-match"))
         ifNoneMatch = EntityTagCondition(lines: fields.all("if-none-match"))
@@ -58,6 +59,7 @@ package struct Preconditions: Sendable, Equatable {
         lines.count == 1 ? HTTPDate.parse(lines[0], now: now) : nil
     }
 
+    /// Whether the request has no condition that counts.
     package var isEmpty: Bool {
         ifMatch == nil && ifNoneMatch == nil && ifModifiedSince == nil && ifUnmodifiedSince == nil
     }

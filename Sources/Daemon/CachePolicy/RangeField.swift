@@ -71,6 +71,7 @@ package struct RangeField: Sendable, Equatable {
         case unsatisfiable
     }
 
+    /// The ranges to serve of a body of this length.
     package func select(length: Int) -> Selection {
         // A suffix can be satisfied whatever the length (RFC 9110 §14.1.2), but an empty body has no bytes to show.
         if length == 0, specs.contains(where: \.isSatisfiableSuffix) { return .whole }
@@ -122,6 +123,7 @@ package struct RangeField: Sendable, Equatable {
         "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length.map { String($0) } ?? "*")"
     }
 
+    /// The value of `Content-Range` in a 416.
     package static func unsatisfiedContentRange(length: Int) -> String { "bytes */\(length)" }
 
     /// Whether `If-Range` permits serving ranges of this response; must not be called without that field.

@@ -5,6 +5,7 @@ import HTTPSemantics
 /// It contains the upstream's rules; `applying(_:)` adds a route's configuration. Times are seconds since 1970, spans are
 /// seconds, and -1 means absent.
 package struct StoredPolicy: Sendable, Equatable {
+    /// What determined the freshness lifetime.
     package enum LifetimeSource: UInt8, Sendable, CaseIterable {
         /// No source: stale from the start.
         case none, maxAge, sMaxAge, expires, heuristic
@@ -44,7 +45,9 @@ package struct StoredPolicy: Sendable, Equatable {
     /// No age is computed from the wall clock, which may be set at any time.
     package var requestTime: Int64
     package var responseTime: Int64
+    /// The value of `Date`; without a valid one the time of arrival, and `dateAssumed` is set.
     package var date: Int64
+    /// The value of `Age`.
     package var ageValue: Int64 = -1
 
     /// The value of `Age` in µs, rounded up; 0 if absent.
@@ -52,6 +55,7 @@ package struct StoredPolicy: Sendable, Equatable {
     package var lastModified: Int64 = -1
     /// `corrected_initial_age` of RFC 9111 §4.2.3, the age at `responseTime`.
     package var initialAge: Int64 = 0
+    /// The freshness lifetime (RFC 9111 §4.2.1).
     package var lifetime: Int64 = 0
     package var lifetimeSource = LifetimeSource.none
     package var staleWhileRevalidate: Int64 = -1

@@ -13,6 +13,7 @@ package enum UpstreamFields {
 
     private static let removedPrefixes = ["x-forwarded-", "larder-", "sec-fetch-"]
 
+    /// The names of the conditional fields, in lower case (RFC 9110 §13.1).
     package static let conditional: Set<String> = [
         "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range",
     ]

@@ -26,7 +26,9 @@ package final class EventLoop: @unchecked Sendable {
     private var batch: [LoopQueue.Work] = []
     private var clock = LoopClock()
 
+    /// For actors that live on the loop.
     package private(set) var executor: LoopExecutor! = nil
+    /// For the tasks that they start.
     package private(set) var taskExecutor: LoopTaskExecutor! = nil
 
     /// Makes a loop that does not run yet; debuggers and `top` show the first 15 bytes of `name`.
@@ -318,7 +320,7 @@ package struct LoopReference<Object: AnyObject>: @unchecked Sendable {
     }
 
     /// The object, if it still exists; must be read on the loop's thread.
-    package var onLoop: Object? {
+    private var onLoop: Object? {
         loop.proveOwnership()
         return object
     }

@@ -8,6 +8,10 @@ public enum FieldSyntax {
     @inline(__always)
     package static func isWhitespace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
+    /// Whether the byte is a letter of ASCII, in either case.
+    @inline(__always)
+    package static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) &- 0x61 < 26 }
+
     @inline(__always)
     package static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
 
@@ -109,9 +113,7 @@ public enum FieldSyntax {
         return members
     }
 
-    package static func members(_ value: [UInt8], separator: UInt8 = 0x2C) -> [ArraySlice<UInt8>] {
-        members(value[...], separator: separator)
-    }
+    package static func members(_ value: [UInt8]) -> [ArraySlice<UInt8>] { members(value[...]) }
 
     /// A media type or range without its parameters.
     package static func essence(of type: ArraySlice<UInt8>) -> ArraySlice<UInt8> {

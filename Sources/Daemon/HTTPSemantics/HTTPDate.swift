@@ -15,8 +15,6 @@ package enum HTTPDate {
             ?? reader.trying { $0.asctime() }
     }
 
-    static func parse(_ text: String, now: Int64) -> Int64? { parse(text.utf8, now: now) }
-
     /// The earliest of the dates in the lines of one field; nil if no line is a date.
     ///
     /// For `Date`: the earlier a response was made, the older it is now.

@@ -31,3 +31,55 @@ package struct HTTPLimits: Sendable, Equatable {
 
     package init() {}
 }
+
+/// How requests are sent to an upstream, with the defaults, which suit a REST API.
+package struct UpstreamOptions: Sendable, Equatable {
+    /// The time limits of a request.
+    package var timeouts = UpstreamTimeouts()
+    /// Bytes of a response's head, interim responses included, of which libcurl allows at most 300 KiB; beyond: 502.
+    package var maxHeadBytes = 256 << 10
+    /// A file with the certificates of trusted authorities (PEM); nil for the system's.
+    package var caFile: String?
+    package var proxy = ProxyChoice.environment
+    /// The maximum number of requests of one client under way, and so of its connections over HTTP/1.1.
+    ///
+    /// Uploads count separately. Further requests wait; 0 means no limit.
+    package var maxConnectionsPerHost = 256
+    /// The maximum number of uploads of one client under way, on additional connections; further ones wait; 0 for no limit.
+    package var maxUploads = 128
+    /// The minimum speed in bytes per second, below which a request is ended while others wait for its slot.
+    package var minimumRate = 1 << 10
+    /// The number of idle connections, of all hosts, kept for reuse.
+    package var maxIdleConnections = 64
+    /// The longest idle time of a connection for an unsafe request, or one with a body, in whole seconds.
+    ///
+    /// libcurl rounds the idle time down, so 1 s means less than two. Such a request cannot be repeated if the server closes the
+    /// connection at this very moment, which servers do to idle connections. So a new connection is made instead.
+    package var unsafeReuseAge: Duration = .seconds(1)
+    /// Whether HTTP/2 is offered over TLS.
+    package var http2 = true
+
+    package init() {}
+
+    package enum ProxyChoice: Sendable, Equatable {
+        /// The proxy named by `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`.
+        case environment
+        case none
+        /// A proxy's URL, such as `http://proxy:3128` or `socks5h://proxy`.
+        case url(String)
+    }
+}
+
+/// The time limits for the steps of a request to an upstream.
+package struct UpstreamTimeouts: Sendable, Equatable {
+    /// For name resolution, the connection and its TLS handshake together.
+    package var connect: Duration = .seconds(5)
+    /// For the wait for a connection slot.
+    package var queue: Duration = .seconds(30)
+    /// From the end of the request, or the last interim response, to the response's complete head.
+    package var firstByte: Duration = .seconds(30)
+    /// Between two pieces of the body; nil for no limit, as event streams need it.
+    package var stall: Duration? = .seconds(30)
+
+    package init() {}
+}

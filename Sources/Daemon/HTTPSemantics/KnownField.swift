@@ -1,4 +1,6 @@
-/// The request fields that Larder looks up; the parser notes the position of each.
+/// The request fields that Larder looks up, or that most clients send; the parser notes the position of each.
+///
+/// A hit finds their roles in the cache key by index, without a look at the name (`FieldRole`).
 package enum KnownField: UInt8, CaseIterable, Sendable {
     case host, connection, keepAlive, proxyConnection, te, trailer, upgrade, transferEncoding, contentLength, expect
     case accept, acceptEncoding, acceptLanguage, userAgent, contentType, timeZone

@@ -124,7 +124,8 @@ private final class KnownNames: Sendable {
 private enum Words {
     /// The words separated by characters other than letters and digits.
     static func separated(_ name: [UInt8]) -> [String] {
-        name.split { !isLetter($0) && !isDigit($0) }.map { String(decoding: FieldSyntax.lowercased($0), as: UTF8.self) }
+        name.split { !FieldSyntax.isLetter($0) && !FieldSyntax.isDigit($0) }
+            .map { String(decoding: FieldSyntax.lowercased($0), as: UTF8.self) }
     }
 
     /// The same, also divided before capitals that begin a word, and between letters and digits.
@@ -135,17 +136,16 @@ private enum Words {
             let next = index + 1 < name.count ? name[index + 1] : 0
             let begins =
                 isUpper(byte) && (isLower(previous) || isUpper(previous) && isLower(next))
-                || isDigit(byte) != isDigit(previous)
-            if begins || !isLetter(byte) && !isDigit(byte) { words.append([]) }
-            if isLetter(byte) { words[words.count - 1].append(asciiLowercased(byte)) }
+                || FieldSyntax.isDigit(byte) != FieldSyntax.isDigit(previous)
+            let isLetter = FieldSyntax.isLetter(byte)
+            if begins || !isLetter && !FieldSyntax.isDigit(byte) { words.append([]) }
+            if isLetter { words[words.count - 1].append(asciiLowercased(byte)) }
         }
         return words.filter { !$0.isEmpty }.map { String(decoding: $0, as: UTF8.self) }
     }
 
-    private static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) &- 0x61 < 26 }
     private static func isUpper(_ byte: UInt8) -> Bool { byte &- 0x41 < 26 }
     private static func isLower(_ byte: UInt8) -> Bool { byte &- 0x61 < 26 }
-    private static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
 }
 
 /// The table of names and words, in lower case.

@@ -12,10 +12,10 @@ package enum TargetForm: Sendable {
 
 /// The position of a field line, in offsets from the head's first byte.
 package struct FieldSpan {
-    package var name: UInt32
-    package var nameCount: UInt32
-    package var value: UInt32
-    package var valueCount: UInt32
+    var name: UInt32
+    var nameCount: UInt32
+    var value: UInt32
+    var valueCount: UInt32
     /// The raw value of the `KnownField`, 255 for none.
     package var known: UInt8
 
@@ -50,6 +50,7 @@ package struct RequestHead: ~Copyable {
     package var keepsAlive = true
     package var fieldCount = 0
 
+    // The parts of the request line, in offsets from `base`.
     package var methodCount = 0
     package var targetOffset = 0
     package var targetCount = 0
@@ -57,6 +58,7 @@ package struct RequestHead: ~Copyable {
     package var authorityOffset = 0
     package var authorityCount = 0
 
+    /// One for each field line, `fieldCount` of which are valid.
     package let spans: UnsafeMutablePointer<FieldSpan>
     /// For each known field the index of its first line plus one, 0 for none.
     package let firstLine: UnsafeMutablePointer<UInt16>

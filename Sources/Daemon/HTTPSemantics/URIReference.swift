@@ -1,6 +1,8 @@
 /// A URI reference split into its parts, and its resolution (RFC 3986 §3, §5); the parts keep their spelling.
 package struct URIReference: Sendable, Equatable {
+    /// In lower case.
     package var scheme: [UInt8]?
+    /// With user information and port, if any.
     package var authority: [UInt8]?
     package var path: [UInt8]
     /// Without the `?`.
@@ -36,9 +38,9 @@ package struct URIReference: Sendable, Equatable {
     package init(_ text: String) { self.init(text.utf8) }
 
     private static func isScheme(_ bytes: ArraySlice<UInt8>) -> Bool {
-        guard let first = bytes.first, (first | 0x20) &- 0x61 < 26 else { return false }
+        guard let first = bytes.first, FieldSyntax.isLetter(first) else { return false }
         return bytes.allSatisfy { byte in
-            (byte | 0x20) &- 0x61 < 26 || FieldSyntax.isDigit(byte) || byte == 0x2B || byte == 0x2D || byte == 0x2E
+            FieldSyntax.isLetter(byte) || FieldSyntax.isDigit(byte) || byte == 0x2B || byte == 0x2D || byte == 0x2E
         }
     }
 
@@ -105,17 +107,6 @@ package struct URIReference: Sendable, Equatable {
         }
         return String(decoding: scheme + Array("://".utf8) + host, as: UTF8.self)
     }
-
-    /// The reference as text.
-    var bytes: [UInt8] {
-        var bytes: [UInt8] = []
-        if let scheme { bytes += scheme + [0x3A] }
-        if let authority { bytes += [0x2F, 0x2F] + authority }
-        bytes += path
-        if let query { bytes += [0x3F] + query }
-        if let fragment { bytes += [0x23] + fragment }
-        return bytes
-    }
 }
 
 /// Percent-encoding (RFC 3986 §2.1).
@@ -158,7 +149,7 @@ package enum PercentEncoding {
 
     /// Whether the byte means the same with and without an escape (RFC 3986 §2.3).
     package static func isUnreserved(_ byte: UInt8) -> Bool {
-        (byte | 0x20) &- 0x61 < 26 || FieldSyntax.isDigit(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F
+        FieldSyntax.isLetter(byte) || FieldSyntax.isDigit(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F
             || byte == 0x7E
     }
 }

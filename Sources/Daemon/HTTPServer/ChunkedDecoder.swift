@@ -1,11 +1,11 @@
-package import HTTPSemantics
+import HTTPSemantics
 
 /// Decodes the chunked coding of a request body as it arrives (RFC 9112 §7.1).
 ///
 /// Extensions are skipped and trailers are dropped, both within bounds. Anything malformed is refused.
-package struct ChunkedDecoder {
+struct ChunkedDecoder {
     /// The result of one call of `next`.
-    package enum Step: Equatable {
+    enum Step: Equatable {
         /// This range of the bytes belongs to the body.
         case body(Range<Int>)
         /// All bytes are consumed, and the body is not complete.
@@ -35,15 +35,13 @@ package struct ChunkedDecoder {
 
     private static let maxExtensions = 16 * 1024
 
-    package init(limits: HTTPLimits) {
+    init(limits: HTTPLimits) {
         maxTrailer = limits.maxHead
         maxTrailerLines = limits.maxFields
     }
 
-    package var isAtEnd: Bool { state == .end }
-
     /// Reads from `bytes[offset...]` up to the next piece of body, the end of the body, or the end of the bytes.
-    package mutating func next(_ bytes: UnsafeRawBufferPointer, from offset: inout Int) -> Step {
+    mutating func next(_ bytes: UnsafeRawBufferPointer, from offset: inout Int) -> Step {
         while offset < bytes.count {
             if state == .data {
                 let count = min(remaining, bytes.count - offset)

@@ -193,7 +193,7 @@ final class ConnectionHost {
     let idleNanoseconds: UInt64
     let worker: HTTPWorker
     let handler: any HTTPHandler
-    let population: Population
+    let counter: ConnectionCounter
     let notice: @Sendable (HTTPNotice) -> Void
     let meter: (any HTTPMeter)?
 
@@ -214,7 +214,7 @@ final class ConnectionHost {
 
     init(worker: HTTPWorker, handler: any HTTPHandler) {
         (self.worker, self.handler) = (worker, handler)
-        (loop, limits, population) = (worker.loop, worker.limits, worker.population)
+        (loop, limits, counter) = (worker.loop, worker.limits, worker.counter)
         (notice, meter) = (worker.notice, worker.meter)
         idleNanoseconds = worker.limits.idle.nanoseconds
         parser = RequestParser(limits: worker.limits)
@@ -409,7 +409,7 @@ extension HTTPConnection {
         descriptor = -1
         deadline = .max
         host.connections[id] = nil
-        host.population.left()
+        host.counter.closed()
         host.meter?.connectionClosed()
         body?.fail(.disconnected)
         body = nil

@@ -248,6 +248,7 @@ package struct SocketAddress: Sendable {
         }
     }
 
+    /// The address that a socket is bound to, with the port that the kernel chose for port 0.
     package static func bound(_ descriptor: Int32) -> SocketAddress {
         var address = sockaddr_storage()
         var count = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -326,6 +327,7 @@ package struct SocketAddress: Sendable {
 
 /// The server's address through which a connection came in.
 package final class Entrance: Sendable {
+    /// As bound.
     package let address: Address
     /// The address as it was given to `Server.listen`; nil for an inherited socket.
     package let configured: Address?

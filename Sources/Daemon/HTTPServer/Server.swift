@@ -8,7 +8,7 @@ import Synchronization
 /// Its methods may be called from any thread. Deinitialising it closes everything at once.
 package final class Server: Sendable {
     private let workers: [HTTPWorker]
-    private let population = Population()
+    private let counter = ConnectionCounter()
     /// Paths of the server's Unix sockets, removed at shutdown.
     private let paths = Mutex<[String]>([])
 
@@ -24,10 +24,10 @@ package final class Server: Sendable {
         makeHandler: @escaping @Sendable (Int) -> any HTTPHandler
     ) {
         precondition(!loops.isEmpty, "a server needs a loop")
-        let population = population
+        let counter = counter
         workers = loops.enumerated().map { index, loop in
             let meter = meters.isEmpty ? nil : meters[index]
-            return HTTPWorker(loop: loop, limits: limits, population: population, notice: notice, meter: meter)
+            return HTTPWorker(loop: loop, limits: limits, counter: counter, notice: notice, meter: meter)
         }
         for (index, worker) in workers.enumerated() {
             worker.loop.enqueue { worker.assumeIsolated { $0.begin { makeHandler(index) } } }
@@ -42,7 +42,7 @@ package final class Server: Sendable {
     }
 
     /// The number of open connections.
-    var connectionCount: Int { population.count }
+    var connectionCount: Int { counter.count }
 
     /// Listens on an address, which may resolve to several; returns the bound ones.
     ///
@@ -111,7 +111,7 @@ package protocol HTTPMeter: AnyObject, Sendable {
 }
 
 /// The number of a server's connections, over all its workers, and their ids.
-final class Population: Sendable {
+final class ConnectionCounter: Sendable {
     private let connections = Atomic<Int>(0)
 
     /// The last id; ids are unique within the process, so that a late call of a reply cannot reach another server's connection.
@@ -120,8 +120,8 @@ final class Population: Sendable {
     var count: Int { connections.load(ordering: .relaxed) }
 
     /// Counts one more connection; returns the new number.
-    func joined() -> Int { connections.add(1, ordering: .relaxed).newValue }
-    func left() { connections.subtract(1, ordering: .relaxed) }
+    func opened() -> Int { connections.add(1, ordering: .relaxed).newValue }
+    func closed() { connections.subtract(1, ordering: .relaxed) }
     func makeID() -> UInt64 { Self.lastID.add(1, ordering: .relaxed).newValue }
 }
 
@@ -133,7 +133,7 @@ actor HTTPWorker {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
 
     nonisolated let limits: HTTPLimits
-    nonisolated let population: Population
+    nonisolated let counter: ConnectionCounter
     nonisolated let notice: @Sendable (HTTPNotice) -> Void
     nonisolated let meter: (any HTTPMeter)?
     private var host: ConnectionHost?
@@ -156,14 +156,14 @@ actor HTTPWorker {
     init(
         loop: EventLoop,
         limits: HTTPLimits,
-        population: Population,
+        counter: ConnectionCounter,
         notice: @escaping @Sendable (HTTPNotice) -> Void,
         meter: (any HTTPMeter)?
     ) {
         self.meter = meter
         self.loop = loop
         self.limits = limits
-        self.population = population
+        self.counter = counter
         self.notice = notice
     }
 
@@ -200,9 +200,9 @@ actor HTTPWorker {
 
     private func hand(_ descriptor: Int32, from index: Int) {
         // Counted here, because a connection that waits for another worker's loop already holds its descriptor.
-        let count = population.joined()
+        let count = counter.opened()
         guard count <= limits.maxConnections + min(Self.refusedConnections, limits.maxConnections) else {
-            population.left()
+            counter.closed()
             close(descriptor)
             return
         }
@@ -234,11 +234,11 @@ actor HTTPWorker {
 
     private func adopt(_ descriptor: Int32, _ entrance: Entrance, isRefused: Bool) {
         guard let host else {
-            population.left()
+            counter.closed()
             close(descriptor)
             return
         }
-        let connection = HTTPConnection(descriptor: descriptor, id: population.makeID(), entrance: entrance, host: host)
+        let connection = HTTPConnection(descriptor: descriptor, id: counter.makeID(), entrance: entrance, host: host)
         host.connections[connection.id] = connection
         meter?.connectionOpened()
         connection.open()

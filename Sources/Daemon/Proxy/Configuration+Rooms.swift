@@ -5,12 +5,16 @@ package import Store
 
 /// What each room of the daemon gets of the settings.
 extension Configuration {
+    /// How requests are sent to one upstream: the daemon's `limits:`, and the upstream's own keys.
     package func options(for upstream: Configuration.Upstream) -> UpstreamOptions {
         var options = limits.upstream
         (options.caFile, options.proxy, options.http2) = (upstream.caFile, upstream.proxy, upstream.http2)
         return options
     }
 
+    /// - Parameters:
+    ///   - path: The path of the store's file.
+    ///   - models: The models of each upstream, by its `storeKey`.
     package func storeConfiguration(path: String, models: [String: Models]) -> StoreConfiguration {
         var configuration = StoreConfiguration(
             path: path,

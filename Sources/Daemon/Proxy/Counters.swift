@@ -130,7 +130,9 @@ extension WorkerMetrics: HTTPMeter {
 
 /// The metrics of live streams; any thread.
 package final class LiveMetrics: Sendable {
+    /// Streams that are open.
     package let streams = Gauge()
+    /// Responses that they follow; several streams may share one.
     package let documents = Gauge()
     /// Events written, each to one client.
     package let events = Counter()
@@ -212,10 +214,11 @@ package struct Gauge: ~Copyable, Sendable {
     private let level = Atomic<Int>(0)
 
     @inline(__always)
-    func add(_ amount: Int = 1) { level.wrappingAdd(amount, ordering: .relaxed) }
+    func add() { level.wrappingAdd(1, ordering: .relaxed) }
 
     @inline(__always)
-    func subtract(_ amount: Int = 1) { level.wrappingSubtract(amount, ordering: .relaxed) }
+    func subtract() { level.wrappingSubtract(1, ordering: .relaxed) }
+
     package func set(_ value: Int) { level.store(value, ordering: .relaxed) }
 
     package var value: Int { level.load(ordering: .relaxed) }
@@ -226,7 +229,9 @@ package struct Histogram: Sendable {
     /// The upper bounds of the buckets, in seconds; one more bucket takes the rest.
     package static let bounds: [Double] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
+    /// By bucket, not cumulative.
     package private(set) var counts = [UInt64](repeating: 0, count: bounds.count + 1)
+    /// In seconds.
     package private(set) var sum = 0.0
 
     package mutating func add(_ other: Histogram) {

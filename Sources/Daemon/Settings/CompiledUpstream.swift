@@ -21,6 +21,7 @@ package final class CompiledUpstream: Sendable {
         var route = ""
     }
 
+    /// Compiles models and routes; throws if they contradict each other.
     package init(_ settings: Configuration.Upstream) throws(MappingError) {
         self.settings = settings
         models = try Models(settings.models)

@@ -13,7 +13,7 @@ struct ConfigDraft {
 }
 
 /// One upstream as read.
-package struct UpstreamDraft {
+struct UpstreamDraft {
     var settings = Configuration.Upstream()
     var place: Place?
     var places: [String: Place] = [:]

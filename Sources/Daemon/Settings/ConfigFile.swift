@@ -61,13 +61,13 @@ package struct ConfigFile {
     }
 }
 
-/// Values from the command line that override the file.
+/// Values from the command line that override the file; nil and empty lists leave it as it is.
 package struct ConfigOverrides: Sendable, Equatable {
     /// Overrides the only upstream's URL, or is the only upstream if the file has none.
     package var upstream: UpstreamURL?
-    package var listen: [Address] = []
-    package var admin: [Address] = []
-    package var storePath: String?
+    var listen: [Address] = []
+    var admin: [Address] = []
+    var storePath: String?
     package var mode: Configuration.Mode?
     package var workers: Int?
     package var logLevel: Configuration.Log.Level?
@@ -166,7 +166,7 @@ struct ConfigSources {
 
 /// Default locations.
 package struct Defaults: Sendable {
-    package let environment: [String: String]
+    private let environment: [String: String]
 
     package init(environment: [String: String]) { self.environment = environment }
 

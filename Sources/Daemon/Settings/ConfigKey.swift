@@ -18,7 +18,7 @@ extension ConfigSection {
 }
 
 extension ConfigKey: Documented {
-    package var sentence: String {
+    var sentence: String {
         get { facts.text }
         set { facts.text = newValue }
     }
@@ -44,7 +44,7 @@ extension Documented {
 /// One key of a section: the single definition of its name, its values, its meaning and its destination.
 ///
 /// The parser, the sample file (`config/larder.yaml`) and the JSON Schema are made from it.
-package struct ConfigKey<Section>: Sendable {
+struct ConfigKey<Section>: Sendable {
     /// Where in the section a value goes.
     typealias Path<Value> = any WritableKeyPath<Section, Value> & Sendable
 

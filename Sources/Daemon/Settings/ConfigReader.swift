@@ -118,7 +118,7 @@ struct ConfigReader {
         _ node: Node,
         wanted: String,
         in range: ClosedRange<Value>,
-        _ parse: (String) throws(Units.Misfit) -> Value,
+        _ parse: (String) throws(InvalidValue) -> Value,
         _ print: (Value) -> String
     ) -> Value? {
         guard let text = text(node, wanted: wanted) else { return nil }
@@ -129,7 +129,7 @@ struct ConfigReader {
                 value < range.lowerBound
                 ? "less than \(print(range.lowerBound)), the least" : "more than \(print(range.upperBound)), the most"
             errorHere(node.place, "\(text) is \(bound) allowed")
-        } catch { errorHere(node.place, "\"\(text)\" \(error.reason)") }
+        } catch { errorHere(node.place, error.description) }
         return nil
     }
 

@@ -135,6 +135,7 @@ extension Configuration {
         /// Origins of web pages that may use it.
         package var cors: [String] = []
         package var origin: OriginHandling = .drop
+        /// Whether absolute URLs of the upstream in JSON responses become Larder's.
         package var rewriteLinks = false
         /// Further host names under which clients may reach it, as in `Host`; with `https://` before it, a proxy in front serves
         /// the name by HTTPS.
@@ -162,6 +163,7 @@ extension Configuration {
             case resource, credential, never
         }
 
+        /// What happens to `Set-Cookie` in stored responses.
         package enum Cookies: String, Sendable, CaseIterable {
             case drop, replay
         }
@@ -195,7 +197,7 @@ extension Configuration {
         /// Whether a successful DELETE means that the object is deleted.
         var deletes = true
 
-        package struct Binding: Sendable, Equatable {
+        struct Binding: Sendable, Equatable {
             var key: String
             var capture: String
         }

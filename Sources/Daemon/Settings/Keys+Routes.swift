@@ -425,15 +425,11 @@ package struct RequestMatching: Sendable, Equatable {
     package struct Query: Sendable, Equatable {
         /// Names of ignored query parameters; `*` stands for any text.
         package var ignore: [String] = []
-
-        package init() {}
     }
 
     package struct Body: Sendable, Equatable {
         /// JSON pointers of ignored members.
         package var ignore: [String] = []
-
-        package init() {}
     }
 }
 

@@ -153,7 +153,7 @@ extension ConfigKey<ConfigDraft> {
 /// The rules for an upstream's name.
 enum UpstreamName {
     static func isValid(_ name: String) -> Bool {
-        guard let first = name.utf8.first, (first | 0x20) &- 0x61 < 26 else { return false }
+        guard let first = name.utf8.first, FieldSyntax.isLetter(first) else { return false }
         return name.utf8.isAlphanumeric(or: "_-")
     }
 }

@@ -10,7 +10,7 @@ package struct InvalidValue: Error, Equatable, CustomStringConvertible {
 extension Sequence<UInt8> {
     /// Whether it consists of ASCII's letters and digits, and of these characters.
     package func isAlphanumeric(or others: String) -> Bool {
-        allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || others.utf8.contains($0) }
+        allSatisfy { FieldSyntax.isLetter($0) || FieldSyntax.isDigit($0) || others.utf8.contains($0) }
     }
 }
 
@@ -41,6 +41,7 @@ package enum PrincipalWords {
     /// Every field that is not known to be harmless.
     package static let all = "all"
 
+    /// Whether a word is `auto` or `all`, in any case.
     package static func isBase(_ word: String) -> Bool { word.lowercased() == auto || word.lowercased() == all }
 
     /// The name in a word, without its sign.

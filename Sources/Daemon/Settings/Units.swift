@@ -2,11 +2,6 @@ import HTTPSemantics
 
 /// Durations and sizes as people write them: `1h30m`, `500ms`, `64MiB`.
 package enum Units {
-    /// Why a text is no duration or size; the message follows the text.
-    package struct Misfit: Error, Equatable {
-        package let reason: String
-    }
-
     private static let durations: [(unit: String, milliseconds: Int64)] = [
         ("w", 604_800_000), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1),
     ]
@@ -16,26 +11,26 @@ package enum Units {
         ("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1000), ("B", 1),
     ]
 
-    /// Reads `500ms`, `30s`, `5m`, `1h30m`, `1d`, `0` or `forever`.
-    package static func duration(_ text: String) throws(Misfit) -> Duration {
+    /// Reads `500ms`, `30s`, `5m`, `1h30m`, `1d`, `0` or `forever`; the error says what to write instead.
+    package static func duration(_ text: String) throws(InvalidValue) -> Duration {
         if text == "forever" { return .forever }
         if text == "0" { return .zero }
-        if let meant = likely(text) { throw Misfit(reason: "is not a duration as Larder writes it; write \(meant)") }
+        if let meant = likely(text) { throw invalid(text, "is not a duration as Larder writes it; write \(meant)") }
         var rest = Substring(text)
         var total: Int64 = 0
         while !rest.isEmpty {
-            let (number, unit, after) = try numberAndUnit(rest)
-            guard !unit.isEmpty else { throw Misfit(reason: "has no unit; write \(number)s for seconds") }
+            let (number, unit, after) = try numberAndUnit(rest, of: text)
+            guard !unit.isEmpty else { throw invalid(text, "has no unit; write \(number)s for seconds") }
             guard let factor = durations.first(where: { $0.unit == unit })?.milliseconds else {
-                throw Misfit(reason: "has an unknown unit \"\(unit)\"; units are ms, s, m, h, d and w")
+                throw invalid(text, "has an unknown unit \"\(unit)\"; units are ms, s, m, h, d and w")
             }
             let (product, overflow) = Int64(number).multipliedReportingOverflow(by: factor)
             let (sum, carry) = total.addingReportingOverflow(product)
-            guard !overflow, !carry else { throw Misfit(reason: "is too long; write \"forever\"") }
+            guard !overflow, !carry else { throw invalid(text, "is too long; write \"forever\"") }
             total = sum
             rest = after
         }
-        guard !text.isEmpty else { throw Misfit(reason: "is not a duration such as 500ms, 30s, 5m or 1d") }
+        guard !text.isEmpty else { throw invalid(text, "is not a duration such as 500ms, 30s, 5m or 1d") }
         return .milliseconds(total)
     }
 
@@ -79,21 +74,21 @@ package enum Units {
     static let leastPlainSize = 1 << 10
 
     /// Reads `64MiB`, `1GB`, `4096`, `0`.
-    static func size(_ text: String) throws(Misfit) -> Int {
-        if let meant = likelySize(text) { throw Misfit(reason: "is not a size as Larder writes it; write \(meant)") }
-        let (number, unit, rest) = try numberAndUnit(Substring(text))
-        guard rest.isEmpty else { throw Misfit(reason: "is not a size such as 4096, 512KiB, 64MiB or 1GiB") }
+    static func size(_ text: String) throws(InvalidValue) -> Int {
+        if let meant = likelySize(text) { throw invalid(text, "is not a size as Larder writes it; write \(meant)") }
+        let (number, unit, rest) = try numberAndUnit(Substring(text), of: text)
+        guard rest.isEmpty else { throw invalid(text, "is not a size such as 4096, 512KiB, 64MiB or 1GiB") }
         if unit.isEmpty {
             guard number == 0 || number >= leastPlainSize else {
-                throw Misfit(reason: "has no unit; write \(number)MiB, or \(number)B if bytes are meant")
+                throw invalid(text, "has no unit; write \(number)MiB, or \(number)B if bytes are meant")
             }
             return number
         }
         guard let factor = sizes.first(where: { $0.unit == unit })?.bytes else {
-            throw Misfit(reason: "has an unknown unit \"\(unit)\"; units are B, KiB, MiB, GiB, TiB, kB, MB, GB and TB")
+            throw invalid(text, "has an unknown unit \"\(unit)\"; units are B, KiB, MiB, GiB, TiB, kB, MB, GB and TB")
         }
         let (product, overflow) = number.multipliedReportingOverflow(by: factor)
-        guard !overflow else { throw Misfit(reason: "is larger than any disk") }
+        guard !overflow else { throw invalid(text, "is larger than any disk") }
         return product
     }
 
@@ -135,16 +130,22 @@ package enum Units {
         return (1..<leastPlainSize).contains(size) ? "\(size)B" : "\(size)"
     }
 
-    private static func numberAndUnit(_ text: Substring) throws(Misfit) -> (Int, String, Substring) {
-        let digits = text.prefix { $0.isASCII && $0.isNumber }
-        guard !digits.isEmpty else { throw Misfit(reason: "is not a whole number with a unit, such as 30s or 64MiB") }
-        guard let number = Int(digits) else { throw Misfit(reason: "is too large") }
-        let tail = text[digits.endIndex...]
+    private static func invalid(_ text: String, _ reason: String) -> InvalidValue {
+        InvalidValue("\"\(text)\" \(reason)")
+    }
+
+    private static func numberAndUnit(_ rest: Substring, of text: String) throws(InvalidValue)
+        -> (Int, String, Substring)
+    {
+        let digits = rest.prefix { $0.isASCII && $0.isNumber }
+        guard !digits.isEmpty else { throw invalid(text, "is not a whole number with a unit, such as 30s or 64MiB") }
+        guard let number = Int(digits) else { throw invalid(text, "is too large") }
+        let tail = rest[digits.endIndex...]
         let unit = tail.prefix { $0.isLetter }
-        let rest = tail[unit.endIndex...]
-        guard rest.isEmpty || rest.first?.isNumber == true else {
-            throw Misfit(reason: "is not a whole number with a unit, such as 30s or 64MiB")
+        let after = tail[unit.endIndex...]
+        guard after.isEmpty || after.first?.isNumber == true else {
+            throw invalid(text, "is not a whole number with a unit, such as 30s or 64MiB")
         }
-        return (number, String(unit), rest)
+        return (number, String(unit), after)
     }
 }

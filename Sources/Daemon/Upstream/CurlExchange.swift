@@ -6,16 +6,16 @@ package import HTTPSemantics
 ///
 /// It uses no proxy, and by default waits for the response without a time limit.
 package struct CurlExchange {
-    package var method: String
+    let method: String
     /// An absolute `http` URL.
-    package var url: String
+    let url: String
     package var fields: Fields
     /// Nil for a request without a body.
-    package var body: [UInt8]?
+    let body: [UInt8]?
     /// A file to send as the body, instead of `body`.
     package var upload: Upload?
     /// The path of a Unix socket to connect to instead of the URL's host.
-    package var unixSocket: String?
+    let unixSocket: String?
     /// The number of seconds without a byte after which the connection counts as dead; nil for no limit.
     package var silence: Int?
 

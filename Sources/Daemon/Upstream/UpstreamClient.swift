@@ -157,6 +157,7 @@ package final class UpstreamClient {
 package struct UpstreamSlots {
     typealias ID = ObjectIdentifier
 
+    /// The two kinds of slots.
     package enum Kind: CaseIterable {
         /// A request without a body, or with a body that had arrived as a whole when it was made.
         case exchange
@@ -166,9 +167,9 @@ package struct UpstreamSlots {
 
     /// The client that made a request, as far as clients can be distinguished.
     package struct Client: Hashable, Sendable {
-        package var principal: Int64 = 0
+        let principal: Int64
         /// The address of the client, or the user at the other end of a Unix socket.
-        package var host: [UInt8] = []
+        let host: [UInt8]
 
         package init(principal: Int64 = 0, host: [UInt8] = []) { (self.principal, self.host) = (principal, host) }
     }

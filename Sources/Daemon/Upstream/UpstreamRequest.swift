@@ -1,5 +1,6 @@
 package import HTTPSemantics
 
+/// A request as it goes to an upstream.
 package struct UpstreamRequest: Sendable {
     var method: String
     /// An absolute `http` or `https` URL; path and query are sent unchanged.

@@ -161,8 +161,8 @@ struct Clean: ParsableCommand {
 
     private func duration() throws -> Duration? {
         guard let olderThan else { return nil }
-        do throws(Units.Misfit) {
+        do throws(InvalidValue) {
             return try Units.duration(olderThan)
-        } catch { throw ValidationError("--older-than: \"\(olderThan)\" \(error.reason)") }
+        } catch { throw ValidationError("--older-than: \(error.description)") }
     }
 }

@@ -333,6 +333,6 @@ extension Duration {
     static func option(_ text: String) throws -> Duration {
         do {
             return try Units.duration(text)
-        } catch { throw ValidationError("--timeout: \"\(text)\" \(error.reason)".printable) }
+        } catch { throw ValidationError("--timeout: \(error.description)".printable) }
     }
 }

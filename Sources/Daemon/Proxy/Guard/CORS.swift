@@ -1,4 +1,4 @@
-package import HTTPSemantics
+import HTTPSemantics
 
 /// The origins whose pages may use Larder from a browser, and the fields for them (the Fetch standard's CORS protocol).
 package struct CORS: Sendable, Equatable {
@@ -28,13 +28,13 @@ package struct CORS: Sendable, Equatable {
     /// The fields for the response to an allowed origin, besides `Vary: Origin`.
     ///
     /// The upstream's own `Access-Control-*` fields must be removed first, because they concern the upstream's origin.
-    package func fields(for origin: [UInt8]) -> Fields {
+    func fields(for origin: [UInt8]) -> Fields {
         // Pages may send no credentials; with them `*` would be a literal name.
         Fields([Field("Access-Control-Allow-Origin", origin), Field("Access-Control-Expose-Headers", "*")])
     }
 
     /// The fields of the 204 that responds to a preflight from an allowed origin.
-    package func preflightFields(for origin: [UInt8], request: Fields) -> Fields {
+    func preflightFields(for origin: [UInt8], request: Fields) -> Fields {
         var fields: Fields = [:]
         fields.append("Access-Control-Allow-Origin", origin)
         if let method = request[first: "access-control-request-method"], FieldSyntax.isToken(method) {

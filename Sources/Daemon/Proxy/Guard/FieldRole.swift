@@ -52,7 +52,7 @@ extension ProxiedUpstream {
 ///
 /// A look-up neither allocates nor locks. Names are compared in full, because clients choose them and could find two that
 /// collide. The roles of long names are computed each time.
-package final class FieldRoleCache {
+final class FieldRoleCache {
     private static let slotCount = 512
     /// Tag, count, role, and the name.
     private static let slotSize = 64

@@ -8,6 +8,7 @@ package import HTTPSemantics
 ///
 /// A class, because every request uses one: a value would be copied, list by list, for each.
 package final class Guard: Sendable {
+    /// What may be done with a request.
     package enum Verdict: Sendable, Equatable {
         /// Not from a browser, or from a page of our own.
         case allowed
@@ -18,6 +19,7 @@ package final class Guard: Sendable {
         case refused(Refusal)
     }
 
+    /// Why a request is refused; contains what it named, cut to a readable length.
     package enum Refusal: Sendable, Equatable {
         case misdirected(authority: String)
         case foreignOrigin(String)
@@ -39,6 +41,7 @@ package final class Guard: Sendable {
             }
         }
 
+        /// The reason, and what to do about it.
         package var message: String {
             switch self {
             case .misdirected(let authority):
@@ -92,7 +95,7 @@ package final class Guard: Sendable {
     /// A wildcard address listens on every address of the machine. No browser can reach a Unix socket.
     private let listeners: [Address]
     private let hosts: [OwnHost]
-    package let cors: CORS
+    let cors: CORS
     /// Whether every request except health and metrics needs a token, which no page can supply for another site.
     private let wantsToken: Bool
     /// The usual spellings of `Host`, for which a comparison of bytes suffices.
@@ -124,12 +127,14 @@ package final class Guard: Sendable {
         if place == .foreign { return .refused(.misdirected(authority: Self.text(facts.authority))) }
         if facts.isPrefetch { return .refused(.prefetch) }
         if let field = facts.methodOverride { return .refused(.methodOverride("\(field.name)")) }
-        if facts.origin == nil, facts.secFetchSite == nil { return place == .loopback ? .allowed : checkUntold(facts) }
+        if facts.origin == nil, facts.secFetchSite == nil {
+            return place == .loopback ? .allowed : checkReferrer(facts)
+        }
         return checkBrowser(facts)
     }
 
     /// Decides on a request to a name for which browsers send no `Sec-Fetch-Site`.
-    private func checkUntold(_ facts: Facts) -> Verdict {
+    private func checkReferrer(_ facts: Facts) -> Verdict {
         if let referer = facts.referer {
             guard !facts.isRepeated else { return .refused(.foreignReferrer(Self.text(facts.referer) + ", …")) }
             let bytes = Array(referer)
@@ -275,6 +280,7 @@ package struct Authority: Sendable, Equatable {
     package var port: UInt16?
     var isIPv6 = false
 
+    /// - Parameter host: In any case; an IPv6 address without its brackets.
     package init(host: String, port: UInt16?) {
         let lowercased = host.lowercased()
         isIPv6 = lowercased.contains(":")
@@ -343,6 +349,7 @@ package struct OwnHost: Sendable, Equatable {
     /// Whether a proxy in front of this server serves the name by HTTPS, written as `https://` before it.
     let isSecure: Bool
 
+    /// Parses a word of `hosts:`; nil if it is not a host.
     package init?(_ word: String) {
         isSecure = word.hasPrefix("https://")
         guard let authority = Authority(isSecure ? String(word.dropFirst("https://".count)) : word) else { return nil }

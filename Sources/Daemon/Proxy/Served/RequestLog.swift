@@ -91,6 +91,7 @@ package final class RequestLog: Sendable {
         }
     }
 
+    /// - Parameter number: The result of `listen`.
     package func stopListening(_ number: Int) {
         state.withLock { state in
             state.listeners.removeAll { $0.number == number }
@@ -126,10 +127,12 @@ package struct ServedRequest: Sendable, Equatable {
     package var url: String
     /// The upstream's name; nil if it matches none.
     package var upstream: String?
+    /// As the client got it; `clientLeft` if it left before.
     package var status = 0
     package var outcome = Outcome.error
     /// Larder's member of `Cache-Status`.
     package var cacheStatus: String?
+    /// The `detail` of `cacheStatus`; else, if the response is incomplete, `client-left` or `broke-off`.
     package var detail: String?
     /// Bytes of the response's body.
     package var bytes = 0
@@ -141,7 +144,7 @@ package struct ServedRequest: Sendable, Equatable {
     package var key: Digest128?
 
     /// The status of a request whose client left before the response began; nginx uses the same.
-    package static let clientLeft = 499
+    static let clientLeft = 499
     /// The maximum length of URLs in bytes; longer ones are cut.
     static let urlLimit = 4_096
 
@@ -165,7 +168,7 @@ package struct ClientAddress: Sendable, Equatable {
 
     package init(peer: [UInt8], at entrance: Address) {
         bytes = peer
-        isUser = if case .unix = entrance { true } else { false }
+        isUser = entrance.isUnix
     }
 
     /// `127.0.0.1`, `::1`, `uid:1000`; `-` where it is unknown.
@@ -196,7 +199,7 @@ enum RequestClock {
 /// Observes a request and its response, and hands the result to the `RequestLog` at the end.
 ///
 /// Any thread. The request carries it, so that each step can add what it finds out.
-package final class RequestNote: ReplyObserver {
+final class RequestNote: ReplyObserver {
     private let requests: RequestLog
     private let log: Logger
     /// Seconds from which a request counts as slow; 0 for never.
@@ -232,7 +235,7 @@ package final class RequestNote: ReplyObserver {
         state = Mutex(State(served: served))
     }
 
-    package var outlivesClient: Bool { false }
+    var outlivesClient: Bool { false }
 
     /// Notes the outcome that the metrics have counted.
     func counted(as outcome: Outcome) { state.withLock { $0.outcome = outcome } }
@@ -245,7 +248,7 @@ package final class RequestNote: ReplyObserver {
 
     // MARK: The response
 
-    package func began(status: Int, fields: Fields, length: Int?) {
+    func began(status: Int, fields: Fields, length: Int?) {
         let member = CacheStatus.ownMember(of: fields)
         let isStream = fields.isEventStream
         state.withLock { state in
@@ -256,9 +259,9 @@ package final class RequestNote: ReplyObserver {
         }
     }
 
-    package func wrote(_ bytes: [UInt8]) { state.withLock { $0.served.bytes += bytes.count } }
-    package func finished() { end(isWhole: true) }
-    package func aborted() { end(isWhole: false) }
+    func wrote(_ bytes: [UInt8]) { state.withLock { $0.served.bytes += bytes.count } }
+    func finished() { end(isWhole: true) }
+    func aborted() { end(isWhole: false) }
 
     private func end(isWhole: Bool) {
         let seconds = Double(RequestClock.nanoseconds - started) / 1_000_000_000
