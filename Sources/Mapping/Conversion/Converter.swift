@@ -110,11 +110,7 @@ extension ConversionResult {
     var faults: [ConversionFault] { if case .partial(_, let faults) = self { faults } else { [] } }
 
     /// A text as a JSON string.
-    static func string(_ text: String) -> ConversionResult {
-        var json: [UInt8] = []
-        JSONString.append(text, to: &json)
-        return .value(json)
-    }
+    static func string(_ text: String) -> ConversionResult { .value(JSONString.literal(text)) }
 }
 
 /// How a property's value is converted for the `mapped` view, and back.

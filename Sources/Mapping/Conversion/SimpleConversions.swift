@@ -48,8 +48,8 @@ enum URLSyntax {
     }
 
     private static func isScheme(_ text: ArraySlice<UInt8>) -> Bool {
-        guard let first = text.first, isLetter(first) else { return false }
-        return text.allSatisfy { isLetter($0) || isDigit($0) || "+-.".utf8.contains($0) }
+        guard let first = text.first, first.isLetter else { return false }
+        return text.allSatisfy { $0.isLetter || $0.isDigit || "+-.".utf8.contains($0) }
     }
 
     private static func isAllowed(_ text: ArraySlice<UInt8>, at index: Int) -> Bool {
@@ -58,12 +58,8 @@ enum URLSyntax {
             return index + 2 < text.endIndex && hexadecimalDigit(text[index + 1]) != nil
                 && hexadecimalDigit(text[index + 2]) != nil
         }
-        return byte >= 0x80 || isLetter(byte) || isDigit(byte) || "-._~:/?#[]@!$&'()*+,;=".utf8.contains(byte)
+        return byte >= 0x80 || byte.isLetter || byte.isDigit || "-._~:/?#[]@!$&'()*+,;=".utf8.contains(byte)
     }
-
-    private static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) &- UInt8(ascii: "a") < 26 }
-
-    private static func isDigit(_ byte: UInt8) -> Bool { byte &- UInt8(ascii: "0") < 10 }
 }
 
 /// Accepts true and false; 1 and 0 count as booleans too, and come back as `true` and `false`.
@@ -109,7 +105,7 @@ struct NumberTextConversion: Conversion {
     init(grouping: String, decimal: String) throws(MappingError) {
         let separators = [grouping, decimal]
         guard !decimal.isEmpty, grouping != decimal,
-            separators.allSatisfy({ $0.utf8.allSatisfy { $0 &- UInt8(ascii: "0") >= 10 && $0 != UInt8(ascii: "-") } })
+            separators.allSatisfy({ $0.utf8.allSatisfy { !$0.isDigit && $0 != UInt8(ascii: "-") } })
         else {
             throw .invalidConversion(
                 "the separators of a number must be two different ones that hold no digit and no minus, such as "
@@ -165,7 +161,7 @@ struct NumberTextConversion: Conversion {
         guard !rest.isEmpty else { return output }
         guard rest.starts(with: decimal) else { return nil }
         let fraction = rest.dropFirst(decimal.count)
-        guard !fraction.isEmpty, fraction.allSatisfy({ $0 &- UInt8(ascii: "0") < 10 }) else { return nil }
+        guard !fraction.isEmpty, fraction.allSatisfy(\.isDigit) else { return nil }
         return output + [UInt8(ascii: ".")] + fraction
     }
 
@@ -173,7 +169,7 @@ struct NumberTextConversion: Conversion {
     private func split(_ rest: inout ArraySlice<UInt8>) -> [[UInt8]] {
         var groups: [[UInt8]] = [[]]
         while let byte = rest.first {
-            if byte &- UInt8(ascii: "0") < 10 {
+            if byte.isDigit {
                 groups[groups.count - 1].append(rest.removeFirst())
             } else if !grouping.isEmpty, rest.starts(with: grouping) {
                 rest = rest.dropFirst(grouping.count)
@@ -193,15 +189,10 @@ struct ValueMapConversion: Conversion {
     private let reverseFallback: [UInt8]?
 
     init(_ cases: [ConversionDeclaration.Case], fallback: String?, reverseFallback: String?) throws(MappingError) {
-        func json(_ text: String) -> [UInt8] {
-            var json: [UInt8] = []
-            JSONString.append(text, to: &json)
-            return json
-        }
         try self.init(
-            cases.map { ConversionDeclaration.Pair(wire: json($0.wire), mapped: json($0.mapped)) },
-            fallback: fallback.map(json),
-            reverseFallback: reverseFallback.map(json)
+            cases.map { .init(wire: JSONString.literal($0.wire), mapped: JSONString.literal($0.mapped)) },
+            fallback: fallback.map(JSONString.literal),
+            reverseFallback: reverseFallback.map(JSONString.literal)
         )
     }
 

@@ -100,25 +100,25 @@ struct BodyWalk {
     // MARK: Values of declared models
 
     mutating func objects(_ open: Int, model: Int, depth: Int, areExpected: Bool) -> Int {
-        elements(open, depth: depth) { walk, element, index in
-            guard walk.scanner.byte(element) == UInt8(ascii: "{") else {
-                return walk.scanner.scanValue(element, depth: depth + 1)
+        var index = 0
+        return scanner.scanElements(open, depth: depth) { element in
+            defer { index += 1 }
+            guard scanner.byte(element) == UInt8(ascii: "{") else {
+                return scanner.scanValue(element, depth: depth + 1)
             }
             let place = Place(index: index)
-            return walk.object(element, model: model, depth: depth + 1, isExpected: areExpected, place: place)
+            return object(element, model: model, depth: depth + 1, isExpected: areExpected, place: place)
         }
     }
 
     /// Walks an object whose members are objects of the model.
     mutating func keyed(_ open: Int, model: Int, depth: Int, areExpected: Bool) -> Int {
         var index = 0
-        return members(open, depth: depth) { walk, nameStart, nameEnd, _, value in
+        return scanner.scanMembers(open, depth: depth) { nameStart, name, value in
             defer { index += 1 }
-            guard walk.scanner.byte(value) == UInt8(ascii: "{") else {
-                return walk.scanner.scanValue(value, depth: depth + 1)
-            }
-            let place = Place(index: index, keyStart: nameStart, keyEnd: nameEnd)
-            return walk.object(value, model: model, depth: depth + 1, isExpected: areExpected, place: place)
+            guard scanner.byte(value) == UInt8(ascii: "{") else { return scanner.scanValue(value, depth: depth + 1) }
+            let place = Place(index: index, keyStart: nameStart, keyEnd: name.end)
+            return object(value, model: model, depth: depth + 1, isExpected: areExpected, place: place)
         }
     }
 
@@ -162,11 +162,11 @@ struct BodyWalk {
     private mutating func members(_ start: Int, of node: Int, firstCapture: Int, depth: Int) -> Int {
         let declared = tree.nodes[node]
         guard declared.hasChildren else { return scanner.scanValue(start, depth: depth) }
-        return members(start, depth: depth) { walk, nameStart, nameEnd, isEscaped, value in
-            guard let child = walk.child(of: declared, nameStart, nameEnd, isEscaped) else {
-                return walk.scanner.scanValue(value, depth: depth + 1)
+        return scanner.scanMembers(start, depth: depth) { nameStart, name, value in
+            guard let child = child(of: declared, nameStart, name.end, name.isEscaped) else {
+                return scanner.scanValue(value, depth: depth + 1)
             }
-            return walk.member(value, at: child, firstCapture: firstCapture, depth: depth + 1)
+            return member(value, at: child, firstCapture: firstCapture, depth: depth + 1)
         }
     }
 
@@ -190,8 +190,8 @@ struct BodyWalk {
             end = members(start, of: index, firstCapture: firstCapture, depth: depth)
         case UInt8(ascii: "[") where node.element >= 0:
             let element = Int(node.element)
-            end = elements(start, depth: depth) { walk, position, _ in
-                walk.member(position, at: element, firstCapture: firstCapture, depth: depth + 1)
+            end = scanner.scanElements(start, depth: depth) { position in
+                member(position, at: element, firstCapture: firstCapture, depth: depth + 1)
             }
         default:
             if node.relation >= 0, scanner.byte(start) == UInt8(ascii: "[") {
@@ -212,58 +212,7 @@ struct BodyWalk {
         return end
     }
 
-    // MARK: Members and elements
-
-    /// Visits the members of the object that begins here; `value` scans each value and returns its end.
-    @inline(__always)
-    mutating func members(
-        _ open: Int,
-        depth: Int,
-        _ value: (inout BodyWalk, _ nameStart: Int, _ nameEnd: Int, _ isEscaped: Bool, _ value: Int) -> Int
-    ) -> Int {
-        guard depth < JSONScanner.maximumDepth else { return JSONScanner.Failure.tooDeep }
-        var position = scanner.skipSpace(open + 1)
-        if scanner.byte(position) == UInt8(ascii: "}") { return position + 1 }
-        while true {
-            guard scanner.byte(position) == UInt8(ascii: "\"") else { return JSONScanner.Failure.malformed }
-            let name = scanner.scanName(position)
-            guard name.end >= 0 else { return name.end }
-            let valueStart = scanner.skipColon(name.end)
-            guard valueStart >= 0 else { return valueStart }
-            position = value(&self, position, name.end, name.isEscaped, valueStart)
-            guard position >= 0 else { return position }
-            position = scanner.skipSpace(position)
-            let byte = scanner.byte(position)
-            guard byte == UInt8(ascii: ",") else {
-                return byte == UInt8(ascii: "}") ? position + 1 : JSONScanner.Failure.malformed
-            }
-            position = scanner.skipSpace(position + 1)
-        }
-    }
-
-    /// Visits the elements of the array that begins here; `element` scans each and returns its end.
-    @inline(__always)
-    mutating func elements(
-        _ open: Int,
-        depth: Int,
-        _ element: (inout BodyWalk, _ position: Int, _ index: Int) -> Int
-    ) -> Int {
-        guard depth < JSONScanner.maximumDepth else { return JSONScanner.Failure.tooDeep }
-        var position = scanner.skipSpace(open + 1)
-        if scanner.byte(position) == UInt8(ascii: "]") { return position + 1 }
-        var index = 0
-        while true {
-            position = element(&self, position, index)
-            guard position >= 0 else { return position }
-            position = scanner.skipSpace(position)
-            let byte = scanner.byte(position)
-            guard byte == UInt8(ascii: ",") else {
-                return byte == UInt8(ascii: "]") ? position + 1 : JSONScanner.Failure.malformed
-            }
-            position = scanner.skipSpace(position + 1)
-            index += 1
-        }
-    }
+    // MARK: Names
 
     @inline(__always)
     private func child(of node: PathTree.Node, _ open: Int, _ end: Int, _ isEscaped: Bool) -> Int? {
@@ -278,14 +227,6 @@ struct BodyWalk {
             return nil
         }
         return name.withUTF8 { tree.child(of: node, $0.baseAddress!, $0.count, readable: $0.count) }
-    }
-
-    func isName(_ open: Int, _ end: Int, _ isEscaped: Bool, _ name: String) -> Bool {
-        if isEscaped {
-            return JSONString.text(UnsafeBufferPointer(rebasing: text[open..<end]))
-                .map { $0.utf8.elementsEqual(name.utf8) } ?? false
-        }
-        return name.utf8.elementsEqual(text[open + 1..<end - 1])
     }
 }
 
@@ -329,9 +270,7 @@ extension BodyWalk {
         case UInt8(ascii: "{"): return envelopeMembers(position, active, depth: depth)
         case UInt8(ascii: "[") where active.contains { $0.path.first == .elements }:
             let inner = active.filter { $0.path.first == .elements }.map { ($0.target, $0.path.dropFirst()) }
-            return elements(position, depth: depth) { walk, element, _ in
-                walk.envelope(element, inner, depth: depth + 1)
-            }
+            return scanner.scanElements(position, depth: depth) { envelope($0, inner, depth: depth + 1) }
         default:
             notes.note(.envelopeMissing, at: position)
             return scanner.scanValue(position, depth: depth)
@@ -345,17 +284,18 @@ extension BodyWalk {
     ) -> Int {
         var hits = [Int](repeating: 0, count: active.count)
         let (before, beforePending, beforeKeyed) = (found.count, pending.count, keyedStarts.count)
-        let end = members(open, depth: depth) { walk, nameStart, nameEnd, isEscaped, value in
+        let end = scanner.scanMembers(open, depth: depth) { nameStart, name, value in
             var inner: [(target: BodyPlan.Target, path: ArraySlice<PathStep>)] = []
+            let literal = UnsafeBufferPointer(rebasing: text[nameStart..<name.end])
             for (index, entry) in active.enumerated() {
-                guard case .name(let name) = entry.path.first, walk.isName(nameStart, nameEnd, isEscaped, name) else {
+                guard case .name(let step) = entry.path.first, JSONString.content(of: literal, is: step.utf8) else {
                     continue
                 }
                 hits[index] += 1
                 inner.append((entry.target, entry.path.dropFirst()))
             }
-            guard !inner.isEmpty else { return walk.scanner.scanValue(value, depth: depth + 1) }
-            return walk.envelope(value, inner, depth: depth + 1)
+            guard !inner.isEmpty else { return scanner.scanValue(value, depth: depth + 1) }
+            return envelope(value, inner, depth: depth + 1)
         }
         if hits.contains(where: { $0 > 1 }) {
             // A repeated member is no observation (law 6), so everything found below it is discarded.

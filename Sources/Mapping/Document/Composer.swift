@@ -213,6 +213,15 @@ struct PinTree {
         text(parents[pin]).withUnsafeBufferPointer { Reference.name(at: literals[pin], in: $0) }
     }
 
+    /// The JSON pointer (RFC 6901) of a pin within the body.
+    func pointer(to pin: Int) -> String {
+        guard pin != Self.skeleton else { return "" }
+        let inner = text(parents[pin]).withUnsafeBufferPointer {
+            JSONPointer.text(to: literals[pin].lowerBound, in: $0)
+        }
+        return pointer(to: parents[pin]) + inner
+    }
+
     /// Whether a pin's object is within another one, or one of several.
     func isEmbedded(_ pin: Int) -> Bool { isInner(pin) || places[Self.skeleton + 1].count > 1 }
 

@@ -175,8 +175,7 @@ struct CompositionAttempt {
             }
             return writeLiteral(newest.value)
         }
-        let one = ObservedMember.Link(model: link.model, arity: .one, isStrict: link.isStrict)
-        let members = newest.value.members.filter { !isRemoved($0.value, one) }
+        let members = newest.value.members.filter { !isRemoved($0.value, link.one) }
         guard shape.value.kind == .object || members.isEmpty else {
             return fail(
                 "a relation now holds objects keyed by name, and this document does not show which members to write for it"
@@ -197,12 +196,12 @@ struct CompositionAttempt {
             let known = byName[member.name]
             attempt.output.append(contentsOf: known.map { text[$0.nameRange] } ?? newest.value.text[member.nameRange])
             attempt.output.append(contentsOf: text[pinned[0].nameRange.upperBound..<pinned[0].value.range.lowerBound])
-            if let known, known.value.isEqual(to: member.value, as: one) {
+            if let known, known.value.isEqual(to: member.value, as: link.one) {
                 attempt.copy(shape.text, known.value.range)
             } else {
                 // An object under a pinned key reuses the shape there; a new one looks like the others.
                 let ownStyle = known.map { attempt.style(of: [shape.at($0.value)]) }
-                attempt.writeNew(member.value, one, ownStyle ?? attempt.styleOfNew(in: shape, pinned.map(\.value)))
+                attempt.writeNew(member.value, link.one, ownStyle ?? attempt.styleOfNew(in: shape, pinned.map(\.value)))
             }
         }
     }
@@ -447,7 +446,7 @@ extension CompositionAttempt {
         like pinned: JSONSlice
     ) {
         if !value.isReference { return output.append(contentsOf: value.bytes) }
-        if link.isStrict { return Reference.appendStrict(identity, to: &output) }
+        if link.isStrict { return output.append(contentsOf: Reference.strict(identity)) }
         Reference.appendBare(identity, asNumber: pinned.kind == .number && Reference.isNumber(identity), to: &output)
     }
 }

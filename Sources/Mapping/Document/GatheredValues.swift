@@ -55,12 +55,11 @@ public struct GatheredValues: Sendable, Equatable {
     }
 
     private mutating func join(_ list: JSONSlice, _ link: ObservedMember.Link?, time: Int64, at path: MemberPath) {
-        let one = link.map { ObservedMember.Link(model: $0.model, arity: .one, isStrict: $0.isStrict) }
         var known = items[path] ?? []
         for (index, element) in (list.kind == .array ? list.elements : [list]).enumerated() {
             let item = Item(time: time, origin: Int64(index), value: element)
             let same = known.firstIndex { other in
-                one.map { other.value.isEqual(to: element, as: $0) } ?? other.value.isEqual(to: element)
+                link.map { other.value.isEqual(to: element, as: $0.one) } ?? other.value.isEqual(to: element)
             }
             if let same {
                 let isEarlier = item.precedes(known[same])

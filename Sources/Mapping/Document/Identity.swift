@@ -52,7 +52,7 @@ enum Identity {
 
     private static func numberText(_ literal: UnsafeBufferPointer<UInt8>) -> String {
         // A plain integer is its own canonical text.
-        let isPlain = literal.count <= 40 && literal.allSatisfy { $0 &- UInt8(ascii: "0") < 10 }
+        let isPlain = literal.count <= 40 && literal.allSatisfy(\.isDigit)
         return isPlain ? String(decoding: literal, as: UTF8.self) : JSONNumber(literal).canonicalText
     }
 

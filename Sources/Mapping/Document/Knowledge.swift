@@ -188,22 +188,16 @@ struct PropertyNames {
 
     init(model: Int, models: Models) {
         // For a cluster, the properties of its base and all its concrete models.
-        var indexes = [model]
-        var position = 0
-        while position < indexes.count {
-            let declaration = models.declarations[indexes[position]]
-            for name in declaration.choices.map(\.model) + (declaration.base.map { [$0] } ?? []) {
-                if let other = models.index(of: name), !indexes.contains(other) { indexes.append(other) }
-            }
-            position += 1
+        let indexes = reachable(from: [model]) { index in
+            let declaration = models.declarations[index]
+            return (declaration.choices.map(\.model) + [declaration.base].compactMap(\.self)).compactMap(models.index)
         }
         for declaration in indexes.map({ models.declarations[$0] }) {
             for property in declaration.properties {
                 for source in Self.sources(of: property, naming: declaration.naming) {
                     guard let steps = KeyPathSyntax.steps(of: source) else { continue }
                     // A member of an array's elements is known only as part of the array.
-                    let names = steps.prefix { $0 != .elements }.compactMap { [$0].names?.first }
-                    let pointer = "/" + MemberPath(names).text
+                    let pointer = "/" + MemberPath(steps.leadingNames).text
                     order[pointer] = min(order[pointer] ?? .max, order.count)
                     if byPointer[pointer]?.contains(property.name) != true {
                         byPointer[pointer, default: []].append(property.name)

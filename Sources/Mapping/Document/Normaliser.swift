@@ -201,24 +201,10 @@ public struct DecomposedBody: Sendable {
 
     /// The JSON pointer (RFC 6901) of an occurrence within the body.
     ///
-    /// Nil if there is none with this index. Costs a pass over the body up to there.
+    /// Nil if there is none with this index. Costs a pass over the body.
     public func pointer(toOccurrence index: Int) -> String? {
         guard occurrences.indices.contains(index) else { return nil }
-        // The texts around the next reference, outermost first, with the last reference found in each.
-        var open: [(text: [UInt8], reference: Range<Int>)] = [(skeleton, 0..<0)]
-        for occurrence in occurrences[...index] {
-            while let (text, last) = open.last {
-                if let found = text.withUnsafeBufferPointer({ Reference.next(in: $0, from: last.upperBound) }) {
-                    open[open.count - 1].reference = found
-                    break
-                }
-                open.removeLast()
-            }
-            open.append((occurrence.payload, 0..<0))
-        }
-        return open.dropLast().map { text, reference in
-            text.withUnsafeBufferPointer { JSONPointer.text(to: reference.lowerBound, in: $0) }
-        }.joined()
+        return PinTree(skeleton: skeleton, pins: occurrences.map(\.payload))?.pointer(to: index)
     }
 
     /// By occurrence, whether it is within another object, or one of several in a response about a single object.

@@ -217,12 +217,7 @@ public struct ObjectState: Sendable, Equatable {
         guard let payload = newestPayload(model: model, models: models) else { return nil }
         return Reference.plain(payload) { name in
             if let known = identity(name) { return known }
-            guard let index = models.index(of: name.model), models.compiled[index].distinguishesTypes else {
-                return nil
-            }
-            var bare: [UInt8] = []
-            Reference.appendStrict(name.identity, to: &bare)
-            return bare
+            return models.distinguishesTypes(name.model) ? Reference.strict(name.identity) : nil
         }
     }
 
@@ -380,18 +375,6 @@ public struct ObjectState: Sendable, Equatable {
 extension Provenance.Sighting {
     fileprivate init(value: [UInt8], _ observation: Observation) {
         self.init(value: value, source: observation.sequence, time: observation.end)
-    }
-}
-
-extension MemberPath {
-    /// The unescaped names; nil if one is not Unicode.
-    fileprivate var names: [String]? {
-        var names: [String] = []
-        for part in text.split(separator: "/", omittingEmptySubsequences: false) {
-            guard let name = MemberPath(pointer: String(part)).name else { return nil }
-            names.append(name)
-        }
-        return names
     }
 }
 

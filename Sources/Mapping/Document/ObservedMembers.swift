@@ -8,6 +8,8 @@ struct ObservedMember: Sendable {
         var isStrict = false
 
         var isMany: Bool { arity == .many }
+        /// The link of one element.
+        var one: Link { Link(model: model, arity: .one, isStrict: isStrict) }
     }
 
     var value: JSONSlice
@@ -150,16 +152,7 @@ struct ObservedMembers {
     /// Whether a value passes its checks; references count as objects, which the upstream sent in their place.
     private static func isSound(_ value: JSONSlice, _ checked: ValueConversion) -> Bool {
         guard value.containsReference else { return checked.fault(in: value) == nil }
-        var plain: [UInt8] = []
-        value.withBytes { bytes in
-            var position = 0
-            while let found = Reference.next(in: bytes, from: position) {
-                plain += bytes[position..<found.lowerBound]
-                plain += [UInt8(ascii: "{"), UInt8(ascii: "}")]
-                position = found.upperBound
-            }
-            plain += bytes[position...]
-        }
+        let plain = Reference.plain(value.json) { _ in Array("{}".utf8) }
         return JSONSlice(plain).map { checked.fault(in: $0) == nil } ?? true
     }
 }

@@ -86,17 +86,19 @@ public enum Reference {
         }
     }
 
-    /// Appends the bare form of a strict identity, for which numbers and strings differ.
-    static func appendStrict(_ identity: String, to output: inout [UInt8]) {
+    /// The bare form of a strict identity, for which numbers and strings differ.
+    static func strict(_ identity: String) -> [UInt8] {
+        var bare: [UInt8] = []
         let text = Identity.unquoted(identity)
-        appendBare(text ?? identity, asNumber: text == nil && isNumber(identity), to: &output)
+        appendBare(text ?? identity, asNumber: text == nil && isNumber(identity), to: &bare)
+        return bare
     }
 
     /// Whether an identity reads like a JSON integer; strings such as `007` do not.
     static func isInteger(_ identity: String) -> Bool {
         let digits = identity.utf8.first == UInt8(ascii: "-") ? identity.utf8.dropFirst() : identity.utf8[...]
         guard let first = digits.first, digits.count <= 40 else { return false }
-        return digits.allSatisfy { $0 &- UInt8(ascii: "0") < 10 } && (first != UInt8(ascii: "0") || identity == "0")
+        return digits.allSatisfy(\.isDigit) && (first != UInt8(ascii: "0") || identity == "0")
     }
 
     /// Whether an identity is the text of a JSON number.

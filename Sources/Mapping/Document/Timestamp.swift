@@ -71,7 +71,7 @@ private struct DigitReader {
         guard position + count <= text.count else { return nil }
         var value = 0
         for byte in text[position..<position + count] {
-            guard byte &- UInt8(ascii: "0") < 10 else { return nil }
+            guard byte.isDigit else { return nil }
             value = value * 10 + Int(byte - UInt8(ascii: "0"))
         }
         position += count
@@ -79,7 +79,7 @@ private struct DigitReader {
     }
 
     mutating func run() -> [UInt8] {
-        let run = Array(text[position...].prefix { $0 &- UInt8(ascii: "0") < 10 })
+        let run = Array(text[position...].prefix(while: \.isDigit))
         position += run.count
         return run
     }

@@ -23,10 +23,42 @@ struct JSONIndex: Sendable {
     init(_ text: [UInt8]) throws(Failure) {
         self.text = text
         guard text.count < Int(UInt32.max) else { throw .tooDeep }
-        var builder = JSONIndexBuilder()
-        let failure = text.withUnsafeBufferPointer { builder.build($0) }
-        if let failure { throw failure }
-        nodes = builder.nodes
+        nodes.reserveCapacity(text.count / 12 + 4)
+        let end = text.withUnsafeBufferPointer { text in
+            let scanner = JSONScanner(text, allowsReferences: true)
+            let end = add(scanner.skipSpace(0), depth: 0, scanner)
+            return end >= 0 ? scanner.skipSpace(end) : end
+        }
+        guard end == text.count else { throw end == JSONScanner.Failure.tooDeep ? .tooDeep : .malformed }
+    }
+
+    /// Adds a value and its descendants; returns the value's end or a `JSONScanner.Failure`.
+    private mutating func add(_ start: Int, depth: Int, _ scanner: JSONScanner) -> Int {
+        let container = nodes.count
+        let end: Int
+        switch scanner.byte(start) {
+        case UInt8(ascii: "{"):
+            append(start, start)
+            end = scanner.scanMembers(start, depth: depth) { nameStart, name, value in
+                append(nameStart, name.end)
+                return add(value, depth: depth + 1, scanner)
+            }
+        case UInt8(ascii: "["):
+            append(start, start)
+            end = scanner.scanElements(start, depth: depth) { add($0, depth: depth + 1, scanner) }
+        default:
+            end = scanner.scanValue(start, depth: depth)
+            if end >= 0 { append(start, end) }
+            return end
+        }
+        guard end >= 0 else { return end }
+        (nodes[container].end, nodes[container].next) = (UInt32(end), UInt32(nodes.count))
+        return end
+    }
+
+    /// Adds a node without descendants.
+    private mutating func append(_ start: Int, _ end: Int) {
+        nodes.append(Node(start: UInt32(start), end: UInt32(end), next: UInt32(nodes.count + 1)))
     }
 
     /// The byte range of a value in the text.
@@ -86,21 +118,15 @@ struct JSONIndex: Sendable {
     func lastMember(_ name: some Collection<UInt8>, of object: Int) -> (value: Int, isRepeated: Bool)? {
         guard kind(object) == .object else { return nil }
         var found: (value: Int, isRepeated: Bool)?
-        forEachMember(of: object) { nameNode, value in if isName(nameNode, name) { found = (value, found != nil) } }
+        forEachMember(of: object) { nameNode, value in
+            let isMeant = slice(nameNode).withBytes { JSONString.content(of: $0, is: name) }
+            if isMeant { found = (value, found != nil) }
+        }
         return found
     }
 
     /// The unescaped name of a member; nil if it is not Unicode.
-    func name(_ node: Int) -> String? {
-        text.withUnsafeBufferPointer { JSONString.text(UnsafeBufferPointer(rebasing: $0[range(node)])) }
-    }
-
-    private func isName(_ node: Int, _ name: some Collection<UInt8>) -> Bool {
-        let content = range(node).dropFirst().dropLast()
-        if text[content].elementsEqual(name) { return true }
-        guard text[content].contains(UInt8(ascii: "\\")) else { return false }
-        return self.name(node).map { $0.utf8.elementsEqual(name) } ?? false
-    }
+    func name(_ node: Int) -> String? { slice(node).withBytes(JSONString.text) }
 
     /// The JSON pointer (RFC 6901) of a value.
     func pointer(to node: Int) -> String {
@@ -122,74 +148,5 @@ struct JSONIndex: Sendable {
             current = step.node
         }
         return pointer
-    }
-}
-
-/// Builds the nodes of an index without recursion.
-private struct JSONIndexBuilder {
-    var nodes: [JSONIndex.Node] = []
-    /// The containers still open, innermost last.
-    private var open: [Int] = []
-
-    mutating func build(_ text: UnsafeBufferPointer<UInt8>) -> JSONIndex.Failure? {
-        let scanner = JSONScanner(text, allowsReferences: true)
-        nodes.reserveCapacity(text.count / 12 + 4)
-        var position = scanner.skipSpace(0)
-        while true {
-            let byte = scanner.byte(position)
-            if byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") {
-                guard open.count < JSONScanner.maximumDepth else { return .tooDeep }
-                open.append(nodes.count)
-                append(position, 0)
-                position = scanner.skipSpace(position + 1)
-                // In ASCII, the closing bracket is two after the opening one.
-                if scanner.byte(position) != byte + 2 {
-                    if byte == UInt8(ascii: "{") { position = name(scanner, position) }
-                    guard position >= 0 else { return .malformed }
-                    continue
-                }
-            } else {
-                let end = scanner.scanValue(position, depth: 0)
-                guard end >= 0 else { return .malformed }
-                append(position, end)
-                position = scanner.skipSpace(end)
-            }
-            guard let next = afterValue(scanner, position) else { return .malformed }
-            if open.isEmpty { return next == text.count ? nil : .malformed }
-            position = next
-        }
-    }
-
-    /// Advances from the end of a value to the next value, closing containers on the way; nil if the text is not JSON.
-    private mutating func afterValue(_ scanner: JSONScanner, _ start: Int) -> Int? {
-        var position = start
-        while let container = open.last {
-            let bracket = scanner.base[Int(nodes[container].start)]
-            let byte = scanner.byte(position)
-            if byte == UInt8(ascii: ",") {
-                position = scanner.skipSpace(position + 1)
-                if bracket == UInt8(ascii: "{") { position = name(scanner, position) }
-                return position >= 0 ? position : nil
-            }
-            guard byte == bracket + 2 else { return nil }
-            nodes[container].end = UInt32(position + 1)
-            nodes[container].next = UInt32(nodes.count)
-            open.removeLast()
-            position = scanner.skipSpace(position + 1)
-        }
-        return position
-    }
-
-    /// Adds the name of a member and returns the position of its value.
-    private mutating func name(_ scanner: JSONScanner, _ position: Int) -> Int {
-        guard scanner.byte(position) == UInt8(ascii: "\"") else { return JSONScanner.Failure.malformed }
-        let end = scanner.scanString(position)
-        guard end >= 0 else { return end }
-        append(position, end)
-        return scanner.skipColon(end)
-    }
-
-    private mutating func append(_ start: Int, _ end: Int) {
-        nodes.append(JSONIndex.Node(start: UInt32(start), end: UInt32(end), next: UInt32(nodes.count + 1)))
     }
 }

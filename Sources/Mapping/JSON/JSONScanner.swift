@@ -61,16 +61,30 @@ struct JSONScanner {
     }
 
     private func scanObject(_ open: Int, depth: Int) -> Int {
+        scanMembers(open, depth: depth) { _, _, value in scanValue(value, depth: depth + 1) }
+    }
+
+    private func scanArray(_ open: Int, depth: Int) -> Int {
+        scanElements(open, depth: depth) { element in scanValue(element, depth: depth + 1) }
+    }
+
+    /// Scans the object that begins here; `value` returns the end of each value, or a negative number to stop.
+    @inline(__always)
+    func scanMembers(
+        _ open: Int,
+        depth: Int,
+        _ value: (_ nameStart: Int, _ name: (end: Int, isEscaped: Bool), _ value: Int) -> Int
+    ) -> Int {
         guard depth < Self.maximumDepth else { return Failure.tooDeep }
         var position = skipSpace(open + 1)
         if byte(position) == UInt8(ascii: "}") { return position + 1 }
         while true {
             guard byte(position) == UInt8(ascii: "\"") else { return Failure.malformed }
-            position = scanString(position)
-            guard position >= 0 else { return position }
-            position = skipColon(position)
-            guard position >= 0 else { return position }
-            position = scanValue(position, depth: depth + 1)
+            let name = scanName(position)
+            guard name.end >= 0 else { return name.end }
+            let valueStart = skipColon(name.end)
+            guard valueStart >= 0 else { return valueStart }
+            position = value(position, name, valueStart)
             guard position >= 0 else { return position }
             position = skipSpace(position)
             let byte = byte(position)
@@ -79,12 +93,14 @@ struct JSONScanner {
         }
     }
 
-    private func scanArray(_ open: Int, depth: Int) -> Int {
+    /// Scans the array that begins here; `element` returns the end of each element, or a negative number to stop.
+    @inline(__always)
+    func scanElements(_ open: Int, depth: Int, _ element: (_ element: Int) -> Int) -> Int {
         guard depth < Self.maximumDepth else { return Failure.tooDeep }
         var position = skipSpace(open + 1)
         if byte(position) == UInt8(ascii: "]") { return position + 1 }
         while true {
-            position = scanValue(position, depth: depth + 1)
+            position = element(position)
             guard position >= 0 else { return position }
             position = skipSpace(position)
             let byte = byte(position)
@@ -162,7 +178,7 @@ struct JSONScanner {
     @inline(__always)
     private func scanDigits(_ start: Int) -> Int {
         var position = start
-        while byte(position) &- UInt8(ascii: "0") < 10 { position += 1 }
+        while byte(position).isDigit { position += 1 }
         return position > start ? position : Failure.malformed
     }
 
@@ -245,6 +261,15 @@ struct JSONScanner {
         default: return Failure.malformed
         }
     }
+}
+
+extension UInt8 {
+    /// Whether this is an ASCII digit.
+    @inline(__always)
+    var isDigit: Bool { self &- UInt8(ascii: "0") < 10 }
+
+    /// Whether this is an ASCII letter.
+    var isLetter: Bool { (self | 0x20) &- UInt8(ascii: "a") < 26 }
 }
 
 /// The value of a hexadecimal digit in either case.

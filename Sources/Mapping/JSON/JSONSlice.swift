@@ -57,22 +57,18 @@ struct JSONSlice: Sendable {
     }
 
     /// Visits the members of an object in order: the quoted name, its range, and the value's range.
+    @inline(__always)
     func forEachMember(_ body: (UnsafeBufferPointer<UInt8>, Range<Int>, Range<Int>) -> Void) {
         guard kind == .object else { return }
         text.withUnsafeBufferPointer { buffer in
             let scanner = JSONScanner(buffer, allowsReferences: true)
-            var position = scanner.skipSpace(range.lowerBound + 1)
-            while scanner.byte(position) == UInt8(ascii: "\"") {
-                let nameEnd = scanner.scanString(position)
-                guard nameEnd >= 0 else { return }
-                let start = scanner.skipColon(nameEnd)
-                guard start >= 0 else { return }
+            _ = scanner.scanMembers(range.lowerBound, depth: 0) { nameStart, name, start in
                 let end = scanner.scanValue(start, depth: 0)
-                guard end >= 0 else { return }
-                body(UnsafeBufferPointer(rebasing: buffer[position..<nameEnd]), position..<nameEnd, start..<end)
-                position = scanner.skipSpace(end)
-                guard scanner.byte(position) == UInt8(ascii: ",") else { return }
-                position = scanner.skipSpace(position + 1)
+                if end >= 0 {
+                    let name = nameStart..<name.end
+                    body(UnsafeBufferPointer(rebasing: buffer[name]), name, start..<end)
+                }
+                return end
             }
         }
     }
@@ -83,15 +79,10 @@ struct JSONSlice: Sendable {
         var elements: [JSONSlice] = []
         text.withUnsafeBufferPointer { buffer in
             let scanner = JSONScanner(buffer, allowsReferences: true)
-            var position = scanner.skipSpace(range.lowerBound + 1)
-            guard scanner.byte(position) != UInt8(ascii: "]") else { return }
-            while true {
-                let end = scanner.scanValue(position, depth: 0)
-                guard end >= 0 else { return }
-                elements.append(JSONSlice(text, position..<end))
-                position = scanner.skipSpace(end)
-                guard scanner.byte(position) == UInt8(ascii: ",") else { return }
-                position = scanner.skipSpace(position + 1)
+            _ = scanner.scanElements(range.lowerBound, depth: 0) { start in
+                let end = scanner.scanValue(start, depth: 0)
+                if end >= 0 { elements.append(JSONSlice(text, start..<end)) }
+                return end
             }
         }
         return elements
@@ -144,17 +135,16 @@ struct JSONSlice: Sendable {
     /// Whether two values of a relation are equal; a reference to an object equals the object's bare identity.
     func isEqual(to other: JSONSlice, as link: ObservedMember.Link) -> Bool {
         if bytes.elementsEqual(other.bytes) { return true }
-        let one = ObservedMember.Link(model: link.model, arity: .one, isStrict: link.isStrict)
         if link.arity == .many, kind == .array, other.kind == .array {
             let (mine, theirs) = (elements, other.elements)
-            return mine.count == theirs.count && zip(mine, theirs).allSatisfy { $0.isEqual(to: $1, as: one) }
+            return mine.count == theirs.count && zip(mine, theirs).allSatisfy { $0.isEqual(to: $1, as: link.one) }
         }
         if link.arity == .keyed, kind == .object, other.kind == .object {
             let (mine, theirs) = (members, other.members)
             guard mine.count == theirs.count else { return false }
             let values = Dictionary(theirs.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
             return mine.allSatisfy { member in
-                values[member.name].map { member.value.isEqual(to: $0, as: one) } ?? false
+                values[member.name].map { member.value.isEqual(to: $0, as: link.one) } ?? false
             }
         }
         if let mine = target(isStrict: link.isStrict), let theirs = other.target(isStrict: link.isStrict) {

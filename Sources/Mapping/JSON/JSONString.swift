@@ -47,6 +47,12 @@ enum JSONString {
         return String(scalars)
     }
 
+    /// Whether the content is this text, given as UTF-8.
+    static func content(of literal: UnsafeBufferPointer<UInt8>, is name: some Sequence<UInt8>) -> Bool {
+        guard literal.contains(UInt8(ascii: "\\")) else { return literal.dropFirst().dropLast().elementsEqual(name) }
+        return text(literal).map { $0.utf8.elementsEqual(name) } ?? false
+    }
+
     /// Appends text as the inside of a JSON string.
     static func appendEscaped(_ text: String, to output: inout [UInt8]) {
         for byte in text.utf8 {
@@ -69,6 +75,13 @@ enum JSONString {
         output.append(UInt8(ascii: "\""))
         appendEscaped(text, to: &output)
         output.append(UInt8(ascii: "\""))
+    }
+
+    /// Text as a JSON string.
+    static func literal(_ text: String) -> [UInt8] {
+        var literal: [UInt8] = []
+        append(text, to: &literal)
+        return literal
     }
 
     /// The code unit of the escape at a backslash, and the length of the escape in bytes.

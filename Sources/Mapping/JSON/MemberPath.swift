@@ -61,6 +61,16 @@ struct MemberPath: Hashable, Sendable {
         return isEscaped ? nil : String(name)
     }
 
+    /// The unescaped names on the path; nil if one is not Unicode.
+    var names: [String]? {
+        var names: [String] = []
+        for part in text.split(separator: "/", omittingEmptySubsequences: false) {
+            guard let name = MemberPath(pointer: String(part)).name else { return nil }
+            names.append(name)
+        }
+        return names
+    }
+
     static func == (left: MemberPath, right: MemberPath) -> Bool {
         guard left.digest == right.digest else { return false }
         var (mine, theirs) = (left.text, right.text)

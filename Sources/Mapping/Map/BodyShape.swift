@@ -21,18 +21,18 @@ struct BodyShape {
     /// Whether the mapped view is the main content alone.
     var isBare: Bool { envelope == nil && others.isEmpty }
 
-    init(_ rule: BodyRule, _ plan: MappingPlan) throws(MappingWarning) {
-        main = try Content(rule, plan)
+    init(_ rule: BodyRule, _ models: Models) throws(MappingWarning) {
+        main = try Content(rule, models)
         others = []
         var rules = rule.also[...]
         while let rule = rules.popFirst() {
-            let other = try Content(rule, plan)
+            let other = try Content(rule, models)
             // Of two contents at one place the first counts, as in decomposition.
             if !([main] + others).contains(where: { $0.path == other.path }) { others.append(other) }
             rules += rule.also
         }
         envelope = try rule.envelope.map { (name) throws(MappingWarning) in
-            guard let envelope = plan.index(of: name) else { throw .unknownModel(name) }
+            guard let envelope = models.index(of: name) else { throw .unknownModel(name) }
             return envelope
         }
         distinguishNames()
@@ -58,9 +58,9 @@ struct BodyShape {
 }
 
 extension BodyShape.Content {
-    init(_ rule: BodyRule, _ plan: MappingPlan) throws(MappingWarning) {
-        guard let model = plan.index(of: rule.model) else { throw .unknownModel(rule.model) }
-        self.plan = model
+    init(_ rule: BodyRule, _ models: Models) throws(MappingWarning) {
+        guard let model = models.index(of: rule.model) else { throw .unknownModel(rule.model) }
+        plan = model
         arity = rule.arity
         path = []
         root = rule.root ?? ""
@@ -136,7 +136,7 @@ extension MapRun {
     private mutating func content(_ content: BodyShape.Content, isMain: Bool) -> Value? {
         let node = documents[0].index.value(at: content.path, of: 0)
         if node == nil, isMain {
-            warn(.envelopeMissing, at: Value(document: 0, node: 0), model: plan.models[content.plan].name)
+            warn(.envelopeMissing, at: Value(document: 0, node: 0), model: plans[content.plan].name)
         }
         return node.map { Value(document: 0, node: $0) }
     }
@@ -159,7 +159,7 @@ extension MapRun {
 
     /// Writes one content; returns false if its value does not match the rule.
     private mutating func write(_ content: BodyShape.Content, _ value: Value, _ mask: MemberMask) -> Bool {
-        let model = plan.models[content.plan].name
+        let model = plans[content.plan].name
         switch (content.arity, kind(value)) {
         case (.one, .object):
             let before = warnings.count
@@ -189,7 +189,7 @@ extension MapRun {
     /// Writes the elements of a list content; unlike in a relation, none may be a bare identity.
     private mutating func elements(_ value: Value, as index: Int, mask: MemberMask) -> Bool {
         let text = documents[value.document].index
-        let (start, model) = (output.count, plan.models[index].name)
+        let (start, model) = (output.count, plans[index].name)
         var shown = 0
         var isEmpty = true
         append("[")

@@ -4,14 +4,10 @@
 /// objects is shown as its content alone. Otherwise the mapped view is an object with the envelope's properties and
 /// each content. A content has the last name of its `root`, or the whole `root` if two end in the same name.
 public struct DocumentMapper: Sendable {
-    let plan: MappingPlan
-    private let strictModels: Set<String>
+    private let models: Models
 
     /// Creates a mapper for the models of one upstream.
-    public init(models: Models) {
-        plan = models.plan
-        strictModels = Set(models.declarations.lazy.filter(\.distinguishesTypes).map { models.objectName(of: $0.name) })
-    }
+    public init(models: Models) { self.models = models }
 
     /// Maps one body.
     ///
@@ -38,11 +34,11 @@ public struct DocumentMapper: Sendable {
         }
         let shape: BodyShape
         do throws(MappingWarning) {
-            shape = try BodyShape(rule, plan)
+            shape = try BodyShape(rule, models)
         } catch {
             return MappedBody(unmapped: body, [error])
         }
-        var run = MapRun(plan, body: index, context: context, known: known)
+        var run = MapRun(models, body: index, context: context, known: known)
         guard run.body(shape, mask: MemberMask(members)) else { return MappedBody(unmapped: body, run.warnings) }
         return MappedBody(run)
     }
@@ -66,13 +62,13 @@ public struct DocumentMapper: Sendable {
         } catch {
             return MappedBody(unmapped: payload, [Self.warning(error, payload)].compactMap(\.self))
         }
-        guard let model = plan.index(of: model) else { return MappedBody(unmapped: payload, [.unknownModel(model)]) }
+        guard let model = models.index(of: model) else { return MappedBody(unmapped: payload, [.unknownModel(model)]) }
         guard index.kind(0) == .object else {
-            let warning = MappingWarning(.notAnObject, pointer: "", model: plan.models[model].name)
+            let warning = MappingWarning(.notAnObject, pointer: "", model: models.declarations[model].name)
             return MappedBody(unmapped: payload, [warning])
         }
         return withoutActuallyEscaping(resolve) { resolve in
-            var run = MapRun(plan, body: index, resolve: resolve, strictModels: strictModels)
+            var run = MapRun(models, body: index, resolve: resolve)
             run.object(MapRun.Value(document: 0, node: 0), as: model, mask: MemberMask(members))
             return MappedBody(run)
         }
@@ -128,15 +124,17 @@ extension MappingWarning: Error {
 extension DocumentMapper {
     /// The requested members that no object of the models shows, such as a misspelled `user.login`.
     public func unknownMembers(among members: [String], of models: [String]) -> [String] {
-        let plans = models.compactMap { plan.index(of: $0) }
+        let plans = models.compactMap(self.models.index)
         return members.filter { !isKnown($0.split(separator: ".", omittingEmptySubsequences: false)[...], in: plans) }
     }
 
     private func isKnown(_ path: ArraySlice<Substring>, in plans: [Int]) -> Bool {
         guard let name = path.first else { return true }
         let rest = path.dropFirst()
-        return family(of: plans).contains { index in
-            let model = plan.models[index]
+        // The plans and all concrete plans of their clusters.
+        let family = reachable(from: plans) { models.plans[$0].choices.map(\.plan) }
+        return family.contains { index in
+            let model = models.plans[index]
             if model.sharesAll, rest.isEmpty { return true }
             return model.properties.contains { property in
                 guard property.completes.isEmpty, property.name.utf8.elementsEqual(name.utf8) else { return false }
@@ -144,17 +142,6 @@ extension DocumentMapper {
                 return property.relation.map { isKnown(rest, in: [$0.plan]) } ?? false
             }
         }
-    }
-
-    /// The plans and all concrete plans of their clusters.
-    private func family(of plans: [Int]) -> [Int] {
-        var family = plans
-        var position = 0
-        while position < family.count {
-            family += plan.models[family[position]].choices.map(\.plan).filter { !family.contains($0) }
-            position += 1
-        }
-        return family
     }
 
     /// Writes a mapped body back as the upstream's JSON.
@@ -174,11 +161,11 @@ extension DocumentMapper {
     {
         let shape: BodyShape
         do throws(MappingWarning) {
-            shape = try BodyShape(rule, plan)
+            shape = try BodyShape(rule, models)
         } catch {
             throw UnmapError(reason: error.message, model: error.model)
         }
-        var run = UnmapRun(plan, mapped: try Self.index(body), synthetic: synthetic)
+        var run = UnmapRun(models.plans, mapped: try Self.index(body), synthetic: synthetic)
         try run.body(shape, mask: MemberMask(members))
         run.writeSurroundings()
         return UnmappedBody(body: run.builder.json(), warnings: run.warnings)
@@ -235,12 +222,12 @@ extension UnmapRun {
         let names = shape.others.map(\.name)
         if shape.main.path.isEmpty {
             guard shape.main.arity == .one else { return try content(body, shape.main, mask: mask) }
-            let enveloped = shape.envelope.map { plan.models[$0].propertyNames } ?? []
+            let enveloped = shape.envelope.map { plans[$0].propertyNames } ?? []
             try object(body, as: shape.main.plan, into: WireBuilder.root, mask: mask, besides: names + enveloped)
             if let envelope = shape.envelope {
                 // A property with the same name was written with the main content.
                 let others = memberNames(of: body).filter { !enveloped.contains($0) }
-                let own = plan.models[choose(shape.main.plan, for: body)].propertyNames
+                let own = plans[choose(shape.main.plan, for: body)].propertyNames
                 try object(body, as: envelope, into: WireBuilder.root, mask: .excluding(own + names), besides: others)
             }
         } else {
@@ -269,7 +256,7 @@ extension UnmapRun {
         var node = WireBuilder.root
         for name in content.path.leadingNames {
             guard let member = builder.member(Array(name.utf8), of: node) else {
-                return warnOfNoPlace(value, plan.models[content.plan].name)
+                return warnOfNoPlace(value, plans[content.plan].name)
             }
             node = member
         }
@@ -280,13 +267,13 @@ extension UnmapRun {
             try list(value, as: content.plan, into: node, mask: mask)
         case (.many, .object):
             guard let element = builder.elements(1, of: node)?.first else {
-                return warnOfNoPlace(value, plan.models[content.plan].name)
+                return warnOfNoPlace(value, plans[content.plan].name)
             }
             try object(value, as: content.plan, into: element, mask: mask, standing: Standing(position: 0))
         case (.keyed, .object):
             try keyed(value, as: content.plan, into: node, mask: mask)
         default:
-            set(node, value, plan.models[content.plan].name)
+            set(node, value, plans[content.plan].name)
         }
     }
 }

@@ -69,7 +69,7 @@ extension MapRun {
             guard property.conversion.coerces, isIdentity(value, of: index) else {
                 return isEmptyString(value) ? literal(value) : quarantine(value, as: index)
             }
-            noteCoercion(of: value, property, model: plan.models[index].name)
+            noteCoercion(of: value, property, model: plans[index].name)
             append("[")
             appendLiteral(value)
             append("]")
@@ -79,7 +79,7 @@ extension MapRun {
 
     /// Writes one object where a list is declared.
     mutating func onlyElement(_ value: Value, as index: Int, mask: MemberMask) {
-        warn(.objectForList, at: value, model: plan.models[index].name)
+        warn(.objectForList, at: value, model: plans[index].name)
         append("[")
         place.append(.index(0))
         object(value, as: index, position: 0, mask: mask)
@@ -93,7 +93,7 @@ extension MapRun {
             // Some languages write an empty dictionary as an empty array.
             if !documents[value.document].index.children(of: value.node).isEmpty {
                 let message = "A list was received where an object is declared; it stays as it is."
-                warn(.arrayForObject, message, at: value, model: plan.models[index].name)
+                warn(.arrayForObject, message, at: value, model: plans[index].name)
             }
             return literal(value)
         }
@@ -110,7 +110,7 @@ extension MapRun {
         text.forEachMember(of: value.node) { name, member in
             if repeated.contains(member) {
                 let last = Value(document: value.document, node: member)
-                return warnOfRepetition(at: last, plan.models[index].name)
+                return warnOfRepetition(at: last, plans[index].name)
             }
             let mark = output.count
             if mark > start { append(",") }
@@ -176,7 +176,7 @@ extension MapRun {
             object(value, as: index, position: position, key: key, mask: mask)
             return true
         case .array where position == nil && key == nil:
-            warn(.arrayForObject, at: value, model: plan.models[index].name)
+            warn(.arrayForObject, at: value, model: plans[index].name)
             return literal(value)
         case .array: return quarantine(value, as: index)
         case .string where resolve != nil && withBytes(value, { Reference.isReference($0, at: 0) }):
@@ -191,7 +191,7 @@ extension MapRun {
     }
 
     private func isIdentity(_ value: Value, of index: Int) -> Bool {
-        guard plan.models[index].hasIdentity, case .text = withBytes(value, { Identity.read($0) }) else { return false }
+        guard plans[index].hasIdentity, case .text = withBytes(value, { Identity.read($0) }) else { return false }
         return true
     }
 
@@ -203,7 +203,7 @@ extension MapRun {
     }
 
     private mutating func quarantine(_ value: Value, as index: Int) -> Bool {
-        let model = plan.models[index].name
+        let model = plans[index].name
         let message = "A value was received where an object of \(model) is declared; it is left out."
         warn(.quarantined, message, at: value, model: model)
         return false

@@ -17,48 +17,41 @@ extension MapRun {
     mutating func members(of object: Value?, _ model: ModelPlan) -> Members {
         var members = Members(values: [Value?](repeating: nil, count: model.slotCount))
         guard let object, kind(object) == .object else { return members }
-        let index = documents[object.document].index
-        read(object.node, at: 0, document: object.document, index, model, &members)
+        read(object, at: 0, model, &members)
         return members
     }
 
-    private mutating func read(
-        _ object: Int,
-        at node: Int,
-        document: Int,
-        _ index: JSONIndex,
-        _ model: ModelPlan,
-        _ members: inout Members
-    ) {
-        index.forEachMember(of: object) { name, value in
+    private mutating func read(_ object: Value, at node: Int, _ model: ModelPlan, _ members: inout Members) {
+        let index = documents[object.document].index
+        index.forEachMember(of: object.node) { name, member in
             let literal = index.slice(name)
             guard let child = literal.withBytes({ model.sources.child(of: node, spelled: $0) }) else {
-                if node == 0, model.sharesAll { members.undeclared.append((name, value)) }
+                if node == 0, model.sharesAll { members.undeclared.append((name, member)) }
                 return
             }
+            let value = Value(document: object.document, node: member)
             let place = model.sources.nodes[child]
             let slot = Int(place.slot)
             if slot >= 0 ? members.values[slot] != nil : members.entered.contains(child) {
-                warnOfRepetition(at: Value(document: document, node: value), model.name)
+                warnOfRepetition(at: value, model.name)
                 // The values found below the earlier member go too.
                 forget(child, model.sources, &members)
             }
-            if slot >= 0 { members.values[slot] = Value(document: document, node: value) }
+            if slot >= 0 { members.values[slot] = value }
             guard place.hasChildren else { return }
             if slot < 0 { members.entered.append(child) }
-            if index.kind(value) == .object {
-                read(value, at: child, document: document, index, model, &members)
-            } else if index.isNull(value) {
-                fill(child, with: Value(document: document, node: value), model.sources, &members)
-            } else if let name = reference(Value(document: document, node: value)) {
+            if kind(value) == .object {
+                read(value, at: child, model, &members)
+            } else if isNull(value) {
+                fill(child, with: value, model.sources, &members)
+            } else if let name = reference(value) {
                 // Nothing is shown of an unknown object, and it is no fault.
-                guard let object = referred(by: name, at: Value(document: document, node: value)) else { return }
-                let index = documents[object.document].index
-                read(object.node, at: child, document: object.document, index, model, &members)
-            } else if !isBare(Value(document: document, node: value), place) {
+                guard let object = referred(by: name, at: value) else { return }
+                read(object, at: child, model, &members)
+            } else if !isBare(value, place) {
                 members.isBlocked = true
                 let message = "The key path expects an object here."
-                warn(.pathBlocked, message, at: Value(document: document, node: value), model: model.name)
+                warn(.pathBlocked, message, at: value, model: model.name)
             }
         }
     }
@@ -192,11 +185,7 @@ extension MapRun {
         return Value(document: object.document, node: value)
     }
 
-    private mutating func string(_ text: String) -> Value? {
-        var literal: [UInt8] = []
-        JSONString.append(text, to: &literal)
-        return make(literal, of: nil)
-    }
+    private mutating func string(_ text: String) -> Value? { make(JSONString.literal(text), of: nil) }
 
     // MARK: Steps over arrays
 
@@ -210,44 +199,43 @@ extension MapRun {
             return nil
         }
         var list: [UInt8] = []
-        collect(value.node, steps, in: value.document, model, into: &list)
+        collect(value, steps, model, into: &list)
         return make(list, of: value)
     }
 
     private mutating func collect(
-        _ node: Int,
+        _ value: Value,
         _ steps: ArraySlice<PathStep>,
-        in document: Int,
         _ model: String,
         into list: inout [UInt8]
     ) {
-        let index = documents[document].index
-        guard let step = steps.first else { return list.append(contentsOf: index.bytes(node)) }
-        let (kind, rest) = (index.kind(node), steps.dropFirst())
+        let index = documents[value.document].index
+        guard let step = steps.first else { return list.append(contentsOf: index.bytes(value.node)) }
+        let (kind, rest) = (kind(value), steps.dropFirst())
         switch step {
         case .elements where kind == .array:
             list.append(UInt8(ascii: "["))
-            index.forEachElement(of: node) { _, element in
+            index.forEachElement(of: value.node) { _, element in
                 list.appendComma()
-                collect(element, rest, in: document, model, into: &list)
+                collect(Value(document: value.document, node: element), rest, model, into: &list)
             }
             list.append(UInt8(ascii: "]"))
             return
         case .elements where kind == .object:
-            warn(.objectForList, at: Value(document: document, node: node), model: model)
+            warn(.objectForList, at: value, model: model)
             list.append(UInt8(ascii: "["))
-            collect(node, rest, in: document, model, into: &list)
+            collect(value, rest, model, into: &list)
             list.append(UInt8(ascii: "]"))
             return
         case .name(let name) where kind == .object:
-            if let (value, isRepeated) = index.lastMember(name.utf8, of: node) {
-                if isRepeated { warnOfRepetition(at: Value(document: document, node: value), model) }
-                return collect(value, rest, in: document, model, into: &list)
+            if let (node, isRepeated) = index.lastMember(name.utf8, of: value.node) {
+                let member = Value(document: value.document, node: node)
+                if isRepeated { warnOfRepetition(at: member, model) }
+                return collect(member, rest, model, into: &list)
             }
         default:
-            guard !index.isNull(node) else { break }
-            let place = Value(document: document, node: node)
-            warn(.pathBlocked, "The key path cannot continue through this value.", at: place, model: model)
+            guard !isNull(value) else { break }
+            warn(.pathBlocked, "The key path cannot continue through this value.", at: value, model: model)
         }
         list.append(contentsOf: "null".utf8)
     }

@@ -50,12 +50,10 @@ struct MapRun {
         case index(Int)
     }
 
-    let plan: MappingPlan
+    let models: Models
     let context: MappingContext
     /// Returns the JSON of the object that a reference names; nil if the text has no references.
     let resolve: ((ObjectName) -> [UInt8]?)?
-    /// The models whose identities distinguish numbers from strings.
-    let strictModels: Set<String>
     var documents: [Document]
     var output: [UInt8] = []
     var frames: [Frame] = []
@@ -75,19 +73,19 @@ struct MapRun {
     var coerced: Set<String> = []
 
     init(
-        _ plan: MappingPlan,
+        _ models: Models,
         body: JSONIndex,
         context: MappingContext = .none,
         known: [ObjectName: [UInt8]] = [:],
-        resolve: ((ObjectName) -> [UInt8]?)? = nil,
-        strictModels: Set<String> = []
+        resolve: ((ObjectName) -> [UInt8]?)? = nil
     ) {
-        (self.plan, self.context, self.strictModels) = (plan, context, strictModels)
-        self.known = known
-        self.resolve = resolve
+        (self.models, self.context) = (models, context)
+        (self.known, self.resolve) = (known, resolve)
         documents = [Document(index: body)]
         output.reserveCapacity(body.text.count)
     }
+
+    var plans: [ModelPlan] { models.plans }
 
     // MARK: Values
 
@@ -118,10 +116,7 @@ struct MapRun {
         } else {
             output.append(
                 contentsOf: Reference.plain(Array(literal)) { name in
-                    guard strictModels.contains(name.model) else { return nil }
-                    var bare: [UInt8] = []
-                    Reference.appendStrict(name.identity, to: &bare)
-                    return bare
+                    models.distinguishesTypes(name.model) ? Reference.strict(name.identity) : nil
                 }
             )
         }
@@ -201,7 +196,7 @@ extension MapRun {
     ) -> Bool {
         guard frames.count < Self.maximumNesting else {
             let message = "Objects are nested deeper than the mapped view goes."
-            warn(.tooDeep, message, at: object, model: plan.models[index].name)
+            warn(.tooDeep, message, at: object, model: plans[index].name)
             if let object { appendLiteral(object) } else { append("{}") }
             return true
         }
@@ -209,7 +204,7 @@ extension MapRun {
             if let object { appendLiteral(object) }
             return true
         }
-        let model = plan.models[chosen]
+        let model = plans[chosen]
         frames.append(Frame(object: object, position: position, key: key))
         defer { frames.removeLast() }
         let madeAround = documents.count
@@ -246,11 +241,11 @@ extension MapRun {
         let json = object.map(slice) ?? JSONSlice(Array("{}".utf8), 0..<2)
         var chosen = index
         for _ in 0..<8 {
-            let choices = plan.models[chosen].choices
+            let choices = plans[chosen].choices
             guard !choices.isEmpty else { break }
             guard let choice = choices.first(where: { $0.condition?.holds(for: json) ?? true }) else {
                 guard let object else { break }
-                let model = plan.models[chosen]
+                let model = plans[chosen]
                 warn(.noChoice, "None of the cluster's models fits an object.", at: object, model: model.name)
                 return model.properties.isEmpty && !model.sharesAll ? nil : chosen
             }

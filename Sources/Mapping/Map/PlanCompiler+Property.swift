@@ -10,12 +10,9 @@ extension PlanCompiler {
         try checkConsistency(of: declaration, model)
         let naming = MemberNaming(declarations[member.model].naming)
         let relation = try relation(of: declaration, model)
-        var key: [UInt8] = []
-        JSONString.append(declaration.name, to: &key)
-        key.append(UInt8(ascii: ":"))
         var plan = PropertyPlan(
             name: declaration.name,
-            key: key,
+            key: JSONString.literal(declaration.name) + [UInt8(ascii: ":")],
             completes: declaration.completes,
             source: .itself,
             relation: relation,
@@ -76,7 +73,7 @@ extension PlanCompiler {
         if ContextValue.isSpelled(declaration.from) {
             return "\"former: delete\" needs a member that names the objects; \"\(declaration.from)\" is none"
         }
-        if let index = index(of: relation.model), !hasIdentity(index) {
+        if let index = indexes[relation.model], !hasIdentity(index) {
             return "objects of \(relation.model) have no identity and go with the object they stand in; drop \"former\""
         }
         switch declaration.merge {
@@ -103,7 +100,7 @@ extension PlanCompiler {
         .Related?
     {
         guard let relation = declaration.relation else { return nil }
-        guard let plan = index(of: relation.model) else {
+        guard let plan = indexes[relation.model] else {
             throw .unknownModel(relation.model, property: declaration.name, model: model)
         }
         return PropertyPlan.Related(arity: relation.arity, plan: plan)

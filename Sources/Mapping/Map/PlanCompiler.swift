@@ -12,73 +12,41 @@ struct PlanCompiler {
     }
 
     let declarations: [ModelDeclaration]
-    private let indexes: [String: Int]
+    let indexes: [String: Int]
     var plans: [ModelPlan] = []
-    private(set) var mistakes: [ModelMistake] = []
-    private var reported: Set<ModelMistake> = []
+    private(set) var mistakes: MistakeList
     /// The models that make up each plan; those of the declared models come first, in their order.
-    private var chains: [[Int]] = []
+    private var chains: [[Int]]
     private var plansOfChains: [[Int]: Int] = [:]
     /// By declared model, its own and its bases' properties by name.
     private var declared: [Int: [String: Member]] = [:]
 
-    init(_ declarations: [ModelDeclaration]) {
-        self.declarations = declarations
-        indexes = Dictionary(declarations.enumerated().map { ($1.name, $0) }) { first, _ in first }
+    /// Creates a compiler that adds to the mistakes found so far.
+    init(
+        _ declarations: [ModelDeclaration],
+        indexes: [String: Int],
+        _ clusters: Clusters,
+        _ mistakes: MistakeList
+    ) {
+        (self.declarations, self.indexes, self.mistakes) = (declarations, indexes, mistakes)
+        chains = declarations.indices.map(clusters.chain)
     }
 
     mutating func compile() {
-        chains = declarations.indices.map { findChain(of: $0) }
         for (index, chain) in chains.enumerated() { plansOfChains[chain] = index }
         // Choices of a cluster may add plans while the loop runs.
         while plans.count < chains.count { plans.append(plan(of: chains[plans.count])) }
         for index in plans.indices { adoptCompleted(in: index) }
         let cycles = RelationCycles(
             declarations: declarations,
-            members: declarations.indices.map { members(of: chain(of: $0)) },
-            isKeyless: declarations.indices.map { !hasIdentity($0) }
+            members: declarations.indices.map { members(of: chains[$0]) },
+            isKeyless: declarations.indices.map { !hasIdentity($0) },
+            indexes: indexes
         )
-        for (model, error) in cycles.mistakes() { report(error, model: model) }
+        for (model, error) in cycles.mistakes() { mistakes.report(error, model: model) }
     }
-
-    mutating func report(_ error: MappingError, model: Int, property: Int? = nil) {
-        let mistake = ModelMistake(model: model, property: property, error: error)
-        if reported.insert(mistake).inserted { mistakes.append(mistake) }
-    }
-
-    func index(of model: String) -> Int? { indexes[model] }
 
     // MARK: Chains
-
-    /// The model, preceded by its bases.
-    func chain(of model: Int) -> [Int] { chains[model] }
-
-    private mutating func findChain(of model: Int) -> [Int] {
-        // The model itself is first.
-        var lineage = [model]
-        var places = [model: 0]
-        while let base = declarations[lineage[lineage.count - 1]].base {
-            let last = lineage[lineage.count - 1]
-            guard let index = indexes[base] else {
-                report(.unknownModel(base, property: "base", model: declarations[last].name), model: last)
-                break
-            }
-            if let start = places[index] {
-                reportCircle(Array(lineage[start...]))
-                break
-            }
-            places[index] = lineage.count
-            lineage.append(index)
-        }
-        return lineage.reversed()
-    }
-
-    /// Reports a circle of bases once, starting with its first declared model.
-    private mutating func reportCircle(_ circle: [Int]) {
-        guard let first = circle.min(), let start = circle.firstIndex(of: first) else { return }
-        let names = (circle[start...] + circle[..<start]).map { declarations[$0].name }
-        report(.circularCluster(names), model: first)
-    }
 
     private mutating func planIndex(of chain: [Int]) -> Int {
         if let index = plansOfChains[chain] { return index }
@@ -93,12 +61,12 @@ struct PlanCompiler {
     }
 
     /// Whether objects of a model have an identity, declared by itself or by a base.
-    func hasIdentity(_ model: Int) -> Bool { !identity(of: chain(of: model)).isEmpty }
+    func hasIdentity(_ model: Int) -> Bool { !identity(of: chains[model]).isEmpty }
 
     /// The properties of a declared model and its bases, by name.
     mutating func membersByName(of model: Int) -> [String: Member] {
         if let known = declared[model] { return known }
-        let members = Self.byName(members(of: chain(of: model)))
+        let members = Self.byName(members(of: chains[model]))
         declared[model] = members
         return members
     }
@@ -155,10 +123,7 @@ struct PlanCompiler {
     }
 
     private static func sanitised(_ components: [String]) -> String {
-        String(
-            decoding: components.joined(separator: "_").utf8.map { Models.isNameByte($0) ? $0 : UInt8(ascii: "_") },
-            as: UTF8.self
-        )
+        Models.sanitised(components.joined(separator: "_"))
     }
 
     // MARK: One plan
@@ -184,7 +149,7 @@ struct PlanCompiler {
                 plan.append(property)
                 places.append(member)
             } catch {
-                report(error, model: member.model, property: member.index)
+                mistakes.report(error, model: member.model, property: member.index)
             }
         }
         _ = plan.sources.append(sources)
@@ -224,7 +189,7 @@ struct PlanCompiler {
             isDerived
             ? .sameKeyPath(Self.text(of: path), properties: names, model: model)
             : .sameOutput(Self.text(of: path), properties: names, model: model)
-        report(error, model: second.model, property: second.index)
+        mistakes.report(error, model: second.model, property: second.index)
     }
 
     /// Reports `to:` places that overlap a value which another property writes whole.
@@ -249,7 +214,7 @@ struct PlanCompiler {
                 properties: [second.declaration.name, first.declaration.name],
                 model: declarations[second.model].name
             )
-            report(error, model: second.model, property: second.index)
+            mistakes.report(error, model: second.model, property: second.index)
         }
     }
 
@@ -270,7 +235,10 @@ struct PlanCompiler {
         let members = PropertySources(declarations[model].choices.isEmpty ? [] : spelledMembers(of: chain))
         for choice in declarations[model].choices {
             guard let index = indexes[choice.model] else {
-                report(.unknownModel(choice.model, property: "cluster", model: declarations[model].name), model: model)
+                mistakes.report(
+                    .unknownModel(choice.model, property: "cluster", model: declarations[model].name),
+                    model: model
+                )
                 continue
             }
             do throws(MappingError) {
@@ -285,7 +253,7 @@ struct PlanCompiler {
                 guard let plan = planIndex(ofChoice: index, within: chain) else { continue }
                 choices.append(ModelPlan.Choice(condition: condition, plan: plan))
             } catch {
-                report(error, model: model)
+                mistakes.report(error, model: model)
             }
         }
         return choices
@@ -301,10 +269,10 @@ struct PlanCompiler {
     private mutating func planIndex(ofChoice model: Int, within chain: [Int]) -> Int? {
         if chain.last == model { return planIndex(of: chain) }
         guard !chain.contains(model) else {
-            report(.circularCluster(chain.map { declarations[$0].name }), model: model)
+            mistakes.report(.circularCluster(chain.map { declarations[$0].name }), model: model)
             return nil
         }
-        let own = self.chain(of: model)
+        let own = chains[model]
         if own.starts(with: chain) { return planIndex(of: own) }
         let above = Set(chain)
         return planIndex(of: chain + own.filter { !above.contains($0) })
@@ -320,7 +288,7 @@ struct PlanCompiler {
                 leads(property.completes[...], from: members)
             else {
                 let error = MappingError.writesIntoNothing(property.name, model: declarations[places[index].model].name)
-                report(error, model: places[index].model, property: places[index].index)
+                mistakes.report(error, model: places[index].model, property: places[index].index)
                 continue
             }
             plan.update(child) { $0.completedBy.append(index) }
@@ -354,7 +322,7 @@ struct PlanCompiler {
     private mutating func leads(_ path: ArraySlice<String>, from members: [String: Member], depth: Int = 0) -> Bool {
         guard let name = path.first, let member = members[name] else { return false }
         guard path.count > 1 else { return true }
-        guard let relation = member.declaration.relation, relation.arity == .one, let index = index(of: relation.model)
+        guard let relation = member.declaration.relation, relation.arity == .one, let index = indexes[relation.model]
         else { return false }
         return leads(path.dropFirst(), toModel: index, depth: depth)
     }
@@ -365,7 +333,7 @@ struct PlanCompiler {
         // Circular clusters are reported elsewhere.
         guard depth < 4 else { return false }
         for choice in declarations[model].choices {
-            if let index = index(of: choice.model), leads(path, toModel: index, depth: depth + 1) { return true }
+            if let index = indexes[choice.model], leads(path, toModel: index, depth: depth + 1) { return true }
         }
         return false
     }

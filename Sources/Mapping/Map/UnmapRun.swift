@@ -15,7 +15,7 @@ struct UnmapRun {
         var key: Value?
     }
 
-    let plan: MappingPlan
+    let plans: [ModelPlan]
     /// The pointers of synthetic values; if nil, every value equal to its default counts as synthetic.
     let synthetic: Set<String>?
     /// The mapped text, followed by values made by conversions.
@@ -29,8 +29,8 @@ struct UnmapRun {
     /// Values that belong to enclosing objects, in the order they were found.
     var surroundings: [Surrounding] = []
 
-    init(_ plan: MappingPlan, mapped: JSONIndex, synthetic: [String]?) {
-        self.plan = plan
+    init(_ plans: [ModelPlan], mapped: JSONIndex, synthetic: [String]?) {
+        self.plans = plans
         self.synthetic = synthetic.map { Set($0) }
         documents = [mapped]
     }
@@ -73,7 +73,7 @@ struct UnmapRun {
         completed: [ArraySlice<String>] = [],
         besides: [String] = []
     ) throws(UnmapError) {
-        let model = plan.models[choose(index, for: object)]
+        let model = plans[choose(index, for: object)]
         guard frames.count < MapRun.maximumNesting else { return set(node, object, model.name) }
         frames.append(Frame(node: node, standing: standing))
         defer { frames.removeLast() }
@@ -149,7 +149,7 @@ struct UnmapRun {
         var chosen = index
         // As deep as in mapping.
         for _ in 0..<8 {
-            guard let choice = plan.models[chosen].choices.first(where: { fits($0, object) }), choice.plan != chosen
+            guard let choice = plans[chosen].choices.first(where: { fits($0, object) }), choice.plan != chosen
             else { break }
             chosen = choice.plan
         }
@@ -158,7 +158,7 @@ struct UnmapRun {
 
     private func fits(_ choice: ModelPlan.Choice, _ object: Value) -> Bool {
         guard let condition = choice.condition else { return true }
-        let wire = JSONSlice(sketch(object, plan.models[choice.plan], members: condition.members))
+        let wire = JSONSlice(sketch(object, plans[choice.plan], members: condition.members))
         return wire.map(condition.holds) ?? false
     }
 
@@ -455,7 +455,7 @@ extension UnmapRun {
     mutating func list(_ value: Value, as index: Int, into node: Int, mask: MemberMask) throws(UnmapError) {
         let values = documents[value.document].children(of: value.node)
         guard let elements = builder.elements(values.count, of: node), elements.count == values.count else {
-            return warnOfNoPlace(value, plan.models[index].name)
+            return warnOfNoPlace(value, plans[index].name)
         }
         for (position, (place, inner)) in zip(elements, values).enumerated() {
             let inner = Value(document: value.document, node: inner)
@@ -465,7 +465,7 @@ extension UnmapRun {
 
     mutating func keyed(_ value: Value, as index: Int, into node: Int, mask: MemberMask) throws(UnmapError) {
         let text = documents[value.document]
-        guard builder.openObject(node) else { return warnOfNoPlace(value, plan.models[index].name) }
+        guard builder.openObject(node) else { return warnOfNoPlace(value, plans[index].name) }
         var name = value.node + 1
         while name < Int(text.nodes[value.node].next) {
             let inner = Value(document: value.document, node: name + 1)
@@ -487,7 +487,7 @@ extension UnmapRun {
         } else if kind(value) == .object {
             try object(value, as: index, into: node, mask: mask, standing: standing)
         } else {
-            set(node, value, plan.models[index].name)
+            set(node, value, plans[index].name)
         }
     }
 }

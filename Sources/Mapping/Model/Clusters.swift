@@ -8,58 +8,66 @@ struct Clusters {
     /// By model, its declaration merged with those of its bases.
     private let effectives: [ModelDeclaration]
 
-    /// Throws for undeclared bases and choices, and for models that are their own base or choice.
-    init(_ declarations: [ModelDeclaration], indexes: [String: Int]) throws(MappingError) {
+    /// Reports undeclared bases, and models that are their own base.
+    init(_ declarations: [ModelDeclaration], indexes: [String: Int], _ mistakes: inout MistakeList) {
         self.declarations = declarations
         var lineages: [[Int]] = []
         var derived = Array(repeating: [Int](), count: declarations.count)
         for index in declarations.indices {
-            let lineage = try Self.lineage(of: index, declarations, indexes)
+            let lineage = Self.lineage(of: index, declarations, indexes, &mistakes)
             for base in lineage.dropFirst() { derived[base].append(index) }
             lineages.append(lineage)
         }
         (self.lineages, self.derived) = (lineages, derived)
         effectives = Self.effectives(declarations, lineages)
-        try Self.checkChoices(declarations, indexes)
     }
 
-    /// Throws for a choice that is undeclared, and for choices that lead back to their own model.
-    private static func checkChoices(_ declarations: [ModelDeclaration], _ indexes: [String: Int]) throws(MappingError)
-    {
-        var edges: [[Int]] = []
-        for declaration in declarations {
-            var targets: [Int] = []
-            for choice in declaration.choices {
-                guard let target = indexes[choice.model] else {
-                    throw .unknownModel(choice.model, property: "cluster", model: declaration.name)
-                }
-                targets.append(target)
-            }
-            edges.append(targets)
-        }
-        guard let cycle = CycleDetection(edges).cycles().first else { return }
-        throw .circularCluster(cycle.map { declarations[$0].name })
-    }
-
-    /// The clusters of no models.
-    init() { (declarations, lineages, derived, effectives) = ([], [], [], []) }
-
-    private static func lineage(of index: Int, _ declarations: [ModelDeclaration], _ indexes: [String: Int])
-        throws(MappingError) -> [Int]
-    {
+    private static func lineage(
+        of index: Int,
+        _ declarations: [ModelDeclaration],
+        _ indexes: [String: Int],
+        _ mistakes: inout MistakeList
+    ) -> [Int] {
         var lineage = [index]
-        var seen: Set = [index]
+        var places = [index: 0]
         var last = index
         while let base = declarations[last].base {
             guard let next = indexes[base] else {
-                throw .unknownModel(base, property: "base", model: declarations[last].name)
+                let error = MappingError.unknownModel(base, property: "base", model: declarations[last].name)
+                mistakes.report(error, model: last)
+                break
             }
-            guard seen.insert(next).inserted else { throw .circularCluster(lineage.map { declarations[$0].name }) }
+            if let start = places.updateValue(lineage.count, forKey: next) {
+                reportCircle(lineage[start...], declarations, &mistakes)
+                break
+            }
             lineage.append(next)
             last = next
         }
         return lineage
     }
+
+    /// Reports a circle of bases, starting with its first declared model, so that it is the same mistake each time.
+    private static func reportCircle(
+        _ circle: ArraySlice<Int>,
+        _ declarations: [ModelDeclaration],
+        _ mistakes: inout MistakeList
+    ) {
+        guard let first = circle.min(), let start = circle.firstIndex(of: first) else { return }
+        let names = (circle[start...] + circle[..<start]).map { declarations[$0].name }
+        mistakes.report(.circularCluster(names), model: first)
+    }
+
+    /// Reports choices that lead back to their own model, unless one of the models has a mistake of this kind already.
+    func reportCircularChoices(indexes: [String: Int], _ mistakes: inout MistakeList) {
+        let edges = declarations.map { $0.choices.compactMap { indexes[$0.model] } }
+        for cycle in CycleDetection(edges).cycles() where !mistakes.concernCluster(ofAny: cycle) {
+            mistakes.report(.circularCluster(cycle.map { declarations[$0].name }), model: cycle[0])
+        }
+    }
+
+    /// The model, preceded by its bases, the outermost first.
+    func chain(of index: Int) -> [Int] { lineages[index].reversed() }
 
     /// The name of a model's outermost base, which its objects are stored under.
     func root(of index: Int) -> String { declarations[lineages[index].last ?? index].name }
@@ -71,7 +79,12 @@ struct Clusters {
     private static func effectives(_ declarations: [ModelDeclaration], _ lineages: [[Int]]) -> [ModelDeclaration] {
         var effectives = declarations.map(spelled)
         let basesFirst = declarations.indices.sorted { lineages[$0].count < lineages[$1].count }
-        for index in basesFirst where lineages[index].count > 1 {
+        for index in basesFirst {
+            guard lineages[index].count > 1, !lineages[lineages[index][1]].contains(index) else {
+                // An undeclared base is none, nor is one that leads back.
+                effectives[index].base = nil
+                continue
+            }
             effectives[index] = merge(effectives[index], onto: effectives[lineages[index][1]])
         }
         return effectives

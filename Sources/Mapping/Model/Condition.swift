@@ -106,11 +106,7 @@ extension JSONSlice {
         var found: JSONSlice?
         var count = 0
         forEachMember { literal, _, range in
-            let isMeant =
-                literal.contains(UInt8(ascii: "\\"))
-                ? JSONString.text(literal).map { $0.utf8.elementsEqual(name.utf8) } ?? false
-                : literal.dropFirst().dropLast().elementsEqual(name.utf8)
-            guard isMeant else { return }
+            guard JSONString.content(of: literal, is: name.utf8) else { return }
             count += 1
             found = JSONSlice(text, range)
         }

@@ -1,3 +1,14 @@
+/// These nodes of a graph and all that they lead to, each once, in the order of discovery.
+func reachable(from start: [Int], _ edges: (Int) -> [Int]) -> [Int] {
+    var nodes = start
+    var position = 0
+    while position < nodes.count {
+        for next in edges(nodes[position]) where !nodes.contains(next) { nodes.append(next) }
+        position += 1
+    }
+    return nodes
+}
+
 /// Finds the cycles of a directed graph.
 struct CycleDetection {
     /// By node, the nodes that it leads to.
@@ -73,15 +84,10 @@ struct CycleDetection {
 struct RelationCycles {
     let declarations: [ModelDeclaration]
     /// The properties of each model, including those of its bases.
-    private let members: [[PlanCompiler.Member]]
+    let members: [[PlanCompiler.Member]]
     /// By model, whether its objects have no identity.
-    private let isKeyless: [Bool]
-    private let indexes: [String: Int]
-
-    init(declarations: [ModelDeclaration], members: [[PlanCompiler.Member]], isKeyless: [Bool]) {
-        (self.declarations, self.members, self.isKeyless) = (declarations, members, isKeyless)
-        indexes = Dictionary(declarations.enumerated().map { ($1.name, $0) }) { first, _ in first }
-    }
+    let isKeyless: [Bool]
+    let indexes: [String: Int]
 
     func mistakes() -> [(model: Int, error: MappingError)] {
         let ownMembers = edges { _, property in property.isItself }

@@ -114,7 +114,7 @@ enum PathStep: Hashable, Sendable {
     }
 }
 
-extension [PathStep] {
+extension Sequence<PathStep> {
     /// The member names; nil if the path crosses an array.
     var names: [String]? {
         var names: [String] = []
@@ -124,7 +124,9 @@ extension [PathStep] {
         }
         return names
     }
+}
 
+extension [PathStep] {
     /// The names of the leading steps, up to the first step over an array.
     var leadingNames: [String] {
         prefix { $0 != .elements }.compactMap { if case .name(let name) = $0 { name } else { nil } }

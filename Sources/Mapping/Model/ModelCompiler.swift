@@ -16,8 +16,8 @@ struct ModelCompiler {
     let sources: PropertySources
     /// The key paths of relations to several objects.
     let listPaths: Set<String>
-    /// The collected mistakes; if nil, the first mistake is thrown.
-    private var faults: [MappingError]?
+    /// The mistakes found; the part with a mistake counts as empty for what follows it.
+    private(set) var faults: [MappingError] = []
 
     /// Creates a compiler for one declaration.
     ///
@@ -31,7 +31,7 @@ struct ModelCompiler {
         indexes: [String: Int],
         objectName: String,
         fallback: Int,
-        isOpen: Bool = false
+        isOpen: Bool
     ) {
         (self.isOpen, self.declaration, self.indexes) = (isOpen, declaration, indexes)
         (self.objectName, self.fallback) = (objectName, fallback)
@@ -44,61 +44,44 @@ struct ModelCompiler {
         )
     }
 
-    /// All mistakes in the declaration; the part with a mistake counts as empty for what follows it.
-    mutating func check() -> [MappingError] {
-        faults = []
-        var (tree, rules) = (PathTree(), [MemberRule]())
-        do throws(MappingError) {
-            _ = try compile(into: &tree, rules: &rules)
-        } catch {
-            faults?.append(error)
-        }
-        return faults ?? []
-    }
+    /// Runs one step and collects a mistake in it.
+    private mutating func step(_ work: (inout ModelCompiler) throws(MappingError) -> Void) { step(orElse: (), work) }
 
-    /// Runs one step; throws a mistake in it, or collects it.
-    private mutating func step(_ work: (inout ModelCompiler) throws(MappingError) -> Void) throws(MappingError) {
-        try step(orElse: (), work)
-    }
-
-    /// Runs one step; throws a mistake in it, or collects it and returns `empty`.
+    /// Runs one step; collects a mistake in it and then returns `empty`.
     private mutating func step<Value>(
         orElse empty: Value,
         _ work: (inout ModelCompiler) throws(MappingError) -> Value
-    ) throws(MappingError) -> Value {
+    ) -> Value {
         do throws(MappingError) {
             return try work(&self)
         } catch {
-            guard faults != nil else { throw error }
-            faults?.append(error)
+            faults.append(error)
             return empty
         }
     }
 
-    mutating func compile(
-        into tree: inout PathTree,
-        rules table: inout [MemberRule]
-    ) throws(MappingError) -> CompiledModel {
-        try step { (compiler) throws(MappingError) in try compiler.checkMigrations() }
-        try addProperties()
-        let identity = try step(orElse: []) { (compiler) throws(MappingError) in
+    /// Appends the model's members to the table of paths and its rules to the other table.
+    mutating func compile(into tree: inout PathTree, rules table: inout [MemberRule]) -> CompiledModel {
+        step { (compiler) throws(MappingError) in try compiler.checkMigrations() }
+        addProperties()
+        let identity = step(orElse: []) { (compiler) throws(MappingError) in
             try compiler.parts(compiler.declaration.identity, as: "identity", from: 0)
         }
         let memberCount = identity.count { !$0.paths.isEmpty }
-        let keys = try step(orElse: []) { (compiler) throws(MappingError) in
+        let keys = step(orElse: []) { (compiler) throws(MappingError) in
             try compiler.parts(compiler.declaration.keys, as: "keys", from: memberCount)
         }
-        let modified: [[String]] = try step(orElse: []) { (compiler) throws(MappingError) in
+        let modified: [[String]] = step(orElse: []) { (compiler) throws(MappingError) in
             guard let modified = compiler.declaration.modified else { return [] }
             return try compiler.spellings(of: modified, as: "modified")
         }
         for path in modified { root.update(path.map(PathStep.name)[...]) { $0.isAsked = true } }
-        try step { (compiler) throws(MappingError) in
+        step { (compiler) throws(MappingError) in
             for path in try compiler.resolve(compiler.declaration.local, as: "local") {
                 compiler.root.update(path[...]) { $0.isLocal = true }
             }
         }
-        try step { (compiler) throws(MappingError) in
+        step { (compiler) throws(MappingError) in
             for path in try compiler.resolve(compiler.declaration.secret, as: "secret") {
                 compiler.addRule(at: path) { $0.isSecret = true }
             }
@@ -109,12 +92,12 @@ struct ModelCompiler {
         for (index, paths) in captures.enumerated() where index < 64 {
             for path in paths { root.update(path.map(PathStep.name)[...]) { $0.captures |= 1 << UInt64(index) } }
         }
-        try step { (compiler) throws(MappingError) in try compiler.checkNoList(in: identity) }
+        step { (compiler) throws(MappingError) in try compiler.checkNoList(in: identity) }
         for (path, rule) in rules {
             root.update(path[...]) { $0.rule = Int32(table.count) }
             table.append(rule)
         }
-        let deletedWhen: CompiledCondition? = try step(orElse: nil) { (compiler) throws(MappingError) in
+        let deletedWhen: CompiledCondition? = step(orElse: nil) { (compiler) throws(MappingError) in
             try compiler.compile(compiler.declaration.deletedWhen, as: "deleted_when")
         }
         var reading = CompiledModel.Reading(
@@ -131,7 +114,7 @@ struct ModelCompiler {
         reading.isPlain =
             !rules.contains { $0.rule.checked != nil }
             && declaration.properties.allSatisfy { $0.merge == .latest || $0.merge == .replace }
-        reading.choices = try step(orElse: []) { (compiler) throws(MappingError) in try compiler.choices() }
+        reading.choices = step(orElse: []) { (compiler) throws(MappingError) in try compiler.choices() }
         return CompiledModel(
             declaration,
             objectName: objectName,
@@ -207,12 +190,12 @@ struct ModelCompiler {
 
     // MARK: Properties
 
-    private mutating func addProperties() throws(MappingError) {
+    private mutating func addProperties() {
         var readers: [[PathStep]: PropertyDeclaration] = [:]
         var paths: [(property: PropertyDeclaration, path: [PathStep])] = []
         for property in declaration.properties {
             for source in property.parts.isEmpty ? [property.from] : property.parts.map(\.from) {
-                try step { (compiler) throws(MappingError) in
+                step { (compiler) throws(MappingError) in
                     // A value from the surroundings is not a member.
                     guard let path = try compiler.member(source, of: property) else { return }
                     if let other = readers[path], other.name != property.name,
@@ -232,12 +215,12 @@ struct ModelCompiler {
         // Outer relations come first: a property within one is derived from it and has no bytes of its own here.
         for (property, path) in paths.sorted(by: { $0.path.count < $1.path.count }) {
             guard let relation = property.relation, property.parts.isEmpty else { continue }
-            try step { (compiler) throws(MappingError) in
+            step { (compiler) throws(MappingError) in
                 try compiler.addRelation(relation, of: property, at: path)
             }
         }
         for (property, path) in paths where root.relationPrefix(of: path) == nil {
-            try step { (compiler) throws(MappingError) in
+            step { (compiler) throws(MappingError) in
                 try compiler.checkMerge(of: property)
                 compiler.root.update(path[...]) {
                     $0.isProperty = true

@@ -4,128 +4,78 @@ extension Models {
     ///
     /// `init` throws one of them, if there are any.
     public static func mistakes(in declarations: [ModelDeclaration]) -> [ModelMistake] {
-        var compiler = PlanCompiler(declarations)
-        compiler.compile()
-        var list = MistakeList(compiler.mistakes)
+        var list = MistakeList()
+        _ = try? Models(declarations, &list)
+        return list.mistakes.sorted { ($0.model, $0.property ?? .max) < ($1.model, $1.property ?? .max) }
+    }
+}
+
+/// The mistakes found so far.
+struct MistakeList {
+    private(set) var mistakes: [ModelMistake] = []
+    private var known: Set<ModelMistake> = []
+    private var errors: Set<MappingError> = []
+
+    /// Adds a mistake, once for each place.
+    mutating func report(_ error: MappingError, model: Int, property: Int? = nil) {
+        let mistake = ModelMistake(model: model, property: property, error: error)
+        errors.insert(error)
+        if known.insert(mistake).inserted { mistakes.append(mistake) }
+    }
+
+    /// Adds a mistake, unless it is known from another place.
+    mutating func reportNew(_ error: MappingError, model: Int, property: Int? = nil) {
+        if !errors.contains(error) { report(error, model: model, property: property) }
+    }
+
+    /// Adds model names that are invalid, or equal except for case.
+    mutating func reportNames(of declarations: [ModelDeclaration]) {
         var folded: [String: String] = [:]
         for (index, declaration) in declarations.enumerated() {
             let name = declaration.name
-            if !isValidName(name) { list.add(.invalidName(kind: "model", name: name, model: nil), model: index) }
+            if !Models.isValidName(name) {
+                reportNew(.invalidName(kind: "model", name: name, model: nil), model: index)
+            }
             if let other = folded.updateValue(name, forKey: name.lowercased()) {
-                list.add(.duplicateModel(name, other: other), model: index)
+                reportNew(.duplicateModel(name, other: other), model: index)
             }
         }
-        addWireMistakes(in: declarations, to: &list)
-        return list.mistakes.sorted { ($0.model, $0.property ?? .max) < ($1.model, $1.property ?? .max) }
     }
 
-    /// Adds the mistakes that matter only for decomposing bodies.
-    ///
-    /// Every mistake of a model is found in one run of its compiler.
-    private static func addWireMistakes(in declarations: [ModelDeclaration], to list: inout MistakeList) {
-        let indexes = Dictionary(declarations.enumerated().map { ($1.name, $0) }) { first, _ in first }
-        var declarations = declarations
-        guard let clusters = soundClusters(of: &declarations, indexes, &list) else { return }
-        for (index, declaration) in declarations.enumerated() {
-            do throws(MappingError) {
-                try ModelCompiler.checkNames(of: declaration)
-                for migration in declaration.migrations {
-                    _ = try CompiledMigration(migration, model: declaration.name)
-                }
-            } catch {
-                list.add(error, model: index)
-            }
-            let places = Dictionary(declaration.properties.enumerated().map { ($1.name, $0) }) { _, last in last }
-            for fault in faults(in: clusters.effective(index), at: index, clusters, indexes) {
-                let blamed = fault.blamed.map { places[$0] }
-                // A mistake inherited from a base is reported there.
-                if blamed != .some(nil) { list.add(fault, model: index, property: blamed ?? nil) }
-            }
+    /// Adds the mistakes of one model, except those inherited from a base, which are reported there.
+    mutating func report(_ faults: [MappingError], of model: Int, _ declaration: ModelDeclaration) {
+        let places = Dictionary(declaration.properties.enumerated().map { ($1.name, $0) }) { _, last in last }
+        for fault in faults {
+            let blamed = fault.blamed.map { places[$0] }
+            if blamed != .some(nil) { reportNew(fault, model: model, property: blamed ?? nil) }
         }
-        if list.mistakes.isEmpty { addMistakesAmongRelatives(in: declarations, clusters, indexes, to: &list) }
     }
 
     /// Adds contradictions between models derived from one base, each sound in itself.
     ///
     /// If no choice decides, an object is read with the declarations of all of them.
-    private static func addMistakesAmongRelatives(
-        in declarations: [ModelDeclaration],
-        _ clusters: Clusters,
-        _ indexes: [String: Int],
-        to list: inout MistakeList
-    ) {
-        for index in declarations.indices {
-            guard let open = clusters.open(index) else { continue }
-            for fault in faults(in: open, at: index, clusters, indexes, isOpen: true) {
-                let owner = declarations.firstIndex { fault.entry.map($0.names) ?? false } ?? index
-                list.add(fault.attributed(to: declarations[owner].name), model: owner)
-            }
+    mutating func report(_ faults: [MappingError], amongRelativesOf base: Int, _ declarations: [ModelDeclaration]) {
+        for fault in faults {
+            let owner = declarations.firstIndex { fault.entry.map($0.names) ?? false } ?? base
+            reportNew(fault.attributed(to: declarations[owner].name), model: owner)
         }
     }
 
-    /// All mistakes in a declaration.
-    private static func faults(
-        in declaration: ModelDeclaration,
-        at index: Int,
-        _ clusters: Clusters,
-        _ indexes: [String: Int],
-        isOpen: Bool = false
-    ) -> [MappingError] {
-        let root = clusters.root(of: index)
-        var compiler = ModelCompiler(declaration, indexes: indexes, objectName: root, fallback: index, isOpen: isOpen)
-        return compiler.check()
+    /// Adds what another list found, unless it is known from another place.
+    mutating func reportNew(_ other: MistakeList) {
+        for mistake in other.mistakes { reportNew(mistake.error, model: mistake.model, property: mistake.property) }
     }
 
-    /// The clusters without undeclared or circular bases and choices, so that everything else can still be checked.
-    private static func soundClusters(
-        of declarations: inout [ModelDeclaration],
-        _ indexes: [String: Int],
-        _ list: inout MistakeList
-    ) -> Clusters? {
-        // Each round removes at least one base or choice.
-        for _ in 0...declarations.count {
-            do throws(MappingError) {
-                return try Clusters(declarations, indexes: indexes)
-            } catch {
-                let wrong: [Int]
-                switch error {
-                case .circularCluster(let names): wrong = names.compactMap { indexes[$0] }
-                case .unknownModel(_, _, let name): wrong = [indexes[name]].compactMap(\.self)
-                default: wrong = []
-                }
-                guard let first = wrong.first else { return nil }
-                // The plan compiler has already reported circular bases and undeclared models.
-                if !list.reportsAny(of: wrong) { list.add(error, model: first) }
-                for index in wrong { (declarations[index].base, declarations[index].choices) = (nil, []) }
-            }
-        }
-        return nil
-    }
-}
-
-/// A list of mistakes without duplicates.
-private struct MistakeList {
-    private(set) var mistakes: [ModelMistake]
-    private var reported: Set<MappingError>
-
-    init(_ mistakes: [ModelMistake]) {
-        self.mistakes = mistakes
-        reported = Set(mistakes.map(\.error))
-    }
+    /// The first mistake found.
+    var first: MappingError? { mistakes.first?.error }
 
     /// Whether a circle or an undeclared model is already reported for one of these models.
-    func reportsAny(of models: [Int]) -> Bool {
+    func concernCluster(ofAny models: [Int]) -> Bool {
         mistakes.contains { mistake in
             switch mistake.error {
             case .circularCluster, .unknownModel: models.contains(mistake.model)
             default: false
             }
-        }
-    }
-
-    mutating func add(_ error: MappingError, model: Int, property: Int? = nil) {
-        if reported.insert(error).inserted {
-            mistakes.append(ModelMistake(model: model, property: property, error: error))
         }
     }
 }

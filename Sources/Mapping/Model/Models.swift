@@ -8,8 +8,9 @@ public struct Models: Sendable {
     let clusters: Clusters
     /// Every declared key path.
     let tree: PathTree
-    /// The compiled mapped view.
-    let plan: MappingPlan
+    /// The compiled mapped view, which reads no declarations: the plans of the declared models in their order, followed
+    /// by additional ones for clusters.
+    let plans: [ModelPlan]
     /// Further declarations about members; the tree's nodes refer to them by index.
     let rules: [MemberRule]
     /// Whether any model has members that must not reach the disk.
@@ -26,15 +27,42 @@ public struct Models: Sendable {
     let plain: [Bool]
     let indexes: [String: Int]
 
-    /// Checks and compiles the declarations.
+    /// Checks and compiles the declarations; throws the first mistake found in them.
     public init(_ declarations: [ModelDeclaration]) throws(MappingError) {
+        var mistakes = MistakeList()
+        try self.init(declarations, &mistakes, stopsEarly: true)
+    }
+
+    /// Checks and compiles the declarations; reports every mistake in them, and throws one.
+    ///
+    /// - Parameter stopsEarly: whether the mapped view is left unchecked after other mistakes.
+    init(_ declarations: [ModelDeclaration], _ mistakes: inout MistakeList, stopsEarly: Bool = false)
+        throws(MappingError)
+    {
         self.declarations = declarations
-        indexes = try Self.index(declarations)
-        let clusters = try Clusters(declarations, indexes: indexes)
+        indexes = Dictionary(declarations.enumerated().map { ($1.name, $0) }) { first, _ in first }
+        let clusters = Clusters(declarations, indexes: indexes, &mistakes)
+        // Where the mapped view has the same mistake, it knows the place better.
+        var others = MistakeList()
+        others.reportNames(of: declarations)
+        var migrations: [[CompiledMigration]] = []
+        for (index, declaration) in declarations.enumerated() {
+            do throws(MappingError) {
+                try ModelCompiler.checkNames(of: declaration)
+                migrations.append(
+                    try declaration.migrations.map { (migration) throws(MappingError) in
+                        try CompiledMigration(migration, model: declaration.name)
+                    }
+                )
+            } catch {
+                others.report(error, model: index)
+            }
+        }
+        // A mistake in one model would be reported again for its relatives.
+        var relatives = MistakeList()
         var tree = PathTree()
         var rules: [MemberRule] = []
         var compiled: [CompiledModel] = []
-        for declaration in declarations { try ModelCompiler.checkNames(of: declaration) }
         // Bases are compiled once more, merged with derived models that no choice names: their objects are read this
         // way.
         let open = declarations.indices.compactMap { index in clusters.open(index).map { (index, $0) } }
@@ -48,21 +76,29 @@ public struct Models: Sendable {
                 fallback: isOpen ? compiled.count : fallbacks[index] ?? index,
                 isOpen: isOpen
             )
-            compiled.append(try compiler.compile(into: &tree, rules: &rules))
-        }
-        self.clusters = clusters
-        self.tree = tree
-        self.rules = rules
-        self.compiled = compiled
-        migrations = try declarations.map { (declaration) throws(MappingError) in
-            try declaration.migrations.map { (migration) throws(MappingError) in
-                try CompiledMigration(migration, model: declaration.name)
+            compiled.append(compiler.compile(into: &tree, rules: &rules))
+            if isOpen {
+                relatives.report(compiler.faults, amongRelativesOf: index, declarations)
+            } else {
+                others.report(compiler.faults, of: index, declarations[index])
             }
         }
+        if stopsEarly, let first = mistakes.first ?? others.first ?? relatives.first { throw first }
+        var planner = PlanCompiler(declarations, indexes: indexes, clusters, mistakes)
+        planner.compile()
+        mistakes = planner.mistakes
+        clusters.reportCircularChoices(indexes: indexes, &mistakes)
+        mistakes.reportNew(others)
+        if mistakes.first == nil { mistakes.reportNew(relatives) }
+        if let first = mistakes.first { throw first }
+        var plans = planner.plans
+        for index in declarations.indices { plans[index].bare = BareIdentity(compiled[index]) }
+        (self.clusters, self.plans, self.compiled) = (clusters, plans, compiled)
+        (self.tree, self.rules, self.migrations) = (tree, rules, migrations)
         let plain = Self.plain(compiled)
         self.plain = plain
         let deletable = Set(
-            declarations.indices.filter { declarations[$0].deletedWhen != nil }.map { clusters.root(of: $0) }
+            declarations.indices.filter { declarations[$0].deletedWhen != nil }.map(clusters.root)
         )
         simple = declarations.indices.map { index in
             plain[index] && declarations[index].version == 0 && !deletable.contains(clusters.root(of: index))
@@ -70,9 +106,6 @@ public struct Models: Sendable {
         haveSecrets = compiled.contains(where: \.hasSecrets)
         haveDeletions = compiled.contains { $0.reading.deletedWhen != nil }
         deleteFormer = tree.nodes.contains(where: \.deletesFormer)
-        var plan = try MappingPlan(declarations)
-        for index in declarations.indices { plan.models[index].bare = BareIdentity(compiled[index]) }
-        self.plan = plan
     }
 
     /// By model, whether it has neither checks nor policies, and the same holds for its embedded models and choices.
@@ -97,14 +130,9 @@ public struct Models: Sendable {
     }
 
     /// No models: every response stays as it is.
-    public static let none = Models()
-
-    private init() {
-        (declarations, compiled, clusters) = ([], [], Clusters())
-        (tree, plan, rules, indexes) = (PathTree(), .none, [], [:])
-        (migrations, simple, plain) = ([], [], [])
-        (haveSecrets, haveDeletions, deleteFormer) = (false, false, false)
-    }
+    public static let none: Models = {
+        do { return try Models([]) } catch { preconditionFailure("no declaration, but a mistake: \(error)") }
+    }()
 
     /// The index of a model by its name.
     func index(of model: String) -> Int? { indexes[model] }
@@ -190,56 +218,38 @@ public struct Models: Sendable {
 
     /// The node of a declared member; in a cluster, the one in the base or the first concrete model that declares it.
     func node(of path: MemberPath, in model: Int) -> Int? {
-        let names = path.text.split(separator: "/", omittingEmptySubsequences: false).map {
-            MemberPath(pointer: String($0)).name
+        guard let names = path.names else { return nil }
+        let candidates = reachable(from: [model, compiled[model].fallback]) {
+            compiled[$0].reading.choices.map(\.model)
         }
-        var candidates = [model, compiled[model].fallback]
-        var position = 0
-        while position < candidates.count {
-            for choice in compiled[candidates[position]].reading.choices where !candidates.contains(choice.model) {
-                candidates.append(choice.model)
-            }
-            position += 1
-        }
-        return candidates.lazy.compactMap { self.node(of: names[...], from: self.compiled[$0].root) }.first
+        return candidates.lazy.compactMap { self.node(of: names, from: self.compiled[$0].root) }.first
     }
 
-    private func node(of names: ArraySlice<String?>, from root: Int) -> Int? {
+    private func node(of names: [String], from root: Int) -> Int? {
         var node = root
         for name in names {
             if tree.nodes[node].relation >= 0 { node = compiled[Int(tree.nodes[node].relation)].root }
-            guard let name, let child = tree.child(of: node, named: name) else { return nil }
+            guard let child = tree.child(of: node, named: name) else { return nil }
             node = child
         }
         return tree.nodes[node].isProperty ? node : nil
     }
 
-    private static func index(_ declarations: [ModelDeclaration]) throws(MappingError) -> [String: Int] {
-        var indexes: [String: Int] = [:]
-        var folded: [String: String] = [:]
-        for (index, declaration) in declarations.enumerated() {
-            let name = declaration.name
-            guard isValidName(name) else { throw .invalidName(kind: "model", name: name, model: nil) }
-            if let other = folded.updateValue(name, forKey: name.lowercased()) {
-                throw .duplicateModel(name, other: other)
-            }
-            indexes[name] = index
-        }
-        return indexes
-    }
-
     /// Whether a name is a letter followed by letters, digits and `_`.
     static func isValidName(_ name: some StringProtocol) -> Bool {
-        guard let first = name.utf8.first, isLetter(first) else { return false }
+        guard let first = name.utf8.first, first.isLetter else { return false }
         return name.utf8.allSatisfy(isNameByte)
     }
 
-    /// Whether a byte may occur in a name.
-    static func isNameByte(_ byte: UInt8) -> Bool {
-        isLetter(byte) || byte &- UInt8(ascii: "0") < 10 || byte == UInt8(ascii: "_")
+    /// The text with an underscore in place of each byte that cannot occur in a name.
+    static func sanitised(_ text: String) -> String {
+        String(decoding: text.utf8.map { isNameByte($0) ? $0 : UInt8(ascii: "_") }, as: UTF8.self)
     }
 
-    private static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) &- 0x61 < 26 }
+    /// Whether a byte may occur in a name.
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        byte.isLetter || byte.isDigit || byte == UInt8(ascii: "_")
+    }
 }
 
 /// One compiled model, ready to be walked along with JSON.

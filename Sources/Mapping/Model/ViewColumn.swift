@@ -218,11 +218,6 @@ extension Models {
     }
 }
 
-extension ArraySlice<PathStep> {
-    /// The member names; nil if the path crosses an array.
-    fileprivate var names: [String]? { Array(self).names }
-}
-
 /// Collects columns, each name and each key path once.
 private struct ColumnList {
     private(set) var columns: [ViewColumn] = []
@@ -232,10 +227,7 @@ private struct ColumnList {
     mutating func add(_ column: ViewColumn, at path: [PathStep]) {
         guard paths.insert(path).inserted else { return }
         var column = column
-        column.name = String(
-            decoding: column.name.utf8.map { Models.isNameByte($0) ? $0 : UInt8(ascii: "_") },
-            as: UTF8.self
-        )
+        column.name = Models.sanitised(column.name)
         while !names.insert(column.name.lowercased()).inserted { column.name += "_" }
         columns.append(column)
     }

@@ -116,7 +116,7 @@ public struct RoutePattern: Sendable, Equatable {
     public func matches(path: String) -> Bool { RouteTable.components(of: path).map { matches($0) } ?? false }
 
     /// Whether a byte needs no escape in a path (RFC 3986 §2.3).
-    private static func isPlain(_ byte: UInt8) -> Bool { isLetter(byte) || isDigit(byte) || "-._~".utf8.contains(byte) }
+    private static func isPlain(_ byte: UInt8) -> Bool { byte.isLetter || byte.isDigit || "-._~".utf8.contains(byte) }
 
     /// The pattern in its simplest spelling, with captures as wildcards.
     ///
@@ -180,8 +180,8 @@ public struct RoutePattern: Sendable, Equatable {
         if name.hasPrefix("*") || name.hasSuffix("+") || pieces.count == 2 && pieces[1].hasPrefix("**") {
             throw invalid(text, "\"{\(inner)}\" is not a capture; what follows as a whole is \"**\", which has no name")
         }
-        guard let first = name.utf8.first, isLetter(first),
-            name.utf8.allSatisfy({ isLetter($0) || isDigit($0) || $0 == UInt8(ascii: "_") })
+        guard let first = name.utf8.first, first.isLetter,
+            name.utf8.allSatisfy({ $0.isLetter || $0.isDigit || $0 == UInt8(ascii: "_") })
         else {
             throw invalid(
                 text,
@@ -240,10 +240,6 @@ public struct RoutePattern: Sendable, Equatable {
     private static func invalid(_ text: String, _ reason: String) -> MappingError {
         .invalidPattern(text, reason: reason)
     }
-
-    private static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) &- UInt8(ascii: "a") < 26 }
-
-    private static func isDigit(_ byte: UInt8) -> Bool { byte &- UInt8(ascii: "0") < 10 }
 }
 
 /// Splits URL paths into components: first at slashes, then percent-decoded, so that `%2F` never adds one.

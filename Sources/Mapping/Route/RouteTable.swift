@@ -102,7 +102,7 @@ public struct RouteTable: Sendable {
         }
         let component = components[position]
         if let next = node.literals[component], find(components, at: position + 1, under: next, &search) { return true }
-        if let next = node.digits, component.utf8.allSatisfy({ $0 &- UInt8(ascii: "0") < 10 }),
+        if let next = node.digits, component.utf8.allSatisfy(\.isDigit),
             find(components, at: position + 1, under: next, &search)
         {
             return true
@@ -240,7 +240,7 @@ extension RoutePattern {
         zip(components, path).prefix { component, text in
             switch component {
             case .literal(let literal): literal.utf8.elementsEqual(text.utf8)
-            case .digits: !text.isEmpty && text.utf8.allSatisfy { $0 &- UInt8(ascii: "0") < 10 }
+            case .digits: !text.isEmpty && text.utf8.allSatisfy(\.isDigit)
             case .any, .rest: true
             }
         }.count

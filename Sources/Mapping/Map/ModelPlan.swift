@@ -1,27 +1,3 @@
-/// The mapped view of one upstream's models, compiled once; mapping reads no declarations.
-struct MappingPlan: Sendable {
-    /// The plans of the declared models in their order, followed by additional ones for clusters.
-    var models: [ModelPlan] = []
-    private var indexes: [String: Int] = [:]
-
-    /// The plan of no models.
-    static let none = MappingPlan()
-
-    private init() {}
-
-    /// Compiles the declarations; throws the first of the compiler's mistakes.
-    init(_ declarations: [ModelDeclaration]) throws(MappingError) {
-        var compiler = PlanCompiler(declarations)
-        compiler.compile()
-        if let first = compiler.mistakes.first { throw first.error }
-        models = compiler.plans
-        for (index, declaration) in declarations.enumerated() { indexes[declaration.name] = index }
-    }
-
-    /// The index of a declared model's plan.
-    func index(of model: String) -> Int? { indexes[model] }
-}
-
 /// How objects of one model are mapped.
 struct ModelPlan: Sendable {
     let name: String
@@ -222,7 +198,7 @@ extension MapRun {
     /// Objects are inserted one level deep. An identity that is spelled differently within the object stays, because
     /// the way back could not restore its spelling.
     mutating func bare(_ value: Value, as index: Int, position: Int?, key: Value?, mask: MemberMask) {
-        guard !isWithinNamed, let identity = plan.models[index].bare, let name = withBytes(value, identity.name) else {
+        guard !isWithinNamed, let identity = plans[index].bare, let name = withBytes(value, identity.name) else {
             return appendLiteral(value)
         }
         if named.count < Self.maximumNamed { named.insert(name) }
@@ -248,7 +224,7 @@ extension UnmapRun {
 
     /// Writes the bare identity of an object that was inserted in its place.
     mutating func bare(_ value: Value, as index: Int, into node: Int) throws(UnmapError) {
-        let model = plan.models[index]
+        let model = plans[index]
         let whole = builder.makeDetached()
         let identity = MemberMask(model.properties.filter(\.isIdentity).map(\.name))
         try object(value, as: index, into: whole, mask: identity)
