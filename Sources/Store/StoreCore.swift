@@ -9,7 +9,7 @@ final class StoreCore: Sendable {
     let budget: FileBudget
     let clock: StoreClock
     let hasher: KeyHasher
-    let secret: (UInt64, UInt64)
+    let secret: HashSecret
     private let damage = Mutex<String?>(nil)
     /// The progress of the copy being made.
     let copying = Mutex<CopyProgress?>(nil)
@@ -128,14 +128,39 @@ final class StoreCore: Sendable {
     }
 
     /// Publishes a commit to the state in memory and to the listener; writer's thread only.
-    func publish(_ outcome: WriterSession.Outcome, of session: WriterSession) {
-        recent.add(outcome.changed, at: session.numbers.sequence)
+    func publish(_ effects: WriterSession.BatchEffects, of session: WriterSession) {
+        recent.add(effects.changed, at: session.numbers.sequence)
         publicNumbers.advance(to: session.numbers.sequence)
-        if outcome.isJournaled { onChanges?() }
-        session.forgetAbsent(outcome.vanished)
+        if effects.isJournaled { onChanges?() }
+        session.forgetAbsent(effects.vanished)
         guard let listener else { return }
-        if !outcome.changed.isEmpty { listener.objectsChanged(Array(Set(outcome.changed))) }
-        if !outcome.removed.isEmpty { listener.documentsRemoved(Array(Set(outcome.removed))) }
+        if !effects.changed.isEmpty { listener.objectsChanged(Array(Set(effects.changed))) }
+        if !effects.removed.isEmpty { listener.documentsRemoved(Array(Set(effects.removed))) }
+    }
+
+    // MARK: Replacing the contents
+
+    /// Writes this store's secret, numbers and times into a file that is to replace its contents.
+    ///
+    /// - Parameters:
+    ///   - sequence: the commit sequence from which it goes on.
+    ///   - object: the highest object id ever assigned.
+    func writeMeta(in database: Database, sequence: CommitNumber, object: ObjectID) throws {
+        try Meta.set(secret: secret, in: database)
+        try Meta.sequence.set(sequence.rawValue, in: database)
+        try Meta.object.set(object.rawValue, in: database)
+        try Meta.clock.set(clock.now(), in: database)
+        try Meta.closed.set(0, in: database)
+        try clock.stored.write(in: database)
+        try publicNumbers.write(in: database)
+    }
+
+    /// Discards what memory has of the former contents; writer's thread only, before anything else is written.
+    func forgetContents(at sequence: CommitNumber) {
+        recent.forgetAll(at: sequence)
+        listener?.storeEmptied()
+        listener?.principalsForgotten()
+        onChanges?()
     }
 
     // MARK: Access to the file

@@ -135,12 +135,12 @@ struct CleanSelection {
         var slice = Slice(position: after, isAtEnd: true)
         guard !isOfURLs, !collections.isEmpty else { return slice }
         let wanted = Set(collections)
-        var looks = 0
+        var examined = 0
         try database.query("\(Self.orphans) WHERE r.object > ? ORDER BY r.object").eachWhile(after) { row in
             slice.position = row.id(0)
             if try isSelected(row, in: wanted) { slice.found.append(row.id(0)) }
-            looks += 1
-            slice.isAtEnd = !bounds.areReached(found: slice.found.count, looks: looks)
+            examined += 1
+            slice.isAtEnd = !bounds.areReached(found: slice.found.count, examined: examined)
             return slice.isAtEnd
         }
         return slice

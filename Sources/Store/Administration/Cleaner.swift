@@ -235,7 +235,7 @@ private struct Cleaner {
         }
         for _ in 0..<Self.attempts {
             let isErased = try await core.write(.prompt, alone: true) {
-                FileKeeper(core: core).emptyWAL($0, patience: Self.patience, erasing: true)
+                FileKeeper(core: core).emptyWAL($0, timeout: Self.timeout, erasing: true)
             }
             if isErased { return true }
         }
@@ -243,7 +243,7 @@ private struct Cleaner {
     }
 
     /// How often to try to empty the WAL, and for how many milliseconds each time: one second in total.
-    private static let (attempts, patience) = (20, 50)
+    private static let (attempts, timeout) = (20, 50)
 
     // MARK: Counting
 

@@ -1,5 +1,5 @@
 import GRDB
-import Mapping
+public import Mapping
 
 /// A listing of documents, in the order in which they were stored, or newest first.
 ///
@@ -73,8 +73,8 @@ struct SliceBounds: Sendable {
     private static let stride = 64
 
     /// Whether the slice ends after a row.
-    func areReached(found: Int, bytes: Int64 = 0, looks: Int) -> Bool {
-        found >= count || bytes >= self.bytes || looks % Self.stride == 0 && ContinuousClock.now >= deadline
+    func areReached(found: Int, bytes: Int64 = 0, examined: Int) -> Bool {
+        found >= count || bytes >= self.bytes || examined % Self.stride == 0 && ContinuousClock.now >= deadline
     }
 }
 
@@ -115,7 +115,7 @@ struct DocumentScan: Sendable {
         ).all(listing.upstream, listing.principal, owners) { $0.id(0, as: ScopeID.self) }
         guard !scopes.isEmpty else { return [] }
         let wanted = Set(scopes)
-        var (found, bytes, looks) = ([DocumentID](), Int64(0), 0)
+        var (found, bytes, examined) = ([DocumentID](), Int64(0), 0)
         let (after, until, order) = listing.isDescending ? ("<", ">=", "DESC") : (">", "<=", "")
         try database.query(
             """
@@ -129,8 +129,8 @@ struct DocumentScan: Sendable {
                 found.append(position)
                 bytes += row.integer(2)
             }
-            looks += 1
-            isAtEnd = !bounds.areReached(found: found.count, bytes: bytes, looks: looks)
+            examined += 1
+            isAtEnd = !bounds.areReached(found: found.count, bytes: bytes, examined: examined)
             return isAtEnd
         }
         return found
@@ -144,7 +144,7 @@ public struct InspectedDocument: Sendable {
     /// The result of a look-up, composed if newer values are known.
     public var stored: StoredDocument
     /// The names of the objects that it shows, in the order of the body, at most ``objectLimit``.
-    public var objects: [(model: String, identity: String)]
+    public var objects: [ObjectName]
 
     /// The maximum number of named objects.
     public static let objectLimit = 200
@@ -199,10 +199,12 @@ extension InspectedDocument {
             JOIN _names m ON m.id = c.model WHERE o.id = ?
             """
         )
-        var (objects, seen): ([(model: String, identity: String)], Set<ObjectID>) = ([], [])
+        var (objects, seen): ([ObjectName], Set<ObjectID>) = ([], [])
         for pin in try StoredBody.pins(of: id, in: database) where objects.count < Self.objectLimit {
             guard seen.insert(pin.object).inserted else { continue }
-            let found = try name.first(pin.object) { (model: $0.string(0), identity: Identity($0, column: 1).text) }
+            let found = try name.first(pin.object) {
+                ObjectName(model: $0.string(0), identity: Identity($0, column: 1).text)
+            }
             if let found { objects.append(found) }
         }
         self.objects = objects

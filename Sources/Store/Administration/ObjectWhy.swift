@@ -8,7 +8,7 @@ public struct ShowingDocument: Sendable {
     /// The form in which a look-up returns it.
     public var form: StoredDocument.Form
     /// The versions of the object that it pins.
-    var versions: [Int64]
+    var versions: [VersionID]
     /// Its observation.
     var observation: Observation
 }
@@ -91,13 +91,13 @@ extension ObjectStore {
             let (begun, wanted) = (scan, limit - page.rows.count)
             let (next, found) = try await core.scan { database, deadline in
                 var scan = begun
-                let found = try scan.next(wanted, until: deadline, in: database)
+                let found = try scan.next(SliceBounds(count: wanted, deadline: deadline), in: database)
                 return (scan, found)
             }
             scan = next
             for id in found {
                 let read = try await core.scan { database, _ in
-                    try ShowingReader(database: database, models: models).document(id, showing: object)
+                    try ProvenanceReader(database: database, models: models).document(id, showing: object)
                 }
                 if var read {
                     read.row.upstream = core.label(ofUpstream: read.row.upstream)
@@ -126,14 +126,14 @@ extension ObjectStore {
         let page = limit > 0 ? try await documents(showing: object, limit: limit, patience: patience) : Page()
         let models = core.models
         let found = try await core.read { database in
-            try ShowingReader(database: database, models: models).provenance(of: object, showing: page.rows)
+            try ProvenanceReader(database: database, models: models).provenance(of: object, showing: page.rows)
         }
         return found.map { ObjectWhy(notice: $0.notice, members: $0.members, sources: $0.sources, documents: page) }
     }
 }
 
 /// Reads the documents that show an object, and the sources of its members, in one read snapshot.
-struct ShowingReader {
+struct ProvenanceReader {
     let database: Database
     let models: [String: UpstreamModels]
 
@@ -209,9 +209,9 @@ struct ShowingReader {
     private func others(than state: ObjectState, in documents: [ShowingDocument], of model: String, upstream: String)
         throws -> [Contribution]
     {
-        var latest: [Int64: Observation] = [:]
+        var latest: [VersionID: Observation] = [:]
         for document in documents {
-            for version in document.versions where state.base?.version != version {
+            for version in document.versions where state.base?.versionID != version {
                 guard document.observation.start >= latest[version]?.start ?? .min else { continue }
                 latest[version] = document.observation
             }
@@ -278,9 +278,6 @@ struct ShowingScan: Sendable {
     private var missing: Int64?
     private var isBegun: Bool
 
-    /// How many documents are read between two readings of the clock.
-    private static let stride = 64
-
     /// Creates a scan.
     ///
     /// - Parameter last: where an earlier scan stopped.
@@ -290,10 +287,8 @@ struct ShowingScan: Sendable {
         isBegun = last != nil
     }
 
-    /// The next documents, at most `limit`; stops at the deadline.
-    mutating func next(_ limit: Int, until deadline: ContinuousClock.Instant, in database: Database) throws
-        -> [DocumentID]
-    {
+    /// The documents of the next slice.
+    mutating func next(_ bounds: SliceBounds, in database: Database) throws -> [DocumentID] {
         if !isBegun {
             isBegun = true
             let entries = try database.query("SELECT state FROM _objects WHERE id = ?")
@@ -301,7 +296,7 @@ struct ShowingScan: Sendable {
             missing = entries?.reduce(0) { $0 + $1.uses } ?? 0
         }
         var found: [DocumentID] = []
-        var looks = 0
+        var examined = 0
         var isStopped = missing == 0
         var (position, missing) = (position, missing)
         if !isStopped {
@@ -313,9 +308,8 @@ struct ShowingScan: Sendable {
                         found.append(position)
                         missing = missing.map { $0 - Int64(places) }
                     }
-                    looks += 1
-                    isStopped = found.count == limit || missing == 0
-                    if looks % Self.stride == 0, ContinuousClock.now >= deadline { isStopped = true }
+                    examined += 1
+                    isStopped = missing == 0 || bounds.areReached(found: found.count, examined: examined)
                     return !isStopped
                 }
         }

@@ -65,6 +65,28 @@ struct StoredState {
     }
 }
 
+/// `Mapping` treats versions as opaque numbers.
+extension Contribution {
+    /// The version's id.
+    var versionID: VersionID { VersionID(rawValue: version) }
+
+    init(
+        observation: Observation,
+        version: VersionID,
+        payload: [UInt8],
+        origin: Int64 = 0,
+        isEmbedded: Bool = false
+    ) {
+        self.init(
+            observation: observation,
+            version: version.rawValue,
+            payload: payload,
+            origin: origin,
+            isEmbedded: isEmbedded
+        )
+    }
+}
+
 extension ObjectState {
     /// Migrates content stored under an earlier version of the model to the current one.
     mutating func bringUpToDate(from declared: Int, _ model: String, _ models: Models?) {

@@ -28,6 +28,8 @@ extension SQLBindable where Self: RowID { var sql: SQLValue { .integer(rawValue)
 extension PrincipalID: SQLBindable {}
 extension ObjectID: SQLBindable {}
 extension DocumentID: SQLBindable {}
+extension VersionID: SQLBindable {}
+extension CommitNumber: SQLBindable {}
 extension SuspectID: SQLBindable {}
 extension ScopeID: SQLBindable {}
 extension CollectionID: SQLBindable {}

@@ -28,17 +28,18 @@ extension WriterSession {
     ///
     /// - Returns: the new numbers by those in the copy. What nothing refers to is not written.
     private func observe(_ slice: CopiedSlice) throws -> [Int64: Int64] {
-        var sightings = slice.objects.values.reduce(into: [:]) { all, object in
-            all.merge(object.sightings) { first, _ in first }
+        var observations = slice.objects.values.reduce(into: [:]) { all, object in
+            all.merge(object.observations) { first, _ in first }
         }
         for document in slice.documents {
-            sightings[document.sighting] = .init(observation: document.observation, source: "GET \(document.url)")
+            let seen = document.observation
+            observations[seen.sequence] = CopiedObservation(observation: seen, source: "GET \(document.url)")
         }
         var observed: [Int64: Int64] = [:]
-        for (number, sighting) in sightings.sorted(by: { $0.key < $1.key }) {
-            let seen = sighting.observation
+        for (number, copied) in observations.sorted(by: { $0.key < $1.key }) {
+            let seen = copied.observation
             let new = newObservation(start: seen.start, end: seen.end, kind: seen.kind).sequence
-            try note(source: sighting.source, of: new)
+            try note(source: copied.source, of: new)
             observed[number] = new
         }
         return observed
@@ -127,7 +128,7 @@ extension WriterSession {
         let known = try state(of: record)
         guard known.payload != payload else { return }
         let observation = newObservation(start: CopiedTime.unknown, end: CopiedTime.unknown, kind: .list)
-        let source = object.state.base.flatMap { object.sightings[$0.observation.sequence]?.source }
+        let source = object.state.base.flatMap { object.observations[$0.observation.sequence]?.source }
         try note(source: source, of: observation.sequence)
         let version = try version(of: record, hasher.content(payload), payload: payload, declared: object.declared)
         let contribution = Contribution(observation: observation, version: version, payload: payload)
@@ -172,7 +173,7 @@ extension WriterSession {
             }
             pins.append(Pin(object: record.id, version: version))
         }
-        guard let observation = observed[document.sighting] else {
+        guard let observation = observed[document.observation.sequence] else {
             preconditionFailure("a slice numbers the observations of its documents")
         }
         // From now on the document says where it comes from.
@@ -195,7 +196,7 @@ extension WriterSession {
             pathHash: hasher.pathHash(upstream: key.upstream, url: key.url),
             scope: try self.scope(scope),
             observation: observation,
-            verified: 0
+            verified: .zero
         )
         try query("UPDATE _used SET at = ? WHERE document = ?").run(document.used, id)
         return true

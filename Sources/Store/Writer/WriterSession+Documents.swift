@@ -67,7 +67,7 @@ extension WriterSession {
         pathHash: Int64,
         scope: ScopeID,
         observation: Int64,
-        verified: Int64
+        verified: CommitNumber
     ) throws -> DocumentID {
         let id = numbers.document.increment()
         try use(observation, by: 1)
@@ -96,8 +96,8 @@ extension WriterSession {
         if document.isUndivided { try query("INSERT INTO _undivided VALUES (?, ?)").run(id, document.key.upstream) }
         // This must precede the commit: a look-up must never miss a stored document.
         presence.insert([digest.low])
-        outcome.inserted.append(digest)
-        outcome.vanished.remove(digest)
+        effects.inserted.append(digest)
+        effects.vanished.remove(digest)
         return id
     }
 
@@ -111,7 +111,7 @@ extension WriterSession {
     }
 
     /// Records that documents showed the newest values at a commit sequence.
-    func verify(_ documents: [DocumentID], at sequence: Int64) throws {
+    func verify(_ documents: [DocumentID], at sequence: CommitNumber) throws {
         for id in documents {
             try query("UPDATE _documents SET verified = ?1 WHERE id = ?2 AND verified < ?1").run(sequence, id)
         }

@@ -64,14 +64,15 @@ extension WriterSession {
                 try use(seen.observation.sequence, by: 1)
                 record.isModified = true
             } else {
-                try rebase(record, on: seen.version, seen.observation.sequence)
+                try rebase(record, on: seen.versionID, seen.observation.sequence)
             }
             try setKnowledge(.whole(isEmbedded: seen.isEmbedded), of: record)
             record.merged = nil
             markChanged(record, wasKnown: false)
             return true
         }
-        guard base.version == seen.version, record.merged == nil, case .whole(let wasEmbedded) = record.knowledge else {
+        guard base.version == seen.versionID, record.merged == nil, case .whole(let wasEmbedded) = record.knowledge
+        else {
             return false
         }
         let old = try observation(base.observation)
@@ -79,7 +80,7 @@ extension WriterSession {
         if lo <= known, seen.observation.end <= old.end { return true }
         guard lo >= known, seen.observation.end >= old.end else { return false }
         if base.observation != seen.observation.sequence {
-            try rebase(record, on: seen.version, seen.observation.sequence)
+            try rebase(record, on: seen.versionID, seen.observation.sequence)
         }
         if wasEmbedded != seen.isEmbedded { try setKnowledge(.whole(isEmbedded: seen.isEmbedded), of: record) }
         return true
@@ -91,7 +92,7 @@ extension WriterSession {
         let newest = state.newestPayload(model: model, models: models.models)
         if let base = state.base {
             let version = try upToDate(base, of: record, model: model, models.models)
-            state.base?.version = version
+            state.base?.version = version.rawValue
             try rebase(record, on: version, base.observation.sequence)
         }
         try setKnowledge(state.knowledge, of: record)
@@ -107,12 +108,12 @@ extension WriterSession {
     ///
     /// It is a new one if the base was stored under an earlier declaration.
     private func upToDate(_ base: Contribution, of record: ObjectRecord, model: String, _ models: Models) throws
-        -> Int64
+        -> VersionID
     {
         let declared = models.version(of: model)
-        guard declared > 0 else { return base.version }
+        guard declared > 0 else { return base.versionID }
         let found = try query("SELECT declared FROM _versions WHERE id = ?").integer(base.version)
-        guard found ?? 0 < declared else { return base.version }
+        guard found ?? 0 < declared else { return base.versionID }
         return try version(of: record, hasher.content(base.payload), payload: base.payload, declared: declared)
     }
 
@@ -130,15 +131,15 @@ extension WriterSession {
     ) {
         record.changed = nextSequence()
         record.isModified = true
-        outcome.isChange = true
+        effects.isChange = true
         if isJournaled { journal(kind ?? (wasKnown ? .changed : .created), record.id, at: record.changed) }
         // No response in memory shows an object that was unknown. But an earlier response of this batch may show one that is
         // not stored yet.
-        if record.isStored || wasKnown { outcome.changed.append(record.id) }
+        if record.isStored || wasKnown { effects.changed.append(record.id) }
     }
 
     /// Makes a version the base of the settled values.
-    func rebase(_ record: ObjectRecord, on version: Int64, _ observation: Int64) throws {
+    func rebase(_ record: ObjectRecord, on version: VersionID, _ observation: Int64) throws {
         try use(observation, by: 1)
         try releaseBase(of: record)
         guard let index = record.index(of: version) else { throw StoreError.corrupt("version \(version) is missing") }

@@ -44,14 +44,14 @@ extension WriterSession {
     }
 
     /// The payload of a version, migrated to the current version of its model.
-    func known(_ version: Int64, of record: ObjectRecord) throws -> [UInt8] {
+    func known(_ version: VersionID, of record: ObjectRecord) throws -> [UInt8] {
         let (model, models) = try model(of: record)
         let found = try stored(version)
         return models?.models.migrate(found.payload, of: model, from: found.declared) ?? found.payload
     }
 
     /// The payload of a version as stored, and the model version at that time.
-    private func stored(_ version: Int64) throws -> (payload: [UInt8], declared: Int) {
+    private func stored(_ version: VersionID) throws -> (payload: [UInt8], declared: Int) {
         let found = try query("SELECT payload, declared FROM _versions WHERE id = ?")
             .first(version) { (payload: $0.bytes(0), declared: Int($0.integer(1))) }
         guard let found else { throw StoreError.corrupt("version \(version) is missing") }

@@ -29,8 +29,8 @@ extension WriterSession {
                 url: found.url
             )
         )
-        outcome.vanished.insert(digest)
-        if isNotified { outcome.removed.append(digest) }
+        effects.vanished.insert(digest)
+        if isNotified { effects.removed.append(digest) }
     }
 
     /// Deletes the documents under a key.
@@ -66,7 +66,7 @@ extension WriterSession {
         for id in found { try eraseKnowledge(of: id) }
         // Mapped views may show objects that no document shows.
         _ = nextSequence()
-        outcome.changed += found
+        effects.changed += found
         return found.count
     }
 

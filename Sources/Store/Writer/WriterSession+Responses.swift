@@ -87,7 +87,7 @@ extension WriterSession {
             pathHash: pathHash,
             scope: scope,
             observation: observation.sequence,
-            verified: receipt.isDirty ? 0 : receipt.sequence
+            verified: receipt.isDirty ? .zero : receipt.sequence
         )
         return receipt
     }
@@ -142,7 +142,7 @@ extension WriterSession {
         guard let decomposed = prepared.decomposed, let models = models[upstream] else { return ObservedObjects() }
         var observed = ObservedObjects()
         var shown: [ObjectRecord] = []
-        var taken: Set<Int64> = []
+        var taken: Set<VersionID> = []
         // Consecutive objects mostly have the same model.
         var (model, collection, declared) = ("", CollectionID.zero, 0)
         let mayBeMarked = recentMarks.mayConcern(observation, lag: models.lag)
@@ -215,18 +215,18 @@ extension WriterSession {
     /// The same bytes under another version of the model are another version of the object.
     ///
     /// - Parameter digest: the digest of the payload.
-    func version(of record: ObjectRecord, _ digest: UInt64, payload: [UInt8], declared: Int) throws -> Int64 {
+    func version(of record: ObjectRecord, _ digest: UInt64, payload: [UInt8], declared: Int) throws -> VersionID {
         let content = digest ^ UInt64(truncatingIfNeeded: declared) &* 0x9E37_79B9_7F4A_7C15
         if let known = record.index(ofContent: content) { return record.entries[known].version }
-        numbers.version += 1
+        let version = numbers.version.increment()
         try query("INSERT INTO _versions (id, payload, declared) VALUES (?, ?, ?)").run(
-            numbers.version,
+            version,
             SQLValue.text(payload),
             declared == 0 ? SQLValue.null : .integer(Int64(declared))
         )
-        record.entries.append(ObjectRecord.Entry(version: numbers.version, content: content, uses: 0, observation: 0))
+        record.entries.append(ObjectRecord.Entry(version: version, content: content, uses: 0, observation: 0))
         record.isModified = true
-        return numbers.version
+        return version
     }
 
     /// Records the keys of an object.
@@ -290,7 +290,8 @@ extension WriterSession {
         let found = try query("SELECT scope, observation, verified, url FROM _documents WHERE id = ?")
             .first(id) {
                 (
-                    scope: $0.id(0, as: ScopeID.self), observation: $0.integer(1), verified: $0.integer(2),
+                    scope: $0.id(0, as: ScopeID.self), observation: $0.integer(1),
+                    verified: $0.id(2, as: CommitNumber.self),
                     url: $0.string(3)
                 )
             }
@@ -322,8 +323,8 @@ extension WriterSession {
     {
         // This reads all payloads, which most documents do not need.
         var areEmbedded: [Bool]?
-        var seen: [ObjectID: [(version: Int64, pin: Int)]] = [:]
-        var taken: Set<Int64> = []
+        var seen: [ObjectID: [(version: VersionID, pin: Int)]] = [:]
+        var taken: Set<VersionID> = []
         for (index, pin) in stored.pins.enumerated() where taken.insert(pin.version).inserted {
             seen[pin.object, default: []].append((pin.version, index))
         }
@@ -354,7 +355,7 @@ extension WriterSession {
         _ observation: Observation,
         scope: ScopeID,
         upstream: String,
-        since verified: Int64
+        since verified: CommitNumber
     ) throws -> Bool {
         // The changes of this batch are only in memory so far.
         if !records.isEmpty { try flush() }

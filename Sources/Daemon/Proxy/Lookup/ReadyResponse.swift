@@ -141,7 +141,7 @@ package final class ReadyResponse: MemoryResident {
     package var isClean: Bool { !residence.isDirty.load(ordering: .relaxed) }
 
     /// The commit sequence that it is current for, as of its last look-up or commit.
-    let asOf = Atomic<Int64>(0)
+    let asOf = Atomic(CommitNumber.zero)
 
     /// When it must be requested again although it is fresh, because it shows a member in doubt; in seconds of the store's clock.
     let asksAgain = Atomic<Int64>(.max)

@@ -122,7 +122,7 @@ package final class ResponseCache: Sendable {
     }
 
     /// Registers a response under its objects, whose changes mark it dirty.
-    func register(_ ready: ReadyResponse, under objects: [ObjectID], asOf sequence: Int64) {
+    func register(_ ready: ReadyResponse, under objects: [ObjectID], asOf sequence: CommitNumber) {
         ready.asOf.store(sequence, ordering: .relaxed)
         memory.register(ready, under: objects)
         // A commit between the snapshot and the registration has not marked it.
