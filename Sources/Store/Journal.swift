@@ -342,10 +342,6 @@ struct ChangeReader {
         var declared = 0
 
         static let columns = "u.text, p.label, x.text, m.text, o.identity"
-        static let names = """
-            JOIN _collections c ON c.id = o.collection JOIN _scopes s ON s.id = c.scope JOIN _names m ON m.id = c.model
-            JOIN _names u ON u.id = s.upstream JOIN _names x ON x.id = s.context JOIN _principals p ON p.id = s.principal
-            """
 
         /// Reads `columns`.
         init(_ row: QueryRow) {
@@ -390,7 +386,7 @@ struct ChangeReader {
         let known = try database.query(
             """
             SELECT \(Row.columns), o.deleted, v.payload, v.declared, \(StoredState.columns)
-            FROM _objects o \(Row.names) LEFT JOIN _versions v ON v.id = o.version WHERE o.id = ?
+            FROM _objects o \(FoundObject.joins) LEFT JOIN _versions v ON v.id = o.version WHERE o.id = ?
             """
         ).first(object) { row in
             var known = Row(row)
@@ -400,7 +396,7 @@ struct ChangeReader {
             return known
         }
         return try known
-            ?? database.query("SELECT \(Row.columns) FROM _gone o \(Row.names) WHERE o.object = ?")
+            ?? database.query("SELECT \(Row.columns) FROM _gone o \(FoundObject.joins) WHERE o.object = ?")
             .first(object, read: Row.init)
     }
 

@@ -69,7 +69,7 @@ public final class ObjectStore: Sendable {
                         try views.install(in: database, hasher: core.hasher)
                         try session.forgetFollowedFlipFlops()
                         // An empty file has nothing to erase.
-                        if numbers.observation == 0 { try SecretErasure.record(core.models, in: database) }
+                        if numbers.observation == .zero { try SecretErasure.record(core.models, in: database) }
                         return (try session.completeSuspectWrites(), try versions.record(in: database))
                     }
                     numbers = session.numbers

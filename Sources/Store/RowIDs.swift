@@ -90,6 +90,9 @@ public struct SuspectID: RowID {
     public init(rawValue: Int64) { self.rawValue = rawValue }
 }
 
+/// The id of an observation: of a response, as evidence about objects.
+struct ObservationID: RowID { let rawValue: Int64 }
+
 /// The id of a version of an object.
 struct VersionID: RowID { let rawValue: Int64 }
 

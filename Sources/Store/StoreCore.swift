@@ -273,20 +273,55 @@ final class StoreCore: Sendable {
 
     /// Reads a slice of a search in one snapshot, after the slices of other searches.
     func scan<Value: Sendable>(
-        _ work: @escaping @Sendable (Database, _ deadline: ContinuousClock.Instant) throws -> Value
+        _ work: @escaping @Sendable (Database, SliceBounds) throws -> Value
     ) async throws(StoreError) -> Value {
         guard beginReading() else { throw .closed }
         defer { endReading() }
         return try await result { done in
             scans.async { [self] in
-                let result = Result { try pool.read { try work($0, .now + Self.scanSlice) } }
+                let result = Result { try pool.read { try work($0, SliceBounds(deadline: .now + Self.scanSlice)) } }
                 done(result.mapError { noted(StoreError($0)) })
             }
         }
     }
 
+    /// Advances a search by a slice of at most `count` rows.
+    func advance<Search: Sendable, Value: Sendable>(
+        _ search: inout Search,
+        count: Int = SliceBounds.usualCount,
+        _ work: @escaping @Sendable (inout Search, Database, SliceBounds) throws -> Value
+    ) async throws(StoreError) -> Value {
+        let begun = search
+        let (next, value) = try await scan { database, bounds in
+            var (search, bounds) = (begun, bounds)
+            bounds.count = count
+            let value = try work(&search, database, bounds)
+            return (search, value)
+        }
+        search = next
+        return value
+    }
+
     /// Drops dispensable jobs from now on.
     func giveUp() { closing.store(true, ordering: .relaxed) }
+}
+
+/// The limits of a slice of a search.
+struct SliceBounds: Sendable {
+    static let usualCount = 256
+
+    var count = usualCount
+    /// The limit on the bytes of bodies: a removal has to fit into the WAL.
+    var bytes: Int64 = .max
+    var deadline: ContinuousClock.Instant
+
+    /// How many rows are read between two readings of the clock.
+    private static let stride = 64
+
+    /// Whether the slice ends after a row.
+    func areReached(found: Int, bytes: Int64 = 0, examined: Int) -> Bool {
+        found >= count || bytes >= self.bytes || examined % Self.stride == 0 && ContinuousClock.now >= deadline
+    }
 }
 
 /// Waits for a result that is passed to a callback.

@@ -166,7 +166,7 @@ struct CleanSelection {
 
     private func lastSeen(_ state: [UInt8]) throws -> Int64 {
         let query = try database.query("SELECT finish FROM _observations WHERE id = ?")
-        return try ObjectRecord.decode(state).filter { $0.observation != 0 }
+        return try ObjectRecord.decode(state).filter { $0.observation != .zero }
             .map { try query.integer($0.observation) ?? .min }.max() ?? .min
     }
 }

@@ -62,22 +62,6 @@ public struct DocumentRow: Sendable {
     public var used: Int64
 }
 
-/// The limits of a slice of a search.
-struct SliceBounds: Sendable {
-    var count = 256
-    /// The limit on the bytes of bodies: a removal has to fit into the WAL.
-    var bytes: Int64 = .max
-    var deadline: ContinuousClock.Instant
-
-    /// How many rows are read between two readings of the clock.
-    private static let stride = 64
-
-    /// Whether the slice ends after a row.
-    func areReached(found: Int, bytes: Int64 = 0, examined: Int) -> Bool {
-        found >= count || bytes >= self.bytes || examined % Self.stride == 0 && ContinuousClock.now >= deadline
-    }
-}
-
 /// Finds the documents of a listing or a clean, slice by slice.
 struct DocumentScan: Sendable {
     let listing: DocumentListing
@@ -161,14 +145,10 @@ extension ObjectStore {
         var page = Page<DocumentRow>(rows: [], next: nil)
         var scan = DocumentScan(listing)
         while page.rows.count < listing.limit, !scan.isAtEnd {
-            let (begun, wanted) = (scan, listing.limit - page.rows.count)
-            let (next, rows) = try await core.scan { database, deadline in
-                var scan = begun
-                let found = try scan.next(SliceBounds(count: wanted, deadline: deadline), in: database)
-                return (scan, try found.compactMap { try DocumentRow.read($0, in: database) })
+            let wanted = listing.limit - page.rows.count
+            page.rows += try await core.advance(&scan, count: wanted) { scan, database, bounds in
+                try scan.next(bounds, in: database).compactMap { try DocumentRow.read($0, in: database) }
             }
-            scan = next
-            page.rows += rows
             if ContinuousClock.now >= end || Task.isCancelled { break }
         }
         page.next = scan.isAtEnd ? nil : scan.position.rawValue

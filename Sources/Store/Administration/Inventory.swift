@@ -79,7 +79,7 @@ struct Inventory {
             query.after ?? 0,
             Int64(limit) + 1,
             base,
-            query.key.map { keyHasher.lookUp($0) }
+            query.key.map { keyHasher.keyHash($0) }
         ) { row in
             var object = try FoundObject(row)
             object.row.isBound = row.integer(FoundObject.columnCount) == 1
@@ -168,6 +168,11 @@ struct FoundObject {
     /// The columns that `init` reads; a query selects them first, with these letters for the tables.
     static let columns = """
         o.id, u.text, p.label, x.text, m.text, o.identity, c.scope, \(StoredState.columns)
+        """
+    /// The tables of these columns, besides that of the object.
+    static let joins = """
+        JOIN _collections c ON c.id = o.collection JOIN _scopes s ON s.id = c.scope JOIN _names m ON m.id = c.model
+        JOIN _names u ON u.id = s.upstream JOIN _names x ON x.id = s.context JOIN _principals p ON p.id = s.principal
         """
     /// The number of these columns.
     static let columnCount: Int32 = 13

@@ -224,12 +224,7 @@ extension Inventory {
     /// Rows for object ids, in this order; objects that are gone are left out.
     func objects(_ ids: [ObjectID], view: ObjectQuery.View) throws -> [ObjectRow] {
         let query = try database.query(
-            """
-            SELECT \(FoundObject.columns) FROM _objects o
-            JOIN _collections c ON c.id = o.collection JOIN _scopes s ON s.id = c.scope
-            JOIN _names m ON m.id = c.model JOIN _names u ON u.id = s.upstream
-            JOIN _principals p ON p.id = s.principal JOIN _names x ON x.id = s.context WHERE o.id = ?
-            """
+            "SELECT \(FoundObject.columns) FROM _objects o \(FoundObject.joins) WHERE o.id = ?"
         )
         return try rows(of: ids.compactMap { try query.first($0) { try FoundObject($0) } }, view: view)
     }
@@ -271,13 +266,11 @@ extension ObjectStore {
         let namedIDs = Set(named.map(\.id))
         if scan.position == .start { page.rows = named }
         while page.rows.count < listing.limit, !scan.isAtEnd {
-            let (begun, wanted) = (scan, listing.limit - page.rows.count)
-            let (next, rows) = try await core.scan { [listing] database, deadline in
-                var scan = begun
-                let found = try scan.next(SliceBounds(count: wanted, deadline: deadline), in: database, models: models)
-                return (scan, try Inventory(database, of: core).objects(found, view: listing.view))
+            let wanted = listing.limit - page.rows.count
+            let rows = try await core.advance(&scan, count: wanted) { [listing] scan, database, bounds in
+                let found = try scan.next(bounds, in: database, models: models)
+                return try Inventory(database, of: core).objects(found, view: listing.view)
             }
-            scan = next
             page.rows += rows.filter { row in
                 // The objects of a cluster are stored together; the members of each show its concrete model.
                 !namedIDs.contains(row.id) && models[row.upstream]?.models.isObject(row.json, of: listing.model) ?? true

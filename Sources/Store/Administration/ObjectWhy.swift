@@ -88,13 +88,9 @@ extension ObjectStore {
         var page = Page<ShowingDocument>()
         var composed: Int64 = 0
         while page.rows.count < limit, !scan.isAtEnd {
-            let (begun, wanted) = (scan, limit - page.rows.count)
-            let (next, found) = try await core.scan { database, deadline in
-                var scan = begun
-                let found = try scan.next(SliceBounds(count: wanted, deadline: deadline), in: database)
-                return (scan, found)
+            let found = try await core.advance(&scan, count: limit - page.rows.count) { scan, database, bounds in
+                try scan.next(bounds, in: database)
             }
-            scan = next
             for id in found {
                 let read = try await core.scan { database, _ in
                     try ProvenanceReader(database: database, models: models).document(id, showing: object)
@@ -174,7 +170,7 @@ struct ProvenanceReader {
         for member in provenance.members {
             let sightings = [member.shown, member.challenger].compactMap { $0 } + member.quarantined
             for sequence in sightings.map(\.source) where sources[sequence] == nil {
-                sources[sequence] = try source(of: sequence)
+                sources[sequence] = try source(of: ObservationID(rawValue: sequence))
             }
         }
         let notice = try notice(of: state, object: object, model: found.model, models[found.upstream])
@@ -190,7 +186,7 @@ struct ProvenanceReader {
             return ObjectNotice(
                 kind: .deleted,
                 time: time,
-                cause: .itself(try source(of: base.observation.sequence)),
+                cause: .itself(try source(of: base.observation.id)),
                 isSuperseded: false
             )
         }
@@ -224,7 +220,7 @@ struct ProvenanceReader {
                 let models = models[upstream]?.models
                 return Contribution(
                     observation: observation,
-                    version: version,
+                    version: version.rawValue,
                     payload: models?.migrate(payload, of: model, from: Int(row.integer(1))) ?? payload
                 )
             }
@@ -232,7 +228,7 @@ struct ProvenanceReader {
     }
 
     /// The response of an observation; nil if it is not known.
-    private func source(of observation: Int64) throws -> ObservationSource? {
+    private func source(of observation: ObservationID) throws -> ObservationSource? {
         let noted = try database.query("SELECT source FROM _observations WHERE id = ? AND source IS NOT NULL")
             .first(observation) { $0.string(0) }
         if let noted {
@@ -246,13 +242,15 @@ struct ProvenanceReader {
     ///
     /// One writer assigns both numbers, and a document keeps its observation for life. So both have the same order, and a
     /// binary search takes some twenty look-ups among a million documents.
-    func url(observedAs observation: Int64) throws -> String? {
+    func url(observedAs observation: ObservationID) throws -> String? {
         var low: Int64 = 0
         var high = (try database.query("SELECT max(id) FROM _documents").integer() ?? 0) + 1
         let query = try database.query("SELECT id, observation, url FROM _documents WHERE id >= ? ORDER BY id LIMIT 1")
         while low < high {
             let middle = low + (high - low) / 2
-            let found = try query.first(middle) { (id: $0.integer(0), observation: $0.integer(1), url: $0.string(2)) }
+            let found = try query.first(middle) {
+                (id: $0.integer(0), observation: $0.id(1, as: ObservationID.self), url: $0.string(2))
+            }
             guard let found else {
                 high = middle
                 continue

@@ -164,7 +164,7 @@ struct CopiedObject: Sendable {
     var state: ObjectState
     var declared: Int
     /// The observations that its state names, by their numbers in the copy.
-    var observations: [Int64: CopiedObservation]
+    var observations: [ObservationID: CopiedObservation]
     var markSource: String?
     /// The digests of its keys; nil: the copy made them with a secret that is not this store's.
     var keys: [(value: Int64, isBound: Bool)]?
@@ -263,7 +263,7 @@ private struct Reader {
                 length: row.integer(4),
                 head: row.bytes(5),
                 policy: row.bytes(6),
-                observation: row.observation(row.integer(12), from: 7).moved,
+                observation: row.observation(row.id(12), from: 7).moved,
                 pins: [],
                 keyed: [],
                 isUndivided: row.integer(11) == 1,
@@ -312,9 +312,10 @@ private struct Reader {
             let stored = try database.query("SELECT declared FROM _versions WHERE id = ?").integer(base.version)
             declared = max(declared, Int(stored ?? 0))
         }
-        var observations: [Int64: CopiedObservation] = [:]
+        var observations: [ObservationID: CopiedObservation] = [:]
         for source in state.knowledge.sources.union(state.base.map { [$0.observation.sequence] } ?? []) {
-            observations[source] = try observation(source)
+            let id = ObservationID(rawValue: source)
+            observations[id] = try observation(id)
         }
         state.move()
         slice.objects[id] = CopiedObject(
@@ -335,7 +336,7 @@ private struct Reader {
             .all(id) { ($0.integer(0), $0.integer(1) == 1) }
     }
 
-    private func observation(_ id: Int64) throws -> CopiedObservation {
+    private func observation(_ id: ObservationID) throws -> CopiedObservation {
         let found = try database.query("SELECT start, finish, kind, source FROM _observations WHERE id = ?")
             .first(id) { ($0.observation(id, from: 0).moved, $0.isNull(3) ? nil : $0.string(3)) }
         guard let found else { throw StoreError.corrupt("observation \(id) is missing") }

@@ -70,7 +70,7 @@ struct DocumentReader {
             status: Int(row.integer(4)),
             head: row.bytes(5),
             policy: row.bytes(6),
-            observation: row.observation(row.integer(7), from: 8),
+            observation: row.observation(row.id(7), from: 8),
             sequence: sequence
         )
         let isVerified = try composeIfDirty(&document, scope: row.id(1), verified: row.id(2))

@@ -83,11 +83,11 @@ public struct KeyHasher: Sendable {
     /// Whether another hasher has the same secret.
     func agrees(with other: KeyHasher) -> Bool { secret == other.secret }
 
-    /// The index value of an object's key.
-    func lookUp(_ value: String) -> Int64 { Int64(bitPattern: content(Array(value.utf8))) }
+    /// The hash of an object's key, for its index.
+    func keyHash(_ value: String) -> Int64 { Int64(bitPattern: contentHash(Array(value.utf8))) }
 
-    /// The digest of a version, unique among the versions of one object.
-    func content(_ payload: [UInt8]) -> UInt64 {
+    /// The hash of a version's payload, unique among the versions of one object.
+    func contentHash(_ payload: [UInt8]) -> UInt64 {
         var hash = SipHash(key: secret)
         payload.withUnsafeBytes { hash.feed($0) }
         return hash.finish().low

@@ -11,8 +11,8 @@ final class ObjectRecord {
         var content: UInt64
         /// How many places in documents show it.
         var uses: Int64
-        /// For the base, the last observation that showed it; 0 if the version is only pinned.
-        var observation: Int64
+        /// For the base, the last observation that showed it; `zero` if the version is only pinned.
+        var observation: ObservationID
     }
 
     let id: ObjectID
@@ -62,17 +62,22 @@ final class ObjectRecord {
     }
 
     /// The version that gives the settled values their shape; nil if nothing is known.
-    var base: Entry? { entries.first.flatMap { $0.observation == 0 ? nil : $0 } }
+    var base: Entry? { entries.first.flatMap { $0.observation == .zero ? nil : $0 } }
+
+    /// The observations of all that is known of it; empty if nothing is known.
+    var observations: [ObservationID] {
+        base.map { [$0.observation] + knowledge.sources.map(ObservationID.init) } ?? []
+    }
 
     var isPinned: Bool { spilledUses > 0 || entries.contains { $0.uses > 0 } }
 
     /// Whether nothing of it needs to be stored.
-    var isEmpty: Bool { spilledUses == 0 && entries.allSatisfy { $0.uses == 0 && $0.observation == 0 } }
+    var isEmpty: Bool { spilledUses == 0 && entries.allSatisfy { $0.uses == 0 && $0.observation == .zero } }
 
     /// The entries as stored, with one for the uses of spilled versions.
     var state: [UInt8] {
         guard spilledUses > 0 else { return Self.encode(entries) }
-        return Self.encode(entries + [Entry(version: Self.spilled, content: 0, uses: spilledUses, observation: 0)])
+        return Self.encode(entries + [Entry(version: Self.spilled, content: 0, uses: spilledUses, observation: .zero)])
     }
 
     /// The version number of that entry, which no real version has.
@@ -144,7 +149,7 @@ final class ObjectRecord {
         for entry in entries {
             writer.append(signed: entry.version.rawValue - last)
             writer.append(UInt64(entry.uses))
-            writer.append(UInt64(entry.observation))
+            writer.append(UInt64(entry.observation.rawValue))
             writer.append(fixed: entry.content)
             last = entry.version.rawValue
         }
@@ -157,7 +162,8 @@ final class ObjectRecord {
         var last: Int64 = 0
         while !reader.isAtEnd {
             last &+= try reader.nextSigned()
-            let (uses, observation) = (try reader.nextInteger(), try reader.nextInteger())
+            let uses = try reader.nextInteger()
+            let observation = ObservationID(rawValue: try reader.nextInteger())
             let (version, content) = (VersionID(rawValue: last), try reader.nextFixed())
             entries.append(Entry(version: version, content: content, uses: uses, observation: observation))
         }

@@ -264,7 +264,7 @@ struct StoreFile: Sendable {
             // Object ids are never reused: the journal may still contain an object that is gone.
             object: ObjectID(rawValue: max(try last("id", "_objects"), try Meta.object.integer(in: database) ?? 0)),
             version: VersionID(rawValue: try last("id", "_versions")),
-            observation: try last("id", "_observations"),
+            observation: ObservationID(rawValue: try last("id", "_observations")),
             suspect: SuspectID(rawValue: try last("suspect", "_suspects")),
             // Ids of forgotten principals are not reused while they have data.
             principal: PrincipalID(rawValue: max(try last("id", "_principals"), try last("principal", "_scopes"))),

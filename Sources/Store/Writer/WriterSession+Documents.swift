@@ -7,13 +7,13 @@ extension WriterSession {
         of key: CacheKey,
         under digest: Digest128,
         variant: [UInt8]
-    ) throws -> [(id: DocumentID, observation: Int64)] {
+    ) throws -> [(id: DocumentID, observation: ObservationID)] {
         try query("SELECT id, observation, scope FROM _documents WHERE low = ? AND url = ? AND variant = ?").all(
             digest,
             key.url,
             variant
         ) { row in
-            try names.scope(row.id(2), in: database).isOfKey(key) ? (row.id(0), row.integer(1)) : nil
+            try names.scope(row.id(2), in: database).isOfKey(key) ? (row.id(0), row.id(1)) : nil
         }.compactMap(\.self)
     }
 
@@ -66,7 +66,7 @@ extension WriterSession {
         digest: Digest128,
         pathHash: Int64,
         scope: ScopeID,
-        observation: Int64,
+        observation: ObservationID,
         verified: CommitNumber
     ) throws -> DocumentID {
         let id = numbers.document.increment()

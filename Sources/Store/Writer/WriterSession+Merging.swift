@@ -60,11 +60,11 @@ extension WriterSession {
         let seen = new[0]
         guard let base = record.base else {
             if record.entries.count == 1 {
-                record.entries[0].observation = seen.observation.sequence
-                try use(seen.observation.sequence, by: 1)
+                record.entries[0].observation = seen.observation.id
+                try use(seen.observation.id, by: 1)
                 record.isModified = true
             } else {
-                try rebase(record, on: seen.versionID, seen.observation.sequence)
+                try rebase(record, on: seen.versionID, seen.observation.id)
             }
             try setKnowledge(.whole(isEmbedded: seen.isEmbedded), of: record)
             record.merged = nil
@@ -79,8 +79,8 @@ extension WriterSession {
         let (lo, known) = (seen.lo(lag: models.lag), old.lo(isEmbedded: wasEmbedded, lag: models.lag))
         if lo <= known, seen.observation.end <= old.end { return true }
         guard lo >= known, seen.observation.end >= old.end else { return false }
-        if base.observation != seen.observation.sequence {
-            try rebase(record, on: seen.versionID, seen.observation.sequence)
+        if base.observation != seen.observation.id {
+            try rebase(record, on: seen.versionID, seen.observation.id)
         }
         if wasEmbedded != seen.isEmbedded { try setKnowledge(.whole(isEmbedded: seen.isEmbedded), of: record) }
         return true
@@ -93,7 +93,7 @@ extension WriterSession {
         if let base = state.base {
             let version = try upToDate(base, of: record, model: model, models.models)
             state.base?.version = version.rawValue
-            try rebase(record, on: version, base.observation.sequence)
+            try rebase(record, on: version, base.observation.id)
         }
         try setKnowledge(state.knowledge, of: record)
         record.merged = newest == state.base?.payload ? nil : newest
@@ -114,7 +114,7 @@ extension WriterSession {
         guard declared > 0 else { return base.versionID }
         let found = try query("SELECT declared FROM _versions WHERE id = ?").integer(base.version)
         guard found ?? 0 < declared else { return base.versionID }
-        return try version(of: record, hasher.content(base.payload), payload: base.payload, declared: declared)
+        return try version(of: record, hasher.contentHash(base.payload), payload: base.payload, declared: declared)
     }
 
     /// Numbers the change of an object, and publishes it with the commit.
@@ -139,7 +139,7 @@ extension WriterSession {
     }
 
     /// Makes a version the base of the settled values.
-    func rebase(_ record: ObjectRecord, on version: VersionID, _ observation: Int64) throws {
+    func rebase(_ record: ObjectRecord, on version: VersionID, _ observation: ObservationID) throws {
         try use(observation, by: 1)
         try releaseBase(of: record)
         guard let index = record.index(of: version) else { throw StoreError.corrupt("version \(version) is missing") }
@@ -152,8 +152,12 @@ extension WriterSession {
     /// Sets when the values were observed, and counts the uses of the observations.
     func setKnowledge(_ knowledge: Knowledge, of record: ObjectRecord) throws {
         guard knowledge != record.knowledge else { return }
-        for source in knowledge.sources.subtracting(record.knowledge.sources) { try use(source, by: 1) }
-        for source in record.knowledge.sources.subtracting(knowledge.sources) { try use(source, by: -1) }
+        for source in knowledge.sources.subtracting(record.knowledge.sources) {
+            try use(ObservationID(rawValue: source), by: 1)
+        }
+        for source in record.knowledge.sources.subtracting(knowledge.sources) {
+            try use(ObservationID(rawValue: source), by: -1)
+        }
         record.setKnowledge(knowledge)
     }
 }
@@ -238,7 +242,7 @@ extension WriterSession {
     ) -> Int64 {
         let (time, returns) = doubts.begins(
             DoubtHistory.Member(object: record.id, member: member),
-            challenger: hasher.content(challenger),
+            challenger: hasher.contentHash(challenger),
             at: clock.now(),
             lag: models.lag.lists
         )
@@ -276,7 +280,7 @@ extension WriterSession {
     func note(_ merge: ObjectState.Merge, of record: ObjectRecord, doubtsBefore: [String]) {
         for change in merge.changes {
             let member = DoubtHistory.Member(object: record.id, member: change.member)
-            doubts.replaced(hasher.content(change.old), of: member, at: clock.now())
+            doubts.replaced(hasher.contentHash(change.old), of: member, at: clock.now())
         }
         guard merge.hasDoubtChanged else { return }
         let open = record.knowledge.doubts.map(\.member)

@@ -11,7 +11,7 @@ final class WriterSession {
         var document: DocumentID
         var object: ObjectID
         var version: VersionID
-        var observation: Int64
+        var observation: ObservationID
         var suspect: SuspectID
         var principal: PrincipalID
         var scope: ScopeID
@@ -89,7 +89,7 @@ final class WriterSession {
     var recordIDs: [RecordKey: ObjectID] = [:]
     /// The records in the order of their first use, so that new ones are inserted in the order of their ids.
     var recordOrder: [ObjectRecord] = []
-    var observations: [Int64: ObservationRecord] = [:]
+    var observations: [ObservationID: ObservationRecord] = [:]
     /// Whether objects were removed, so that the highest stored id may not be the highest ever issued.
     var hasRemovedObjects = false
 
