@@ -3,16 +3,16 @@ import Synchronization
 
 extension ObjectStore {
     /// The commit sequence up to which everything is committed and published; any thread, one atomic load.
-    public var sequence: Int64 { core.publicNumbers.current }
+    public var sequence: CommitNumber { core.publicNumbers.current }
 
     /// The public number of a commit sequence; any thread, memory only.
-    public func publicSequence(_ sequence: Int64) -> Int64 { core.publicNumbers.number(of: sequence) }
+    public func publicSequence(_ sequence: CommitNumber) -> Int64 { core.publicNumbers.number(of: sequence) }
 
     /// The commit sequence of a public number.
     ///
     /// Any thread, memory only. Nil for a number that this store never issued: one of another store, a future one, or one whose
     /// commit was lost in a power failure.
-    public func sequence(fromPublic number: Int64) -> Int64? { core.publicNumbers.sequence(of: number) }
+    public func sequence(fromPublic number: Int64) -> CommitNumber? { core.publicNumbers.sequence(of: number) }
 }
 
 /// The public numbers of commit sequences: the sequence plus a base.
@@ -29,7 +29,7 @@ extension ObjectStore {
 final class PublicNumbers: Sendable {
     /// One opening of the store; its numbers are those of the sequences after `start`.
     private struct Opening {
-        var start: Int64
+        var start: CommitNumber
         var base: Int64
     }
 
@@ -42,26 +42,27 @@ final class PublicNumbers: Sendable {
 
     /// Oldest first; there is at least one.
     private let openings: [Opening]
+    // The number itself, because only integers have an atomic maximum.
     private let newest: Atomic<Int64>
 
     /// The commit sequence up to which everything is committed and published.
-    var current: Int64 { newest.load(ordering: .acquiring) }
+    var current: CommitNumber { CommitNumber(rawValue: newest.load(ordering: .acquiring)) }
 
     /// Reads the openings stored by `begin`.
     init(in database: Database) throws {
         let stored = try Self.read(in: database)
         guard let last = stored.last else { throw StoreError.corrupt("the base of its numbers is missing") }
         openings = stored
-        newest = Atomic(last.start)
+        newest = Atomic(last.start.rawValue)
     }
 
     /// Records an opening; the next commit must be durable.
     ///
     /// - Parameter wall: microseconds since 1970.
     static func begin(in database: Database, wall: Int64) throws {
-        let sequence = try Meta.sequence.integer(in: database) ?? 0
+        let sequence = try Meta.commitNumber(in: database)
         var openings = try read(in: database)
-        let earliest = openings.last.map { max($0.base + distance, wall - sequence) } ?? wall
+        let earliest = openings.last.map { max($0.base + distance, wall - sequence.rawValue) } ?? wall
         openings.append(Opening(start: sequence, base: earliest + .random(in: 0..<chance)))
         try write(openings, in: database)
     }
@@ -72,7 +73,7 @@ final class PublicNumbers: Sendable {
     private static func write(_ openings: [Opening], in database: Database) throws {
         var writer = VariableWriter()
         for opening in openings.suffix(openingLimit) {
-            writer.append(UInt64(bitPattern: opening.start))
+            writer.append(UInt64(bitPattern: opening.start.rawValue))
             writer.append(UInt64(bitPattern: opening.base))
         }
         try database.query("INSERT OR REPLACE INTO _meta VALUES ('openings', ?)").run(writer.bytes)
@@ -83,23 +84,25 @@ final class PublicNumbers: Sendable {
         var reader = VariableReader(bytes, of: "the base of its numbers is")
         var openings: [Opening] = []
         while !reader.isAtEnd {
-            openings.append(Opening(start: try reader.nextInteger(), base: try reader.nextInteger()))
+            let start = CommitNumber(rawValue: try reader.nextInteger())
+            openings.append(Opening(start: start, base: try reader.nextInteger()))
         }
         return openings
     }
 
     /// Publishes that everything up to a sequence is committed.
-    func advance(to sequence: Int64) { newest.max(sequence, ordering: .acquiringAndReleasing) }
+    func advance(to sequence: CommitNumber) { newest.max(sequence.rawValue, ordering: .acquiringAndReleasing) }
 
-    func number(of sequence: Int64) -> Int64 {
+    func number(of sequence: CommitNumber) -> Int64 {
         let opening = openings.last { $0.start < sequence } ?? openings[0]
-        return opening.base + sequence
+        return opening.base + sequence.rawValue
     }
 
-    func sequence(of number: Int64) -> Int64? {
+    func sequence(of number: Int64) -> CommitNumber? {
         var end = current
         for opening in openings.reversed() {
-            let (sequence, isTooSmall) = number.subtractingReportingOverflow(opening.base)
+            let (difference, isTooSmall) = number.subtractingReportingOverflow(opening.base)
+            let sequence = CommitNumber(rawValue: difference)
             if !isTooSmall, sequence >= opening.start, sequence <= end { return sequence }
             end = opening.start
         }
@@ -110,17 +113,17 @@ final class PublicNumbers: Sendable {
 /// The objects that changed recently, in memory; it serves documents that were read just before a commit.
 final class RecentChanges: Sendable {
     private struct State {
-        var last: [ObjectID: Int64] = [:]
+        var last: [ObjectID: CommitNumber] = [:]
         /// Changes up to this sequence may have been discarded.
-        var forgotten: Int64
+        var forgotten: CommitNumber
     }
 
     private static let capacity = 65_536
     private let state: Mutex<State>
 
-    init(since sequence: Int64) { state = Mutex(State(forgotten: sequence)) }
+    init(since sequence: CommitNumber) { state = Mutex(State(forgotten: sequence)) }
 
-    func add(_ objects: [ObjectID], at sequence: Int64) {
+    func add(_ objects: [ObjectID], at sequence: CommitNumber) {
         guard !objects.isEmpty else { return }
         state.withLock { state in
             for object in objects { state.last[object] = sequence }
@@ -132,17 +135,17 @@ final class RecentChanges: Sendable {
     }
 
     /// Treats everything as changed up to a sequence.
-    func forgetAll(at sequence: Int64) {
+    func forgetAll(at sequence: CommitNumber) {
         state.withLock { state in
             state.forgotten = max(state.forgotten, sequence)
             state.last.removeAll()
         }
     }
 
-    func mayHaveChanged(_ objects: [ObjectID], since sequence: Int64) -> Bool {
+    func mayHaveChanged(_ objects: [ObjectID], since sequence: CommitNumber) -> Bool {
         state.withLock { state in
             if sequence < state.forgotten { return true }
-            return objects.contains { (state.last[$0] ?? 0) > sequence }
+            return objects.contains { (state.last[$0] ?? .zero) > sequence }
         }
     }
 }

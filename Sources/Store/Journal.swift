@@ -14,7 +14,7 @@ import Mapping
 /// ```
 struct Journal {
     struct Entry: Equatable {
-        var sequence: Int64
+        var sequence: CommitNumber
         var object: ObjectID
         var kind: ObjectChange.Kind
     }
@@ -22,13 +22,13 @@ struct Journal {
     /// How many changes are kept; 0 for no journal.
     let limit: Int64
     /// Changes up to this sequence are no longer in the journal.
-    var floor: Int64 = 0
+    var floor = CommitNumber.zero
     /// How many changes were ever written.
     var total: Int64 = 0
     /// How many of them are no longer in the journal.
     var dropped: Int64 = 0
     /// The new `floor` and `dropped`, to be set if the current transaction is committed.
-    var newStart: (floor: Int64, dropped: Int64)?
+    var newStart: (floor: CommitNumber, dropped: Int64)?
     /// The changes of the current batch.
     var pending: [Entry] = []
     /// Whether the names of objects removed now are forgotten too.
@@ -49,14 +49,16 @@ struct Journal {
     // MARK: Stored form
 
     /// Encodes entries; the sequence is that of the last one.
-    static func encode(_ entries: [Entry], at sequence: Int64) -> [UInt8] {
+    static func encode(_ entries: [Entry], at sequence: CommitNumber) -> [UInt8] {
         var writer = VariableWriter()
         var last: Int64 = 0
         var start = 0
         while start < entries.count {
             var end = start + 1
-            while end < entries.count, entries[end].sequence == entries[end - 1].sequence + 1 { end += 1 }
-            writer.append(UInt64(sequence - entries[start].sequence))
+            while end < entries.count, entries[end].sequence.rawValue == entries[end - 1].sequence.rawValue + 1 {
+                end += 1
+            }
+            writer.append(UInt64(sequence.rawValue - entries[start].sequence.rawValue))
             writer.append(UInt64(end - start))
             for entry in entries[start..<end] {
                 let distance = entry.object.rawValue - last
@@ -68,18 +70,19 @@ struct Journal {
         return writer.bytes
     }
 
-    static func decode(_ bytes: [UInt8], at sequence: Int64) throws(StoreError) -> [Entry] {
+    static func decode(_ bytes: [UInt8], at sequence: CommitNumber) throws(StoreError) -> [Entry] {
         var reader = VariableReader(bytes, of: "a row of the journal is")
         var entries: [Entry] = []
         var last: Int64 = 0
         while !reader.isAtEnd {
-            var number = sequence &- (try reader.nextInteger())
+            var number = sequence.rawValue &- (try reader.nextInteger())
             for _ in 0..<(try reader.next()) {
                 let coded = try reader.next()
                 guard let kind = ObjectChange.Kind(rawValue: UInt8(coded & 3)) else { continue }
                 let zigzag = coded >> 2
                 last &+= Int64(bitPattern: zigzag >> 1) ^ -Int64(bitPattern: zigzag & 1)
-                entries.append(Entry(sequence: number, object: ObjectID(rawValue: last), kind: kind))
+                let sequence = CommitNumber(rawValue: number)
+                entries.append(Entry(sequence: sequence, object: ObjectID(rawValue: last), kind: kind))
                 number += 1
             }
         }
@@ -98,15 +101,15 @@ extension WriterSession {
             return
         }
         if let floor = try Meta.journal.integer(in: database) {
-            journal.floor = floor
+            journal.floor = CommitNumber(rawValue: floor)
         } else {
             // The journal is complete from here on.
             journal.floor = numbers.sequence
-            try Meta.journal.set(journal.floor, in: database)
+            try Meta.journal.set(journal.floor.rawValue, in: database)
         }
         let newest = try query("SELECT total FROM _changes ORDER BY sequence DESC LIMIT 1").integer()
         let oldest = try query("SELECT sequence, total, entries FROM _changes ORDER BY sequence LIMIT 1").first { row in
-            row.integer(1) - Int64(try Journal.decode(row.bytes(2), at: row.integer(0)).count)
+            row.integer(1) - Int64(try Journal.decode(row.bytes(2), at: row.id(0)).count)
         }
         journal.total = newest ?? 0
         journal.dropped = oldest ?? journal.total
@@ -114,7 +117,7 @@ extension WriterSession {
     }
 
     /// Adds the change of an object.
-    func journal(_ kind: ObjectChange.Kind, _ object: ObjectID, at sequence: Int64) {
+    func journal(_ kind: ObjectChange.Kind, _ object: ObjectID, at sequence: CommitNumber) {
         guard journal.isOn else { return }
         journal.pending.append(Journal.Entry(sequence: sequence, object: object, kind: kind))
     }
@@ -128,7 +131,7 @@ extension WriterSession {
             journal.total + Int64(journal.pending.count),
             Journal.encode(journal.pending, at: last.sequence)
         )
-        outcome.isJournaled = true
+        effects.isJournaled = true
     }
 
     /// Ends a batch whose new and dropped entries were committed or rolled back.
@@ -146,16 +149,16 @@ extension WriterSession {
     /// Returns false if none could be dropped.
     @discardableResult
     func dropChanges(downTo count: Int64) throws -> Bool {
-        var start: (floor: Int64, dropped: Int64)?
+        var start: (floor: CommitNumber, dropped: Int64)?
         try query("SELECT sequence, total FROM _changes ORDER BY sequence").eachWhile { row in
             guard row.integer(1) <= journal.total - count else { return false }
-            start = (row.integer(0), row.integer(1))
+            start = (row.id(0), row.integer(1))
             return true
         }
         guard let start else { return false }
         try query("DELETE FROM _changes WHERE sequence <= ?").run(start.floor)
         try query("DELETE FROM _gone WHERE changed <= ?").run(start.floor)
-        try Meta.journal.set(start.floor, in: database)
+        try Meta.journal.set(start.floor.rawValue, in: database)
         journal.newStart = start
         return true
     }
@@ -207,7 +210,7 @@ public struct ObjectChange: Sendable, Equatable {
     }
 
     /// The commit sequence, unique among all changes.
-    public var sequence: Int64
+    public var sequence: CommitNumber
     /// The kind of change.
     public var kind: Kind
     /// When it was committed, in microseconds of the store's clock.
@@ -238,11 +241,11 @@ public struct ChangePage: Sendable {
     /// The changes, in the order of their sequences.
     public var changes: [ObjectChange]
     /// The commit sequence up to which this page is complete: the start of the next page.
-    public var end: Int64
+    public var end: CommitNumber
     /// Whether this is the last page.
     public var isLast: Bool
     /// The commit sequence up to which changes are no longer in the journal.
-    public var floor: Int64
+    public var floor: CommitNumber
     /// How many changes in this page's range concern objects erased by a clean.
     public var erased: Int
 }
@@ -261,7 +264,9 @@ extension ObjectStore {
     /// counted.
     ///
     /// - Parameter values: whether to include each object's newest known members.
-    public func changes(after start: Int64, limit: Int, values: Bool = false) async throws(StoreError) -> ChangePage? {
+    public func changes(after start: CommitNumber, limit: Int, values: Bool = false) async throws(StoreError)
+        -> ChangePage?
+    {
         let models = core.models
         let found = try await core.read { database in
             try ChangeReader(database: database, models: models).page(
@@ -289,15 +294,15 @@ struct ChangeReader {
     let models: [String: UpstreamModels]
 
     /// The changes after a sequence, at most `limit`; nil if there is no journal.
-    func page(after start: Int64, limit: Int, values: Bool) throws -> ChangePage? {
-        guard let floor = try Meta.journal.integer(in: database) else { return nil }
-        let sequence = try Meta.sequence.integer(in: database) ?? 0
-        var page = ChangePage(changes: [], end: max(start, sequence), isLast: true, floor: floor, erased: 0)
+    func page(after start: CommitNumber, limit: Int, values: Bool) throws -> ChangePage? {
+        guard let floor = try Meta.journal.integer(in: database).map(CommitNumber.init) else { return nil }
+        let end = try max(start, Meta.commitNumber(in: database))
+        var page = ChangePage(changes: [], end: end, isLast: true, floor: floor, erased: 0)
         var entries: [(entry: Journal.Entry, time: Int64)] = []
         try database.query("SELECT sequence, at, entries FROM _changes WHERE sequence > ? ORDER BY sequence")
             .eachWhile(start) { row in
                 let time = row.integer(1)
-                for entry in try Journal.decode(row.bytes(2), at: row.integer(0)) where entry.sequence > start {
+                for entry in try Journal.decode(row.bytes(2), at: row.id(0)) where entry.sequence > start {
                     guard entries.count < limit else {
                         page.isLast = false
                         return false
@@ -337,10 +342,6 @@ struct ChangeReader {
         var declared = 0
 
         static let columns = "u.text, p.label, x.text, m.text, o.identity"
-        static let names = """
-            JOIN _collections c ON c.id = o.collection JOIN _scopes s ON s.id = c.scope JOIN _names m ON m.id = c.model
-            JOIN _names u ON u.id = s.upstream JOIN _names x ON x.id = s.context JOIN _principals p ON p.id = s.principal
-            """
 
         /// Reads `columns`.
         init(_ row: QueryRow) {
@@ -385,7 +386,7 @@ struct ChangeReader {
         let known = try database.query(
             """
             SELECT \(Row.columns), o.deleted, v.payload, v.declared, \(StoredState.columns)
-            FROM _objects o \(Row.names) LEFT JOIN _versions v ON v.id = o.version WHERE o.id = ?
+            FROM _objects o \(FoundObject.joins) LEFT JOIN _versions v ON v.id = o.version WHERE o.id = ?
             """
         ).first(object) { row in
             var known = Row(row)
@@ -395,7 +396,7 @@ struct ChangeReader {
             return known
         }
         return try known
-            ?? database.query("SELECT \(Row.columns) FROM _gone o \(Row.names) WHERE o.object = ?")
+            ?? database.query("SELECT \(Row.columns) FROM _gone o \(FoundObject.joins) WHERE o.object = ?")
             .first(object, read: Row.init)
     }
 

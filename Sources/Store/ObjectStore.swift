@@ -59,7 +59,7 @@ public final class ObjectStore: Sendable {
         do {
             let views = Views(models: configuration.models)
             let versions = ModelVersions(path: configuration.path, models: configuration.models)
-            let (dropped, migrated, models) = try core.reserve.used {
+            let (dropped, migrated, models) = try core.reserve.withRoom {
                 try core.pool.writeWithoutTransaction { database in
                     let session = WriterSession(database, of: core, numbers: numbers, journal: journal)
                     let ((dropped, migrated), _) = try session.transaction(durable: true) {
@@ -69,7 +69,7 @@ public final class ObjectStore: Sendable {
                         try views.install(in: database, hasher: core.hasher)
                         try session.forgetFollowedFlipFlops()
                         // An empty file has nothing to erase.
-                        if numbers.observation == 0 { try SecretErasure.record(core.models, in: database) }
+                        if numbers.observation == .zero { try SecretErasure.record(core.models, in: database) }
                         return (try session.completeSuspectWrites(), try versions.record(in: database))
                     }
                     numbers = session.numbers
@@ -110,7 +110,7 @@ public final class ObjectStore: Sendable {
     ///
     /// Memory only, any thread. Never wrongly false. Register a document where the listener finds it before this call, so that
     /// no change is missed in between.
-    public func mayHaveChanged(_ objects: [ObjectID], since sequence: Int64) -> Bool {
+    public func mayHaveChanged(_ objects: [ObjectID], since sequence: CommitNumber) -> Bool {
         core.recent.mayHaveChanged(objects, since: sequence)
     }
 
@@ -198,19 +198,17 @@ public final class ObjectStore: Sendable {
 extension ObjectStore {
     /// Counts the store's contents.
     public func count() async throws(StoreError) -> StoreCount {
-        try await core.read { [hasher] in try Inventory(database: $0, hasher: hasher).count() }
+        try await core.read { [core] in try Inventory($0, of: core).count() }
     }
 
     /// A page of objects that are found by identity or key, or of deleted objects, in the order of their ids.
     ///
     /// As in all listings, an upstream in the current configuration is named by its name, any other by its name and URL.
     public func objects(_ query: ObjectQuery) async throws(StoreError) -> Page<ObjectRow> {
-        let models = core.models
+        let core = core
         var query = query
         query.upstream = core.upstream(labelled: query.upstream)
-        var page = try await core.read { [core, query] in
-            try Inventory(database: $0, hasher: core.keyHasher).objects(query, models: models)
-        }
+        var page = try await core.read { [query] in try Inventory($0, of: core).objects(query) }
         for index in page.rows.indices { page.rows[index].upstream = core.label(ofUpstream: page.rows[index].upstream) }
         return page
     }
@@ -220,9 +218,7 @@ extension ObjectStore {
         await core.examiner.finished()
         // The examiner's warnings are queued by now. When this job is committed, so are they.
         _ = try? await core.write(.batched) { _ in true }
-        return try await core.read { [hasher] in
-            try Inventory(database: $0, hasher: hasher).warnings(limit: limit, after: after)
-        }
+        return try await core.read { [core] in try Inventory($0, of: core).warnings(limit: limit, after: after) }
     }
 }
 

@@ -1,8 +1,8 @@
 public import Synchronization
 
-/// The number of a row.
+/// The number of a row, or of a change.
 ///
-/// Each kind of row has its own type, so that ids cannot be confused. Rows are numbered from 1.
+/// Each kind of number has its own type, so that none is taken for another. They are issued from 1 on.
 public protocol RowID: RawRepresentable<Int64>, Hashable, Comparable, Sendable, CustomStringConvertible {
     /// Creates an id from a number.
     init(rawValue: Int64)
@@ -68,6 +68,18 @@ public struct DocumentID: RowID, AtomicRepresentable {
     public init(rawValue: Int64) { self.rawValue = rawValue }
 }
 
+/// A number of the commit sequence, which numbers every change in the file.
+///
+/// Clients see it as another number, by `ObjectStore.publicSequence`.
+public struct CommitNumber: RowID, AtomicRepresentable {
+    /// The number.
+    public let rawValue: Int64
+
+    /// Creates one from a number.
+    @inlinable
+    public init(rawValue: Int64) { self.rawValue = rawValue }
+}
+
 /// The id of a set of URLs that a write in progress may change.
 public struct SuspectID: RowID {
     /// The row's number.
@@ -77,6 +89,12 @@ public struct SuspectID: RowID {
     @inlinable
     public init(rawValue: Int64) { self.rawValue = rawValue }
 }
+
+/// The id of an observation: of a response, as evidence about objects.
+struct ObservationID: RowID { let rawValue: Int64 }
+
+/// The id of a version of an object.
+struct VersionID: RowID { let rawValue: Int64 }
 
 /// The id of a scope: an upstream, a principal and a context.
 struct ScopeID: RowID { let rawValue: Int64 }

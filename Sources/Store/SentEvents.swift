@@ -13,7 +13,7 @@ extension ObjectStore {
     ///   - subject: identifies a document in one view.
     ///   - content: a digest of what is sent. Nil if nothing of it may be stored; it is then never recognised again.
     /// - Returns: a commit sequence; see `publicSequence`.
-    public func recordSent(_ subject: Digest128, content: Digest128?) async throws(StoreError) -> Int64 {
+    public func recordSent(_ subject: Digest128, content: Digest128?) async throws(StoreError) -> CommitNumber {
         let (subject, content) = (Int64(bitPattern: subject.low), content.map { Int64(bitPattern: $0.low) })
         return try await core.write(.prompt) { try $0.recordSent(subject, content: content) }
     }
@@ -24,9 +24,9 @@ extension WriterSession {
     private static let sentLimit: Int64 = 16_384
 
     /// Records an event about a subject; returns the commit sequence at which it was first sent.
-    func recordSent(_ subject: Int64, content: Int64?) throws -> Int64 {
+    func recordSent(_ subject: Int64, content: Int64?) throws -> CommitNumber {
         let known = try query("SELECT sequence, content FROM _told WHERE subject = ?")
-            .first(subject) { (sequence: $0.integer(0), content: $0.isNull(1) ? nil : $0.integer(1)) }
+            .first(subject) { (sequence: $0.id(0, as: CommitNumber.self), content: $0.isNull(1) ? nil : $0.integer(1)) }
         if let known, let content, known.content == content { return known.sequence }
         let sequence = nextSequence()
         try query("INSERT OR REPLACE INTO _told VALUES (?, ?, ?)").run(subject, sequence, content)

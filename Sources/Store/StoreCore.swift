@@ -9,7 +9,7 @@ final class StoreCore: Sendable {
     let budget: FileBudget
     let clock: StoreClock
     let hasher: KeyHasher
-    let secret: (UInt64, UInt64)
+    let secret: HashSecret
     private let damage = Mutex<String?>(nil)
     /// The progress of the copy being made.
     let copying = Mutex<CopyProgress?>(nil)
@@ -128,14 +128,39 @@ final class StoreCore: Sendable {
     }
 
     /// Publishes a commit to the state in memory and to the listener; writer's thread only.
-    func publish(_ outcome: WriterSession.Outcome, of session: WriterSession) {
-        recent.add(outcome.changed, at: session.numbers.sequence)
+    func publish(_ effects: WriterSession.BatchEffects, of session: WriterSession) {
+        recent.add(effects.changed, at: session.numbers.sequence)
         publicNumbers.advance(to: session.numbers.sequence)
-        if outcome.isJournaled { onChanges?() }
-        session.forgetAbsent(outcome.vanished)
+        if effects.isJournaled { onChanges?() }
+        session.forgetAbsent(effects.vanished)
         guard let listener else { return }
-        if !outcome.changed.isEmpty { listener.objectsChanged(Array(Set(outcome.changed))) }
-        if !outcome.removed.isEmpty { listener.documentsRemoved(Array(Set(outcome.removed))) }
+        if !effects.changed.isEmpty { listener.objectsChanged(Array(Set(effects.changed))) }
+        if !effects.removed.isEmpty { listener.documentsRemoved(Array(Set(effects.removed))) }
+    }
+
+    // MARK: Replacing the contents
+
+    /// Writes this store's secret, numbers and times into a file that is to replace its contents.
+    ///
+    /// - Parameters:
+    ///   - sequence: the commit sequence from which it goes on.
+    ///   - object: the highest object id ever assigned.
+    func writeMeta(in database: Database, sequence: CommitNumber, object: ObjectID) throws {
+        try Meta.set(secret: secret, in: database)
+        try Meta.sequence.set(sequence.rawValue, in: database)
+        try Meta.object.set(object.rawValue, in: database)
+        try Meta.clock.set(clock.now(), in: database)
+        try Meta.closed.set(0, in: database)
+        try clock.stored.write(in: database)
+        try publicNumbers.write(in: database)
+    }
+
+    /// Discards what memory has of the former contents; writer's thread only, before anything else is written.
+    func forgetContents(at sequence: CommitNumber) {
+        recent.forgetAll(at: sequence)
+        listener?.storeEmptied()
+        listener?.principalsForgotten()
+        onChanges?()
     }
 
     // MARK: Access to the file
@@ -248,20 +273,55 @@ final class StoreCore: Sendable {
 
     /// Reads a slice of a search in one snapshot, after the slices of other searches.
     func scan<Value: Sendable>(
-        _ work: @escaping @Sendable (Database, _ deadline: ContinuousClock.Instant) throws -> Value
+        _ work: @escaping @Sendable (Database, SliceBounds) throws -> Value
     ) async throws(StoreError) -> Value {
         guard beginReading() else { throw .closed }
         defer { endReading() }
         return try await result { done in
             scans.async { [self] in
-                let result = Result { try pool.read { try work($0, .now + Self.scanSlice) } }
+                let result = Result { try pool.read { try work($0, SliceBounds(deadline: .now + Self.scanSlice)) } }
                 done(result.mapError { noted(StoreError($0)) })
             }
         }
     }
 
+    /// Advances a search by a slice of at most `count` rows.
+    func advance<Search: Sendable, Value: Sendable>(
+        _ search: inout Search,
+        count: Int = SliceBounds.usualCount,
+        _ work: @escaping @Sendable (inout Search, Database, SliceBounds) throws -> Value
+    ) async throws(StoreError) -> Value {
+        let begun = search
+        let (next, value) = try await scan { database, bounds in
+            var (search, bounds) = (begun, bounds)
+            bounds.count = count
+            let value = try work(&search, database, bounds)
+            return (search, value)
+        }
+        search = next
+        return value
+    }
+
     /// Drops dispensable jobs from now on.
     func giveUp() { closing.store(true, ordering: .relaxed) }
+}
+
+/// The limits of a slice of a search.
+struct SliceBounds: Sendable {
+    static let usualCount = 256
+
+    var count = usualCount
+    /// The limit on the bytes of bodies: a removal has to fit into the WAL.
+    var bytes: Int64 = .max
+    var deadline: ContinuousClock.Instant
+
+    /// How many rows are read between two readings of the clock.
+    private static let stride = 64
+
+    /// Whether the slice ends after a row.
+    func areReached(found: Int, bytes: Int64 = 0, examined: Int) -> Bool {
+        found >= count || bytes >= self.bytes || examined % Self.stride == 0 && ContinuousClock.now >= deadline
+    }
 }
 
 /// Waits for a result that is passed to a callback.

@@ -1,3 +1,5 @@
+import Glibc
+
 /// Why the store could not do what was requested.
 public enum StoreError: Error, Sendable, Equatable {
     /// Another process has the store open.
@@ -28,6 +30,11 @@ public enum StoreError: Error, Sendable, Equatable {
     case closed
     /// Any other SQLite error, with its message.
     case sqlite(code: Int32, message: String)
+}
+
+extension StoreError {
+    /// The system's words for an error number, by default that of the last call.
+    static func reason(_ code: Int32 = errno) -> String { String(cString: strerror(code)) }
 }
 
 extension StoreError: CustomStringConvertible {

@@ -12,7 +12,7 @@ import Testing
 
     @Test func `it is pending from its beginning to its end`() throws {
         let (commits, answer) = (PendingCommits(), try Self.answer())
-        let digest = answer.residence.digest
+        let digest = answer.entry.digest
         #expect(!commits.contains(digest))
         commits.begin(answer, sent: 0, containsObjects: true, isHidden: true)
         #expect(commits.contains(digest))
@@ -55,7 +55,7 @@ import Testing
 
     @Test func `who waits goes on when it is shown, and when it is committed`() async throws {
         let (commits, answer) = (PendingCommits(), try Self.answer())
-        let digest = answer.residence.digest
+        let digest = answer.entry.digest
         await commits.change(at: digest)
         commits.begin(answer, sent: 0, containsObjects: true, isHidden: true)
         let waiting = Task { await commits.change(at: digest) }

@@ -199,6 +199,9 @@ struct MergeTests: WriteMarkFixtures {
             let path = second.store.copyPaths.loading
             try ChildProcess.run("cp", [copy, path])
             _ = try await second.store.load(path, principalKey: Self.key, replacing: true)
+            // A name that only a path has given is in no value: a search finds it in the index of keys alone.
+            let listing = try #require(ObjectListing(model: "User", text: "boss", order: .identity))
+            #expect(try await second.store.list(listing).rows.map(\.identity) == ["1"])
         }
         for (login, shown) in [("eve", "/users"), ("boss", "/users/boss")] {
             second.time.advance(1_000_000)

@@ -9,7 +9,7 @@ struct SequenceTests {
         let folder = TemporaryFolder()
         let time = ManualTime()
         var numbers: [Int64] = []
-        var sequences: [Int64] = []
+        var sequences: [CommitNumber] = []
         for round in 1...3 {
             let bench = try Bench(folder: folder, time: time)
             try await bench.receive("/\(round)", "text")

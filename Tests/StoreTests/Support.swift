@@ -11,6 +11,7 @@ extension RowID where Self: ExpressibleByIntegerLiteral {
 }
 extension PrincipalID: ExpressibleByIntegerLiteral {}
 extension ObjectID: ExpressibleByIntegerLiteral {}
+extension CommitNumber: ExpressibleByIntegerLiteral {}
 
 /// A clock that stands still until a test moves it.
 final class ManualTime: Sendable {

@@ -10,11 +10,11 @@ enum Changing {
         let key: CacheKey
         let variant: [UInt8] = []
         let byteCount = 2048
-        let residence: Residence
+        let entry: MemoryEntry
 
         init(_ number: Int) {
             key = CacheKey(upstream: "github", principal: .anonymous, context: "", url: "/issues/\(number)")
-            residence = Residence(digest: Digest128(low: UInt64(number) &* 0x9e37_79b9_7f4a_7c15, high: UInt64(number)))
+            entry = MemoryEntry(digest: Digest128(low: UInt64(number) &* 0x9e37_79b9_7f4a_7c15, high: UInt64(number)))
         }
     }
 
@@ -30,7 +30,7 @@ enum Changing {
             repeat {
                 let other = Resident(.max)
                 let taken = clock.measure {
-                    _ = tier.responses(at: response.residence.digest)
+                    _ = tier.responses(at: response.entry.digest)
                     tier.register(other, under: [ObjectID(rawValue: .max)])
                     tier.discard(other)
                 }
@@ -43,7 +43,7 @@ enum Changing {
     static func measure(_ count: Int) -> [(name: String, value: Double)] {
         let tier = MemoryTier<Resident>(capacity: 8 << 30)
         let responses = (0..<count).map { Resident($0) }
-        for response in responses { tier.insert(response, at: response.residence.digest) }
+        for response in responses { tier.insert(response, at: response.entry.digest) }
         let clock = ContinuousClock()
         var rounds: [Double] = []
         // Those who come and go on other threads while a long list is flipped.
@@ -51,7 +51,7 @@ enum Changing {
         for round in 0..<(count > 100_000 ? 5 : 51) {
             // A flipped response is composed anew and registered again; here it is merely registered again.
             for (number, response) in responses.enumerated() {
-                response.residence.isDirty.store(false, ordering: .relaxed)
+                response.entry.isDirty.store(false, ordering: .relaxed)
                 tier.register(
                     response,
                     under: [ObjectID(rawValue: Int64(round + 1)), ObjectID(rawValue: Int64(1_000_000 + number))]
@@ -66,7 +66,7 @@ enum Changing {
             thread.wait()
             waits.append(neighbour.slowest.withLock { $0 })
             precondition(
-                responses.allSatisfy { $0.residence.isDirty.load(ordering: .relaxed) },
+                responses.allSatisfy { $0.entry.isDirty.load(ordering: .relaxed) },
                 "a response was not flipped"
             )
         }

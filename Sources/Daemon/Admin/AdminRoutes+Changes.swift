@@ -16,11 +16,11 @@ struct ChangeRequest: Sendable {
         case after(Int64?)
 
         /// The commit sequence after which the changes begin, and what a client is sent whose number is not known.
-        func position(in store: ObjectStore) -> (Int64, ChangeReset?) {
+        func position(in store: ObjectStore) -> (CommitNumber, ChangeReset?) {
             let now = store.sequence
             switch self {
             case .now: return (now, nil)
-            case .oldest: return (0, nil)
+            case .oldest: return (.zero, nil)
             case .after(let number):
                 if let known = number.flatMap({ store.sequence(fromPublic: $0) }) { return (known, nil) }
                 return (now, .unknown(upTo: store.publicSequence(now)))
@@ -182,7 +182,7 @@ extension AdminRoute {
     {
         let (start, reset) = wanted.start.position(in: store)
         var resets = reset.map { [$0] } ?? []
-        var (position, rows, isLast): (Int64, [ChangeResponse], Bool) = (start, [], false)
+        var (position, rows, isLast): (CommitNumber, [ChangeResponse], Bool) = (start, [], false)
         for _ in 0..<readsPerPage where rows.count < limit && !isLast {
             let (after, count) = (position, limit - rows.count)
             let page = try await store.changes(after: after, limit: count, values: wanted.wantsValues)

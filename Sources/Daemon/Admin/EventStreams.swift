@@ -117,7 +117,7 @@ package actor ChangeStreams {
         Task { await readPage(after: start, withValues: withValues) }
     }
 
-    private func readPage(after start: Int64, withValues: Bool) async {
+    private func readPage(after start: CommitNumber, withValues: Bool) async {
         let size = withValues ? Self.pageSize.valued : Self.pageSize.plain
         let page = try? await store.changes(after: start, limit: size, values: withValues)
         isReading = false
@@ -127,7 +127,7 @@ package actor ChangeStreams {
         read()
     }
 
-    private func send(_ page: ChangePage, after start: Int64, withValues: Bool) {
+    private func send(_ page: ChangePage, after start: CommitNumber, withValues: Bool) {
         let store = store
         var events = ChangeEvents(page) { store.publicSequence($0) }
         for (number, stream) in streams where !stream.isResting {
@@ -187,7 +187,7 @@ package actor ChangeStreams {
     private func cutOffLaggards() {
         let newest = store.sequence
         for (number, stream) in streams where stream.isResting && stream.isLive {
-            if newest - stream.position > Self.maximumLag { cutOff(number, stream) }
+            if newest.rawValue - stream.position.rawValue > Self.maximumLag { cutOff(number, stream) }
         }
     }
 
@@ -216,9 +216,9 @@ final class ChangeStream {
     let filter: ChangeFilter
     let wantsValues: Bool
     /// The commit sequence up to which it has received all wanted changes.
-    var position: Int64
+    var position: CommitNumber
     /// The last number sent to it from which it can resume.
-    var sentPosition: Int64
+    var sentPosition: CommitNumber
     /// Whether it begins with the oldest kept change, so that it misses none.
     var beginsAtOldest: Bool
     /// Whether it is paused until its client reads.
@@ -227,7 +227,7 @@ final class ChangeStream {
     var isLive = false
     private var client = EventStreamClient()
 
-    init(_ reply: Reply, _ request: ChangeRequest, from position: Int64) {
+    init(_ reply: Reply, _ request: ChangeRequest, from position: CommitNumber) {
         self.reply = reply
         filter = request.filter
         wantsValues = request.wantsValues
@@ -245,7 +245,7 @@ final class ChangeStream {
 /// A page of changes as events, made once for all streams.
 struct ChangeEvents {
     let page: ChangePage
-    private let number: (Int64) -> Int64
+    private let number: (CommitNumber) -> Int64
     private var events: [Bool: [[UInt8]]] = [:]
     /// The bytes for streams without a filter, by start.
     private var blocks: [Block: [UInt8]] = [:]
@@ -256,10 +256,10 @@ struct ChangeEvents {
     }
 
     /// - Parameter number: the public number of a commit sequence.
-    init(_ page: ChangePage, number: @escaping (Int64) -> Int64) { (self.page, self.number) = (page, number) }
+    init(_ page: ChangePage, number: @escaping (CommitNumber) -> Int64) { (self.page, self.number) = (page, number) }
 
     /// The events in the page for a stream, and the number of the last one; empty if it wants none.
-    mutating func bytes(for stream: ChangeStream) -> (bytes: [UInt8], last: Int64?) {
+    mutating func bytes(for stream: ChangeStream) -> (bytes: [UInt8], last: CommitNumber?) {
         guard let first = page.changes.firstIndex(where: { $0.sequence > stream.position }) else { return ([], nil) }
         let withValues = stream.wantsValues
         if events[withValues] == nil {
@@ -274,7 +274,7 @@ struct ChangeEvents {
             blocks[block] = bytes
             return (bytes, page.changes.last?.sequence)
         }
-        var (bytes, last): ([UInt8], Int64?) = ([], nil)
+        var (bytes, last): ([UInt8], CommitNumber?) = ([], nil)
         for index in first..<page.changes.count where stream.filter.accepts(page.changes[index]) {
             bytes += events[index]
             last = page.changes[index].sequence

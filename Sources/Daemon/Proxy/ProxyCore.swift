@@ -170,7 +170,7 @@ package actor ProxyCore {
     }
 
     private func serveStored(_ request: ProxyRequest, _ reply: Reply, _ ready: ReadyResponse, _ use: CacheUse) async {
-        ready.residence.noteUse()
+        ready.entry.noteUse()
         count(use.outcome(of: ready), for: request)
         do {
             guard let shown = try await cache.inView(of: request, ready)

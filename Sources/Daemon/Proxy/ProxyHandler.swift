@@ -162,7 +162,7 @@ package final class ProxyHandler: HTTPHandler {
         to request: borrowing RequestHead,
         _ connection: HTTPConnection
     ) -> Int {
-        ready.residence.noteUse()
+        ready.entry.noteUse()
         variable.clear()
         withUnsafeTemporaryAllocation(byteCount: HitFields.capacity, alignment: 8) { room in
             let count = HitFields.write(age: age, timeToLive: timeToLive, into: room)

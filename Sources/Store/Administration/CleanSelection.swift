@@ -135,12 +135,12 @@ struct CleanSelection {
         var slice = Slice(position: after, isAtEnd: true)
         guard !isOfURLs, !collections.isEmpty else { return slice }
         let wanted = Set(collections)
-        var looks = 0
+        var examined = 0
         try database.query("\(Self.orphans) WHERE r.object > ? ORDER BY r.object").eachWhile(after) { row in
             slice.position = row.id(0)
             if try isSelected(row, in: wanted) { slice.found.append(row.id(0)) }
-            looks += 1
-            slice.isAtEnd = !bounds.areReached(found: slice.found.count, looks: looks)
+            examined += 1
+            slice.isAtEnd = !bounds.areReached(found: slice.found.count, examined: examined)
             return slice.isAtEnd
         }
         return slice
@@ -166,7 +166,7 @@ struct CleanSelection {
 
     private func lastSeen(_ state: [UInt8]) throws -> Int64 {
         let query = try database.query("SELECT finish FROM _observations WHERE id = ?")
-        return try ObjectRecord.decode(state).filter { $0.observation != 0 }
+        return try ObjectRecord.decode(state).filter { $0.observation != .zero }
             .map { try query.integer($0.observation) ?? .min }.max() ?? .min
     }
 }

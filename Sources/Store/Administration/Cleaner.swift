@@ -55,19 +55,16 @@ private struct Cleaner {
 
     mutating func run() async throws(StoreError) -> CleanResult {
         let (time, last) = isDryRun ? (core.clock.now(), .max) : try await begin()
-        let bytes = Int64(core.budget.batch)
         var scan = DocumentScan(
             DocumentListing(isDescending: false, upstream: filter.upstream, principal: filter.principal)
         )
         (scan.owners, scan.last) = (filter.owners, last)
         while !scan.isAtEnd, shouldContinue() {
-            let begun = scan
-            let (next, documents) = try await search(at: time) { selection, deadline in
-                var scan = begun
-                let found = try selection.documents(of: &scan, SliceBounds(bytes: bytes, deadline: deadline))
-                return (scan, found)
+            let documents = try await core.advance(&scan) { [core, filter] scan, database, bounds in
+                var bounds = bounds
+                bounds.bytes = Int64(core.budget.batch)
+                return try CleanSelection(filter, in: database, now: time, of: core).documents(of: &scan, bounds)
             }
-            scan = next
             if isDryRun {
                 try await countDocuments(documents)
             } else {
@@ -77,9 +74,7 @@ private struct Cleaner {
         var orphans = CleanSelection.Slice()
         while !orphans.isAtEnd, shouldContinue() {
             let start = orphans.position
-            orphans = try await search(at: time) { selection, deadline in
-                try selection.orphans(after: start, SliceBounds(deadline: deadline))
-            }
+            orphans = try await search(at: time) { try $0.orphans(after: start, $1) }
             if isDryRun {
                 for id in orphans.found { unpinned[id] = 0 }
             } else {
@@ -123,10 +118,10 @@ private struct Cleaner {
     /// Searches in a snapshot that is held only briefly.
     private func search<Value: Sendable>(
         at time: Int64,
-        _ work: @escaping @Sendable (CleanSelection, _ deadline: ContinuousClock.Instant) throws -> Value
+        _ work: @escaping @Sendable (CleanSelection, SliceBounds) throws -> Value
     ) async throws(StoreError) -> Value {
-        try await core.scan { [core, filter] database, deadline in
-            try work(CleanSelection(filter, in: database, now: time, of: core), deadline)
+        try await core.scan { [core, filter] database, bounds in
+            try work(CleanSelection(filter, in: database, now: time, of: core), bounds)
         }
     }
 
@@ -197,7 +192,7 @@ private struct Cleaner {
         in session: WriterSession
     ) throws -> (selected: Set<ObjectID>, unshown: Set<ObjectID>)? {
         let observation = try session.database.query("SELECT observation FROM _documents WHERE id = ?")
-            .integer(document)
+            .first(document) { $0.id(0, as: ObservationID.self) }
         guard let observation else { return nil }
         let objects = Set(try StoredBody.pins(of: document, in: session.database).map(\.object))
         let selected = try objects.filter(selection.selects)
@@ -211,7 +206,7 @@ private struct Cleaner {
             }
             // The object stays if another document shows the same bytes, or another response contained them.
             guard let base = record.base, base.uses == 0 || record.merged != nil,
-                ([base.observation] + record.knowledge.sources).contains(observation)
+                record.observations.contains(observation)
             else { continue }
             // The remaining values are older than the erased ones; the mark causes them to be fetched again.
             let known = try session.observation(observation)
@@ -235,7 +230,7 @@ private struct Cleaner {
         }
         for _ in 0..<Self.attempts {
             let isErased = try await core.write(.prompt, alone: true) {
-                FileKeeper(core: core).emptyWAL($0, patience: Self.patience, erasing: true)
+                FileKeeper(core: core).emptyWAL($0, timeout: Self.timeout, erasing: true)
             }
             if isErased { return true }
         }
@@ -243,7 +238,7 @@ private struct Cleaner {
     }
 
     /// How often to try to empty the WAL, and for how many milliseconds each time: one second in total.
-    private static let (attempts, patience) = (20, 50)
+    private static let (attempts, timeout) = (20, 50)
 
     // MARK: Counting
 

@@ -1,5 +1,5 @@
 import GRDB
-import Mapping
+public import Mapping
 
 /// A listing of documents, in the order in which they were stored, or newest first.
 ///
@@ -62,22 +62,6 @@ public struct DocumentRow: Sendable {
     public var used: Int64
 }
 
-/// The limits of a slice of a search.
-struct SliceBounds: Sendable {
-    var count = 256
-    /// The limit on the bytes of bodies: a removal has to fit into the WAL.
-    var bytes: Int64 = .max
-    var deadline: ContinuousClock.Instant
-
-    /// How many rows are read between two readings of the clock.
-    private static let stride = 64
-
-    /// Whether the slice ends after a row.
-    func areReached(found: Int, bytes: Int64 = 0, looks: Int) -> Bool {
-        found >= count || bytes >= self.bytes || looks % Self.stride == 0 && ContinuousClock.now >= deadline
-    }
-}
-
 /// Finds the documents of a listing or a clean, slice by slice.
 struct DocumentScan: Sendable {
     let listing: DocumentListing
@@ -115,7 +99,7 @@ struct DocumentScan: Sendable {
         ).all(listing.upstream, listing.principal, owners) { $0.id(0, as: ScopeID.self) }
         guard !scopes.isEmpty else { return [] }
         let wanted = Set(scopes)
-        var (found, bytes, looks) = ([DocumentID](), Int64(0), 0)
+        var (found, bytes, examined) = ([DocumentID](), Int64(0), 0)
         let (after, until, order) = listing.isDescending ? ("<", ">=", "DESC") : (">", "<=", "")
         try database.query(
             """
@@ -129,8 +113,8 @@ struct DocumentScan: Sendable {
                 found.append(position)
                 bytes += row.integer(2)
             }
-            looks += 1
-            isAtEnd = !bounds.areReached(found: found.count, bytes: bytes, looks: looks)
+            examined += 1
+            isAtEnd = !bounds.areReached(found: found.count, bytes: bytes, examined: examined)
             return isAtEnd
         }
         return found
@@ -144,7 +128,7 @@ public struct InspectedDocument: Sendable {
     /// The result of a look-up, composed if newer values are known.
     public var stored: StoredDocument
     /// The names of the objects that it shows, in the order of the body, at most ``objectLimit``.
-    public var objects: [(model: String, identity: String)]
+    public var objects: [ObjectName]
 
     /// The maximum number of named objects.
     public static let objectLimit = 200
@@ -161,14 +145,10 @@ extension ObjectStore {
         var page = Page<DocumentRow>(rows: [], next: nil)
         var scan = DocumentScan(listing)
         while page.rows.count < listing.limit, !scan.isAtEnd {
-            let (begun, wanted) = (scan, listing.limit - page.rows.count)
-            let (next, rows) = try await core.scan { database, deadline in
-                var scan = begun
-                let found = try scan.next(SliceBounds(count: wanted, deadline: deadline), in: database)
-                return (scan, try found.compactMap { try DocumentRow.read($0, in: database) })
+            let wanted = listing.limit - page.rows.count
+            page.rows += try await core.advance(&scan, count: wanted) { scan, database, bounds in
+                try scan.next(bounds, in: database).compactMap { try DocumentRow.read($0, in: database) }
             }
-            scan = next
-            page.rows += rows
             if ContinuousClock.now >= end || Task.isCancelled { break }
         }
         page.next = scan.isAtEnd ? nil : scan.position.rawValue
@@ -199,10 +179,12 @@ extension InspectedDocument {
             JOIN _names m ON m.id = c.model WHERE o.id = ?
             """
         )
-        var (objects, seen): ([(model: String, identity: String)], Set<ObjectID>) = ([], [])
+        var (objects, seen): ([ObjectName], Set<ObjectID>) = ([], [])
         for pin in try StoredBody.pins(of: id, in: database) where objects.count < Self.objectLimit {
             guard seen.insert(pin.object).inserted else { continue }
-            let found = try name.first(pin.object) { (model: $0.string(0), identity: Identity($0, column: 1).text) }
+            let found = try name.first(pin.object) {
+                ObjectName(model: $0.string(0), identity: Identity($0, column: 1).text)
+            }
             if let found { objects.append(found) }
         }
         self.objects = objects

@@ -4,7 +4,13 @@ public import Mapping
 /// Counts and lists the contents of the store, in one read snapshot.
 struct Inventory {
     let database: Database
-    let hasher: KeyHasher
+    private let models: [String: UpstreamModels]
+    /// Digests the keys of objects.
+    private let keyHasher: KeyHasher
+
+    init(_ database: Database, of core: StoreCore) {
+        (self.database, models, keyHasher) = (database, core.models, core.keyHasher)
+    }
 
     func count() throws -> StoreCount {
         var count = StoreCount(bytes: try FileBudget.used(in: database))
@@ -34,7 +40,11 @@ struct Inventory {
         return count
     }
 
-    func objects(_ query: ObjectQuery, models: [String: UpstreamModels]) throws -> Page<ObjectRow> {
+    func objects(_ query: ObjectQuery) throws -> Page<ObjectRow> {
+        precondition(
+            query.identity != nil || query.key != nil || query.areDeleted,
+            "all objects of a model are listed by ObjectListing, which reads them through an index"
+        )
         let limit = max(query.limit, 1)
         // SQLite reads the first table of the query first: collections, then an identity in the index of each; or a key in its
         // index; or the deleted objects of each collection. The plus keeps it from reading all objects in the order of their ids.
@@ -69,15 +79,15 @@ struct Inventory {
             query.after ?? 0,
             Int64(limit) + 1,
             base,
-            query.key.map { hasher.lookUp($0) }
+            query.key.map { keyHasher.keyHash($0) }
         ) { row in
             var object = try FoundObject(row)
             object.row.isBound = row.integer(FoundObject.columnCount) == 1
             return object
         }
         let next = found.count > limit ? found[limit - 1].row.id.rawValue : nil
-        let rows = try rows(of: found.prefix(limit), view: query.view, areDeleted: query.areDeleted, models: models)
-        return Page(rows: rows.filter { isWanted($0, by: query, models: models) }, next: next)
+        let rows = try rows(of: found.prefix(limit), view: query.view, areDeleted: query.areDeleted)
+        return Page(rows: rows.filter { isWanted($0, by: query) }, next: next)
     }
 
     /// The base name under which a concrete model's objects are stored; nil if they are stored under its own name.
@@ -89,8 +99,7 @@ struct Inventory {
     func rows(
         of found: some Collection<FoundObject>,
         view: ObjectQuery.View,
-        areDeleted: Bool = false,
-        models: [String: UpstreamModels]
+        areDeleted: Bool = false
     ) throws -> [ObjectRow] {
         let reader = try DocumentReader(database, models: models)
         return try found.map { entry in
@@ -119,7 +128,7 @@ struct Inventory {
     }
 
     /// Whether a row matches the query: it belongs to the concrete model, and its key still has that value.
-    private func isWanted(_ row: ObjectRow, by query: ObjectQuery, models: [String: UpstreamModels]) -> Bool {
+    private func isWanted(_ row: ObjectRow, by query: ObjectQuery) -> Bool {
         guard let models = models[row.upstream]?.models else { return query.key == nil }
         if let model = query.model, !models.isObject(row.json, of: model) { return false }
         guard let key = query.key, !row.isBound else { return true }
@@ -159,6 +168,11 @@ struct FoundObject {
     /// The columns that `init` reads; a query selects them first, with these letters for the tables.
     static let columns = """
         o.id, u.text, p.label, x.text, m.text, o.identity, c.scope, \(StoredState.columns)
+        """
+    /// The tables of these columns, besides that of the object.
+    static let joins = """
+        JOIN _collections c ON c.id = o.collection JOIN _scopes s ON s.id = c.scope JOIN _names m ON m.id = c.model
+        JOIN _names u ON u.id = s.upstream JOIN _names x ON x.id = s.context JOIN _principals p ON p.id = s.principal
         """
     /// The number of these columns.
     static let columnCount: Int32 = 13
@@ -219,7 +233,9 @@ extension ObjectStore {
     }
 }
 
-/// A query for the objects with an identity or a key, or for deleted objects; see `ObjectListing` for all of a model.
+/// A query for the objects with an identity or a key, or for deleted objects.
+///
+/// It selects by at least one of the three; `ObjectListing` is for all objects of a model.
 public struct ObjectQuery: Sendable {
     /// A model's name; nil: all.
     public var model: String?

@@ -79,18 +79,18 @@ struct ObjectScan: Sendable {
     /// The last examined object.
     enum Position: Sendable, Equatable {
         case start
-        case identity(collection: Int64, Identity?)
-        case row(Int64)
+        case identity(collection: CollectionID, Identity?)
+        case row(ObjectID)
 
         /// Parses the text from `text`; nil for anything else.
         init?(_ text: String, _ order: ObjectListing.Order) {
             switch order {
             case .stored:
                 guard let row = Int64(text) else { return nil }
-                self = .row(row)
+                self = .row(ObjectID(rawValue: row))
             case .identity:
                 let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
-                guard parts.count == 2, let collection = Int64(parts[0]) else { return nil }
+                guard parts.count == 2, let collection = Int64(parts[0]).map(CollectionID.init) else { return nil }
                 self = .identity(collection: collection, parts[1].isEmpty ? nil : Identity(String(parts[1])))
             }
         }
@@ -109,8 +109,6 @@ struct ObjectScan: Sendable {
     private(set) var isAtEnd = false
     private(set) var examined = 0
 
-    /// How many objects are examined between two readings of the clock.
-    private static let stride = 64
     /// An SQL expression for whether an object is wanted; `lower` affects ASCII only.
     private static let isWanted = """
         o.deleted IS NULL AND (?1 IS NULL OR instr(lower(o.identity), lower(?1)) OR instr(lower(
@@ -122,22 +120,21 @@ struct ObjectScan: Sendable {
         position = listing.start
     }
 
-    /// The next objects, at most `limit`; stops at the deadline.
+    /// The objects of the next slice.
     mutating func next(
-        _ limit: Int,
-        until deadline: ContinuousClock.Instant,
+        _ bounds: SliceBounds,
         in database: Database,
         models: [String: UpstreamModels]
     ) throws -> [ObjectID] {
         let collections = try collections(in: database, models: models)
         switch listing.order {
-        case .identity: return try byIdentity(collections, limit, until: deadline, in: database)
-        case .stored: return try byRow(collections, limit, until: deadline, in: database)
+        case .identity: return try byIdentity(collections, bounds, in: database)
+        case .stored: return try byRow(collections, bounds, in: database)
         }
     }
 
     /// The collections of the model, in the order of their ids.
-    private func collections(in database: Database, models: [String: UpstreamModels]) throws -> [Int64] {
+    private func collections(in database: Database, models: [String: UpstreamModels]) throws -> [CollectionID] {
         try database.query(
             """
             SELECT c.id FROM _collections c
@@ -152,13 +149,12 @@ struct ObjectScan: Sendable {
             Inventory.base(of: listing.model, models),
             listing.upstream,
             listing.principal
-        ) { $0.integer(0) }
+        ) { $0.id(0) }
     }
 
     private mutating func byIdentity(
-        _ collections: [Int64],
-        _ limit: Int,
-        until deadline: ContinuousClock.Instant,
+        _ collections: [CollectionID],
+        _ bounds: SliceBounds,
         in database: Database
     ) throws -> [ObjectID] {
         let isDescending = listing.isDescending
@@ -179,7 +175,7 @@ struct ObjectScan: Sendable {
             ).eachWhile(listing.text, collection, first) { row in
                 last = Identity(row, column: 2)
                 if row.integer(1) != 0 { found.append(row.id(0)) }
-                isStopped = isFull(found, limit, deadline)
+                isStopped = isFull(bounds, found)
                 return !isStopped
             }
             position = .identity(collection: collection, last)
@@ -191,14 +187,13 @@ struct ObjectScan: Sendable {
     }
 
     private mutating func byRow(
-        _ collections: [Int64],
-        _ limit: Int,
-        until deadline: ContinuousClock.Instant,
+        _ collections: [CollectionID],
+        _ bounds: SliceBounds,
         in database: Database
     ) throws -> [ObjectID] {
         let isDescending = listing.isDescending
         var found: [ObjectID] = []
-        var last = isDescending ? Int64.max : 0
+        var last = isDescending ? ObjectID.max : .zero
         if case .row(let row) = position { last = row }
         var isStopped = collections.isEmpty
         if !isStopped {
@@ -207,10 +202,10 @@ struct ObjectScan: Sendable {
                 SELECT o.id, CASE WHEN o.collection IN (SELECT value FROM json_each(?3)) THEN \(Self.isWanted) END
                 FROM _objects o WHERE o.id \(isDescending ? "<" : ">") ?2 ORDER BY o.id \(isDescending ? "DESC" : "")
                 """
-            ).eachWhile(listing.text, last, "\(collections)") { row in
-                last = row.integer(0)
+            ).eachWhile(listing.text, last, "\(collections.map(\.rawValue))") { row in
+                last = row.id(0)
                 if row.integer(1) != 0 { found.append(row.id(0)) }
-                isStopped = isFull(found, limit, deadline)
+                isStopped = isFull(bounds, found)
                 return !isStopped
             }
         }
@@ -219,28 +214,23 @@ struct ObjectScan: Sendable {
         return found
     }
 
-    private mutating func isFull(_ found: [ObjectID], _ limit: Int, _ deadline: ContinuousClock.Instant) -> Bool {
+    private mutating func isFull(_ bounds: SliceBounds, _ found: [ObjectID]) -> Bool {
         examined += 1
-        return found.count >= limit || examined % Self.stride == 0 && ContinuousClock.now >= deadline
+        return bounds.areReached(found: found.count, examined: examined)
     }
 }
 
 extension Inventory {
     /// Rows for object ids, in this order; objects that are gone are left out.
-    func objects(_ ids: [ObjectID], view: ObjectQuery.View, models: [String: UpstreamModels]) throws -> [ObjectRow] {
+    func objects(_ ids: [ObjectID], view: ObjectQuery.View) throws -> [ObjectRow] {
         let query = try database.query(
-            """
-            SELECT \(FoundObject.columns) FROM _objects o
-            JOIN _collections c ON c.id = o.collection JOIN _scopes s ON s.id = c.scope
-            JOIN _names m ON m.id = c.model JOIN _names u ON u.id = s.upstream
-            JOIN _principals p ON p.id = s.principal JOIN _names x ON x.id = s.context WHERE o.id = ?
-            """
+            "SELECT \(FoundObject.columns) FROM _objects o \(FoundObject.joins) WHERE o.id = ?"
         )
-        return try rows(of: ids.compactMap { try query.first($0) { try FoundObject($0) } }, view: view, models: models)
+        return try rows(of: ids.compactMap { try query.first($0) { try FoundObject($0) } }, view: view)
     }
 
     /// The objects whose identity or key equals the text of a listing, found by index.
-    func named(_ listing: ObjectListing, models: [String: UpstreamModels]) throws -> [ObjectRow] {
+    func named(_ listing: ObjectListing) throws -> [ObjectRow] {
         guard let text = listing.text else { return [] }
         var query = ObjectQuery(
             model: listing.model,
@@ -250,10 +240,10 @@ extension Inventory {
             limit: listing.limit
         )
         query.view = listing.view
-        var found = try objects(query, models: models).rows
+        var found = try objects(query).rows
         (query.identity, query.key) = (nil, text)
         let known = Set(found.map(\.id))
-        found += try objects(query, models: models).rows.filter { !known.contains($0.id) }
+        found += try objects(query).rows.filter { !known.contains($0.id) }
         return Array(found.prefix(listing.limit))
     }
 }
@@ -265,26 +255,22 @@ extension ObjectStore {
     public func list(_ listing: ObjectListing, patience: Duration = .milliseconds(500)) async throws(StoreError)
         -> ObjectListingPage
     {
+        let core = core
         let models = core.models
         var listing = listing
         listing.upstream = core.upstream(labelled: listing.upstream)
         let end = ContinuousClock.now + patience
         var page = ObjectListingPage()
         var scan = ObjectScan(listing)
-        let named = try await core.read { [hasher, listing] in
-            try Inventory(database: $0, hasher: hasher).named(listing, models: models)
-        }
+        let named = try await core.read { [listing] in try Inventory($0, of: core).named(listing) }
         let namedIDs = Set(named.map(\.id))
         if scan.position == .start { page.rows = named }
         while page.rows.count < listing.limit, !scan.isAtEnd {
-            let (begun, wanted) = (scan, listing.limit - page.rows.count)
-            let (next, rows) = try await core.scan { [hasher, listing] database, deadline in
-                var scan = begun
-                let found = try scan.next(wanted, until: deadline, in: database, models: models)
-                let inventory = Inventory(database: database, hasher: hasher)
-                return (scan, try inventory.objects(found, view: listing.view, models: models))
+            let wanted = listing.limit - page.rows.count
+            let rows = try await core.advance(&scan, count: wanted) { [listing] scan, database, bounds in
+                let found = try scan.next(bounds, in: database, models: models)
+                return try Inventory(database, of: core).objects(found, view: listing.view)
             }
-            scan = next
             page.rows += rows.filter { row in
                 // The objects of a cluster are stored together; the members of each show its concrete model.
                 !namedIDs.contains(row.id) && models[row.upstream]?.models.isObject(row.json, of: listing.model) ?? true

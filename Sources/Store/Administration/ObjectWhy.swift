@@ -8,7 +8,7 @@ public struct ShowingDocument: Sendable {
     /// The form in which a look-up returns it.
     public var form: StoredDocument.Form
     /// The versions of the object that it pins.
-    var versions: [Int64]
+    var versions: [VersionID]
     /// Its observation.
     var observation: Observation
 }
@@ -88,16 +88,12 @@ extension ObjectStore {
         var page = Page<ShowingDocument>()
         var composed: Int64 = 0
         while page.rows.count < limit, !scan.isAtEnd {
-            let (begun, wanted) = (scan, limit - page.rows.count)
-            let (next, found) = try await core.scan { database, deadline in
-                var scan = begun
-                let found = try scan.next(wanted, until: deadline, in: database)
-                return (scan, found)
+            let found = try await core.advance(&scan, count: limit - page.rows.count) { scan, database, bounds in
+                try scan.next(bounds, in: database)
             }
-            scan = next
             for id in found {
                 let read = try await core.scan { database, _ in
-                    try ShowingReader(database: database, models: models).document(id, showing: object)
+                    try ProvenanceReader(database: database, models: models).document(id, showing: object)
                 }
                 if var read {
                     read.row.upstream = core.label(ofUpstream: read.row.upstream)
@@ -126,14 +122,14 @@ extension ObjectStore {
         let page = limit > 0 ? try await documents(showing: object, limit: limit, patience: patience) : Page()
         let models = core.models
         let found = try await core.read { database in
-            try ShowingReader(database: database, models: models).provenance(of: object, showing: page.rows)
+            try ProvenanceReader(database: database, models: models).provenance(of: object, showing: page.rows)
         }
         return found.map { ObjectWhy(notice: $0.notice, members: $0.members, sources: $0.sources, documents: page) }
     }
 }
 
 /// Reads the documents that show an object, and the sources of its members, in one read snapshot.
-struct ShowingReader {
+struct ProvenanceReader {
     let database: Database
     let models: [String: UpstreamModels]
 
@@ -174,7 +170,7 @@ struct ShowingReader {
         for member in provenance.members {
             let sightings = [member.shown, member.challenger].compactMap { $0 } + member.quarantined
             for sequence in sightings.map(\.source) where sources[sequence] == nil {
-                sources[sequence] = try source(of: sequence)
+                sources[sequence] = try source(of: ObservationID(rawValue: sequence))
             }
         }
         let notice = try notice(of: state, object: object, model: found.model, models[found.upstream])
@@ -190,7 +186,7 @@ struct ShowingReader {
             return ObjectNotice(
                 kind: .deleted,
                 time: time,
-                cause: .itself(try source(of: base.observation.sequence)),
+                cause: .itself(try source(of: base.observation.id)),
                 isSuperseded: false
             )
         }
@@ -209,9 +205,9 @@ struct ShowingReader {
     private func others(than state: ObjectState, in documents: [ShowingDocument], of model: String, upstream: String)
         throws -> [Contribution]
     {
-        var latest: [Int64: Observation] = [:]
+        var latest: [VersionID: Observation] = [:]
         for document in documents {
-            for version in document.versions where state.base?.version != version {
+            for version in document.versions where state.base?.versionID != version {
                 guard document.observation.start >= latest[version]?.start ?? .min else { continue }
                 latest[version] = document.observation
             }
@@ -224,7 +220,7 @@ struct ShowingReader {
                 let models = models[upstream]?.models
                 return Contribution(
                     observation: observation,
-                    version: version,
+                    version: version.rawValue,
                     payload: models?.migrate(payload, of: model, from: Int(row.integer(1))) ?? payload
                 )
             }
@@ -232,7 +228,7 @@ struct ShowingReader {
     }
 
     /// The response of an observation; nil if it is not known.
-    private func source(of observation: Int64) throws -> ObservationSource? {
+    private func source(of observation: ObservationID) throws -> ObservationSource? {
         let noted = try database.query("SELECT source FROM _observations WHERE id = ? AND source IS NOT NULL")
             .first(observation) { $0.string(0) }
         if let noted {
@@ -246,13 +242,15 @@ struct ShowingReader {
     ///
     /// One writer assigns both numbers, and a document keeps its observation for life. So both have the same order, and a
     /// binary search takes some twenty look-ups among a million documents.
-    func url(observedAs observation: Int64) throws -> String? {
+    func url(observedAs observation: ObservationID) throws -> String? {
         var low: Int64 = 0
         var high = (try database.query("SELECT max(id) FROM _documents").integer() ?? 0) + 1
         let query = try database.query("SELECT id, observation, url FROM _documents WHERE id >= ? ORDER BY id LIMIT 1")
         while low < high {
             let middle = low + (high - low) / 2
-            let found = try query.first(middle) { (id: $0.integer(0), observation: $0.integer(1), url: $0.string(2)) }
+            let found = try query.first(middle) {
+                (id: $0.integer(0), observation: $0.id(1, as: ObservationID.self), url: $0.string(2))
+            }
             guard let found else {
                 high = middle
                 continue
@@ -278,9 +276,6 @@ struct ShowingScan: Sendable {
     private var missing: Int64?
     private var isBegun: Bool
 
-    /// How many documents are read between two readings of the clock.
-    private static let stride = 64
-
     /// Creates a scan.
     ///
     /// - Parameter last: where an earlier scan stopped.
@@ -290,10 +285,8 @@ struct ShowingScan: Sendable {
         isBegun = last != nil
     }
 
-    /// The next documents, at most `limit`; stops at the deadline.
-    mutating func next(_ limit: Int, until deadline: ContinuousClock.Instant, in database: Database) throws
-        -> [DocumentID]
-    {
+    /// The documents of the next slice.
+    mutating func next(_ bounds: SliceBounds, in database: Database) throws -> [DocumentID] {
         if !isBegun {
             isBegun = true
             let entries = try database.query("SELECT state FROM _objects WHERE id = ?")
@@ -301,7 +294,7 @@ struct ShowingScan: Sendable {
             missing = entries?.reduce(0) { $0 + $1.uses } ?? 0
         }
         var found: [DocumentID] = []
-        var looks = 0
+        var examined = 0
         var isStopped = missing == 0
         var (position, missing) = (position, missing)
         if !isStopped {
@@ -313,9 +306,8 @@ struct ShowingScan: Sendable {
                         found.append(position)
                         missing = missing.map { $0 - Int64(places) }
                     }
-                    looks += 1
-                    isStopped = found.count == limit || missing == 0
-                    if looks % Self.stride == 0, ContinuousClock.now >= deadline { isStopped = true }
+                    examined += 1
+                    isStopped = missing == 0 || bounds.areReached(found: found.count, examined: examined)
                     return !isStopped
                 }
         }

@@ -98,7 +98,7 @@ final class StoreCopy {
         PageChecksums.install
         Self.remove(path)
         let file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard file >= 0 else { throw StoreError.unwritable(String(cString: strerror(errno))) }
+        guard file >= 0 else { throw StoreError.unwritable(StoreError.reason()) }
         close(file)
         var handle: OpaquePointer?
         let code = sqlite3_open_v2(path, &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil)
@@ -143,7 +143,7 @@ final class StoreCopy {
         // The copied header declares a WAL. There are no checksums yet.
         let file = open(path, O_RDWR | O_CLOEXEC)
         guard file >= 0, pwrite(file, [1, 1], 2, 18) == 2 else {
-            throw StoreError.unwritable(String(cString: strerror(errno)))
+            throw StoreError.unwritable(StoreError.reason())
         }
         close(file)
         try PageChecksums.seal(path, isNew: true)

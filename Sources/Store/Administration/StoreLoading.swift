@@ -103,7 +103,7 @@ enum StoreLoading {
     static func check(_ path: String, for core: StoreCore, isMerged: Bool = false) throws -> [UInt8] {
         do {
             let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
-            guard file >= 0 else { throw StoreError.refused(String(cString: strerror(errno))) }
+            guard file >= 0 else { throw StoreError.refused(StoreError.reason()) }
             defer { Glibc.close(file) }
             try StoreFile.checkHeader(path, file)
             _ = try StoreFile.checkIdentity(path, models: core.models.mapValues(\.models))
@@ -293,24 +293,13 @@ enum StoreLoading {
     static func takeOver(_ copy: DatabaseQueue, _ session: WriterSession, _ core: StoreCore) throws {
         session.copy = nil
         let known = try copy.read { try StoreFile.numbers(in: $0) }
-        let sequence = max(session.numbers.sequence, known.sequence) + 1
+        let sequence = CommitNumber(rawValue: max(session.numbers.sequence, known.sequence).rawValue + 1)
         var lows: [UInt64] = []
         let keySecret = try copy.write { database in
-            let secret = (
-                try Meta.keyLow.integer(in: database) ?? Meta.secretLow.integer(in: database) ?? 0,
-                try Meta.keyHigh.integer(in: database) ?? Meta.secretHigh.integer(in: database) ?? 0
-            )
+            let keySecret = try Meta.keySecret(in: database) ?? (0, 0)
             core.clock.takeOver(after: try Meta.clock.integer(in: database) ?? 0)
-            try Meta.keyLow.set(secret.0, in: database)
-            try Meta.keyHigh.set(secret.1, in: database)
-            try Meta.secretLow.set(Int64(bitPattern: core.secret.0), in: database)
-            try Meta.secretHigh.set(Int64(bitPattern: core.secret.1), in: database)
-            try Meta.sequence.set(sequence, in: database)
-            try Meta.object.set(max(session.numbers.object, known.object).rawValue, in: database)
-            try Meta.clock.set(core.clock.now(), in: database)
-            try Meta.closed.set(0, in: database)
-            try core.clock.stored.write(in: database)
-            try core.publicNumbers.write(in: database)
+            try Meta.set(keySecret: keySecret, in: database)
+            try core.writeMeta(in: database, sequence: sequence, object: max(session.numbers.object, known.object))
             // The requests of the principals that this store knows may be under way.
             try session.database.query("SELECT id, digest, label FROM _principals WHERE id > ?")
                 .each(PrincipalID.anonymous) { row in
@@ -322,7 +311,7 @@ enum StoreLoading {
                 .first { _ in false } ?? true
             guard isOwned else { throw StoreError.refused("principals were forgotten meanwhile; try again") }
             try database.query("SELECT low FROM _documents").each { lows.append(UInt64(bitPattern: $0.integer(0))) }
-            return (UInt64(bitPattern: secret.0), UInt64(bitPattern: secret.1))
+            return keySecret
         }
         // This must precede the commit: a look-up must never miss a stored document.
         core.presence.insert(lows)
@@ -339,16 +328,13 @@ enum StoreLoading {
         // If there is no room for it, the next opening begins the journal.
         _ = try? session.transaction { try session.beginJournal() }
         core.publicNumbers.advance(to: sequence)
-        core.recent.forgetAll(at: sequence)
-        core.listener?.storeEmptied()
-        core.listener?.principalsForgotten()
-        core.onChanges?()
+        core.forgetContents(at: sequence)
     }
 }
 
 extension WriterSession {
     /// Continues after the numbers of a loaded copy, and discards cached state of the former contents.
-    fileprivate func adopt(_ known: Numbers, sequence: Int64) {
+    fileprivate func adopt(_ known: Numbers, sequence: CommitNumber) {
         numbers.document = max(numbers.document, known.document)
         numbers.object = max(numbers.object, known.object)
         numbers.version = max(numbers.version, known.version)

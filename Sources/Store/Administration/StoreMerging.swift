@@ -137,8 +137,7 @@ struct CopiedDocument: Sendable {
     var length: Int64
     var head: [UInt8]
     var policy: [UInt8]
-    /// The number of its observation in the copy.
-    var sighting: Int64
+    /// By its number in the copy.
     var observation: Observation
     var pins: [Pin]
     var skeleton: [UInt8]?
@@ -150,13 +149,14 @@ struct CopiedDocument: Sendable {
     var used: Int64
 }
 
-struct CopiedObject: Sendable {
-    struct Sighting: Sendable {
-        var observation: Observation
-        /// Method and URL of its request.
-        var source: String?
-    }
+struct CopiedObservation: Sendable {
+    /// By its number in the copy.
+    var observation: Observation
+    /// Method and URL of its request.
+    var source: String?
+}
 
+struct CopiedObject: Sendable {
     var scope: CopiedScope
     var model: String
     var identity: Identity
@@ -164,7 +164,7 @@ struct CopiedObject: Sendable {
     var state: ObjectState
     var declared: Int
     /// The observations that its state names, by their numbers in the copy.
-    var sightings: [Int64: Sighting]
+    var observations: [ObservationID: CopiedObservation]
     var markSource: String?
     /// The digests of its keys; nil: the copy made them with a secret that is not this store's.
     var keys: [(value: Int64, isBound: Bool)]?
@@ -174,8 +174,8 @@ struct CopiedObject: Sendable {
 struct CopiedContent: Sendable {
     /// How far it has been read: all documents first, then the objects that none of them shows.
     struct Cursor: Sendable {
-        fileprivate var document: Int64 = 0
-        fileprivate var orphan: Int64 = 0
+        fileprivate var document = DocumentID.zero
+        fileprivate var orphan = ObjectID.zero
         /// Documents and objects that were read.
         fileprivate(set) var done = 0
     }
@@ -196,9 +196,7 @@ struct CopiedContent: Sendable {
         (total, hasSameSecret) = try queue.read { database in
             let documents = try database.query("SELECT count(*) FROM _documents").integer() ?? 0
             let orphans = try database.query("SELECT count(*) FROM _orphans").integer() ?? 0
-            let low = try Meta.keyLow.integer(in: database) ?? Meta.secretLow.integer(in: database) ?? 0
-            let high = try Meta.keyHigh.integer(in: database) ?? Meta.secretHigh.integer(in: database) ?? 0
-            let hasher = KeyHasher(secret: (UInt64(bitPattern: low), UInt64(bitPattern: high)))
+            let hasher = KeyHasher(secret: try Meta.keySecret(in: database) ?? (0, 0))
             return (Int(documents + orphans), hasher.agrees(with: keys))
         }
     }
@@ -222,7 +220,7 @@ struct CopiedContent: Sendable {
                 .all(cursor.document, Self.rows) { $0.id(0, as: DocumentID.self) }
             for id in documents where slice.bytes < Self.bytes {
                 try reader.add(id, to: &slice)
-                cursor.document = id.rawValue
+                cursor.document = id
                 cursor.done += 1
             }
             guard documents.isEmpty else { return (cursor, slice) }
@@ -234,7 +232,7 @@ struct CopiedContent: Sendable {
             ).all(cursor.orphan, Self.rows) { $0.id(0, as: ObjectID.self) }
             for id in orphans where slice.bytes < Self.bytes {
                 try reader.add(id, to: &slice)
-                cursor.orphan = id.rawValue
+                cursor.orphan = id
                 cursor.done += 1
             }
             return (cursor, slice)
@@ -265,8 +263,7 @@ private struct Reader {
                 length: row.integer(4),
                 head: row.bytes(5),
                 policy: row.bytes(6),
-                sighting: row.integer(12),
-                observation: row.observation(row.integer(12), from: 7).moved,
+                observation: row.observation(row.id(12), from: 7).moved,
                 pins: [],
                 keyed: [],
                 isUndivided: row.integer(11) == 1,
@@ -315,9 +312,10 @@ private struct Reader {
             let stored = try database.query("SELECT declared FROM _versions WHERE id = ?").integer(base.version)
             declared = max(declared, Int(stored ?? 0))
         }
-        var sightings: [Int64: CopiedObject.Sighting] = [:]
+        var observations: [ObservationID: CopiedObservation] = [:]
         for source in state.knowledge.sources.union(state.base.map { [$0.observation.sequence] } ?? []) {
-            sightings[source] = try sighting(source)
+            let id = ObservationID(rawValue: source)
+            observations[id] = try observation(id)
         }
         state.move()
         slice.objects[id] = CopiedObject(
@@ -326,7 +324,7 @@ private struct Reader {
             identity: found.identity,
             state: state,
             declared: declared,
-            sightings: sightings,
+            observations: observations,
             markSource: found.markSource,
             keys: hasSameSecret ? try keys(of: id) : nil
         )
@@ -338,12 +336,12 @@ private struct Reader {
             .all(id) { ($0.integer(0), $0.integer(1) == 1) }
     }
 
-    private func sighting(_ id: Int64) throws -> CopiedObject.Sighting {
+    private func observation(_ id: ObservationID) throws -> CopiedObservation {
         let found = try database.query("SELECT start, finish, kind, source FROM _observations WHERE id = ?")
             .first(id) { ($0.observation(id, from: 0).moved, $0.isNull(3) ? nil : $0.string(3)) }
         guard let found else { throw StoreError.corrupt("observation \(id) is missing") }
         guard found.1 == nil else { return .init(observation: found.0, source: found.1) }
-        let url = try ShowingReader(database: database, models: [:]).url(observedAs: id)
+        let url = try ProvenanceReader(database: database, models: [:]).url(observedAs: id)
         return .init(observation: found.0, source: url.map { "GET \($0)" })
     }
 

@@ -5,13 +5,13 @@ public import Mapping
 struct DocumentReader {
     let database: Database
     let models: [String: UpstreamModels]
-    private let sequence: Int64
-    let changed: Int64
+    private let sequence: CommitNumber
+    let changed: CommitNumber
 
     init(_ database: Database, models: [String: UpstreamModels]) throws {
         (self.database, self.models) = (database, models)
-        sequence = try Meta.sequence.integer(in: database) ?? 0
-        changed = try Meta.changed.integer(in: database) ?? 0
+        sequence = try Meta.commitNumber(in: database)
+        changed = CommitNumber(rawValue: try Meta.changed.integer(in: database) ?? 0)
     }
 
     /// The wanted variants under a key, and those among them that still show the newest values although their objects changed.
@@ -19,7 +19,7 @@ struct DocumentReader {
         at key: CacheKey,
         digest: Digest128,
         where isWanted: (_ variant: [UInt8]) -> Bool
-    ) throws -> (documents: [StoredDocument], verified: [DocumentID], sequence: Int64) {
+    ) throws -> (documents: [StoredDocument], verified: [DocumentID], sequence: CommitNumber) {
         var documents: [StoredDocument] = []
         var verified: [DocumentID] = []
         try database.query(
@@ -64,7 +64,7 @@ struct DocumentReader {
     /// - Returns: the document, and whether its objects had changed but it still shows the newest values.
     private func read(_ row: QueryRow, under key: CacheKey) throws -> (document: StoredDocument, isVerified: Bool) {
         var document = withoutBody(row, under: key)
-        let isVerified = try composeIfDirty(&document, scope: row.id(1), verified: row.integer(2))
+        let isVerified = try composeIfDirty(&document, scope: row.id(1), verified: row.id(2))
         return (document, isVerified)
     }
 
@@ -77,7 +77,7 @@ struct DocumentReader {
             status: Int(row.integer(4)),
             head: row.bytes(5),
             policy: row.bytes(6),
-            observation: row.observation(row.integer(7), from: 8),
+            observation: row.observation(row.id(7), from: 8),
             sequence: sequence
         )
     }
@@ -91,7 +91,8 @@ struct DocumentReader {
         """
 
     /// Fills in body, form and objects; returns whether objects had changed but the document still shows the newest values.
-    private func composeIfDirty(_ document: inout StoredDocument, scope: ScopeID, verified: Int64) throws -> Bool {
+    private func composeIfDirty(_ document: inout StoredDocument, scope: ScopeID, verified: CommitNumber) throws -> Bool
+    {
         let observation = document.observation
         let stored = try StoredBody(document: document.id, in: database)
         let payloads = try stored.payloads(in: database)
@@ -169,7 +170,7 @@ struct DocumentReader {
             """
         ).all(digest, key.url, key.principal, key.upstream, key.context, ObjectStore.variantLimit) { row in
             var document = withoutBody(row, under: key)
-            if try isDirty(document.id, verified: row.integer(2)) {
+            if try isDirty(document.id, verified: row.id(2)) {
                 document.form = .outdated(reason: "an object in it has changed")
             }
             return document
@@ -199,7 +200,7 @@ struct DocumentReader {
         }
     }
 
-    private func isDirty(_ id: DocumentID, verified: Int64) throws -> Bool {
+    private func isDirty(_ id: DocumentID, verified: CommitNumber) throws -> Bool {
         guard changed > verified else { return false }
         let objects = Set(try StoredBody.pins(of: id, in: database).map(\.object))
         return try !StoredBody.changedObjects(among: objects, since: verified, in: database).isEmpty
@@ -255,11 +256,11 @@ extension ObjectStore {
         _ names: Set<ObjectName>,
         beside key: CacheKey,
         selectedBy: String
-    ) async throws(StoreError) -> (objects: [ObjectName: RelatedObject], sequence: Int64) {
+    ) async throws(StoreError) -> (objects: [ObjectName: RelatedObject], sequence: CommitNumber) {
         let models = core.models
         let context = ObjectContext(key: key.context, selectedBy: selectedBy).text
         return try await core.read { database in
-            let sequence = try Meta.sequence.integer(in: database) ?? 0
+            let sequence = try Meta.commitNumber(in: database)
             let scope = try database.query(
                 """
                 SELECT s.id FROM _scopes s JOIN _names u ON u.id = s.upstream AND u.text = ?2

@@ -129,7 +129,7 @@ public struct Receipt: Sendable {
     /// Whether the store knows newer values than this response shows.
     public var isDirty = false
     /// The commit sequence at which this holds.
-    public var sequence: Int64
+    public var sequence: CommitNumber
     /// Whether the response shows a secret; only its objects without the secret are stored, and it may be kept only in memory.
     public var isSecret = false
     /// The warnings of the mapping.
@@ -175,7 +175,7 @@ public struct StoredDocument: Sendable {
     /// When its request was sent, minus `Age`.
     public var start: Int64 { observation.start }
     /// The commit sequence at which this holds; compare with `ObjectStore.mayHaveChanged`.
-    public var sequence: Int64 = 0
+    public var sequence = CommitNumber.zero
 }
 
 /// The effect of a 304 on the document that it validates.

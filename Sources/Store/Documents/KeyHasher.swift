@@ -3,14 +3,17 @@ import GRDB
 import Mapping
 import Synchronization
 
+/// The random key of a store's digests.
+public typealias HashSecret = (UInt64, UInt64)
+
 /// Digests document keys and contents under the store's persisted secret.
 ///
 /// It is a value, so every worker has its own copy. It neither allocates nor locks.
 public struct KeyHasher: Sendable {
-    private let secret: (UInt64, UInt64)
+    private let secret: HashSecret
 
     /// Creates a hasher for a secret; hashers with the same secret agree.
-    public init(secret: (UInt64, UInt64)) { self.secret = secret }
+    public init(secret: HashSecret) { self.secret = secret }
 
     /// The digest of a key in bytes, the form available on the hit path.
     public func digest(
@@ -80,11 +83,11 @@ public struct KeyHasher: Sendable {
     /// Whether another hasher has the same secret.
     func agrees(with other: KeyHasher) -> Bool { secret == other.secret }
 
-    /// The index value of an object's key.
-    func lookUp(_ value: String) -> Int64 { Int64(bitPattern: content(Array(value.utf8))) }
+    /// The hash of an object's key, for its index.
+    func keyHash(_ value: String) -> Int64 { Int64(bitPattern: contentHash(Array(value.utf8))) }
 
-    /// The digest of a version, unique among the versions of one object.
-    func content(_ payload: [UInt8]) -> UInt64 {
+    /// The hash of a version's payload, unique among the versions of one object.
+    func contentHash(_ payload: [UInt8]) -> UInt64 {
         var hash = SipHash(key: secret)
         payload.withUnsafeBytes { hash.feed($0) }
         return hash.finish().low
@@ -123,7 +126,7 @@ struct SipHash {
     private let compressionRounds: Int
     private let finalizationRounds: Int
 
-    init(key: (UInt64, UInt64), compressionRounds: Int = 1, finalizationRounds: Int = 3) {
+    init(key: HashSecret, compressionRounds: Int = 1, finalizationRounds: Int = 3) {
         v0 = 0x736f_6d65_7073_6575 ^ key.0
         v1 = 0x646f_7261_6e64_6f6d ^ key.1 ^ 0xee
         v2 = 0x6c79_6765_6e65_7261 ^ key.0

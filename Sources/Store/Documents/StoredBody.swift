@@ -49,7 +49,7 @@ struct StoredBody {
     }
 
     /// The objects among these that have changed since a commit sequence.
-    static func changedObjects(among objects: Set<ObjectID>, since sequence: Int64, in database: Database) throws
+    static func changedObjects(among objects: Set<ObjectID>, since sequence: CommitNumber, in database: Database) throws
         -> Set<ObjectID>
     {
         var changed: Set<ObjectID> = []
@@ -64,14 +64,14 @@ struct StoredBody {
 
     /// The payloads of the pins, in their order.
     func payloads(in database: Database) throws -> [[UInt8]] {
-        var known: [Int64: [UInt8]] = [:]
+        var known: [VersionID: [UInt8]] = [:]
         known.reserveCapacity(pins.count)
         for pin in pins { known[pin.version] = [] }
         let query = try database.query("SELECT id, payload FROM _versions WHERE id BETWEEN ? AND ?")
         var found = 0
-        for run in RowRuns.of(known.keys) {
+        for run in RowRuns.of(known.keys.lazy.map(\.rawValue)) {
             try query.each(run.lowerBound, run.upperBound) { row in
-                guard let index = known.index(forKey: row.integer(0)) else { return }
+                guard let index = known.index(forKey: row.id(0)) else { return }
                 known.values[index] = row.bytes(1)
                 found += 1
             }
@@ -82,12 +82,12 @@ struct StoredBody {
 
     /// The model version under which each pin was stored, in their order.
     func declaredVersions(in database: Database) throws -> [Int] {
-        var declared: [Int64: Int] = [:]
+        var declared: [VersionID: Int] = [:]
         let query = try database.query(
             "SELECT id, declared FROM _versions WHERE id BETWEEN ? AND ? AND declared IS NOT NULL"
         )
-        for run in RowRuns.of(Set(pins.map(\.version))) {
-            try query.each(run.lowerBound, run.upperBound) { declared[$0.integer(0)] = Int($0.integer(1)) }
+        for run in RowRuns.of(Set(pins.map(\.version.rawValue))) {
+            try query.each(run.lowerBound, run.upperBound) { declared[$0.id(0)] = Int($0.integer(1)) }
         }
         return pins.map { declared[$0.version] ?? 0 }
     }
@@ -118,7 +118,7 @@ struct StoredBody {
 /// The version of an object that a document shows at one place.
 struct Pin: Hashable {
     var object: ObjectID
-    var version: Int64
+    var version: VersionID
 }
 
 /// Encodes the pins of a document in pre-order.
@@ -126,10 +126,10 @@ enum Pins {
     /// Encodes each pin as a difference to the previous one: the objects of one response mostly have close numbers.
     static func encode(_ pins: [Pin]) -> [UInt8] {
         var writer = VariableWriter()
-        var last = Pin(object: .zero, version: 0)
+        var last = Pin(object: .zero, version: .zero)
         for pin in pins {
             writer.append(signed: pin.object.rawValue - last.object.rawValue)
-            writer.append(signed: pin.version - last.version)
+            writer.append(signed: pin.version.rawValue - last.version.rawValue)
             last = pin
         }
         return writer.bytes
@@ -138,10 +138,11 @@ enum Pins {
     static func decode(_ bytes: [UInt8]) throws(StoreError) -> [Pin] {
         var reader = VariableReader(bytes, of: "a document's pins are")
         var pins: [Pin] = []
-        var last = Pin(object: .zero, version: 0)
+        var last = Pin(object: .zero, version: .zero)
         while !reader.isAtEnd {
             let object = last.object.rawValue &+ (try reader.nextSigned())
-            last = Pin(object: ObjectID(rawValue: object), version: last.version &+ (try reader.nextSigned()))
+            let version = last.version.rawValue &+ (try reader.nextSigned())
+            last = Pin(object: ObjectID(rawValue: object), version: VersionID(rawValue: version))
             pins.append(last)
         }
         return pins

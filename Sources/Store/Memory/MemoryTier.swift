@@ -11,8 +11,8 @@ public protocol MemoryResident: AnyObject, Sendable {
     var byteCount: Int { get }
     /// The precedence among responses of one key that match a request; the highest is found first.
     var precedence: Int64 { get }
-    /// The flags that the tier reads and writes.
-    var residence: Residence { get }
+    /// Its entry, which the tier reads and writes.
+    var entry: MemoryEntry { get }
 }
 
 extension MemoryResident {
@@ -110,7 +110,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     /// Call it before or after `insert`. It has no effect once the response has left. Discard a response that will never be
     /// inserted.
     public func register(_ response: Response, under objects: [ObjectID]) {
-        responsesByObject.register(response.residence, under: objects)
+        responsesByObject.register(response.entry, under: objects)
         makeRoom()
     }
 
@@ -159,7 +159,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
         shards.flatMap { box in
             box.lock.withLock { shard in
                 shard.ring.compactMap { response in
-                    guard let response, response.residence.isUsedSinceReport.exchange(false, ordering: .relaxed) else {
+                    guard let response, response.entry.isUsedSinceReport.exchange(false, ordering: .relaxed) else {
                         return nil
                     }
                     return response
@@ -210,8 +210,8 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
 
     /// Removes the registrations of a response that is not resident and will not be.
     public func discard(_ response: Response) {
-        response.residence.isRetired.store(true, ordering: .relaxed)
-        responsesByObject.forget(response.residence)
+        response.entry.isRetired.store(true, ordering: .relaxed)
+        responsesByObject.forget(response.entry)
     }
 
     private func makeRoom() {
@@ -227,7 +227,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
             let victim = box.lock.withLock { $0.victim() }
             guard let victim else { continue }
             evictions.add(1, ordering: .relaxed)
-            let digest = victim.residence.digest
+            let digest = victim.entry.digest
             removeResponses(at: digest) { $0 === victim }
             return true
         }
@@ -294,13 +294,13 @@ extension MemoryTier.Shard {
         list.insert(response, at: list.firstIndex { $0.precedence <= response.precedence } ?? list.endIndex)
         responses[digest] = list
         for response in gone { vacate(response) }
-        response.residence.slot.store(ring.count, ordering: .relaxed)
+        response.entry.slot.store(ring.count, ordering: .relaxed)
         ring.append(response)
         return gone
     }
 
     /// The slot of a response; slots are assigned in the order of arrival.
-    private func slot(_ response: Response) -> Int { response.residence.slot.load(ordering: .relaxed) }
+    private func slot(_ response: Response) -> Int { response.entry.slot.load(ordering: .relaxed) }
 
     mutating func vacate(_ response: Response) {
         let slot = self.slot(response)
@@ -316,7 +316,7 @@ extension MemoryTier.Shard {
             if hand >= ring.count { hand = 0 }
             defer { hand += 1 }
             guard let response = ring[hand] else { continue }
-            if response.residence.isUsed.exchange(false, ordering: .relaxed) { continue }
+            if response.entry.isUsed.exchange(false, ordering: .relaxed) { continue }
             return response
         }
         return nil
@@ -329,7 +329,7 @@ extension MemoryTier.Shard {
         for (index, response) in ring.enumerated() {
             if index == hand { newHand = kept.count }
             guard let response else { continue }
-            response.residence.slot.store(kept.count, ordering: .relaxed)
+            response.entry.slot.store(kept.count, ordering: .relaxed)
             kept.append(response)
         }
         ring = kept
@@ -338,13 +338,13 @@ extension MemoryTier.Shard {
     }
 }
 
-/// The flags of a ready response in the memory tier.
+/// The entry of a ready response in the memory tier: its digest, its flags and its position.
 ///
 /// It is a separate class, so that lists by object keep only these few bytes alive and not the body.
 ///
 /// Every flag is a relaxed atomic: a reader that is a moment late sees the state of a moment earlier. Where order matters (a
 /// write's response), a lock or a hop between threads follows.
-public final class Residence: Sendable {
+public final class MemoryEntry: Sendable {
     /// The digest under which the response is found.
     public let digest: Digest128
     /// Whether a newer value of an object that it shows is known.
@@ -362,7 +362,7 @@ public final class Residence: Sendable {
     /// Its position in its shard's ring; guarded by the shard's lock.
     let slot = Atomic<Int>(-1)
 
-    /// Creates the flags of a response that will be found under `digest`.
+    /// Creates the entry of a response that will be found under `digest`.
     public init(digest: Digest128) { self.digest = digest }
 
     /// Records a hit: two relaxed stores, and only if they change something, so that a hot cache line stays shared.
@@ -381,8 +381,8 @@ public final class Residence: Sendable {
 public final class ResponsesByObject: Sendable {
     /// The responses that show one object; mostly just one.
     fileprivate struct List {
-        var first: Residence?
-        var others: [Residence] = []
+        var first: MemoryEntry?
+        var others: [MemoryEntry] = []
         /// How many of the others are no longer resident.
         var retired = 0
 
@@ -398,20 +398,20 @@ public final class ResponsesByObject: Sendable {
     init() {}
 
     /// Registers a response under the objects that it shows, unless it has already left the tier.
-    func register(_ residence: Residence, under objects: [ObjectID]) {
+    func register(_ entry: MemoryEntry, under objects: [ObjectID]) {
         guard !objects.isEmpty else { return }
         lists.withLock { lists in
             // The flag is set before `forget` takes this lock. So either this code sees the flag, or `forget` sees the
             // registration.
-            guard !residence.isRetired.load(ordering: .relaxed) else { return }
-            for object in objects { lists[object, default: List()].append(residence) }
-            residence.objects.withLock { $0 += objects }
+            guard !entry.isRetired.load(ordering: .relaxed) else { return }
+            for object in objects { lists[object, default: List()].append(entry) }
+            entry.objects.withLock { $0 += objects }
             registrations.add(objects.count, ordering: .relaxed)
         }
     }
 
     /// The objects under which a resident response is registered.
-    public func objects(of residence: Residence) -> [ObjectID] { residence.objects.withLock(\.self) }
+    public func objects(of entry: MemoryEntry) -> [ObjectID] { entry.objects.withLock(\.self) }
 
     /// The number of registrations, including those of dirty responses that are still resident.
     public var registrationCount: Int { registrations.load(ordering: .relaxed) }
@@ -420,16 +420,16 @@ public final class ResponsesByObject: Sendable {
     var byteCount: Int { registrationCount * Self.registrationSize }
 
     /// Removes the registrations of a retired response.
-    func forget(_ residence: Residence) {
+    func forget(_ entry: MemoryEntry) {
         lists.withLock { lists in
-            let objects = residence.objects.withLock { objects in
+            let objects = entry.objects.withLock { objects in
                 defer { objects = [] }
                 return objects
             }
             for object in objects {
                 // By its index: the writer does this for each object of each response that it displaces.
                 guard let index = lists.index(forKey: object) else { continue }
-                lists.values[index].remove(residence)
+                lists.values[index].remove(entry)
                 if lists.values[index].isEmpty { lists.remove(at: index) }
             }
             registrations.subtract(objects.count, ordering: .relaxed)
@@ -444,19 +444,19 @@ public final class ResponsesByObject: Sendable {
         for object in objects {
             guard let list = lists.withLock({ $0.removeValue(forKey: object) }) else { continue }
             list.first?.isDirty.store(true, ordering: .relaxed)
-            for residence in list.others { residence.isDirty.store(true, ordering: .relaxed) }
+            for entry in list.others { entry.isDirty.store(true, ordering: .relaxed) }
         }
     }
 }
 
 extension ResponsesByObject.List {
-    mutating func append(_ residence: Residence) {
-        if isEmpty { first = residence } else { others.append(residence) }
+    mutating func append(_ entry: MemoryEntry) {
+        if isEmpty { first = entry } else { others.append(entry) }
     }
 
     /// Removes a retired response: at once or, in a long list, together with others.
-    mutating func remove(_ residence: Residence) {
-        if first === residence {
+    mutating func remove(_ entry: MemoryEntry) {
+        if first === entry {
             first = nil
             return
         }

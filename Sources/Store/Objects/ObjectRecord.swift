@@ -6,20 +6,20 @@ import Mapping
 /// both. If very many versions are only pinned, the oldest are rows of `_spilled` instead.
 final class ObjectRecord {
     struct Entry: Equatable {
-        var version: Int64
+        var version: VersionID
         /// The digest of the payload; equal payloads of one object are one version.
         var content: UInt64
         /// How many places in documents show it.
         var uses: Int64
-        /// For the base, the last observation that showed it; 0 if the version is only pinned.
-        var observation: Int64
+        /// For the base, the last observation that showed it; `zero` if the version is only pinned.
+        var observation: ObservationID
     }
 
     let id: ObjectID
     let collection: CollectionID
     let identity: Identity
     /// The commit sequence of the last change.
-    var changed: Int64 = 0
+    var changed = CommitNumber.zero
     /// The entries of versions, beginning with the base, if there is one.
     var entries: [Entry] = []
     /// How many places in documents show versions without an entry.
@@ -51,7 +51,7 @@ final class ObjectRecord {
     /// Reads the columns id, collection, identity and changed, and those of `StoredState`.
     init(_ row: QueryRow) throws {
         (id, collection, identity) = (row.id(0), row.id(1), Identity(row, column: 2))
-        changed = row.integer(3)
+        changed = row.id(3)
         let stored = try StoredState(row, from: 4)
         (entries, merged, knowledge) = (stored.entries, stored.merged, stored.knowledge)
         (accumulated, deletedSince, mark) = (stored.accumulated, stored.deletedSince, stored.mark)
@@ -62,21 +62,26 @@ final class ObjectRecord {
     }
 
     /// The version that gives the settled values their shape; nil if nothing is known.
-    var base: Entry? { entries.first.flatMap { $0.observation == 0 ? nil : $0 } }
+    var base: Entry? { entries.first.flatMap { $0.observation == .zero ? nil : $0 } }
+
+    /// The observations of all that is known of it; empty if nothing is known.
+    var observations: [ObservationID] {
+        base.map { [$0.observation] + knowledge.sources.map(ObservationID.init) } ?? []
+    }
 
     var isPinned: Bool { spilledUses > 0 || entries.contains { $0.uses > 0 } }
 
     /// Whether nothing of it needs to be stored.
-    var isEmpty: Bool { spilledUses == 0 && entries.allSatisfy { $0.uses == 0 && $0.observation == 0 } }
+    var isEmpty: Bool { spilledUses == 0 && entries.allSatisfy { $0.uses == 0 && $0.observation == .zero } }
 
     /// The entries as stored, with one for the uses of spilled versions.
     var state: [UInt8] {
         guard spilledUses > 0 else { return Self.encode(entries) }
-        return Self.encode(entries + [Entry(version: Self.spilled, content: 0, uses: spilledUses, observation: 0)])
+        return Self.encode(entries + [Entry(version: Self.spilled, content: 0, uses: spilledUses, observation: .zero)])
     }
 
     /// The version number of that entry, which no real version has.
-    private static let spilled: Int64 = 0
+    private static let spilled = VersionID.zero
 
     /// The number of entries beyond which the oldest pinned-only ones are spilled.
     private static let entryLimit = 128
@@ -117,11 +122,11 @@ final class ObjectRecord {
     }
 
     /// Whether this version is all that is known of the object.
-    func isKnownOnly(as version: Int64) -> Bool {
+    func isKnownOnly(as version: VersionID) -> Bool {
         mark == nil && merged == nil && base?.version == version && knowledge.doubts.isEmpty
     }
 
-    func index(of version: Int64) -> Int? {
+    func index(of version: VersionID) -> Int? {
         guard entries.count > Self.many else { return entries.firstIndex { $0.version == version } }
         return finder.index(of: version, in: entries)
     }
@@ -142,11 +147,11 @@ final class ObjectRecord {
         var writer = VariableWriter()
         var last: Int64 = 0
         for entry in entries {
-            writer.append(signed: entry.version - last)
+            writer.append(signed: entry.version.rawValue - last)
             writer.append(UInt64(entry.uses))
-            writer.append(UInt64(entry.observation))
+            writer.append(UInt64(entry.observation.rawValue))
             writer.append(fixed: entry.content)
-            last = entry.version
+            last = entry.version.rawValue
         }
         return writer.bytes
     }
@@ -157,8 +162,10 @@ final class ObjectRecord {
         var last: Int64 = 0
         while !reader.isAtEnd {
             last &+= try reader.nextSigned()
-            let (uses, observation) = (try reader.nextInteger(), try reader.nextInteger())
-            entries.append(Entry(version: last, content: try reader.nextFixed(), uses: uses, observation: observation))
+            let uses = try reader.nextInteger()
+            let observation = ObservationID(rawValue: try reader.nextInteger())
+            let (version, content) = (VersionID(rawValue: last), try reader.nextFixed())
+            entries.append(Entry(version: version, content: content, uses: uses, observation: observation))
         }
         return entries
     }
@@ -193,12 +200,12 @@ extension ObjectMark {
 ///
 /// It only gives hints: each one is checked, and the index is rebuilt if one is wrong.
 struct EntryFinder {
-    private var byVersion: [Int64: Int] = [:]
+    private var byVersion: [VersionID: Int] = [:]
     private var byContent: [UInt64: Int] = [:]
     /// How many entries are indexed.
     private var count = 0
 
-    mutating func index(of version: Int64, in entries: [ObjectRecord.Entry]) -> Int? {
+    mutating func index(of version: VersionID, in entries: [ObjectRecord.Entry]) -> Int? {
         index(in: entries, { $0.byVersion[version] }) { $0.version == version }
     }
 

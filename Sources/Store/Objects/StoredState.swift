@@ -42,7 +42,7 @@ struct StoredState {
         var state = ObjectState(knowledge: knowledge, mark: mark)
         (state.merged, state.deletedSince) = (merged, deletedSince)
         var declared = 0
-        if let entry = entries.first, entry.observation != 0 {
+        if let entry = entries.first, entry.observation != .zero {
             let found = try database.query(
                 """
                 SELECT o.start, o.finish, o.kind, v.payload, v.declared FROM _observations o, _versions v
@@ -52,7 +52,7 @@ struct StoredState {
                 declared = Int(row.integer(4))
                 return Contribution(
                     observation: row.observation(entry.observation, from: 0),
-                    version: entry.version,
+                    version: entry.version.rawValue,
                     payload: row.bytes(3)
                 )
             }
@@ -63,6 +63,17 @@ struct StoredState {
         state.bringUpToDate(from: declared, model, models)
         return state
     }
+}
+
+/// `Mapping` treats observations and versions as opaque numbers.
+extension Observation {
+    /// Its id.
+    var id: ObservationID { ObservationID(rawValue: sequence) }
+}
+
+extension Contribution {
+    /// The version's id.
+    var versionID: VersionID { VersionID(rawValue: version) }
 }
 
 extension ObjectState {

@@ -267,12 +267,12 @@ enum PageChecksums {
             if isNew || buffer.loadUnaligned(fromByteOffset: trailer, as: UInt64.self) == 0 {
                 var sum = checksum(buffer.baseAddress!, pageSize, at: offset).littleEndian
                 guard pwrite(descriptor, &sum, 8, Int(offset) + trailer) == 8 else {
-                    throw .cannotOpen(path: path, reason: String(cString: strerror(errno)))
+                    throw .cannotOpen(path: path, reason: StoreError.reason())
                 }
             }
             offset += Int64(pageSize)
         }
-        guard fsync(descriptor) == 0 else { throw .cannotOpen(path: path, reason: String(cString: strerror(errno))) }
+        guard fsync(descriptor) == 0 else { throw .cannotOpen(path: path, reason: StoreError.reason()) }
     }
 }
 

@@ -28,6 +28,9 @@ extension SQLBindable where Self: RowID { var sql: SQLValue { .integer(rawValue)
 extension PrincipalID: SQLBindable {}
 extension ObjectID: SQLBindable {}
 extension DocumentID: SQLBindable {}
+extension ObservationID: SQLBindable {}
+extension VersionID: SQLBindable {}
+extension CommitNumber: SQLBindable {}
 extension SuspectID: SQLBindable {}
 extension ScopeID: SQLBindable {}
 extension CollectionID: SQLBindable {}
@@ -174,9 +177,9 @@ struct QueryRow {
     func isInteger(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_INTEGER }
 
     /// An observation whose start, finish and kind are in this column and the next two.
-    func observation(_ sequence: Int64, from column: Int32) -> Observation {
+    func observation(_ id: ObservationID, from column: Int32) -> Observation {
         Observation(
-            sequence: sequence,
+            sequence: id.rawValue,
             start: integer(column),
             end: integer(column + 1),
             kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: integer(column + 2))) ?? .list

@@ -248,6 +248,11 @@ enum Meta: String {
     /// 0 while objects remain to be migrated to a newer version of their model.
     case modernised
 
+    /// The commit sequence; 0 in a new file.
+    static func commitNumber(in database: Database) throws -> CommitNumber {
+        CommitNumber(rawValue: try sequence.integer(in: database) ?? 0)
+    }
+
     func integer(in database: Database) throws -> Int64? {
         try database.query("SELECT value FROM _meta WHERE key = ?").integer(rawValue)
     }
@@ -256,6 +261,31 @@ enum Meta: String {
         try database.query(
             "INSERT INTO _meta VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2 WHERE value IS NOT ?2"
         ).run(rawValue, value)
+    }
+
+    /// The secret of the digests of documents' keys; nil in a new file.
+    static func secret(in database: Database) throws -> HashSecret? {
+        try secret(secretLow, secretHigh, in: database)
+    }
+
+    /// The secret of the digests of objects' keys; nil in a new file.
+    static func keySecret(in database: Database) throws -> HashSecret? {
+        try secret(keyLow, keyHigh, in: database) ?? secret(in: database)
+    }
+
+    static func set(secret: HashSecret, in database: Database) throws {
+        try secretLow.set(Int64(bitPattern: secret.0), in: database)
+        try secretHigh.set(Int64(bitPattern: secret.1), in: database)
+    }
+
+    static func set(keySecret: HashSecret, in database: Database) throws {
+        try keyLow.set(Int64(bitPattern: keySecret.0), in: database)
+        try keyHigh.set(Int64(bitPattern: keySecret.1), in: database)
+    }
+
+    private static func secret(_ low: Meta, _ high: Meta, in database: Database) throws -> HashSecret? {
+        guard let low = try low.integer(in: database), let high = try high.integer(in: database) else { return nil }
+        return (UInt64(bitPattern: low), UInt64(bitPattern: high))
     }
 
     func remove(in database: Database) throws { try database.query("DELETE FROM _meta WHERE key = ?").run(rawValue) }

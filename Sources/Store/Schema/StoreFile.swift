@@ -8,10 +8,9 @@ struct StoreFile: Sendable {
     let pool: DatabasePool
     let lock: StoreLock
     let budget: FileBudget
-    let secret: (UInt64, UInt64)
-    let keySecret: (UInt64, UInt64)
+    let secret: HashSecret
+    let keySecret: HashSecret
     let time: StoredTime
-    let changed: Int64
     let numbers: WriterSession.Numbers
     let publicNumbers: PublicNumbers
     let notices: [StoreNotice]
@@ -43,7 +42,7 @@ struct StoreFile: Sendable {
     private static func ready(_ file: StoreFile, _ access: StoreAccess) throws(StoreError) -> StoreFile {
         try access.widen()
         // This takes the disk space before others do. If it fails, the writer will notice.
-        _ = DiskReserve(budget: file.budget, file: file.lock.file).keep()
+        _ = DiskReserve(budget: file.budget, file: file.lock.file).replenish()
         file.lock.label()
         return file
     }
@@ -54,7 +53,7 @@ struct StoreFile: Sendable {
     {
         let reserve = DiskReserve(budget: budget(of: configuration), file: lock.file)
         do {
-            return try reserve.used { try open(configuration, lock: lock, notices: []) }
+            return try reserve.withRoom { try open(configuration, lock: lock, notices: []) }
         } catch {
             throw StoreError(error)
         }
@@ -117,17 +116,16 @@ struct StoreFile: Sendable {
             let pool = try DatabasePool(path: path, configuration: settings)
             try prepare(pool, path: path, file: lock.file, budget: budget, wall: configuration.time.wall())
             return try pool.writeWithoutTransaction { database in
-                let secret = (try Meta.secretLow.integer(in: database), try Meta.secretHigh.integer(in: database))
-                guard let low = secret.0, let high = secret.1 else { throw StoreError.corrupt("its secret is missing") }
-                let keys = (try Meta.keyLow.integer(in: database), try Meta.keyHigh.integer(in: database))
+                guard let secret = try Meta.secret(in: database) else {
+                    throw StoreError.corrupt("its secret is missing")
+                }
                 return StoreFile(
                     pool: pool,
                     lock: lock,
                     budget: budget,
-                    secret: (UInt64(bitPattern: low), UInt64(bitPattern: high)),
-                    keySecret: (UInt64(bitPattern: keys.0 ?? low), UInt64(bitPattern: keys.1 ?? high)),
+                    secret: secret,
+                    keySecret: try Meta.keySecret(in: database) ?? secret,
                     time: try StoredTime(in: database),
-                    changed: try Meta.changed.integer(in: database) ?? 0,
                     numbers: try numbers(in: database),
                     publicNumbers: try PublicNumbers(in: database),
                     notices: notices
@@ -165,8 +163,7 @@ struct StoreFile: Sendable {
             try database.inTransaction(.immediate) {
                 if try Meta.secretLow.integer(in: database) == nil {
                     var random = SystemRandomNumberGenerator()
-                    try Meta.secretLow.set(Int64(bitPattern: random.next()), in: database)
-                    try Meta.secretHigh.set(Int64(bitPattern: random.next()), in: database)
+                    try Meta.set(secret: (random.next(), random.next()), in: database)
                 }
                 try Meta.closed.set(0, in: database)
                 try PublicNumbers.begin(in: database, wall: wall)
@@ -266,13 +263,13 @@ struct StoreFile: Sendable {
             document: DocumentID(rawValue: try last("id", "_documents")),
             // Object ids are never reused: the journal may still contain an object that is gone.
             object: ObjectID(rawValue: max(try last("id", "_objects"), try Meta.object.integer(in: database) ?? 0)),
-            version: try last("id", "_versions"),
-            observation: try last("id", "_observations"),
+            version: VersionID(rawValue: try last("id", "_versions")),
+            observation: ObservationID(rawValue: try last("id", "_observations")),
             suspect: SuspectID(rawValue: try last("suspect", "_suspects")),
             // Ids of forgotten principals are not reused while they have data.
             principal: PrincipalID(rawValue: max(try last("id", "_principals"), try last("principal", "_scopes"))),
             scope: ScopeID(rawValue: try last("id", "_scopes")),
-            sequence: try Meta.sequence.integer(in: database) ?? 0
+            sequence: try Meta.commitNumber(in: database)
         )
     }
 
@@ -294,7 +291,7 @@ struct StoreFile: Sendable {
             guard rename(path + suffix, target + suffix) == 0 else {
                 throw .cannotOpen(
                     path: path,
-                    reason: "it cannot be used and cannot be set aside: \(String(cString: strerror(errno)))"
+                    reason: "it cannot be used and cannot be set aside: \(StoreError.reason())"
                 )
             }
         }
@@ -364,7 +361,7 @@ enum StorePath {
     }
 
     private static func cannotOpen(_ path: String, _ code: Int32) -> StoreError {
-        .cannotOpen(path: path, reason: String(cString: strerror(code)))
+        .cannotOpen(path: path, reason: StoreError.reason(code))
     }
 }
 
@@ -410,7 +407,7 @@ struct StoreAccess {
                 // A file that does not exist needs no access.
                 if code == ENOENT { continue }
                 let reason =
-                    code == EPERM ? "the user that runs Larder is not a member of it" : String(cString: strerror(code))
+                    code == EPERM ? "the user that runs Larder is not a member of it" : StoreError.reason(code)
                 throw .group(path: path, name: group.name, reason: reason)
             }
         }

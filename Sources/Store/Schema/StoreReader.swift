@@ -14,12 +14,12 @@ public final class StoreReader {
     ///
     /// - Throws: if the file does not exist, cannot be read, or is not a store.
     public init(path: String) throws(StoreError) {
-        guard access(path, F_OK) == 0 else { throw .cannotOpen(path: path, reason: String(cString: strerror(errno))) }
+        guard access(path, F_OK) == 0 else { throw .cannotOpen(path: path, reason: StoreError.reason()) }
         let path = try StorePath.resolve(path)
         guard access(path, R_OK) == 0 else {
             let cure =
                 errno == EACCES ? "; run this as the user that runs Larder, or see store.group in its config" : ""
-            throw .cannotOpen(path: path, reason: String(cString: strerror(errno)) + cure)
+            throw .cannotOpen(path: path, reason: StoreError.reason() + cure)
         }
         try StoreFile.refuseForeignFile(path)
         PageChecksums.install

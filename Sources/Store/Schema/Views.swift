@@ -38,7 +38,7 @@ struct Views {
     /// Replaces the file's views by these, if they differ.
     func install(in database: Database, hasher: KeyHasher) throws {
         let text = definitions.map(\.sql).joined(separator: ";\n")
-        let digest = Int64(bitPattern: hasher.content(Array(text.utf8)))
+        let digest = Int64(bitPattern: hasher.contentHash(Array(text.utf8)))
         guard try Meta.views.integer(in: database) != digest else { return }
         let existing = try database.query("SELECT name FROM sqlite_schema WHERE type = 'view'").all { $0.string(0) }
         for name in existing { try database.execute(sql: "DROP VIEW \(SQLText.quoted(name))") }

@@ -13,7 +13,7 @@ struct FileKeeper {
     init(core: StoreCore) { self.core = core }
 
     /// How long the writer may sleep before the next check, in microseconds.
-    var patience: Int64 { isWALUsed ? 1_000_000 : 3_600_000_000 }
+    var checkInterval: Int64 { isWALUsed ? 1_000_000 : 3_600_000_000 }
 
     /// Runs after a batch: evicts if the file is too large, and keeps the WAL short.
     mutating func committed(_ session: WriterSession) {
@@ -27,7 +27,7 @@ struct FileKeeper {
             evict(session, down: low(session))
         }
         shortenWAL(session)
-        look(session)
+        checkDisk(session)
     }
 
     /// Removes principals without data after every `unusedPrincipals` new ones.
@@ -52,26 +52,26 @@ struct FileKeeper {
     mutating func makeRoom(_ session: WriterSession, for bytes: Int) -> String? {
         // The batch must be small enough to be checkpointed.
         if Int64(bytes) > core.budget.reserve / 4, session.disk.trouble == nil {
-            if core.reserve.keep(for: Int64(bytes) * 2) != nil { look(session) }
+            if core.reserve.replenish(for: Int64(bytes) * 2) != nil { checkDisk(session) }
         }
-        guard !core.budget.isKept else { return nil }
+        guard !core.budget.isWithinBound else { return nil }
         evict(session, down: low(session))
         returnPages(session)
-        _ = emptyWAL(session, patience: 250)
-        guard !core.budget.isKept else { return nil }
+        _ = emptyWAL(session, timeout: 250)
+        guard !core.budget.isWithinBound else { return nil }
         return "the file and its WAL are past their bound, and another process reads an old state of it"
     }
 
     /// Runs when there is nothing to do: empties the WAL.
     mutating func idle(_ session: WriterSession) {
-        if emptyWAL(session, patience: 0) { isWALUsed = session.disk.trouble != nil }
-        look(session)
+        if emptyWAL(session, timeout: 0) { isWALUsed = session.disk.trouble != nil }
+        checkDisk(session)
     }
 
     mutating func close(_ session: WriterSession) {
         // If this fails, only the mark of an orderly shutdown is missing, and the next opening checks the file.
         _ = try? session.transaction { try Meta.closed.set(1, in: session.database) }
-        _ = emptyWAL(session, patience: 100, erasing: true)
+        _ = emptyWAL(session, timeout: 100, erasing: true)
     }
 
     /// Removes the least recently used documents until at most this many bytes are used.
@@ -96,13 +96,13 @@ struct FileKeeper {
             bytes += Int(row.integer(2))
             return bytes < core.budget.batch
         }
-        let (orphans, outcome) = try session.transaction {
+        let (orphans, effects) = try session.transaction {
             for document in documents { try session.deleteDocument(document) }
             // Flushing comes first: then objects that only these documents showed are orphans.
             try session.flush()
             return try session.evictOrphans(until: last, limit: 1024)
         }
-        core.publish(outcome, of: session)
+        core.publish(effects, of: session)
         core.updateStatistics { $0.evicted += Int64(documents.count) }
         return orphans > 0 || !documents.isEmpty
     }
@@ -119,20 +119,20 @@ struct FileKeeper {
 
     func shortenWAL(_ session: WriterSession) {
         guard core.budget.walBytes > core.budget.wal else { return }
-        _ = emptyWAL(session, patience: 100)
+        _ = emptyWAL(session, timeout: 100)
     }
 
     /// Checkpoints the WAL, so that it restarts.
     ///
     /// Returns false if a reader still needs it. It also truncates the WAL, except on a full disk, where the WAL keeps its
     /// blocks unless its bytes must be erased.
-    func emptyWAL(_ session: WriterSession, patience milliseconds: Int, erasing: Bool = false) -> Bool {
+    func emptyWAL(_ session: WriterSession, timeout milliseconds: Int, erasing: Bool = false) -> Bool {
         let database = session.database
         defer { try? database.execute(sql: "PRAGMA busy_timeout = 2000") }
         do {
             try database.execute(sql: "PRAGMA busy_timeout = \(milliseconds)")
             let isCut = erasing || session.disk.trouble == nil
-            defer { if isCut { _ = core.reserve.keep() } }
+            defer { if isCut { _ = core.reserve.replenish() } }
             let pragma = "PRAGMA wal_checkpoint(\(isCut ? "TRUNCATE" : "RESTART"))"
             return try database.query(pragma).first { $0.integer(0) == 0 } ?? false
         } catch {
@@ -166,7 +166,7 @@ struct DiskState {
     var cap: Int64?
     /// Whether the file was moved, which has been reported.
     var isFileMoved = false
-    var nextLook = ContinuousClock.now
+    var nextCheck = ContinuousClock.now
 }
 
 /// Keeps the store at its size while the disk accepts no writes, for whatever reason.
@@ -182,10 +182,12 @@ extension FileKeeper {
         case .unwritable(let message):
             // SQLite's message only says that it failed.
             let code = session.database.sqliteConnection.map { sqlite3_system_errno($0) } ?? 0
-            begin(code == 0 ? message : Self.message(code), session)
+            noteTrouble(code == 0 ? message : StoreError.reason(code), session)
         case .full:
             // This may be the store's own bound, which is normal.
-            if !core.reserve.hasMargin(for: Int64(bytes)), !isAtBound(session) { begin(Self.message(ENOSPC), session) }
+            if !core.reserve.hasMargin(for: Int64(bytes)), !isAtBound(session) {
+                noteTrouble(StoreError.reason(ENOSPC), session)
+            }
         default: return
         }
         evict(session, down: low(session))
@@ -198,11 +200,11 @@ extension FileKeeper {
     }
 
     /// Reallocates the reserve, and checks whether the disk has become full or has room again.
-    mutating func look(_ session: WriterSession) {
-        guard session.disk.trouble == nil else { return lookForRoom(session) }
-        if let code = core.reserve.keep() { begin(Self.message(code), session) }
-        guard session.disk.nextLook <= .now else { return }
-        session.disk.nextLook = .now + Self.pause
+    mutating func checkDisk(_ session: WriterSession) {
+        guard session.disk.trouble == nil else { return checkForRoom(session) }
+        if let code = core.reserve.replenish() { noteTrouble(StoreError.reason(code), session) }
+        guard session.disk.nextCheck <= .now else { return }
+        session.disk.nextCheck = .now + Self.pause
         let isMoved = !core.lock.isInPlace
         if isMoved, !session.disk.isFileMoved { core.notify(.fileMoved(path: core.budget.path)) }
         session.disk.isFileMoved = isMoved
@@ -210,10 +212,10 @@ extension FileKeeper {
 
     private static let pause: Duration = .seconds(1)
 
-    private mutating func lookForRoom(_ session: WriterSession) {
-        guard session.disk.nextLook <= .now else { return }
-        session.disk.nextLook = .now + Self.pause
-        guard core.reserve.keep() == nil, core.reserve.hasMargin() else { return }
+    private mutating func checkForRoom(_ session: WriterSession) {
+        guard session.disk.nextCheck <= .now else { return }
+        session.disk.nextCheck = .now + Self.pause
+        guard core.reserve.replenish() == nil, core.reserve.hasMargin() else { return }
         // A limit of the process or a failing disk shows only in a write.
         guard (try? session.transaction {}) != nil else { return }
         try? core.budget.configure(session.database)
@@ -223,14 +225,14 @@ extension FileKeeper {
         core.notify(.writesWork)
     }
 
-    private mutating func begin(_ reason: String, _ session: WriterSession) {
+    private mutating func noteTrouble(_ reason: String, _ session: WriterSession) {
         guard session.disk.trouble == nil else { return }
         session.disk.trouble = reason
-        session.disk.nextLook = .now + Self.pause
+        session.disk.nextCheck = .now + Self.pause
         isWALUsed = true
         core.updateStatistics { $0.trouble = reason }
         core.notify(.writesFail(reason: reason))
-        _ = emptyWAL(session, patience: 100)
+        _ = emptyWAL(session, timeout: 100)
         guard let size = try? core.budget.freeze(session.database) else { return }
         session.disk.cap = size
     }
@@ -246,8 +248,6 @@ extension FileKeeper {
     func high(_ session: WriterSession) -> Int64 { (session.disk.cap ?? core.budget.database) / 100 * 92 }
     /// The number of bytes in use down to which documents are evicted.
     func low(_ session: WriterSession) -> Int64 { (session.disk.cap ?? core.budget.database) / 100 * 85 }
-
-    private static func message(_ code: Int32) -> String { String(cString: strerror(code)) }
 }
 
 /// Divides the bound on the store's bytes between the database file and its WAL.
@@ -278,7 +278,7 @@ struct FileBudget: Sendable {
     var walBytes: Int64 { Self.extent(of: path + "-wal").bytes }
 
     /// Whether the files are within the bound.
-    var isKept: Bool { fileBytes + walBytes <= maximum }
+    var isWithinBound: Bool { fileBytes + walBytes <= maximum }
 
     /// Configures a connection; does nothing for readers.
     func configure(_ database: Database) throws {
@@ -345,7 +345,7 @@ struct DiskReserve: Sendable {
     /// Returns the error number if the disk has no room.
     ///
     /// - Parameter bytes: how much is about to be written at once, if that is more than usual.
-    func keep(for bytes: Int64 = 0) -> Int32? {
+    func replenish(for bytes: Int64 = 0) -> Int32? {
         let (end, allocated) = FileBudget.extent(of: budget.path)
         let lead = min(max(budget.reserve, bytes), budget.database - end)
         if lead > 0, allocated < end + lead, let code = allocate(file, from: end, lead) { return code }
@@ -360,8 +360,8 @@ struct DiskReserve: Sendable {
         return allocate(wal, from: 0, length)
     }
 
-    /// Runs a step of the start; if the disk has no room for it, frees the blocks after the database and tries again.
-    func used<Value>(_ work: () throws -> Value) throws -> Value {
+    /// Runs a step of the start; if the disk has no room for it, gives up the blocks after the database and tries again.
+    func withRoom<Value>(_ work: () throws -> Value) throws -> Value {
         do {
             return try work()
         } catch {

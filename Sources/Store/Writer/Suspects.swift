@@ -80,7 +80,7 @@ extension WriterSession {
         try query("DELETE FROM _suspects").run()
         try query("DELETE FROM _suspect_objects").run()
         try query("DELETE FROM _suspect_patterns").run()
-        return outcome.removed.count
+        return effects.removed.count
     }
 
     /// The writes that were in progress, each with one path, object or pattern; nothing else is known of them.

@@ -35,7 +35,7 @@ extension WriterSession {
                 ON CONFLICT DO UPDATE SET message = ?3, url = ?6, pointer = ?7, count = count + ?4, last = ?5
                 """
             ).run(warning.kind, warning.subject, warning.message, warning.count, time, warning.url, warning.pointer)
-            outcome.warnings += Int64(warning.count)
+            effects.warnings += Int64(warning.count)
         }
         let count = try query("SELECT count(*) FROM _warnings").integer() ?? 0
         guard count > Self.warningLimit else { return }
@@ -123,7 +123,7 @@ extension WriterSession {
         models: Models,
         _ observed: inout ObservedObjects
     ) throws {
-        func place(of version: Int64, _ member: String) -> String {
+        func place(of version: VersionID, _ member: String) -> String {
             let pin = Pin(object: record.id, version: version)
             let pointer = observed.pins.firstIndex(of: pin).flatMap(decomposed.pointer(toOccurrence:))
             return pointer.map { "\($0)/\(member)" } ?? ""
@@ -139,7 +139,9 @@ extension WriterSession {
                 continue
             }
             guard observed.warnings.count < Self.disagreementLimit else { return }
-            let (here, there) = (place(of: versions[one].version, member), place(of: versions[other].version, member))
+            let (here, there) = (
+                place(of: versions[one].versionID, member), place(of: versions[other].versionID, member)
+            )
             observed.warnings.append(
                 MappingWarning(
                     .disagreement,

@@ -34,7 +34,7 @@ final class Writer {
                     let session = WriterSession(database, of: core, numbers: numbers, journal: journal)
                     session.isGivenUp = { core.isGivenUp }
                     let writer = Writer(core: core, session: session)
-                    if let damage { writer.goOn(after: damage) }
+                    if let damage { writer.resume(after: damage) }
                     return writer.run()
                 }
                 if let damage {
@@ -48,7 +48,7 @@ final class Writer {
             core.endAllReading()
             try? core.pool.close()
             // SQLite has truncated the WAL. The next start must not depend on free room on the disk.
-            _ = core.reserve.keep()
+            _ = core.reserve.replenish()
             core.lock.release()
             core.end.give()
         }
@@ -60,7 +60,7 @@ final class Writer {
 
     /// Works until the mailbox is finished, or until it finds damage, which it returns with the unfinished jobs.
     private func run() -> FoundDamage? {
-        while damage == nil, let jobs = core.mailbox.take(delay: core.batchDelay, idle: keeper.patience) {
+        while damage == nil, let jobs = core.mailbox.take(delay: core.batchDelay, idle: keeper.checkInterval) {
             if jobs.isEmpty { keeper.idle(session) } else { work(on: jobs) }
         }
         session.copy = nil
@@ -69,7 +69,7 @@ final class Writer {
     }
 
     /// Does the jobs that were unfinished when the damage was found.
-    private func goOn(after damage: FoundDamage) {
+    private func resume(after damage: FoundDamage) {
         // These concern the upstream, not the file.
         session.bans = damage.session.bans
         session.recentMarks = damage.session.recentMarks
@@ -168,7 +168,7 @@ final class Writer {
         let isDurable = batch.contains { $0.urgency == .durable }
         let end = ContinuousClock.now + Self.span
         do {
-            let (completions, outcome) = try session.transaction(durable: isDurable) {
+            let (completions, effects) = try session.transaction(durable: isDurable) {
                 var completions: [@Sendable () -> Void] = []
                 for (index, job) in zip(batch.indices, batch) {
                     completions.append(try job.work(session))
@@ -179,10 +179,10 @@ final class Writer {
                 }
                 return completions
             }
-            core.publish(outcome, of: session)
+            core.publish(effects, of: session)
             core.updateStatistics {
                 $0.commits += 1
-                $0.warnings += outcome.warnings
+                $0.warnings += effects.warnings
                 $0.trouble = nil
             }
             for completion in completions { completion() }
@@ -244,7 +244,8 @@ struct FoundDamage {
     func mend(_ core: StoreCore) {
         do {
             try Self.empty(core, numbers: session.numbers)
-            forget(core)
+            core.keyHasher = core.hasher
+            core.forgetContents(at: core.publicNumbers.current)
             core.mended(reason)
         } catch {
             core.notify(.damaged(reason: "\(reason), and the file cannot be emptied: \(StoreError(error))"))
@@ -261,15 +262,8 @@ struct FoundDamage {
         try Schema.migrator.migrate(empty)
         let models = core.models.mapValues(\.models)
         try empty.write { database in
-            try Meta.secretLow.set(Int64(bitPattern: core.secret.0), in: database)
-            try Meta.secretHigh.set(Int64(bitPattern: core.secret.1), in: database)
-            try Meta.sequence.set(numbers.sequence, in: database)
-            try Meta.changed.set(numbers.sequence, in: database)
-            try Meta.object.set(numbers.object.rawValue, in: database)
-            try Meta.clock.set(core.clock.now(), in: database)
-            try Meta.closed.set(0, in: database)
-            try core.clock.stored.write(in: database)
-            try core.publicNumbers.write(in: database)
+            try core.writeMeta(in: database, sequence: numbers.sequence, object: numbers.object)
+            try Meta.changed.set(numbers.sequence.rawValue, in: database)
             try Views(models: models).install(in: database, hasher: core.hasher)
             _ = try ModelVersions(path: core.budget.path, models: models).record(in: database)
             try SecretErasure.record(core.models, in: database)
@@ -279,14 +273,5 @@ struct FoundDamage {
             try PageChecksums.withoutComparing(in: database) { try empty.unsafeRead { try $0.backup(to: database) } }
             _ = try? database.query("PRAGMA wal_checkpoint(TRUNCATE)").integer()
         }
-    }
-
-    /// Discards the state in memory; writer's thread only, before anything is written.
-    private func forget(_ core: StoreCore) {
-        core.keyHasher = core.hasher
-        core.recent.forgetAll(at: core.publicNumbers.current)
-        core.listener?.storeEmptied()
-        core.listener?.principalsForgotten()
-        core.onChanges?()
     }
 }

@@ -27,18 +27,19 @@ extension WriterSession {
     /// Numbers a slice's observations in the order of its documents.
     ///
     /// - Returns: the new numbers by those in the copy. What nothing refers to is not written.
-    private func observe(_ slice: CopiedSlice) throws -> [Int64: Int64] {
-        var sightings = slice.objects.values.reduce(into: [:]) { all, object in
-            all.merge(object.sightings) { first, _ in first }
+    private func observe(_ slice: CopiedSlice) throws -> [ObservationID: ObservationID] {
+        var observations = slice.objects.values.reduce(into: [:]) { all, object in
+            all.merge(object.observations) { first, _ in first }
         }
         for document in slice.documents {
-            sightings[document.sighting] = .init(observation: document.observation, source: "GET \(document.url)")
+            let seen = document.observation
+            observations[seen.id] = CopiedObservation(observation: seen, source: "GET \(document.url)")
         }
-        var observed: [Int64: Int64] = [:]
-        for (number, sighting) in sightings.sorted(by: { $0.key < $1.key }) {
-            let seen = sighting.observation
-            let new = newObservation(start: seen.start, end: seen.end, kind: seen.kind).sequence
-            try note(source: sighting.source, of: new)
+        var observed: [ObservationID: ObservationID] = [:]
+        for (number, copied) in observations.sorted(by: { $0.key < $1.key }) {
+            let seen = copied.observation
+            let new = newObservation(start: seen.start, end: seen.end, kind: seen.kind).id
+            try note(source: copied.source, of: new)
             observed[number] = new
         }
         return observed
@@ -61,31 +62,35 @@ extension WriterSession {
     /// Returns whether it adds to the number of objects.
     ///
     /// - Parameter observed: the observations of the slice, by their numbers in the copy.
-    private func adopt(_ object: CopiedObject, as record: ObjectRecord, _ observed: [Int64: Int64]) throws -> Bool {
+    private func adopt(_ object: CopiedObject, as record: ObjectRecord, _ observed: [ObservationID: ObservationID])
+        throws -> Bool
+    {
         let state = object.state
         guard let base = state.base else {
             // That it is deleted concerns the documents that show it.
             if let mark = state.mark { record.setMark(mark, by: object.markSource.map { MarkSource(text: $0) }) }
             return false
         }
-        func local(_ number: Int64) throws -> Int64 {
-            guard let new = observed[number] else {
+        func local(_ copied: ObservationID) -> ObservationID {
+            guard let new = observed[copied] else {
                 preconditionFailure("a state names only observations that were read")
             }
             return new
         }
         let version = try version(
             of: record,
-            hasher.content(base.payload),
+            hasher.contentHash(base.payload),
             payload: base.payload,
             declared: object.declared
         )
-        try rebase(record, on: version, try local(base.observation.sequence))
+        try rebase(record, on: version, local(base.observation.id))
         var knowledge = state.knowledge
         if case .groups(var groups) = knowledge {
             for index in groups.indices {
-                groups[index].source = try local(groups[index].source)
-                if let source = groups[index].doubt?.source { groups[index].doubt?.source = try local(source) }
+                groups[index].source = local(ObservationID(rawValue: groups[index].source)).rawValue
+                if let source = groups[index].doubt?.source {
+                    groups[index].doubt?.source = local(ObservationID(rawValue: source)).rawValue
+                }
             }
             knowledge = .groups(groups)
         }
@@ -103,7 +108,7 @@ extension WriterSession {
     private func note(keysOf object: CopiedObject, for record: ObjectRecord) throws {
         guard let models = models[object.scope.upstream]?.models, let payload = object.state.payload else { return }
         let known = models.keys(in: payload, of: object.model)
-        let keys = object.keys ?? known.map { (value: keyHasher.lookUp($0.value), isBound: false) }
+        let keys = object.keys ?? known.map { (value: keyHasher.keyHash($0.value), isBound: false) }
         for key in keys {
             try query("INSERT OR IGNORE INTO _keys VALUES (?, ?, ?)")
                 .run(record.id, key.value, key.isBound ? SQLValue.integer(1) : .null)
@@ -127,10 +132,10 @@ extension WriterSession {
         let known = try state(of: record)
         guard known.payload != payload else { return }
         let observation = newObservation(start: CopiedTime.unknown, end: CopiedTime.unknown, kind: .list)
-        let source = object.state.base.flatMap { object.sightings[$0.observation.sequence]?.source }
-        try note(source: source, of: observation.sequence)
-        let version = try version(of: record, hasher.content(payload), payload: payload, declared: object.declared)
-        let contribution = Contribution(observation: observation, version: version, payload: payload)
+        let source = object.state.base.flatMap { object.observations[$0.observation.id]?.source }
+        try note(source: source, of: observation.id)
+        let version = try version(of: record, hasher.contentHash(payload), payload: payload, declared: object.declared)
+        let contribution = Contribution(observation: observation, version: version.rawValue, payload: payload)
         _ = try merge([contribution], into: record, models: models, by: MarkSource(method: "", path: ""))
     }
 
@@ -140,7 +145,7 @@ extension WriterSession {
     private func insert(
         _ document: CopiedDocument,
         of objects: [ObjectID: CopiedObject],
-        _ observed: [Int64: Int64],
+        _ observed: [ObservationID: ObservationID],
         ofUnknownAge: (_ policy: [UInt8]) -> [UInt8]
     ) throws -> Bool {
         let scope = try scope(of: document.scope)
@@ -162,7 +167,7 @@ extension WriterSession {
             let record = try record(of: object)
             let version = try version(
                 of: record,
-                hasher.content(pin.payload),
+                hasher.contentHash(pin.payload),
                 payload: pin.payload,
                 declared: pin.declared
             )
@@ -172,7 +177,7 @@ extension WriterSession {
             }
             pins.append(Pin(object: record.id, version: version))
         }
-        guard let observation = observed[document.sighting] else {
+        guard let observation = observed[document.observation.id] else {
             preconditionFailure("a slice numbers the observations of its documents")
         }
         // From now on the document says where it comes from.
@@ -195,7 +200,7 @@ extension WriterSession {
             pathHash: hasher.pathHash(upstream: key.upstream, url: key.url),
             scope: try self.scope(scope),
             observation: observation,
-            verified: 0
+            verified: .zero
         )
         try query("UPDATE _used SET at = ? WHERE document = ?").run(document.used, id)
         return true

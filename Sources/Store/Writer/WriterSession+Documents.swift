@@ -7,13 +7,13 @@ extension WriterSession {
         of key: CacheKey,
         under digest: Digest128,
         variant: [UInt8]
-    ) throws -> [(id: DocumentID, observation: Int64)] {
+    ) throws -> [(id: DocumentID, observation: ObservationID)] {
         try query("SELECT id, observation, scope FROM _documents WHERE low = ? AND url = ? AND variant = ?").all(
             digest,
             key.url,
             variant
         ) { row in
-            try names.scope(row.id(2), in: database).isOfKey(key) ? (row.id(0), row.integer(1)) : nil
+            try names.scope(row.id(2), in: database).isOfKey(key) ? (row.id(0), row.id(1)) : nil
         }.compactMap(\.self)
     }
 
@@ -66,8 +66,8 @@ extension WriterSession {
         digest: Digest128,
         pathHash: Int64,
         scope: ScopeID,
-        observation: Int64,
-        verified: Int64
+        observation: ObservationID,
+        verified: CommitNumber
     ) throws -> DocumentID {
         let id = numbers.document.increment()
         try use(observation, by: 1)
@@ -96,8 +96,8 @@ extension WriterSession {
         if document.isUndivided { try query("INSERT INTO _undivided VALUES (?, ?)").run(id, document.key.upstream) }
         // This must precede the commit: a look-up must never miss a stored document.
         presence.insert([digest.low])
-        outcome.inserted.append(digest)
-        outcome.vanished.remove(digest)
+        effects.inserted.append(digest)
+        effects.vanished.remove(digest)
         return id
     }
 
@@ -111,7 +111,7 @@ extension WriterSession {
     }
 
     /// Records that documents showed the newest values at a commit sequence.
-    func verify(_ documents: [DocumentID], at sequence: Int64) throws {
+    func verify(_ documents: [DocumentID], at sequence: CommitNumber) throws {
         for id in documents {
             try query("UPDATE _documents SET verified = ?1 WHERE id = ?2 AND verified < ?1").run(sequence, id)
         }

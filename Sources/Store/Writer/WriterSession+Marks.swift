@@ -174,7 +174,7 @@ extension WriterSession {
         var found: [ObjectID: (record: ObjectRecord, scope: ScopeID)] = [:]
         for key in object.keys {
             let candidates = try query("SELECT object, bound FROM _keys WHERE value = ?")
-                .all(keyHasher.lookUp(key)) { ($0.id(0, as: ObjectID.self), $0.integer(1) == 1) }
+                .all(keyHasher.keyHash(key)) { ($0.id(0, as: ObjectID.self), $0.integer(1) == 1) }
             for (id, isBound) in candidates where found[id] == nil {
                 guard let record = try record(id), let scope = collections[record.collection],
                     try isBound || isKnown(record, by: key, model: object.model, upstream: upstream)

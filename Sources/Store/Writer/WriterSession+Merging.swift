@@ -60,26 +60,27 @@ extension WriterSession {
         let seen = new[0]
         guard let base = record.base else {
             if record.entries.count == 1 {
-                record.entries[0].observation = seen.observation.sequence
-                try use(seen.observation.sequence, by: 1)
+                record.entries[0].observation = seen.observation.id
+                try use(seen.observation.id, by: 1)
                 record.isModified = true
             } else {
-                try rebase(record, on: seen.version, seen.observation.sequence)
+                try rebase(record, on: seen.versionID, seen.observation.id)
             }
             try setKnowledge(.whole(isEmbedded: seen.isEmbedded), of: record)
             record.merged = nil
             markChanged(record, wasKnown: false)
             return true
         }
-        guard base.version == seen.version, record.merged == nil, case .whole(let wasEmbedded) = record.knowledge else {
+        guard base.version == seen.versionID, record.merged == nil, case .whole(let wasEmbedded) = record.knowledge
+        else {
             return false
         }
         let old = try observation(base.observation)
         let (lo, known) = (seen.lo(lag: models.lag), old.lo(isEmbedded: wasEmbedded, lag: models.lag))
         if lo <= known, seen.observation.end <= old.end { return true }
         guard lo >= known, seen.observation.end >= old.end else { return false }
-        if base.observation != seen.observation.sequence {
-            try rebase(record, on: seen.version, seen.observation.sequence)
+        if base.observation != seen.observation.id {
+            try rebase(record, on: seen.versionID, seen.observation.id)
         }
         if wasEmbedded != seen.isEmbedded { try setKnowledge(.whole(isEmbedded: seen.isEmbedded), of: record) }
         return true
@@ -91,8 +92,8 @@ extension WriterSession {
         let newest = state.newestPayload(model: model, models: models.models)
         if let base = state.base {
             let version = try upToDate(base, of: record, model: model, models.models)
-            state.base?.version = version
-            try rebase(record, on: version, base.observation.sequence)
+            state.base?.version = version.rawValue
+            try rebase(record, on: version, base.observation.id)
         }
         try setKnowledge(state.knowledge, of: record)
         record.merged = newest == state.base?.payload ? nil : newest
@@ -107,13 +108,13 @@ extension WriterSession {
     ///
     /// It is a new one if the base was stored under an earlier declaration.
     private func upToDate(_ base: Contribution, of record: ObjectRecord, model: String, _ models: Models) throws
-        -> Int64
+        -> VersionID
     {
         let declared = models.version(of: model)
-        guard declared > 0 else { return base.version }
+        guard declared > 0 else { return base.versionID }
         let found = try query("SELECT declared FROM _versions WHERE id = ?").integer(base.version)
-        guard found ?? 0 < declared else { return base.version }
-        return try version(of: record, hasher.content(base.payload), payload: base.payload, declared: declared)
+        guard found ?? 0 < declared else { return base.versionID }
+        return try version(of: record, hasher.contentHash(base.payload), payload: base.payload, declared: declared)
     }
 
     /// Numbers the change of an object, and publishes it with the commit.
@@ -130,15 +131,15 @@ extension WriterSession {
     ) {
         record.changed = nextSequence()
         record.isModified = true
-        outcome.isChange = true
+        effects.isChange = true
         if isJournaled { journal(kind ?? (wasKnown ? .changed : .created), record.id, at: record.changed) }
         // No response in memory shows an object that was unknown. But an earlier response of this batch may show one that is
         // not stored yet.
-        if record.isStored || wasKnown { outcome.changed.append(record.id) }
+        if record.isStored || wasKnown { effects.changed.append(record.id) }
     }
 
     /// Makes a version the base of the settled values.
-    func rebase(_ record: ObjectRecord, on version: Int64, _ observation: Int64) throws {
+    func rebase(_ record: ObjectRecord, on version: VersionID, _ observation: ObservationID) throws {
         try use(observation, by: 1)
         try releaseBase(of: record)
         guard let index = record.index(of: version) else { throw StoreError.corrupt("version \(version) is missing") }
@@ -151,8 +152,12 @@ extension WriterSession {
     /// Sets when the values were observed, and counts the uses of the observations.
     func setKnowledge(_ knowledge: Knowledge, of record: ObjectRecord) throws {
         guard knowledge != record.knowledge else { return }
-        for source in knowledge.sources.subtracting(record.knowledge.sources) { try use(source, by: 1) }
-        for source in record.knowledge.sources.subtracting(knowledge.sources) { try use(source, by: -1) }
+        for source in knowledge.sources.subtracting(record.knowledge.sources) {
+            try use(ObservationID(rawValue: source), by: 1)
+        }
+        for source in record.knowledge.sources.subtracting(knowledge.sources) {
+            try use(ObservationID(rawValue: source), by: -1)
+        }
         record.setKnowledge(knowledge)
     }
 }
@@ -237,7 +242,7 @@ extension WriterSession {
     ) -> Int64 {
         let (time, returns) = doubts.begins(
             DoubtHistory.Member(object: record.id, member: member),
-            challenger: hasher.content(challenger),
+            challenger: hasher.contentHash(challenger),
             at: clock.now(),
             lag: models.lag.lists
         )
@@ -275,7 +280,7 @@ extension WriterSession {
     func note(_ merge: ObjectState.Merge, of record: ObjectRecord, doubtsBefore: [String]) {
         for change in merge.changes {
             let member = DoubtHistory.Member(object: record.id, member: change.member)
-            doubts.replaced(hasher.content(change.old), of: member, at: clock.now())
+            doubts.replaced(hasher.contentHash(change.old), of: member, at: clock.now())
         }
         guard merge.hasDoubtChanged else { return }
         let open = record.knowledge.doubts.map(\.member)

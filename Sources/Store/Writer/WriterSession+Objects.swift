@@ -44,14 +44,14 @@ extension WriterSession {
     }
 
     /// The payload of a version, migrated to the current version of its model.
-    func known(_ version: Int64, of record: ObjectRecord) throws -> [UInt8] {
+    func known(_ version: VersionID, of record: ObjectRecord) throws -> [UInt8] {
         let (model, models) = try model(of: record)
         let found = try stored(version)
         return models?.models.migrate(found.payload, of: model, from: found.declared) ?? found.payload
     }
 
     /// The payload of a version as stored, and the model version at that time.
-    private func stored(_ version: Int64) throws -> (payload: [UInt8], declared: Int) {
+    private func stored(_ version: VersionID) throws -> (payload: [UInt8], declared: Int) {
         let found = try query("SELECT payload, declared FROM _versions WHERE id = ?")
             .first(version) { (payload: $0.bytes(0), declared: Int($0.integer(1))) }
         guard let found else { throw StoreError.corrupt("version \(version) is missing") }
@@ -73,7 +73,7 @@ extension WriterSession {
         let found = try stored(base.version)
         state.base = Contribution(
             observation: try observation(base.observation),
-            version: base.version,
+            version: base.version.rawValue,
             payload: found.payload
         )
         let (model, models) = try model(of: record)
@@ -106,9 +106,7 @@ extension WriterSession {
 
     /// When an object was last observed, in seconds; orphans are evicted in this order.
     private func lastSeen(_ record: ObjectRecord) throws -> Int64 {
-        guard let base = record.base else { return 0 }
-        let seen = try ([base.observation] + record.knowledge.sources).map { try observation($0).end }.max() ?? 0
-        return seen / 1_000_000
+        try (record.observations.map { try observation($0).end }.max() ?? 0) / 1_000_000
     }
 
     private func writeRow(of record: ObjectRecord) throws {
@@ -142,33 +140,33 @@ extension WriterSession {
 extension WriterSession {
     /// Creates the observation of a new response, without uses.
     func newObservation(start: Int64, end: Int64, kind: Observation.Kind) -> Observation {
-        numbers.observation += 1
-        let observation = Observation(sequence: numbers.observation, start: start, end: end, kind: kind)
-        observations[numbers.observation] = ObservationRecord(observation, uses: 0, isStored: false)
+        let id = numbers.observation.increment()
+        let observation = Observation(sequence: id.rawValue, start: start, end: end, kind: kind)
+        observations[id] = ObservationRecord(observation, uses: 0, isStored: false)
         return observation
     }
 
-    func observation(_ id: Int64) throws -> Observation { try observationRecord(id).observation }
+    func observation(_ id: ObservationID) throws -> Observation { try observationRecord(id).observation }
 
     /// Records the request of an observation without a document; it is written only if something refers to the observation.
-    func note(source: String?, of id: Int64) throws { try observationRecord(id).source = source }
+    func note(source: String?, of id: ObservationID) throws { try observationRecord(id).source = source }
 
     /// Counts a reference to an observation, or its removal.
-    func use(_ id: Int64, by difference: Int64) throws {
+    func use(_ id: ObservationID, by difference: Int64) throws {
         let record = try observationRecord(id)
         record.uses += difference
         record.isModified = true
     }
 
     /// Moves an observation to a later time, for a 304.
-    func move(_ id: Int64, start: Int64, end: Int64) throws {
+    func move(_ id: ObservationID, start: Int64, end: Int64) throws {
         let record = try observationRecord(id)
         record.observation.start = max(record.observation.start, start)
         record.observation.end = max(record.observation.end, end)
         record.isModified = true
     }
 
-    private func observationRecord(_ id: Int64) throws -> ObservationRecord {
+    private func observationRecord(_ id: ObservationID) throws -> ObservationRecord {
         if let known = observations[id] { return known }
         let found = try query("SELECT start, finish, kind, uses FROM _observations WHERE id = ?")
             .first(id) { row in

@@ -10,7 +10,9 @@ extension WriterSession {
     ///   - isErased: whether its URL is erased too, which otherwise stays as the source of its observation.
     func deleteDocument(_ id: DocumentID, notifying isNotified: Bool = true, erasingURL isErased: Bool = false) throws {
         let found = try query("SELECT scope, url, observation FROM _documents WHERE id = ?")
-            .first(id) { (scope: $0.id(0, as: ScopeID.self), url: $0.string(1), observation: $0.integer(2)) }
+            .first(id) {
+                (scope: $0.id(0, as: ScopeID.self), url: $0.string(1), observation: $0.id(2, as: ObservationID.self))
+            }
         guard let found else { return }
         let scope = try names.scope(found.scope, in: database)
         if let bytes = deletedBytes { deletedBytes = bytes + (try query(StoreCount.bytesOfDocument).integer(id) ?? 0) }
@@ -29,8 +31,8 @@ extension WriterSession {
                 url: found.url
             )
         )
-        outcome.vanished.insert(digest)
-        if isNotified { outcome.removed.append(digest) }
+        effects.vanished.insert(digest)
+        if isNotified { effects.removed.append(digest) }
     }
 
     /// Deletes the documents under a key.
@@ -66,7 +68,7 @@ extension WriterSession {
         for id in found { try eraseKnowledge(of: id) }
         // Mapped views may show objects that no document shows.
         _ = nextSequence()
-        outcome.changed += found
+        effects.changed += found
         return found.count
     }
 
@@ -94,21 +96,21 @@ extension WriterSession {
     func releaseBase(of record: ObjectRecord) throws {
         guard let base = record.base else { return }
         try use(base.observation, by: -1)
-        record.entries[0].observation = 0
+        record.entries[0].observation = .zero
     }
 
     /// Deletes the versions of an object that nothing needs any more, and its rows if none is left; returns whether it is gone.
     ///
     /// Part of the flush of a batch.
     func deleteUnusedVersions(of record: ObjectRecord) throws -> Bool {
-        for entry in record.entries where entry.uses == 0 && entry.observation == 0 {
+        for entry in record.entries where entry.uses == 0 && entry.observation == .zero {
             // An object that stays is not removed, however many of its versions go.
             if let bytes = deletedBytes, record.isEmpty {
                 deletedBytes = bytes + (try query(StoreCount.bytesOfVersion).integer(entry.version) ?? 0)
             }
             try query("DELETE FROM _versions WHERE id = ?").run(entry.version)
         }
-        record.entries.removeAll { $0.uses == 0 && $0.observation == 0 }
+        record.entries.removeAll { $0.uses == 0 && $0.observation == .zero }
         if record.isEmpty { try deleteObjectRows(of: record) }
         return record.isEmpty
     }

@@ -58,7 +58,7 @@ extension WriterSession {
         receipt.warnings += observed.warnings
         // The changes by this response itself now have sequences.
         receipt.sequence = numbers.sequence
-        if isSuperseded || prepared.isSecret { try note(source: "GET \(key.url)", of: observation.sequence) }
+        if isSuperseded || prepared.isSecret { try note(source: "GET \(key.url)", of: observation.id) }
         if isSuperseded { return receipt }
         // The old documents are unpinned after the new one was pinned, so that a version in both is never deleted in between.
         for predecessor in predecessors { try deleteDocument(predecessor.id, notifying: false) }
@@ -86,8 +86,8 @@ extension WriterSession {
             digest: digest,
             pathHash: pathHash,
             scope: scope,
-            observation: observation.sequence,
-            verified: receipt.isDirty ? 0 : receipt.sequence
+            observation: observation.id,
+            verified: receipt.isDirty ? .zero : receipt.sequence
         )
         return receipt
     }
@@ -142,7 +142,7 @@ extension WriterSession {
         guard let decomposed = prepared.decomposed, let models = models[upstream] else { return ObservedObjects() }
         var observed = ObservedObjects()
         var shown: [ObjectRecord] = []
-        var taken: Set<Int64> = []
+        var taken: Set<VersionID> = []
         // Consecutive objects mostly have the same model.
         var (model, collection, declared) = ("", CollectionID.zero, 0)
         let mayBeMarked = recentMarks.mayConcern(observation, lag: models.lag)
@@ -179,7 +179,7 @@ extension WriterSession {
             observed.pins.append(Pin(object: record.id, version: version))
             let contribution = Contribution(
                 observation: observation,
-                version: version,
+                version: version.rawValue,
                 payload: occurrence.payload,
                 origin: origin,
                 isEmbedded: areEmbedded[index]
@@ -215,18 +215,18 @@ extension WriterSession {
     /// The same bytes under another version of the model are another version of the object.
     ///
     /// - Parameter digest: the digest of the payload.
-    func version(of record: ObjectRecord, _ digest: UInt64, payload: [UInt8], declared: Int) throws -> Int64 {
+    func version(of record: ObjectRecord, _ digest: UInt64, payload: [UInt8], declared: Int) throws -> VersionID {
         let content = digest ^ UInt64(truncatingIfNeeded: declared) &* 0x9E37_79B9_7F4A_7C15
         if let known = record.index(ofContent: content) { return record.entries[known].version }
-        numbers.version += 1
+        let version = numbers.version.increment()
         try query("INSERT INTO _versions (id, payload, declared) VALUES (?, ?, ?)").run(
-            numbers.version,
+            version,
             SQLValue.text(payload),
             declared == 0 ? SQLValue.null : .integer(Int64(declared))
         )
-        record.entries.append(ObjectRecord.Entry(version: numbers.version, content: content, uses: 0, observation: 0))
+        record.entries.append(ObjectRecord.Entry(version: version, content: content, uses: 0, observation: .zero))
         record.isModified = true
-        return numbers.version
+        return version
     }
 
     /// Records the keys of an object.
@@ -235,10 +235,10 @@ extension WriterSession {
     /// before the write: if the response shows another value of that key, the object may have been renamed.
     private func note(keysOf occurrence: Occurrence, for record: ObjectRecord, _ kind: Observation.Kind) throws {
         for key in occurrence.keys {
-            try query("INSERT OR IGNORE INTO _keys VALUES (?, ?, NULL)").run(record.id, keyHasher.lookUp(key.value))
+            try query("INSERT OR IGNORE INTO _keys VALUES (?, ?, NULL)").run(record.id, keyHasher.keyHash(key.value))
         }
         for key in occurrence.boundKeys {
-            let value = keyHasher.lookUp(key.value)
+            let value = keyHasher.keyHash(key.value)
             if kind == .write, occurrence.keys.contains(where: { $0.member == key.member }) {
                 try query("UPDATE _keys SET bound = NULL WHERE object = ? AND value = ?").run(record.id, value)
             } else {
@@ -290,7 +290,8 @@ extension WriterSession {
         let found = try query("SELECT scope, observation, verified, url FROM _documents WHERE id = ?")
             .first(id) {
                 (
-                    scope: $0.id(0, as: ScopeID.self), observation: $0.integer(1), verified: $0.integer(2),
+                    scope: $0.id(0, as: ScopeID.self), observation: $0.id(1, as: ObservationID.self),
+                    verified: $0.id(2, as: CommitNumber.self),
                     url: $0.string(3)
                 )
             }
@@ -322,15 +323,15 @@ extension WriterSession {
     {
         // This reads all payloads, which most documents do not need.
         var areEmbedded: [Bool]?
-        var seen: [ObjectID: [(version: Int64, pin: Int)]] = [:]
-        var taken: Set<Int64> = []
+        var seen: [ObjectID: [(version: VersionID, pin: Int)]] = [:]
+        var taken: Set<VersionID> = []
         for (index, pin) in stored.pins.enumerated() where taken.insert(pin.version).inserted {
             seen[pin.object, default: []].append((pin.version, index))
         }
         for (id, versions) in seen {
             guard let record = try record(id) else { continue }
             // The observation's row, which has moved, suffices.
-            if let base = record.base, base.observation == observation.sequence, versions.count == 1,
+            if let base = record.base, base.observation == observation.id, versions.count == 1,
                 base.version == versions[0].version, case .whole = record.knowledge
             {
                 continue
@@ -340,7 +341,7 @@ extension WriterSession {
             let contributions = try versions.map { version, pin in
                 Contribution(
                     observation: observation,
-                    version: version,
+                    version: version.rawValue,
                     payload: try known(version, of: record),
                     isEmbedded: embedded[pin]
                 )
@@ -354,7 +355,7 @@ extension WriterSession {
         _ observation: Observation,
         scope: ScopeID,
         upstream: String,
-        since verified: Int64
+        since verified: CommitNumber
     ) throws -> Bool {
         // The changes of this batch are only in memory so far.
         if !records.isEmpty { try flush() }
@@ -418,7 +419,7 @@ struct PreparedBody: Sendable {
                     MappingWarning(.notRecomposed, "the body could not be put together again", model: rule.model)
                 )
             }
-            contents = decomposed.occurrences.map { hasher.content($0.payload) }
+            contents = decomposed.occurrences.map { hasher.contentHash($0.payload) }
             self.decomposed = decomposed
         }
         // The examiner reports these.

@@ -53,7 +53,7 @@ extension WriterSession {
         -> [MappingWarning]
     {
         let observation = newObservation(start: shown.start, end: write.time, kind: .write)
-        try note(source: "\(write.method) \(shown.url)", of: observation.sequence)
+        try note(source: "\(write.method) \(shown.url)", of: observation.id)
         let key = CacheKey(
             upstream: write.upstream,
             principal: write.principal,

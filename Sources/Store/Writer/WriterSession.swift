@@ -10,16 +10,16 @@ final class WriterSession {
     struct Numbers: Sendable {
         var document: DocumentID
         var object: ObjectID
-        var version: Int64
-        var observation: Int64
+        var version: VersionID
+        var observation: ObservationID
         var suspect: SuspectID
         var principal: PrincipalID
         var scope: ScopeID
-        var sequence: Int64
+        var sequence: CommitNumber
     }
 
-    /// The changes to publish after a commit.
-    struct Outcome {
+    /// What a batch did, to be published after its commit.
+    struct BatchEffects {
         var changed: [ObjectID] = []
         var removed: [Digest128] = []
         /// Keys of documents that were deleted and not replaced, even without notice to the listener.
@@ -84,12 +84,12 @@ final class WriterSession {
     var deletedBytes: Int64?
 
     // The current batch.
-    var outcome = Outcome()
+    var effects = BatchEffects()
     var records: [ObjectID: ObjectRecord] = [:]
     var recordIDs: [RecordKey: ObjectID] = [:]
     /// The records in the order of their first use, so that new ones are inserted in the order of their ids.
     var recordOrder: [ObjectRecord] = []
-    var observations: [Int64: ObservationRecord] = [:]
+    var observations: [ObservationID: ObservationRecord] = [:]
     /// Whether objects were removed, so that the highest stored id may not be the highest ever issued.
     var hasRemovedObjects = false
 
@@ -118,21 +118,18 @@ final class WriterSession {
     }
 
     /// The commit sequence for the next change.
-    func nextSequence() -> Int64 {
-        numbers.sequence += 1
-        return numbers.sequence
-    }
+    func nextSequence() -> CommitNumber { numbers.sequence.increment() }
 
     /// The time in seconds, as in `_used` and `_orphans`.
     var seconds: Int64 { clock.now() / 1_000_000 }
 
     /// Runs a transaction: the work, a flush, and the commit; on an error nothing of it remains.
-    func transaction<Value>(durable: Bool = false, _ work: () throws -> Value) throws -> (Value, Outcome) {
+    func transaction<Value>(durable: Bool = false, _ work: () throws -> Value) throws -> (Value, BatchEffects) {
         if durable { try database.execute(sql: "PRAGMA synchronous = FULL") }
         defer {
             // This cannot fail once it has succeeded, and a batch that is too durable does no harm.
             if durable { try? database.execute(sql: "PRAGMA synchronous = NORMAL") }
-            outcome = Outcome()
+            effects = BatchEffects()
         }
         var result: Value?
         do {
@@ -148,19 +145,19 @@ final class WriterSession {
         }
         endJournal(committed: true)
         guard let result else { preconditionFailure("a transaction that did not throw ran its work") }
-        return (result, outcome)
+        return (result, effects)
     }
 
     /// Writes the batch's changes from memory to the file, and clears them in memory.
     func flush() throws {
         try flushObjects()
         try flushObservations()
-        try Meta.sequence.set(numbers.sequence, in: database)
+        try Meta.sequence.set(numbers.sequence.rawValue, in: database)
         try Meta.clock.set(clock.now(), in: database)
         try flushWallLead()
         if hasRemovedObjects { try Meta.object.set(numbers.object.rawValue, in: database) }
         hasRemovedObjects = false
-        if outcome.isChange { try Meta.changed.set(numbers.sequence, in: database) }
+        if effects.isChange { try Meta.changed.set(numbers.sequence.rawValue, in: database) }
         records.removeAll(keepingCapacity: true)
         recordOrder.removeAll(keepingCapacity: true)
         recordIDs.removeAll(keepingCapacity: true)
@@ -182,7 +179,7 @@ final class WriterSession {
 
     /// Discards a batch that was rolled back, with the names that it introduced.
     private func discard() {
-        forgetAbsent(outcome.inserted)
+        forgetAbsent(effects.inserted)
         records.removeAll()
         recordOrder.removeAll()
         recordIDs.removeAll()

@@ -8,7 +8,7 @@ import Testing
         let variant: [UInt8]
         let byteCount: Int
         let precedence: Int64
-        let residence: Residence
+        let entry: MemoryEntry
 
         init(
             _ url: String,
@@ -21,11 +21,11 @@ import Testing
             key = CacheKey(upstream: "u", principal: principal, context: "", url: url)
             self.variant = variant
             byteCount = bytes
-            residence = Residence(digest: MemoryTierTests.hasher.digest(key))
+            entry = MemoryEntry(digest: MemoryTierTests.hasher.digest(key))
         }
 
-        var digest: Digest128 { residence.digest }
-        var isDirty: Bool { residence.isDirty.load(ordering: .relaxed) }
+        var digest: Digest128 { entry.digest }
+        var isDirty: Bool { entry.isDirty.load(ordering: .relaxed) }
     }
 
     private static let hasher = KeyHasher(secret: (1, 2))
@@ -75,7 +75,7 @@ import Testing
         let used = Note("/used", bytes: 1000)
         tier.insert(used, at: used.digest)
         for index in 0..<500 {
-            used.residence.noteUse()
+            used.entry.noteUse()
             let note = Note("/\(index)", bytes: 500)
             tier.insert(note, at: note.digest)
             #expect(tier.statistics.bytes <= 10_000)
@@ -144,7 +144,7 @@ import Testing
             let note = Note("/a")
             tier.insert(note, at: note.digest)
             tier.register(note, under: [1, 2, 3])
-            #expect(tier.responsesByObject.objects(of: note.residence) == [1, 2, 3])
+            #expect(tier.responsesByObject.objects(of: note.entry) == [1, 2, 3])
             #expect(tier.responsesByObject.registrationCount == 3)
             tier.objectsChanged([ObjectID(rawValue: Int64(round % 3 + 1))])
             #expect(note.isDirty)
@@ -157,7 +157,7 @@ import Testing
     @Test func `what was used is reported once`() {
         let (used, unused) = (Note("/a"), Note("/b"))
         for note in [used, unused] { tier.insert(note, at: note.digest) }
-        used.residence.noteUse()
+        used.entry.noteUse()
         #expect(tier.takeUsed().map(\.key.url) == ["/a"])
         #expect(tier.takeUsed().isEmpty)
     }

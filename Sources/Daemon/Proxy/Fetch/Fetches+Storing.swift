@@ -45,7 +45,7 @@ extension Fetches {
         meaning.isWhole = isWhole && head.status == 200
         meaning.completesParts = !isWhole && fetch.completing != nil
         // Once the client has the last byte, no worker may still serve the response that this one replaces.
-        if storing != nil, isWhole, let stored { cache.memory.remove(stored, at: stored.residence.digest) }
+        if storing != nil, isWhole, let stored { cache.memory.remove(stored, at: stored.entry.digest) }
         return (meaning, storing, containsObjects)
     }
 
@@ -174,7 +174,7 @@ extension Fetches {
         isAwaited: Bool = false,
         done: @escaping @Sendable () -> Void = {}
     ) -> Bool {
-        invalidations.noteKept(at: ready.residence.digest)
+        invalidations.noteKept(at: ready.entry.digest)
         let writtenAt: Int64? = if case .written(let time) = fetch.change { time } else { nil }
         return cache.keep(
             ready,

@@ -379,7 +379,7 @@ package struct Refreshes {
         let variant: [UInt8]
 
         init(_ stored: ReadyResponse) {
-            digest = stored.residence.digest
+            digest = stored.entry.digest
             variant = stored.response.selection.bytes
         }
     }

@@ -81,7 +81,7 @@ final class RunningFetch: TransferDelegate {
         self.fetches = fetches
         start = fetches.cache.now
         requestTime = fetches.now
-        token = fetches.invalidations.token(for: stored?.residence.digest ?? request.digest)
+        token = fetches.invalidations.token(for: stored?.entry.digest ?? request.digest)
         state = Fetch(isRefresh: refreshes != nil, limit: fetches.settings.limits.document)
     }
 

@@ -160,7 +160,7 @@ extension Fetches {
     }
 
     private func replaceStored(_ stored: ReadyResponse, by ready: ReadyResponse, _ fetch: RunningFetch) {
-        let isLatest = !invalidations.hasKept(at: ready.residence.digest, since: fetch.token)
+        let isLatest = !invalidations.hasKept(at: ready.entry.digest, since: fetch.token)
         cache.replace(stored, by: ready, sent: fetch.start, isLatest: isLatest)
     }
 

@@ -111,7 +111,7 @@ extension ProxyCore {
                 guard !document.isOver else { return nil }
             }
             let shown =
-                objects + cache.memory.responsesByObject.objects(of: found.residence) + found.response.objects + known
+                objects + cache.memory.responsesByObject.objects(of: found.entry) + found.response.objects + known
             // Objects read before they were watched may have changed in between.
             if liveDocuments.watchCovers(shown, for: document) { return found }
         }
@@ -122,7 +122,7 @@ extension ProxyCore {
         async -> LiveDocument.StoredResponse?
     {
         guard let found else { return nil }
-        found.residence.noteUse()
+        found.entry.noteUse()
         let cacheUse: CacheUse
         switch decision {
         case .serve(_, let how), .serveAndRefresh(_, let how): cacheUse = how

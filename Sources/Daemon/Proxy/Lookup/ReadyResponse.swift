@@ -15,7 +15,7 @@ package final class ReadyResponse: MemoryResident {
     package let upstream: ProxiedUpstream
     package let key: CacheKey
     package let variant: [UInt8]
-    package let residence: Residence
+    package let entry: MemoryEntry
     package let byteCount: Int
     package let precedence: Int64
     /// The policy with the route's settings applied.
@@ -40,7 +40,7 @@ package final class ReadyResponse: MemoryResident {
     /// Whether the body is JSON, for requests that accept nothing else.
     let isJSON: Bool
     /// The flags of the response that this one was made from for a view or an address, if any.
-    let source: Residence?
+    let source: MemoryEntry?
     let view: View
     /// The objects shown by their bare identities, until the store has been asked for them.
     let named: Set<ObjectName>
@@ -64,12 +64,12 @@ package final class ReadyResponse: MemoryResident {
         upstream: ProxiedUpstream,
         base: ClientAuthority,
         view: View = .wire,
-        source: Residence? = nil,
+        source: MemoryEntry? = nil,
         known: [ObjectName: RelatedObject]? = nil
     ) {
         (self.source, self.view, self.upstream) = (source, view, upstream)
         key = response.key
-        residence = Residence(digest: digest)
+        entry = MemoryEntry(digest: digest)
         precedence = Self.precedence(of: response)
         document = Atomic(response.document ?? .zero)
         shown = Mutex(response.objects)
@@ -133,15 +133,15 @@ package final class ReadyResponse: MemoryResident {
         var response = response
         response.form = .outdated
         let base = base ?? ClientAuthority(authority: "")
-        return ReadyResponse(response, digest: residence.digest, upstream: upstream, base: base)
+        return ReadyResponse(response, digest: entry.digest, upstream: upstream, base: base)
     }
 
     /// Whether it shows the newest known values.
     @inline(__always)
-    package var isClean: Bool { !residence.isDirty.load(ordering: .relaxed) }
+    package var isClean: Bool { !entry.isDirty.load(ordering: .relaxed) }
 
     /// The commit sequence that it is current for, as of its last look-up or commit.
-    let asOf = Atomic<Int64>(0)
+    let asOf = Atomic(CommitNumber.zero)
 
     /// When it must be requested again although it is fresh, because it shows a member in doubt; in seconds of the store's clock.
     let asksAgain = Atomic<Int64>(.max)
@@ -179,7 +179,7 @@ package final class ReadyResponse: MemoryResident {
     /// The raw view of a composed response cannot be made from it: see `ResponseCache.inView`.
     package func shown(to request: ProxyRequest) -> ReadyResponse {
         guard needsRendering(for: request) else { return self }
-        let (digest, base, view) = (residence.digest, request.base, request.view)
+        let (digest, base, view) = (entry.digest, request.base, request.view)
         return ReadyResponse(response, digest: digest, upstream: upstream, base: base, view: view)
     }
 

@@ -36,7 +36,7 @@ extension ResponseCache {
         let size = ready.response.body.count
         guard uncommitted.load(ordering: .relaxed) + size <= Self.uncommittedLimit else {
             log.warning("the store cannot keep up: a response was not kept", metadata: ["url": "\(ready.key.url)"])
-            memory.remove(ready.residence.digest)
+            memory.remove(ready.entry.digest)
             store.remove(at: ready.key)
             return false
         }
@@ -44,8 +44,8 @@ extension ResponseCache {
         let containsObjects = rule != nil
         removeVariantForAllFields(of: ready)
         guard !isSecret else {
-            memory.removeVariant(of: ready, at: ready.residence.digest)
-            if !containsObjects { memory.insert(ready, at: ready.residence.digest) }
+            memory.removeVariant(of: ready, at: ready.entry.digest)
+            if !containsObjects { memory.insert(ready, at: ready.entry.digest) }
             store.remove(at: ready.key)
             return false
         }
@@ -56,9 +56,9 @@ extension ResponseCache {
         let selection = ready.response.selection
         commits.begin(ready, sent: sent, containsObjects: containsObjects, isHidden: isHidden)
         if isHidden {
-            memory.removeVariant(of: ready, at: ready.residence.digest)
+            memory.removeVariant(of: ready, at: ready.entry.digest)
         } else {
-            memory.insert(ready, at: ready.residence.digest)
+            memory.insert(ready, at: ready.entry.digest)
         }
         uncommitted.add(size, ordering: .relaxed)
         var document = ReceivedDocument(
@@ -91,12 +91,12 @@ extension ResponseCache {
     /// Removes from memory the older response that requests for this one selected until now, whatever their other fields.
     private func removeVariantForAllFields(of ready: ReadyResponse) {
         guard let wider = ready.variantForAllFields else { return }
-        memory.remove(ready.residence.digest) { $0.key == ready.key && $0.response.selection.bytes == wider }
+        memory.remove(ready.entry.digest) { $0.key == ready.key && $0.response.selection.bytes == wider }
     }
 
     /// Makes a response a hit before its slow commit.
     func show(_ ready: ReadyResponse) {
-        commits.show(ready) { memory.insert(ready, at: ready.residence.digest) }
+        commits.show(ready) { memory.insert(ready, at: ready.entry.digest) }
     }
 
     /// Runs on the writer's thread, so that later commits find the response registered under its objects.
@@ -106,11 +106,11 @@ extension ResponseCache {
         containsObjects: Bool,
         start: Int64
     ) {
-        let digest = ready.residence.digest
+        let digest = ready.entry.digest
         defer { watch.documentChanged(digest) }
         // This precedes `conclude`: code that drops the response after that must know its document.
         if case .success(let receipt) = result {
-            if receipt.isDirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
+            if receipt.isDirty { ready.entry.isDirty.store(true, ordering: .relaxed) }
             if let id = receipt.document { ready.committed(as: id, showing: receipt.objects) }
         }
         let visibility = commits.conclude(ready)
@@ -170,8 +170,8 @@ extension ResponseCache {
     func hideUncommitted(of upstream: String, sentUntil time: Int64) {
         for ready in commits.markOutdated(of: upstream, sentUntil: time) {
             // It needs both, because the response may be on its way into memory just now.
-            ready.residence.isDirty.store(true, ordering: .relaxed)
-            memory.remove(ready, at: ready.residence.digest)
+            ready.entry.isDirty.store(true, ordering: .relaxed)
+            memory.remove(ready, at: ready.entry.digest)
         }
     }
 }
@@ -239,7 +239,7 @@ final class PendingCommits: Sendable {
     ///
     /// - Parameter sent: when its request was sent, on the store's clock.
     func begin(_ ready: ReadyResponse, sent: Int64, containsObjects: Bool, isHidden: Bool) {
-        let digest = ready.residence.digest
+        let digest = ready.entry.digest
         state.withLock { state in
             state.changeAll(at: digest) { entry in
                 let isSame = entry.ready.variant == ready.variant && entry.ready.key == ready.key
@@ -263,7 +263,7 @@ final class PendingCommits: Sendable {
             }
             guard isShown ?? false else { return [] }
             show()
-            return state.waiters.removeValue(forKey: ready.residence.digest) ?? []
+            return state.waiters.removeValue(forKey: ready.entry.digest) ?? []
         }
         for waiter in waiters { waiter.resume() }
     }
@@ -313,7 +313,7 @@ final class PendingCommits: Sendable {
 
     /// Removes a response that has been committed, or will not be; called after memory was changed.
     func end(_ ready: ReadyResponse) {
-        let digest = ready.residence.digest
+        let digest = ready.entry.digest
         let waiters = state.withLock { state in
             state.entries[digest]?.removeAll { $0.ready === ready }
             if state.entries[digest]?.isEmpty == true { state.entries[digest] = nil }
@@ -335,7 +335,7 @@ extension PendingCommits.State {
         _ ready: ReadyResponse,
         _ change: (inout PendingCommits.Entry) -> Result
     ) -> Result? {
-        let digest = ready.residence.digest
+        let digest = ready.entry.digest
         guard let index = entries[digest]?.firstIndex(where: { $0.ready === ready }) else { return nil }
         return change(&entries[digest, default: []][index])
     }

@@ -36,9 +36,9 @@ extension ResponseCache {
     /// shows objects by their bare identities is not kept: `inView` asks the store for those.
     func shown(_ ready: ReadyResponse, to request: ProxyRequest) -> ReadyResponse {
         guard ready.needsRendering(for: request) else { return ready }
-        let digest = ready.residence.digest.besides
+        let digest = ready.entry.digest.besides
         if let kept = memory.responses(at: digest)?.first(where: { $0.isClean && $0.isMade(of: ready, for: request) }) {
-            kept.residence.noteUse()
+            kept.entry.noteUse()
             return kept
         }
         // Parts are cut from the received bytes.
@@ -64,15 +64,15 @@ extension ResponseCache {
         let shown = beside(ready, for: request, known: known)
         guard isKept(ready), known.count == names.count else { return shown }
         register(shown, under: shown.known, asOf: found.sequence)
-        memory.insert(shown, at: shown.residence.digest)
+        memory.insert(shown, at: shown.entry.digest)
         // This check comes after the insertion, for what has just been committed.
-        if known.values.contains(where: mayBeOutdated) { memory.remove(shown, at: shown.residence.digest) }
+        if known.values.contains(where: mayBeOutdated) { memory.remove(shown, at: shown.entry.digest) }
         return shown
     }
 
     /// Whether a response is in memory; nothing is kept beside one that is not.
     private func isKept(_ ready: ReadyResponse) -> Bool {
-        memory.responses(at: ready.residence.digest)?.contains { $0 === ready } == true
+        memory.responses(at: ready.entry.digest)?.contains { $0 === ready } == true
     }
 
     private func beside(_ ready: ReadyResponse, for request: ProxyRequest, known: [ObjectName: RelatedObject]?)
@@ -80,11 +80,11 @@ extension ResponseCache {
     {
         ReadyResponse(
             ready.response,
-            digest: ready.residence.digest.besides,
+            digest: ready.entry.digest.besides,
             upstream: ready.upstream,
             base: request.base,
             view: request.view,
-            source: ready.residence,
+            source: ready.entry,
             known: known
         )
     }
@@ -96,7 +96,7 @@ extension ReadyResponse {
 
     /// Whether it was made from another response for the view and address of a request.
     fileprivate func isMade(of ready: ReadyResponse, for request: ProxyRequest) -> Bool {
-        source === ready.residence && view == request.view && base.map { $0 == request.base } ?? true
+        source === ready.entry && view == request.view && base.map { $0 == request.base } ?? true
     }
 }
 

@@ -102,31 +102,31 @@ package final class ResponseCache: Sendable {
     }
 
     private func noteDoubts(of ready: ReadyResponse) {
-        guard !ready.response.doubts.isEmpty else { return doubts.forget(ready.residence.digest) }
+        guard !ready.response.doubts.isEmpty else { return doubts.forget(ready.entry.digest) }
         let lag = ready.upstream.settings.lag.lists.seconds
-        let next = doubts.nextInquiry(for: ready.residence.digest, about: ready.response.doubts, lag: lag)
+        let next = doubts.nextInquiry(for: ready.entry.digest, about: ready.response.doubts, lag: lag)
         ready.asksAgain.store(next, ordering: .relaxed)
     }
 
     /// Notes an inquiry about a document that may show a member in doubt.
     func noteInquiry(about ready: ReadyResponse) {
         guard !ready.response.doubts.isEmpty else { return }
-        doubts.noteInquiry(for: ready.residence.digest, about: ready.response.doubts, at: seconds)
+        doubts.noteInquiry(for: ready.entry.digest, about: ready.response.doubts, at: seconds)
         noteDoubts(of: ready)
     }
 
     /// The response put into memory while another was read from disk; it is no older than that one.
     private func kept(insteadOf ready: ReadyResponse) -> ReadyResponse? {
-        memory.responses(at: ready.residence.digest)?
+        memory.responses(at: ready.entry.digest)?
             .first { $0.variant == ready.variant && $0.key == ready.key && $0.isClean }
     }
 
     /// Registers a response under its objects, whose changes mark it dirty.
-    func register(_ ready: ReadyResponse, under objects: [ObjectID], asOf sequence: Int64) {
+    func register(_ ready: ReadyResponse, under objects: [ObjectID], asOf sequence: CommitNumber) {
         ready.asOf.store(sequence, ordering: .relaxed)
         memory.register(ready, under: objects)
         // A commit between the snapshot and the registration has not marked it.
-        if store.mayHaveChanged(objects, since: sequence) { ready.residence.isDirty.store(true, ordering: .relaxed) }
+        if store.mayHaveChanged(objects, since: sequence) { ready.entry.isDirty.store(true, ordering: .relaxed) }
     }
 
     /// Whether a response that was looked up a while ago still shows the newest values.
@@ -134,7 +134,7 @@ package final class ResponseCache: Sendable {
     /// It may have left memory since then, so that no change has marked it dirty.
     func isStillClean(_ ready: ReadyResponse) -> Bool {
         guard ready.isClean else { return false }
-        guard !ready.residence.followsChanges, let (_, objects) = ready.stored else { return true }
+        guard !ready.entry.followsChanges, let (_, objects) = ready.stored else { return true }
         return !store.mayHaveChanged(objects, since: ready.asOf.load(ordering: .relaxed))
     }
 
@@ -149,7 +149,7 @@ package final class ResponseCache: Sendable {
 
     /// Drops a response from memory and disk.
     func drop(_ ready: ReadyResponse) {
-        let digest = ready.residence.digest
+        let digest = ready.entry.digest
         memory.remove(ready, at: digest)
         defer { watch.documentChanged(digest) }
         // Its pending commit will drop it.
@@ -178,10 +178,10 @@ package final class ResponseCache: Sendable {
         ready.asOf.store(stored.asOf.load(ordering: .relaxed), ordering: .relaxed)
         memory.register(ready, under: ready.response.objects)
         // If the original has become dirty, so is its successor.
-        if !isStillClean(stored) { ready.residence.isDirty.store(true, ordering: .relaxed) }
+        if !isStillClean(stored) { ready.entry.isDirty.store(true, ordering: .relaxed) }
         let (head, policy) = (StoredHead.encode(ready.upstream.storable(ready.response.fields)), ready.response.policy)
         freshened.withLock { $0.insert(FreshenedFields(head: head, policy: policy, sent: sent), of: document) }
-        let digest = ready.residence.digest
+        let digest = ready.entry.digest
         let isResident = memory.responses(at: digest)?.contains { $0.stored?.document == document } == true
         if !commits.contains(digest, besides: document), !isDropped(document), isResident || isLatest {
             memory.insert(ready, at: digest, insteadOf: { $0.stored?.document == document })
@@ -203,7 +203,7 @@ package final class ResponseCache: Sendable {
                 if outcome != .freshened {
                     // The document was replaced, or an earlier response was committed after the 304: the 304 does not count.
                     freshened.withLock { $0.remove(document) { $0.sent == sent } }
-                    ready.residence.isDirty.store(true, ordering: .relaxed)
+                    ready.entry.isDirty.store(true, ordering: .relaxed)
                     memory.remove(ready, at: digest)
                 }
                 watch.documentChanged(digest)
