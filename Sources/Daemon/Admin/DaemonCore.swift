@@ -172,12 +172,8 @@ package enum StoreFolder {
 
     /// Creates the missing folders above a path.
     static func prepare(forStoreAt path: String) throws(Failure) {
-        var folder = ""
-        for component in path.split(separator: "/", omittingEmptySubsequences: false).dropLast() {
-            folder += component + "/"
-            if folder == "/" || mkdir(folder, 0o700) == 0 { continue }
-            let code = errno
-            guard code == EEXIST else { throw Failure(folder, code: code) }
-        }
+        guard let slash = path.lastIndex(of: "/"), let (folder, code) = makeFolders(String(path[..<slash]))
+        else { return }
+        throw Failure(folder + "/", code: code)
     }
 }

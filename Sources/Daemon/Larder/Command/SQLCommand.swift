@@ -99,7 +99,7 @@ struct SQLCommand: ParsableCommand {
 
     private func statement() throws -> String? {
         guard query == "-" else { return query }
-        let text = String(decoding: try ConfigBytes.readStandardInput(limit: 1 << 20), as: UTF8.self)
+        let text = String(decoding: try FileBytes.readStandardInput(limit: 1 << 20), as: UTF8.self)
         guard text.contains(where: { !$0.isWhitespace }) else { throw CommandFailure("standard input is empty") }
         return text
     }
