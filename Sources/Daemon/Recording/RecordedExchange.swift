@@ -3,6 +3,30 @@ package import HTTPSemantics
 import Mapping
 import Settings
 
+/// A request and its response with their bodies in memory, before they are in a recording.
+package struct WholeExchange: Sendable, Equatable {
+    package var method: String
+    /// Path and query; in another tool's file the absolute URL, if the tool knows the origin.
+    package var target: String
+    /// Nil if unknown, so that any representation matches.
+    package var requestFields: Fields?
+    package var requestBody: [UInt8] = []
+    package var response = Response()
+    /// Unix seconds; nil if unknown.
+    package var time: Double?
+
+    package struct Response: Sendable, Equatable {
+        package var status = 200
+        package var fields = Fields()
+        /// Without content coding.
+        package var body: [UInt8] = []
+
+        package init(status: Int = 200, fields: Fields = Fields(), body: [UInt8] = []) {
+            (self.status, self.fields, self.body) = (status, fields, body)
+        }
+    }
+}
+
 /// One request and its response, as in a line of `exchanges.jsonl`.
 ///
 /// Bodies are separate files. Their lengths are recomputed at replay, so that they can be edited freely.

@@ -180,22 +180,22 @@ extension Recordings {
             for row in rows {
                 guard let upstream = known[row.upstream], let document = try await Self.document(row, selection, store)
                 else { continue }
-                var exchange = Redactor.Exchange(
-                    target: Array(row.url.utf8),
-                    requestFields: upstream.requestFields(ofContext: document.key.context),
-                    status: document.status,
-                    responseFields: ResponseCache.fields(of: document),
-                    responseBody: document.body
-                )
+                var fields = ResponseCache.fields(of: document)
                 // Lengths are computed at replay.
-                exchange.responseFields.remove("content-length")
+                fields.remove("content-length")
+                let exchange = WholeExchange(
+                    method: "GET",
+                    target: row.url,
+                    requestFields: upstream.requestFields(ofContext: document.key.context),
+                    response: .init(status: document.status, fields: fields, body: document.body),
+                    time: Double(row.end) / 1_000_000
+                )
+                let credential = row.principal == Self.anonymous ? nil : 1
                 try writer.append(
                     exchange,
                     of: row.upstream,
-                    method: "GET",
                     route: upstream.route(ofURL: row.url),
-                    credential: row.principal == Self.anonymous ? nil : 1,
-                    time: Double(row.end) / 1_000_000
+                    credential: credential
                 )
             }
             try writer.lookThrough()

@@ -188,7 +188,7 @@ final class BlockingClient {
     }
 
     /// Sends a request and waits for its response.
-    func send(_ request: UpstreamRequest, to upstream: Configuration.Upstream) throws -> RecordingComparison.Update {
+    func send(_ request: UpstreamRequest, to upstream: Configuration.Upstream) throws -> WholeExchange.Response {
         let response = CollectedResponse()
         clients.enqueue { $0.client(for: upstream).start(request, response) }
         return try response.wait()
@@ -197,7 +197,7 @@ final class BlockingClient {
     /// Collects one response.
     private final class CollectedResponse: TransferDelegate, Sendable {
         private struct State {
-            var update = RecordingComparison.Update(status: 0, fields: Fields(), body: [])
+            var response = WholeExchange.Response()
             var failure: String?
         }
 
@@ -207,17 +207,17 @@ final class BlockingClient {
         func informational(status: Int, fields: Fields) {}
 
         func received(head: UpstreamHead) {
-            state.withLock { ($0.update.status, $0.update.fields) = (head.status, head.fields) }
+            state.withLock { $0.response = .init(status: head.status, fields: head.fields) }
         }
 
         func received(body: UnsafeRawBufferPointer) -> Flow {
             let bytes = Array(body)
             return state.withLock { state in
-                guard state.update.body.count + bytes.count <= RecordingFolder.bodyLimit else {
+                guard state.response.body.count + bytes.count <= RecordingFolder.bodyLimit else {
                     state.failure = "the response is larger than 256 MiB"
                     return .proceed
                 }
-                state.update.body += bytes
+                state.response.body += bytes
                 return .proceed
             }
         }
@@ -232,14 +232,14 @@ final class BlockingClient {
             isDone.signal()
         }
 
-        func wait() throws -> RecordingComparison.Update {
+        func wait() throws -> WholeExchange.Response {
             isDone.wait()
             let state = state.withLock { $0 }
             if let failure = state.failure { throw Failure(message: failure) }
-            var update = state.update
-            update.fields = update.fields.withoutHopByHop()
-            for name in ["age", "content-length", "alt-svc"] { update.fields.remove(name) }
-            return update
+            var response = state.response
+            response.fields = response.fields.withoutHopByHop()
+            for name in ["age", "content-length", "alt-svc"] { response.fields.remove(name) }
+            return response
         }
     }
 }
