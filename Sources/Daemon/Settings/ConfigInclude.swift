@@ -126,9 +126,7 @@ extension ConfigReader {
                 return nil
             }
         }
-        if entry.hasPrefix("/") { return entry }
-        guard let slash = file.lastIndex(of: "/") else { return entry }
-        return file[...slash] + entry
+        return entry.hasPrefix("/") ? entry : pathBeside(file, entry)
     }
 
     private static func upstreamNames(_ root: Node) -> [String] {

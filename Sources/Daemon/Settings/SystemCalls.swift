@@ -17,6 +17,11 @@ package func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> 
     return (written, 0)
 }
 
+/// The path of a file or folder beside another file.
+package func pathBeside(_ file: String, _ name: String) -> String {
+    (file.lastIndex(of: "/").map { String(file[...$0]) } ?? "") + name
+}
+
 /// Makes a folder and those above it, for their owner only; those that exist stay as they are.
 ///
 /// - Returns: the folder that could not be made, and the error number; nil if all are there.
