@@ -149,49 +149,43 @@ extension RecordingComparison {
     }
 }
 
-/// Sends requests to upstreams for a command, which waits for each response.
-final class BlockingClient {
+/// Sends requests to upstreams for a command, which waits for each response; it lives as long as the process.
+actor BlockingClient {
     /// A request without a response.
     struct Failure: Error {
         let message: String
     }
 
-    private let loop: EventLoop
-    private let clients: LoopReference<Clients>
-    /// Kept alive; used on the loop only.
-    private let kept: Clients
-
-    /// The clients of the upstreams, each created when it is needed.
-    private final class Clients {
-        let loop: EventLoop
-        let settings: Configuration
-        var known: [String: UpstreamClient] = [:]
-
-        init(_ loop: EventLoop, _ settings: Configuration) { (self.loop, self.settings) = (loop, settings) }
-
-        func client(for upstream: Configuration.Upstream) -> UpstreamClient {
-            if let client = known[upstream.name] { return client }
-            let client = UpstreamClient(loop: loop, options: settings.options(for: upstream))
-            known[upstream.name] = client
-            return client
-        }
-    }
+    private nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
+    private let settings: Configuration
+    /// The clients of the upstreams by name, each created when it is needed.
+    private var clients: [String: UpstreamClient] = [:]
 
     init(_ settings: Configuration) throws {
         signal(SIGPIPE, SIG_IGN)
+        self.settings = settings
         loop = try EventLoop(name: "upstream")
-        kept = Clients(loop, settings)
-        clients = LoopReference(kept, on: loop)
         loop.start()
-        // Never released: objects on the loop may only be destroyed on its thread, which ends with the process.
-        _ = Unmanaged.passRetained(kept)
+        // Never released: clients may only be destroyed on the loop's thread, which ends with the process.
+        _ = Unmanaged.passRetained(self)
     }
 
     /// Sends a request and waits for its response.
-    func send(_ request: UpstreamRequest, to upstream: Configuration.Upstream) throws -> WholeExchange.Response {
+    nonisolated func send(
+        _ request: UpstreamRequest,
+        to upstream: Configuration.Upstream
+    ) throws -> WholeExchange.Response {
         let response = CollectedResponse()
-        clients.enqueue { $0.client(for: upstream).start(request, response) }
+        loop.enqueue { self.assumeIsolated { _ = $0.client(for: upstream).start(request, response) } }
         return try response.wait()
+    }
+
+    private func client(for upstream: Configuration.Upstream) -> UpstreamClient {
+        if let client = clients[upstream.name] { return client }
+        let client = UpstreamClient(loop: loop, options: settings.options(for: upstream))
+        clients[upstream.name] = client
+        return client
     }
 
     /// Collects one response.
