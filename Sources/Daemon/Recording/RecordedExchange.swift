@@ -15,6 +15,7 @@ package struct WholeExchange: Sendable, Equatable {
     /// Unix seconds; nil if unknown.
     package var time: Double?
 
+    /// A response as a client received it, without what only concerns one connection.
     package struct Response: Sendable, Equatable {
         package var status = 200
         package var fields = Fields()
@@ -40,6 +41,7 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
     package var request: Request
     package var response: Response
 
+    /// What a line says of the request.
     package struct Request: Codable, Sendable, Equatable {
         package var method: String
         /// Path and query as they went upstream.
@@ -64,8 +66,10 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
         }
     }
 
+    /// What a line says of the response.
     package struct Response: Codable, Sendable, Equatable {
         package var status: Int
+        /// Lines such as `Content-Type: application/json`.
         package var fields: [String]
         /// The body's file, relative to the folder; nil for an empty one.
         package var body: String?

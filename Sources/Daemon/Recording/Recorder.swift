@@ -67,6 +67,7 @@ package struct RecordingSummary: Sendable, Equatable {
 
     package init() {}
 
+    /// Why an exchange was not recorded; the text continues a sentence about several.
     package enum Reason: String, Sendable, CaseIterable {
         /// The response or the request broke off.
         case cutShort = "broke off"

@@ -20,7 +20,9 @@ extension RecordingContents {
 package struct RecordingComparison: Sendable {
     /// One request whose response has changed.
     package struct Finding: Sendable {
+        /// Method and target, such as `GET /users/1`.
         package var request: String
+        /// The most severe first.
         package var drifts: [Drift]
     }
 
@@ -34,6 +36,7 @@ package struct RecordingComparison: Sendable {
 
     package init() {}
 
+    /// Whether programs written for the recorded responses may fail with the new ones.
     package var isBreaking: Bool { findings.contains { $0.drifts.contains { $0.severity == .breaking } } }
 
     /// Compares the new response to a recorded request with the recorded one.

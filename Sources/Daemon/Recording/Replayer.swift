@@ -76,7 +76,9 @@ package final class Replayer: Sendable {
 
     /// A request that was not recorded.
     package struct Miss: Sendable, Equatable {
+        /// Method and target, redacted.
         package var request: String
+        /// Empty if it was recorded, but less often than it was made.
         package var nearest: [NearestRequest]
         /// The number of times it was recorded; 0 for never.
         package var recorded: Int

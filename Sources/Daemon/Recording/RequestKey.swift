@@ -153,6 +153,7 @@ package struct RequestKey: Sendable {
 package struct NearestRequest: Sendable, Equatable {
     /// Method and target, such as `GET /users/1`.
     package var request: String
+    /// A sentence for each.
     package var differences: [String]
 
     /// The maximum number of results.
