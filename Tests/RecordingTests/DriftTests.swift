@@ -1,3 +1,4 @@
+import HTTPSemantics
 import Testing
 
 @testable import Recording
@@ -6,8 +7,12 @@ import Testing
 @Suite struct DriftTests {
     private static func drift(_ old: String, _ new: String, status: Int = 200) -> [String] {
         Drift.between(
-            Drift.Response(status: 200, contentType: "application/json; charset=utf-8", body: Array(old.utf8)),
-            Drift.Response(status: status, contentType: "application/json", body: Array(new.utf8))
+            .init(fields: Fields([Field("Content-Type", "application/json; charset=utf-8")]), body: Array(old.utf8)),
+            .init(
+                status: status,
+                fields: Fields([Field("content-type", "application/JSON")]),
+                body: Array(new.utf8)
+            )
         ).map { "\($0.severity.rawValue): \($0.text)" }
     }
 

@@ -26,14 +26,14 @@ import Testing
             """#
         let file = try Self.read(har)
         #expect(file.exchanges.count == 2)
-        #expect(file.exchanges[0].responseBody == [0, 1, 2])
+        #expect(file.exchanges[0].response.body == [0, 1, 2])
         #expect(file.exchanges[0].requestFields?.recorded == ["accept: */*"])
-        #expect(file.exchanges[0].responseFields.recorded == ["set-cookie: a=1", "set-cookie: b=2"])
+        #expect(file.exchanges[0].response.fields.recorded == ["set-cookie: a=1", "set-cookie: b=2"])
         #expect(file.exchanges[0].time == 1_767_607_200.5)
         #expect(file.exchanges[1].requestBody == Array("{}".utf8))
         #expect(file.origins.map(\.text) == ["https://a.example", "https://b.example"])
         #expect(file.losses.map(\.text) == ["requests without a response", "the pages of the HAR"])
-        #expect(ForeignRecording.target(of: file.exchanges[0].url) == "/x?y=1")
+        #expect(ForeignRecording.target(of: file.exchanges[0].target) == "/x?y=1")
         #expect(ForeignRecording.target(of: "https://b.example?q") == "/?q")
     }
 
@@ -64,10 +64,10 @@ import Testing
         )
         #expect(file.exchanges.map(\.method) == ["POST", "GET"])
         #expect(file.exchanges[0].requestBody == Array(#"{"a":1}"#.utf8))
-        #expect(file.exchanges[0].responseBody == Array("hi".utf8))
-        #expect(file.exchanges[0].responseFields.recorded == ["Content-Type: text/plain"])
-        #expect(file.exchanges[1].status == 404)
-        #expect(!file.exchanges[1].responseFields.contains("content-encoding"))
+        #expect(file.exchanges[0].response.body == Array("hi".utf8))
+        #expect(file.exchanges[0].response.fields.recorded == ["Content-Type: text/plain"])
+        #expect(file.exchanges[1].response.status == 404)
+        #expect(!file.exchanges[1].response.fields.contains("content-encoding"))
     }
 
     @Test func `mappings of WireMock are read, and what a recording cannot do is listed`() throws {
@@ -82,10 +82,10 @@ import Testing
             {"scenarioName":"s","request":{"method":"GET","url":"/v","headers":{"A":{"matches":".*"}}},"response":{"body":"v"}}]}
             """#
         )
-        #expect(file.exchanges.map(\.url) == ["/x?a=1%202", "/y", "/v"])
+        #expect(file.exchanges.map(\.target) == ["/x?a=1%202", "/y", "/v"])
         #expect(file.exchanges.allSatisfy { $0.requestFields == nil })
-        #expect(file.exchanges[0].responseBody == Array(#"{"b":1}"#.utf8))
-        #expect(file.exchanges[1].requestBody == Array(#"{"c":1}"#.utf8) && file.exchanges[1].responseBody == [0, 1])
+        #expect(file.exchanges[0].response.body == Array(#"{"b":1}"#.utf8))
+        #expect(file.exchanges[1].requestBody == Array(#"{"c":1}"#.utf8) && file.exchanges[1].response.body == [0, 1])
         #expect(file.losses.count == 3)
     }
 

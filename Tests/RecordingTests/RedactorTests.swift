@@ -24,16 +24,16 @@ import Testing
         _ requestBody: String = "",
         response: [(String, String)] = [],
         body: String = ""
-    ) -> Redactor.Exchange {
+    ) -> WholeExchange {
         var redactor = Redactor(upstream, numbers: true)
-        var exchange = Redactor.Exchange(
-            target: Array(target.utf8),
+        var exchange = WholeExchange(
+            method: "GET",
+            target: target,
             requestFields: Fields(request.map { Field($0.0, $0.1) }),
-            requestBody: Array(requestBody.utf8)
+            requestBody: Array(requestBody.utf8),
+            response: .init(fields: Fields(response.map { Field($0.0, $0.1) }), body: Array(body.utf8))
         )
-        exchange.responseFields = Fields(response.map { Field($0.0, $0.1) })
-        exchange.responseBody = Array(body.utf8)
-        redactor.redact(&exchange, method: "GET", route: String(target.prefix { $0 != "?" }))
+        redactor.redact(&exchange, route: String(target.prefix { $0 != "?" }))
         return exchange
     }
 
@@ -48,20 +48,18 @@ import Testing
             response: [("Set-Cookie", "s=fourth-secret; Path=/"), ("Location", "/y?api_key=first-secret&q=1")],
             body: "it says third-secret"
         )
+        #expect(exchange.target == "/x?api_key=REDACTED-1&page=2&access_token=REDACTED-2")
         #expect(
-            String(decoding: exchange.target, as: UTF8.self) == "/x?api_key=REDACTED-1&page=2&access_token=REDACTED-2"
-        )
-        #expect(
-            exchange.requestFields.recorded == [
+            exchange.requestFields?.recorded == [
                 "Authorization: Bearer REDACTED-1", "Cookie: a=REDACTED-3; b=REDACTED-1", "X-Other: kept",
             ]
         )
         #expect(
-            exchange.responseFields.recorded == [
+            exchange.response.fields.recorded == [
                 "Set-Cookie: s=REDACTED-4; Path=/", "Location: /y?api_key=REDACTED-1&q=1",
             ]
         )
-        #expect(String(decoding: exchange.responseBody, as: UTF8.self) == "it says REDACTED-3")
+        #expect(String(decoding: exchange.response.body, as: UTF8.self) == "it says REDACTED-3")
     }
 
     @Test func `members that a model declares secret are replaced where they stand, and no others`() throws {
@@ -79,7 +77,7 @@ import Testing
             body: body
         )
         #expect(
-            String(decoding: exchange.responseBody, as: UTF8.self)
+            String(decoding: exchange.response.body, as: UTF8.self)
                 == #"[ {"id":1, "pin":"REDACTED-1", "note":"0000", "bank":{"iban":"REDACTED-2","name":"b"}}, {"id":2,"pin":null} ]"#
         )
     }
@@ -91,8 +89,8 @@ import Testing
             [("Authorization", "Basic dXNlcjpsb25nLXBhc3N3b3Jk")],
             body: #"{"echo":"long-password","same":"dXNlcjpsb25nLXBhc3N3b3Jk"}"#
         )
-        #expect(exchange.requestFields.recorded == ["Authorization: Basic REDACTED-1"])
-        #expect(String(decoding: exchange.responseBody, as: UTF8.self) == #"{"echo":"REDACTED-2","same":"REDACTED-1"}"#)
+        #expect(exchange.requestFields?.recorded == ["Authorization: Basic REDACTED-1"])
+        #expect(exchange.response.body == Array(#"{"echo":"REDACTED-2","same":"REDACTED-1"}"#.utf8))
     }
 
     @Test func `forms and tokens of OAuth are known, and so is what a URL has before its host`() throws {
@@ -107,20 +105,20 @@ import Testing
             String(decoding: exchange.requestBody, as: UTF8.self)
                 == "grant_type=password&password=REDACTED-1&client_secret=REDACTED-2"
         )
-        #expect(exchange.responseFields.recorded[0].hasSuffix("@example.com/z"))
-        #expect(!exchange.responseFields.recorded[0].contains("passpass1"))
-        let body = String(decoding: exchange.responseBody, as: UTF8.self)
+        #expect(exchange.response.fields.recorded[0].hasSuffix("@example.com/z"))
+        #expect(!exchange.response.fields.recorded[0].contains("passpass1"))
+        let body = String(decoding: exchange.response.body, as: UTF8.self)
         #expect(body.contains(#""u":"REDACTED-1","expires_in":1"#) && !body.contains("tok/tok"))
     }
 
     @Test func `what looks secret and is not declared is listed, not changed`() throws {
         var redactor = Redactor(try Self.upstream(), numbers: true)
-        var exchange = Redactor.Exchange(target: Array("/x".utf8), requestFields: Fields(), requestBody: [])
-        exchange.responseBody = Array(
+        var exchange = WholeExchange(method: "GET", target: "/x", requestFields: Fields())
+        exchange.response.body = Array(
             #"{"webhook_secret":"a-long-value","page_token":"another-value","name":"n"}"#.utf8
         )
         let before = exchange
-        redactor.redact(&exchange, method: "GET", route: "/x")
+        redactor.redact(&exchange, route: "/x")
         #expect(exchange == before)
         #expect(redactor.suspects == ["webhook_secret": 1])
     }
@@ -132,21 +130,13 @@ import Testing
         let recording = try RecordingWriter(RecordingFolder(folder.path), config: "", recorded: 0)
         let writer = RedactedWriter(recording, upstreams: [upstream])
         func record(_ fields: [Field], body: String) throws {
-            var exchange = Redactor.Exchange(
-                target: Array("/x".utf8),
-                requestFields: Fields(fields),
-                requestBody: []
-            )
-            exchange.responseBody = Array(body.utf8)
-            try writer.append(
-                exchange,
-                of: upstream.name,
+            let exchange = WholeExchange(
                 method: "GET",
-                route: "/x",
-                credential: nil,
-                time: nil,
-                looksBack: true
+                target: "/x",
+                requestFields: Fields(fields),
+                response: .init(body: Array(body.utf8))
             )
+            try writer.append(exchange, of: upstream.name, route: "/x", credential: nil, looksBack: true)
         }
         func filesWithSecret() throws -> [String] {
             try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { name in

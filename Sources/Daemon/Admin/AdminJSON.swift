@@ -25,6 +25,11 @@ package enum AdminJSON {
     }
 }
 
+extension String {
+    /// `time_to_live` for `timeToLive`, as `AdminJSON` writes the names of members.
+    package var snakeCased: String { reduce(into: "") { $0 += $1.isUppercase ? "_\($1.lowercased())" : "\($1)" } }
+}
+
 /// JSON text that is part of a response unchanged: an object, or a value in one, in the upstream's own spelling.
 package struct RawJSON: Codable, Sendable {
     private let json: JSONText

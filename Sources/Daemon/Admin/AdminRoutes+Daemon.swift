@@ -1,6 +1,9 @@
+import CachePolicy
 import HTTPSemantics
-import Proxy
+import HTTPServer
+package import Proxy
 import Settings
+import Store
 
 /// The daemon itself: whether it serves, its metrics, its mode.
 extension AdminRoute {
@@ -56,4 +59,173 @@ package struct ModeResponse: AdminBody {
     package var mode: String
 
     package init(mode: String) { self.mode = mode }
+}
+
+/// The daemon's activity: the latest requests, and the health of the upstreams.
+extension AdminRoute {
+    static let activity: [AdminRoute] = documented([
+        "The last requests on the data side, \(RequestLog.capacity) at most; with Accept: text/event-stream, or `follow`, as server-sent events from now on. Hits from memory are logged only while somebody watches: while the access log is on, a stream is open, or within a minute after this was asked.":
+            AdminRoute(
+                "GET /requests",
+                query: Parameter.documented([
+                    "How many, the last ones, 1 to \(RequestLog.capacity); 100 by default.": Parameter(
+                        "limit",
+                        .integer
+                    ),
+                    "Only those after this `id`; the `next` of a page.": Parameter("after", .integer),
+                    "`true`: as events.": Parameter("follow", .boolean),
+                ]),
+                schema: RequestsResponse.self
+            ) { request, daemon in
+                var after: Int64?
+                if let text = request.values("after").first {
+                    guard let number = Int64(text), number >= 0 else {
+                        throw ProblemDocument.badRequest("after must be the `next` of a page, or 0; it was \"\(text)\"")
+                    }
+                    after = number
+                }
+                let limit = request.values("limit").first
+                guard try request.flag("follow") || request.acceptsEvents else {
+                    guard let count = Int(limit ?? "100"), (1...RequestLog.capacity).contains(count) else {
+                        throw ProblemDocument.badRequest("limit must be a number from 1 to \(RequestLog.capacity)")
+                    }
+                    let page = daemon.requests.requests(after: after ?? 0, limit: count)
+                    return .json(RequestsResponse(requests: page.requests.map { .init($0) }, next: page.last))
+                }
+                guard limit == nil else {
+                    throw ProblemDocument.badRequest("limit goes with a page; events have no end")
+                }
+                // A browser that reconnects requests the same URL, with the last number it saw in the field.
+                let start = request.fields.combined("last-event-id").flatMap { Int64($0) } ?? after
+                return .events { reply, fields in daemon.requestStreams.open(after: start, reply, fields: fields) }
+            },
+        "How each upstream does: whether it is reachable, its last error, what is left of its rate limit.":
+            .json("GET /upstreams") { _, daemon in UpstreamsResponse(upstreams: daemon.upstreamStates) },
+    ])
+}
+
+/// `GET /requests`.
+package struct RequestsResponse: AdminBody {
+    package static let sentences = [
+        "requests": "The oldest first.", "next": "What to give as `after` for those that follow.",
+    ]
+    package var requests: [Request]
+    package var next: Int64
+
+    /// One request and how it was served; also the data of an event, and a line of the access log.
+    package struct Request: AdminBody, Equatable {
+        package static let sentences = [
+            "id": "Counts up from 1 since the daemon started.", "time": "When its head had been read (RFC 3339).",
+            "client": "The address, `uid:` and the user at a Unix socket, or `-`.",
+            "url": "Path and query as they go upstream, credentials redacted.",
+            "upstream": "The upstream's name; absent where none has the address.",
+            "status": "The status code; 499: the client left before the response began.",
+            "outcome":
+                "`hit`, `stale`, `composed`, `miss`, `revalidated`, `offline`, `error` or `bypass`, as in the metrics.",
+            "cacheStatus": "Larder's member of `Cache-Status`.", "detail": "What that says in `detail`.",
+            "bytes": "Bytes of the response's body.",
+            "seconds": "From the request's head to the response's last byte, as Larder hands it to the socket.",
+            "upstreamSeconds": "How long the upstream took; absent if it was not asked.",
+            "key": "The digest of the cache key: equal for requests that share stored responses.",
+        ]
+        package var id: Int64
+        package var time: String
+        package var client: String
+        package var method: String
+        package var url: String
+        package var upstream: String?
+        package var status: Int
+        package var outcome: String
+        package var cacheStatus: String?
+        package var detail: String?
+        package var bytes: Int
+        package var seconds: Double
+        package var upstreamSeconds: Double?
+        package var key: String?
+
+        package init(_ served: ServedRequest) {
+            (id, time, client) = (served.id, StoreTime.text(served.time), served.client.text)
+            (method, url, upstream) = (served.method, served.url.printable, served.upstream)
+            (status, outcome, bytes) = (served.status, served.outcome.rawValue, served.bytes)
+            (cacheStatus, detail, key) = (served.cacheStatus, served.detail, served.keyText)
+            (seconds, upstreamSeconds) = (Self.rounded(served.seconds), served.upstreamSeconds.map(Self.rounded))
+        }
+
+        /// Rounds to microseconds.
+        private static func rounded(_ seconds: Double) -> Double { (seconds * 1_000_000).rounded() / 1_000_000 }
+
+        package static let eventName = "request"
+
+        var event: [UInt8] { EventStreamText.event(Self.eventName, id: id, data: AdminJSON.encode(self)) }
+    }
+}
+
+/// In a stream of requests: some came faster than they could be sent.
+package struct RequestsMissed: AdminBody {
+    package static let sentences = ["missed": "How many are not sent."]
+    package static let eventName = "missed"
+    package var missed: Int64
+
+    package init(missed: Int64) { self.missed = missed }
+}
+
+/// `GET /upstreams`.
+package struct UpstreamsResponse: AdminBody {
+    package static let sentences = ["upstreams": "In the order of the config."]
+    package var upstreams: [Upstream]
+
+    package struct Upstream: AdminBody {
+        package static let sentences = [
+            "origin": "The URL that it is asked at.",
+            "state":
+                "`unused`: not asked yet; `reachable`; `failing`: the last request got no response, or a gateway's 502, 503 or 504; `backing_off`: Larder sends no requests until `back_off_until`.",
+            "lastError": "The last failure, also when the upstream has been reachable since.",
+            "failingSince": "When it began to fail, if it does (RFC 3339).",
+            "backOffUntil": "When it may be asked again, if Larder is backing off (RFC 3339).",
+            "rateLimit": "The limit of which the smallest share is left, as its responses say.",
+            "requests": "Requests to it that have ended.", "failures": "Those of them that count as failures.",
+        ]
+        package var name: String
+        package var origin: String
+        package var state: String
+        package var lastError: Failure?
+        package var failingSince: String?
+        package var backOffUntil: String?
+        package var rateLimit: Limit?
+        package var requests: Int
+        package var failures: Int
+
+        package init(name: String, origin: String, _ health: UpstreamHealth, at now: Int64) {
+            (self.name, self.origin) = (name, origin)
+            state = health.state(at: now).rawValue
+            lastError = health.lastError.map { Failure(time: StoreTime.text($0.time), message: $0.message.printable) }
+            failingSince = health.failingSince.map(StoreTime.text)
+            backOffUntil = health.backOffUntil(at: now).map(StoreTime.text)
+            rateLimit = health.tightestLimit(at: now).map(Limit.init)
+            (requests, failures) = (health.requests, health.failures)
+        }
+    }
+
+    package struct Failure: AdminBody {
+        package static let sentences = ["time": "RFC 3339.", "message": "The request, and why it failed."]
+        package var time: String
+        package var message: String
+    }
+
+    package struct Limit: AdminBody {
+        package static let sentences = [
+            "limit": "Requests of a period.", "remaining": "Those that are left.",
+            "reset": "When the period ends (RFC 3339).", "resource": "The upstream's name for what is limited.",
+        ]
+        package var limit: Int64?
+        package var remaining: Int64
+        package var reset: String?
+        package var resource: String?
+
+        init(_ limit: RateLimit) {
+            (self.limit, remaining) = (limit.limit, limit.remaining)
+            reset = limit.reset.map { StoreTime.text($0 * 1_000_000) }
+            resource = limit.resource?.printable
+        }
+    }
 }

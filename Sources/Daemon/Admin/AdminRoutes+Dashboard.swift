@@ -231,7 +231,7 @@ package final class TrafficHistory: Sendable {
     static let limit = 360
 
     /// Numbers of requests by outcome.
-    struct Counts: Sendable, Equatable {
+    struct Counts: AdminBody, Equatable {
         var requests: UInt64 = 0
         /// Requests for which the upstream was not asked.
         var hits: UInt64 = 0
@@ -296,20 +296,14 @@ struct TrafficResponse: AdminBody {
     var requests: [UInt64]
     var hits: [UInt64]
     var errors: [UInt64]
-    var total: Total
+    var total: TrafficHistory.Counts
     var version: String
 
-    struct Total: AdminBody {
-        var requests: UInt64
-        var hits: UInt64
-        var errors: UInt64
-    }
-
     init(_ history: TrafficHistory, version: String) {
-        let (intervals, total) = history.current
+        let intervals: [TrafficHistory.Counts]
+        (intervals, total) = history.current
         interval = TrafficHistory.interval.components.seconds
         (requests, hits, errors) = (intervals.map(\.requests), intervals.map(\.hits), intervals.map(\.errors))
-        self.total = Total(requests: total.requests, hits: total.hits, errors: total.errors)
         self.version = version
     }
 }

@@ -42,10 +42,7 @@ extension AdminToken {
     }
 
     /// The path of the token for the store at `storePath`.
-    package static func path(besideStore storePath: String) -> String {
-        guard let slash = storePath.lastIndex(of: "/") else { return fileName }
-        return storePath[...slash] + fileName
-    }
+    package static func path(besideStore store: String) -> String { pathBeside(store, fileName) }
 
     /// Reads the token for the daemon; creates it at the first start.
     ///

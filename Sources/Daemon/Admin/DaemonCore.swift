@@ -1,5 +1,4 @@
 package import EventLoops
-import Glibc
 import HTTPSemantics
 package import Logging
 import Mapping
@@ -62,15 +61,18 @@ package final class DaemonCore: Sendable {
         let upstreams = try settings.upstreams.enumerated().map { ProxiedUpstream(index: $0, try CompiledUpstream($1)) }
         self.upstreams = upstreams
         guard let path = settings.store.path else { preconditionFailure("the command line names a store") }
-        try StoreFolder.prepare(forStoreAt: path)
+        // At the first start, for its owner only. systemd creates `StateDirectory` itself, with the mode in the unit.
+        let folder = pathBeside(path, "")
+        if let failed = makeFolders(String(folder.dropLast())) {
+            throw StoreFolderError(failed.folder + "/", code: failed.code)
+        }
         let models = Dictionary(uniqueKeysWithValues: upstreams.map { ($0.storeKey, $0.rules.models) })
         var configuration = settings.storeConfiguration(path: path, models: models)
         configuration.notify = { log.log(level: $0.isRelief ? .notice : .warning, "\($0)") }
         let (store, notices) = try ObjectStore.open(configuration)
         for notice in notices { log.warning("\(notice)") }
         self.store = store
-        let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
-        let key = try PrincipalKey.open(path: folder + "principal.key")
+        let key = try PrincipalKey.open(path: pathBeside(path, "principal.key"))
         let (token, origin) = try AdminToken.prepare(at: AdminToken.path(besideStore: path))
         if case .replaced(let mode) = origin {
             log.warning(
@@ -157,27 +159,11 @@ struct RouteFilter: Sendable {
     let covers: @Sendable (String) -> Bool
 }
 
-/// The folder of the store: created at the first start, for its owner only.
-///
-/// systemd creates `StateDirectory` itself, with the mode in the unit.
-package enum StoreFolder {
-    /// Why there is no place for the store.
-    package struct Failure: Error, CustomStringConvertible {
-        package let description: String
+/// Why there is no folder for the store.
+package struct StoreFolderError: Error, CustomStringConvertible {
+    package let description: String
 
-        package init(_ folder: String, code: Int32) {
-            description = "cannot create the store's folder \(folder): \(systemMessage(code))"
-        }
-    }
-
-    /// Creates the missing folders above a path.
-    static func prepare(forStoreAt path: String) throws(Failure) {
-        var folder = ""
-        for component in path.split(separator: "/", omittingEmptySubsequences: false).dropLast() {
-            folder += component + "/"
-            if folder == "/" || mkdir(folder, 0o700) == 0 { continue }
-            let code = errno
-            guard code == EEXIST else { throw Failure(folder, code: code) }
-        }
+    package init(_ folder: String, code: Int32) {
+        description = "cannot create the store's folder \(folder): \(systemMessage(code))"
     }
 }

@@ -105,11 +105,6 @@ enum ResponseSchema {
         _ = try? notes.read(type)
         return notes.schema
     }
-
-    /// `time_to_live` for `timeToLive`, as the encoder writes it.
-    fileprivate static func snakeCase(_ name: String) -> String {
-        name.reduce(into: "") { $0 += $1.isUppercase ? "_" + $1.lowercased() : String($1) }
-    }
 }
 
 /// The requests of a type while it is decoded.
@@ -170,7 +165,7 @@ private final class Notes {
         asked.insert(name)
         defer {
             let sentence = sentences[name].map { [(name: "description", value: JSONText.string($0))] } ?? []
-            let name = ResponseSchema.snakeCase(name)
+            let name = name.snakeCased
             if isRequired { required.append(.string(name)) }
             properties.append((name, .object(notes.members + sentence)))
         }

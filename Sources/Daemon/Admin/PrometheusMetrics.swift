@@ -293,7 +293,7 @@ struct ProcessFigures: Sendable {
 
     /// Reads the current figures: a few system calls, some microseconds.
     static func read() -> ProcessFigures {
-        let memory = (try? ConfigBytes.read("/proc/self/statm", limit: 4096).bytes) ?? []
+        let memory = (try? FileBytes.read("/proc/self/statm", limit: 4096).bytes) ?? []
         let pages = String(decoding: memory, as: UTF8.self).split(separator: " ").prefix(2).compactMap { Int($0) }
         let pageSize = sysconf(Int32(_SC_PAGESIZE))
         var limit = rlimit()

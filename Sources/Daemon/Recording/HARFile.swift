@@ -23,7 +23,7 @@ enum HARFile {
                 continue
             }
             let content = response["content"] as? [String: Any] ?? [:]
-            var fields = ForeignFields.response(lines(response["headers"]), isHead: method == "HEAD")
+            var fields = Fields(foreign: lines(response["headers"]), isHead: method == "HEAD")
             // Bodies are decoded in a HAR.
             fields.remove("content-encoding")
             var body = Array((content["text"] as? String ?? "").utf8)
@@ -45,15 +45,13 @@ enum HARFile {
                 recording.lose("bodies of requests that are given as parameters")
             }
             recording.exchanges.append(
-                ForeignRecording.Exchange(
+                WholeExchange(
                     method: method,
-                    url: url,
-                    requestFields: ForeignFields.request(lines(request["headers"])),
+                    target: url,
+                    requestFields: Fields(foreign: lines(request["headers"])),
                     requestBody: try attached(posted ?? [:], folder, path)
                         ?? Array((posted?["text"] as? String ?? "").utf8),
-                    status: status,
-                    responseFields: fields,
-                    responseBody: body,
+                    response: .init(status: status, fields: fields, body: body),
                     time: (entry["startedDateTime"] as? String).flatMap(time)
                 )
             )

@@ -3,6 +3,31 @@ package import HTTPSemantics
 import Mapping
 import Settings
 
+/// A request and its response with their bodies in memory, before they are in a recording.
+package struct WholeExchange: Sendable, Equatable {
+    package var method: String
+    /// Path and query; in another tool's file the absolute URL, if the tool knows the origin.
+    package var target: String
+    /// Nil if unknown, so that any representation matches.
+    package var requestFields: Fields?
+    package var requestBody: [UInt8] = []
+    package var response = Response()
+    /// Unix seconds; nil if unknown.
+    package var time: Double?
+
+    /// A response as a client received it, without what only concerns one connection.
+    package struct Response: Sendable, Equatable {
+        package var status = 200
+        package var fields = Fields()
+        /// Without content coding.
+        package var body: [UInt8] = []
+
+        package init(status: Int = 200, fields: Fields = Fields(), body: [UInt8] = []) {
+            (self.status, self.fields, self.body) = (status, fields, body)
+        }
+    }
+}
+
 /// One request and its response, as in a line of `exchanges.jsonl`.
 ///
 /// Bodies are separate files. Their lengths are recomputed at replay, so that they can be edited freely.
@@ -16,6 +41,7 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
     package var request: Request
     package var response: Response
 
+    /// What a line says of the request.
     package struct Request: Codable, Sendable, Equatable {
         package var method: String
         /// Path and query as they went upstream.
@@ -40,8 +66,10 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
         }
     }
 
+    /// What a line says of the response.
     package struct Response: Codable, Sendable, Equatable {
         package var status: Int
+        /// Lines such as `Content-Type: application/json`.
         package var fields: [String]
         /// The body's file, relative to the folder; nil for an empty one.
         package var body: String?

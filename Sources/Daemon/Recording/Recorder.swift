@@ -34,7 +34,8 @@ package final class Recorder: Sendable {
         reply.observe(ExchangeWatch(incoming, body: body, recorder: self))
     }
 
-    fileprivate func finished(_ watch: ExchangeWatch, _ response: ExchangeWatch.Response) {
+    /// - Parameter response: Nil if it was too large.
+    fileprivate func finished(_ watch: ExchangeWatch, _ response: WholeExchange.Response?) {
         queue.async { self.work.record(watch, response) }
     }
 
@@ -66,6 +67,7 @@ package struct RecordingSummary: Sendable, Equatable {
 
     package init() {}
 
+    /// Why an exchange was not recorded; the text continues a sentence about several.
     package enum Reason: String, Sendable, CaseIterable {
         /// The response or the request broke off.
         case cutShort = "broke off"
@@ -98,11 +100,9 @@ package struct RecordingSummary: Sendable, Equatable {
 
 /// One exchange in progress.
 private final class ExchangeWatch: ReplyObserver {
-    struct Response {
-        var status = 0
-        var fields = Fields()
-        var body: [UInt8] = []
-        var isTooLarge = false
+    private struct State {
+        /// The response so far; nil once it is too large, or handed over.
+        var response: WholeExchange.Response? = .init()
         var isComplete = false
     }
 
@@ -110,7 +110,7 @@ private final class ExchangeWatch: ReplyObserver {
     let time: Double
     private let ownBody: [UInt8]?
     private let recorder: Recorder
-    private let response = Mutex(Response())
+    private let state = Mutex(State())
 
     init(_ incoming: IncomingRequest, body: [UInt8]?, recorder: Recorder) {
         (self.incoming, self.recorder) = (incoming, recorder)
@@ -129,32 +129,32 @@ private final class ExchangeWatch: ReplyObserver {
         var fields = fields
         // For a HEAD response the length is the only information about the body.
         if incoming.message.method == "HEAD", let length { fields.set("Content-Length", String(length)) }
-        response.withLock { [fields] in ($0.status, $0.fields) = (status, fields) }
+        state.withLock { [fields] in $0.response = .init(status: status, fields: fields) }
     }
 
     func wrote(_ bytes: [UInt8]) {
-        response.withLock { response in
-            guard response.body.count + bytes.count <= RecordingFolder.bodyLimit else {
-                response.isTooLarge = true
-                return
+        state.withLock { state in
+            guard let count = state.response?.body.count else { return }
+            if count + bytes.count > RecordingFolder.bodyLimit {
+                state.response = nil
+            } else {
+                state.response?.body += bytes
             }
-            response.body += bytes
         }
     }
 
     func finished() {
-        let response = response.withLock { response in
-            response.isComplete = true
-            defer { response.body = [] }
-            return response
+        let response = state.withLock { state in
+            state.isComplete = true
+            return state.response.take()
         }
         recorder.finished(self, response)
     }
 
     func aborted() {
-        let isComplete = response.withLock { response in
-            defer { response.isComplete = true }
-            return response.isComplete
+        let isComplete = state.withLock { state in
+            defer { state.isComplete = true }
+            return state.isComplete
         }
         if !isComplete { recorder.aborted() }
     }
@@ -173,9 +173,9 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
 
     func skipped(_ reason: RecordingSummary.Reason) { summary.skipped[reason, default: 0] += 1 }
 
-    func record(_ watch: ExchangeWatch, _ response: ExchangeWatch.Response) {
+    func record(_ watch: ExchangeWatch, _ response: WholeExchange.Response?) {
         guard let writer, summary.failure == nil else { return skipped(.failed) }
-        guard !response.isTooLarge else { return skipped(.tooLarge) }
+        guard let response else { return skipped(.tooLarge) }
         guard let requestBody = watch.body else { return skipped(.cutShort) }
         if let problem = Self.ownProblem(response) {
             summary.problem = problem
@@ -184,22 +184,20 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
         let (incoming, method) = (watch.incoming, watch.incoming.message.method)
         let received = Self.received(response.fields, isHead: method == "HEAD", variesBy: incoming.upstream)
         let (fields, body) = incoming.withUpstreamLinks(received, body: response.body)
-        let exchange = Redactor.Exchange(
-            target: Array(incoming.target.utf8),
+        let exchange = WholeExchange(
+            method: method,
+            target: incoming.target,
             requestFields: Self.sent(incoming.message.fields),
             requestBody: requestBody,
-            status: response.status,
-            responseFields: fields,
-            responseBody: body
+            response: .init(status: response.status, fields: fields, body: body),
+            time: watch.time
         )
         do throws(RecordingError) {
             try writer.append(
                 exchange,
                 of: incoming.upstream.name,
-                method: method,
                 route: incoming.route,
                 credential: incoming.clientCredentials.map { writer.number(of: $0) },
-                time: watch.time,
                 looksBack: writer.looked.times < Self.looks
             )
             summary.count += 1
@@ -260,7 +258,7 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
     }
 
     /// The reason that a problem document of Larder's own contains; nil for other responses.
-    private static func ownProblem(_ response: ExchangeWatch.Response) -> String? {
+    private static func ownProblem(_ response: WholeExchange.Response) -> String? {
         guard response.fields.text("content-type") == ProblemDocument.mediaType,
             response.body.starts(with: #"{"type":"urn:larder:"#.utf8), let problem = JSONOutline(response.body)?.root
         else { return nil }

@@ -1,5 +1,5 @@
 import Foundation
-package import HTTPSemantics
+import HTTPSemantics
 import Mapping
 package import Proxy
 import Settings
@@ -20,7 +20,9 @@ extension RecordingContents {
 package struct RecordingComparison: Sendable {
     /// One request whose response has changed.
     package struct Finding: Sendable {
+        /// Method and target, such as `GET /users/1`.
         package var request: String
+        /// The most severe first.
         package var drifts: [Drift]
     }
 
@@ -30,36 +32,19 @@ package struct RecordingComparison: Sendable {
     /// The number of requests compared.
     package var compared = 0
     /// The new responses, by the number of the exchange that they replace.
-    package var updates: [Int: Update] = [:]
-
-    package struct Update: Sendable {
-        package var status: Int
-        package var fields: Fields
-        package var body: [UInt8]
-
-        package init(status: Int, fields: Fields, body: [UInt8]) {
-            (self.status, self.fields, self.body) = (status, fields, body)
-        }
-    }
+    package var updates: [Int: WholeExchange.Response] = [:]
 
     package init() {}
 
+    /// Whether programs written for the recorded responses may fail with the new ones.
     package var isBreaking: Bool { findings.contains { $0.drifts.contains { $0.severity == .breaking } } }
 
     /// Compares the new response to a recorded request with the recorded one.
-    package mutating func compare(_ number: Int, of recording: RecordingContents, with new: Update)
+    package mutating func compare(_ number: Int, of recording: RecordingContents, with new: WholeExchange.Response)
         throws(RecordingError)
     {
         let exchange = recording.exchanges[number]
-        let old = Fields(recorded: exchange.response.fields)
-        let drifts = Drift.between(
-            Drift.Response(
-                status: exchange.response.status,
-                contentType: old.text("content-type"),
-                body: try recording.folder.body(exchange.response.body)
-            ),
-            Drift.Response(status: new.status, contentType: new.fields.text("content-type"), body: new.body)
-        )
+        let drifts = Drift.between(try recording.folder.whole(exchange.response), new)
         compared += 1
         guard !drifts.isEmpty else { return }
         findings.append(Finding(request: exchange.title, drifts: drifts))
@@ -90,9 +75,7 @@ package struct RecordingComparison: Sendable {
                 continue
             }
             places[key]?.removeFirst()
-            let response = new.exchanges[other].response
-            let (fields, body) = (Fields(recorded: response.fields), try new.folder.body(response.body))
-            try compare(number, of: old, with: Update(status: response.status, fields: fields, body: body))
+            try compare(number, of: old, with: try new.folder.whole(new.exchanges[other].response))
         }
         for number in places.values.flatMap(\.self).sorted() {
             let title = new.exchanges[number].title
@@ -115,24 +98,17 @@ package struct RecordingComparison: Sendable {
         var exchanges = recording.exchanges
         for (number, update) in updates.sorted(by: { $0.key < $1.key }) {
             let exchange = exchanges[number]
-            let plain = Redactor.Exchange(
-                target: Array(exchange.request.target.utf8),
-                requestFields: Fields(recorded: exchange.request.fields ?? []),
-                status: update.status,
-                responseFields: update.fields,
-                responseBody: update.body
+            let (request, upstream) = (exchange.request, upstreams.first { $0.name == exchange.upstream })
+            let plain = WholeExchange(
+                method: request.method,
+                target: request.target,
+                requestFields: request.fields.map(Fields.init(recorded:)),
+                response: update
             )
-            let route = upstreams.first { $0.name == exchange.upstream }.map {
-                $0.route(ofURL: exchange.request.target)
-            }
-            let redacted = redactors.redacted(
-                plain,
-                of: exchange.upstream,
-                method: exchange.request.method,
-                route: route ?? ""
-            )
-            exchanges[number].response = .init(status: update.status, fields: redacted.responseFields.recorded)
-            exchanges[number].response.body = try editor.writeBody(redacted.responseBody, redacted.responseFields)
+            let route = upstream?.route(ofURL: request.target) ?? ""
+            let response = redactors.redacted(plain, of: exchange.upstream, route: route).response
+            exchanges[number].response = .init(status: response.status, fields: response.fields.recorded)
+            exchanges[number].response.body = try editor.writeBody(response.body, response.fields)
         }
         try editor.replace(exchanges)
         let used = Set(exchanges.flatMap { [$0.request.body, $0.response.body] }.compactMap(\.self))
@@ -165,23 +141,15 @@ package struct Drift: Sendable, Equatable {
 
     package init(_ severity: Severity, _ text: String) { (self.severity, self.text) = (severity, text) }
 
-    /// The parts of a response that are compared.
-    package struct Response: Sendable {
-        package var status: Int
-        package var contentType: String?
-        package var body: [UInt8]
-
-        fileprivate var essence: String { (contentType ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " } }
-    }
-
     /// The differences between two responses, the most severe first.
-    package static func between(_ old: Response, _ new: Response) -> [Drift] {
+    package static func between(_ old: WholeExchange.Response, _ new: WholeExchange.Response) -> [Drift] {
         var drifts: [Drift] = []
+        let (oldType, newType) = (ProxiedUpstream.mediaType(old.fields), ProxiedUpstream.mediaType(new.fields))
         if old.status != new.status {
             drifts.append(Drift(.breaking, "status: was \(old.status), is now \(new.status)"))
         }
-        if old.essence != new.essence {
-            drifts.append(Drift(.breaking, "content type: was \(shown(old.essence)), is now \(shown(new.essence))"))
+        if oldType != newType {
+            drifts.append(Drift(.breaking, "content type: was \(oldType ?? "none"), is now \(newType ?? "none")"))
         }
         if let before = JSONOutline(old.body), let after = JSONOutline(new.body) {
             drifts += between(Shape(before), Shape(after))
@@ -191,8 +159,6 @@ package struct Drift: Sendable, Equatable {
         return drifts.enumerated().sorted { ($0.element.severity, $0.offset) < ($1.element.severity, $1.offset) }
             .map(\.element)
     }
-
-    private static func shown(_ text: String) -> String { text.isEmpty ? "none" : text }
 
     /// The types and values of a JSON text at each of its paths.
     private struct Shape {

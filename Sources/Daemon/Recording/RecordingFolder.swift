@@ -1,4 +1,5 @@
 import Foundation
+import HTTPSemantics
 import Settings
 
 /// The folder of a recording: its file names, and safe reading and writing, which no name in it can lead outside.
@@ -43,29 +44,9 @@ package struct RecordingFolder: Sendable {
 
     /// Reads one of its files; throws if it is not a regular file.
     func read(_ file: String, limit: Int) throws(RecordingError) -> [UInt8] {
-        let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-        guard descriptor >= 0 else { throw RecordingError(file, Self.reason(errno)) }
-        defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            throw RecordingError(file, "this is not a regular file")
-        }
-        guard status.st_size <= limit else {
-            throw RecordingError(file, "the file has \(status.st_size) bytes; \(limit) is the most that is read")
-        }
-        let size = Int(status.st_size)
-        var failure: Int32 = 0
-        let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
-            while count < size {
-                let bytesRead = Glibc.read(descriptor, buffer.baseAddress! + count, size - count)
-                if bytesRead < 0, errno == EINTR { continue }
-                if bytesRead < 0 { failure = errno }
-                guard bytesRead > 0 else { break }
-                count += bytesRead
-            }
-        }
-        guard failure == 0 else { throw RecordingError(file, Self.reason(failure)) }
-        return bytes
+        do throws(FileBytesError) {
+            return try FileBytes.read(file, limit: limit, isRegular: true).bytes
+        } catch { throw RecordingError(file, error.isAbsent ? Self.reason(ENOENT) : error.reason) }
     }
 
     /// The path of a body, by its name in a line.
@@ -84,6 +65,15 @@ package struct RecordingFolder: Sendable {
     package func body(_ name: String?) throws(RecordingError) -> [UInt8] {
         guard let name else { return [] }
         return try read(try path(ofBody: name), limit: Self.bodyLimit)
+    }
+
+    /// Reads a response with its body.
+    func whole(_ response: RecordedExchange.Response) throws(RecordingError) -> WholeExchange.Response {
+        .init(
+            status: response.status,
+            fields: Fields(recorded: response.fields),
+            body: try body(response.body)
+        )
     }
 
     /// The reason why a body cannot be read; nil if it can.
@@ -131,12 +121,8 @@ package struct RecordingFolder: Sendable {
 
     /// Makes a folder and those above it, unless they exist.
     static func makeFolder(_ path: String) throws(RecordingError) {
-        var folder = ""
-        for component in path.split(separator: "/", omittingEmptySubsequences: false) {
-            folder += component
-            defer { folder += "/" }
-            if folder.isEmpty || mkdir(folder, 0o700) == 0 || errno == EEXIST { continue }
-            throw RecordingError(folder, "the folder cannot be made: \(Self.reason(errno))")
+        if let (folder, code) = makeFolders(path) {
+            throw RecordingError(folder, "the folder cannot be made: \(Self.reason(code))")
         }
         var status = stat()
         guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
@@ -181,12 +167,12 @@ package struct RecordingFolder: Sendable {
     static func reason(_ code: Int32) -> String { code == ENOENT ? "there is no such file" : systemMessage(code) }
 
     /// The filename extension for a body.
-    package static func ending(ofType type: String?) -> String {
-        let essence = (type ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " }
-        if let known = endings[essence] { return known }
-        if essence.hasSuffix("+json") { return "json" }
-        if essence.hasSuffix("+xml") { return "xml" }
-        return essence.hasPrefix("text/") ? "txt" : "bin"
+    static func ending(of mediaType: String?) -> String {
+        let type = mediaType ?? ""
+        if let known = endings[type] { return known }
+        if type.hasSuffix("+json") { return "json" }
+        if type.hasSuffix("+xml") { return "xml" }
+        return type.hasPrefix("text/") ? "txt" : "bin"
     }
 
     private static let endings = [

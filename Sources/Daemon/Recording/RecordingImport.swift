@@ -1,5 +1,5 @@
 import Foundation
-package import HTTPSemantics
+import HTTPSemantics
 import Proxy
 package import Settings
 
@@ -52,36 +52,26 @@ package struct RecordingImport {
         let replacement = try RecordingReplacement(folder)
         let draft = try RecordingWriter(replacement.draft, config: config, recorded: began)
         let writer = RedactedWriter(draft, upstreams: upstreams)
-        for exchange in file.exchanges {
-            let origin = ForeignRecording.origin(of: exchange.url)
-            let target = ForeignRecording.target(of: exchange.url)
+        for var exchange in file.exchanges {
+            let origin = ForeignRecording.origin(of: exchange.target)
+            let target = ForeignRecording.target(of: exchange.target)
             let place = upstreams.firstIndex { upstream in
                 let url = upstream.settings.url
                 return (origin.isEmpty || UpstreamURL.isSame(origin, url))
                     && (target.hasPrefix(url.basePath + "/") || url.basePath.isEmpty || target == url.basePath)
             }
-            guard let place, (200...599).contains(exchange.status) else {
+            guard let place, (200...599).contains(exchange.response.status) else {
                 self.file.lose(place == nil ? "exchanges with \(origin)" : "responses that are not final")
                 continue
             }
             let upstream = upstreams[place]
-            let plain = Redactor.Exchange(
-                target: Array(target.utf8),
-                requestFields: exchange.requestFields ?? Fields(),
-                requestBody: exchange.requestBody,
-                status: exchange.status,
-                responseFields: exchange.responseFields,
-                responseBody: exchange.responseBody
-            )
-            let owner = upstream.credentials(target: target, fields: plain.requestFields)
+            exchange.target = target
+            let owner = upstream.credentials(target: target, fields: exchange.requestFields ?? Fields())
             try writer.append(
-                plain,
+                exchange,
                 of: upstream.name,
-                method: exchange.method,
                 route: upstream.route(ofURL: target),
-                credential: owner.map { writer.number(of: $0) },
-                time: exchange.time,
-                anyRepresentation: exchange.requestFields == nil
+                credential: owner.map { writer.number(of: $0) }
             )
             count += 1
         }
@@ -159,23 +149,7 @@ package enum RecordingExport {
 
 /// The exchanges in another tool's file, and a list of what cannot be imported.
 package struct ForeignRecording: Sendable {
-    /// One exchange as the other tool recorded it.
-    package struct Exchange: Sendable {
-        package var method: String
-        /// An absolute URL; only a path if the tool knows no origin.
-        package var url: String
-        /// Nil if any representation matches.
-        package var requestFields: Fields?
-        package var requestBody: [UInt8] = []
-        package var status: Int
-        package var responseFields: Fields
-        /// Without content coding.
-        package var responseBody: [UInt8] = []
-        /// Unix seconds.
-        package var time: Double?
-    }
-
-    package var exchanges: [Exchange] = []
+    package var exchanges: [WholeExchange] = []
     /// The kinds of data left out, each with its number.
     package var losses: [(text: String, count: Int)] { lost.counted }
     private var lost: [String] = []
@@ -186,7 +160,7 @@ package struct ForeignRecording: Sendable {
     package mutating func lose(_ text: String) { lost.append(text) }
 
     /// Scheme and authority of each exchange with their number, in order of appearance.
-    var origins: [(text: String, count: Int)] { exchanges.map { Self.origin(of: $0.url) }.counted }
+    var origins: [(text: String, count: Int)] { exchanges.map { Self.origin(of: $0.target) }.counted }
 
     /// Scheme and authority of a URL; empty for a path.
     static func origin(of url: String) -> String {
@@ -225,23 +199,20 @@ package struct ForeignRecording: Sendable {
     static let unknown = "this is neither a HAR, nor a VCR cassette, nor a mapping of WireMock"
 }
 
-/// Fields that other tools keep and a recording does not.
-enum ForeignFields {
+extension Fields {
     private static let framing: Set<String> = [
         "content-length", "transfer-encoding", "connection", "keep-alive", "host", "accept-encoding",
         "proxy-connection",
     ]
 
-    /// The fields without those of the connection and of HTTP/2's request line.
-    static func request(_ lines: [(String, String)]) -> Fields {
-        Fields(lines.filter { !$0.0.hasPrefix(":") && !framing.contains($0.0.lowercased()) }.map { Field($0.0, $0.1) })
-    }
-
-    static func response(_ lines: [(String, String)], isHead: Bool) -> Fields {
-        Fields(
+    /// Another tool's fields without those of the connection and of HTTP/2's request line, which a recording does not keep.
+    ///
+    /// - Parameter isHead: Whether they are of a response to HEAD, whose length says what the body would have.
+    init(foreign lines: [(String, String)], isHead: Bool = false) {
+        self.init(
             lines.filter { name, _ in
                 let name = name.lowercased()
-                return !name.hasPrefix(":") && (name == "content-length" ? isHead : !framing.contains(name))
+                return !name.hasPrefix(":") && (!Self.framing.contains(name) || isHead && name == "content-length")
             }
             .map { Field($0.0, $0.1) }
         )

@@ -96,8 +96,8 @@ package final class RecordingWriter {
         throws(RecordingError) -> String?
     {
         guard !body.isEmpty else { return nil }
-        let name =
-            "\(RecordingFolder.bodiesName)/\(name).\(RecordingFolder.ending(ofType: fields.text("content-type")))"
+        let ending = RecordingFolder.ending(of: ProxiedUpstream.mediaType(fields))
+        let name = "\(RecordingFolder.bodiesName)/\(name).\(ending)"
         written.append(name)
         try folder.write(body, to: "\(folder.path)/\(name)")
         return name
@@ -178,43 +178,33 @@ final class RedactedWriter {
     ///
     /// - Parameters:
     ///   - route: The path that selects the route of its response.
-    ///   - time: Unix seconds; nil if unknown.
-    ///   - anyRepresentation: Whether the request's fields are not known.
     ///   - looksBack: Whether the files written so far are searched first for secrets that this exchange made known.
     func append(
-        _ exchange: Redactor.Exchange,
+        _ exchange: WholeExchange,
         of upstream: String,
-        method: String,
         route: String,
         credential: Int?,
-        time: Double?,
-        anyRepresentation: Bool = false,
         looksBack: Bool = false
     ) throws(RecordingError) {
-        let exchange = redacted(exchange, of: upstream, method: method, route: route)
+        let exchange = redacted(exchange, of: upstream, route: route)
         if looksBack { try lookThrough() }
         let line = RecordedExchange(
             upstream: upstream,
             credential: credential,
-            time: time.map { RecordingTime.text($0) },
+            time: exchange.time.map { RecordingTime.text($0) },
             request: .init(
-                method: method,
-                target: String(decoding: exchange.target, as: UTF8.self),
-                fields: anyRepresentation ? nil : exchange.requestFields.recorded
+                method: exchange.method,
+                target: exchange.target,
+                fields: exchange.requestFields?.recorded
             ),
-            response: .init(status: exchange.status, fields: exchange.responseFields.recorded)
+            response: .init(status: exchange.response.status, fields: exchange.response.fields.recorded)
         )
-        try writer.append(line, requestBody: exchange.requestBody, responseBody: exchange.responseBody)
+        try writer.append(line, requestBody: exchange.requestBody, responseBody: exchange.response.body)
     }
 
-    func redacted(
-        _ exchange: Redactor.Exchange,
-        of upstream: String,
-        method: String,
-        route: String
-    ) -> Redactor.Exchange {
+    func redacted(_ exchange: WholeExchange, of upstream: String, route: String) -> WholeExchange {
         var exchange = exchange
-        redactors[upstream]?.redact(&exchange, method: method, route: route)
+        redactors[upstream]?.redact(&exchange, route: route)
         return exchange
     }
 

@@ -10,7 +10,8 @@ import Synchronization
 ///
 /// May be used on any thread. It records what each client receives, from the cache or from the upstream.
 package final class Recordings: ExchangeInterceptor {
-    private let folder: String
+    /// The folder with a folder for each recording, named after it.
+    private let root: String
     let config: String
     let upstreams: [ProxiedUpstream]
     private let log: Logger
@@ -24,10 +25,10 @@ package final class Recordings: ExchangeInterceptor {
     }
 
     /// - Parameters:
-    ///   - folder: The parent folder, with a folder for each recording, named after it.
+    ///   - folder: The parent folder of the recordings' own folders.
     ///   - config: The config to put into each, see `ConfigFile.portable`.
     package init(folder: String, config: String, upstreams: [ProxiedUpstream], log: Logger) {
-        self.folder = folder
+        root = folder
         self.config = config
         self.upstreams = upstreams
         self.log = log
@@ -47,9 +48,11 @@ package final class Recordings: ExchangeInterceptor {
     /// One recording in the list.
     package struct Entry: Sendable {
         package let name: String
+        /// The path of its folder.
         package let folder: String
         /// The number of exchanges; nil for a finished recording, which is not counted.
         package let exchanges: Int?
+        /// The `Larder-Session` of the requests that are recorded; nil if all are, or if it is finished.
         package let session: String?
         /// Unix seconds; nil for a finished recording.
         package let began: Double?
@@ -60,12 +63,12 @@ package final class Recordings: ExchangeInterceptor {
     /// - Parameter session: the value of `Larder-Session` that requests need; nil for all requests.
     package func start(_ name: String, session: String?) throws(RecordingError) {
         try Self.check(name)
-        let place = RecordingFolder("\(folder)/\(name)")
+        let folder = RecordingFolder("\(root)/\(name)")
         guard !running.withLock({ $0[name] != nil }) else {
             throw RecordingError(name, "this recording is running already")
         }
         let now = Date().timeIntervalSince1970
-        let writer = try RecordingWriter(place, config: config, recorded: now)
+        let writer = try RecordingWriter(folder, config: config, recorded: now)
         let recorder = Recorder(writer, upstreams: upstreams, log: log)
         running.withLock { $0[name] = Running(recorder: recorder, session: session, began: now) }
         count.add(1, ordering: .relaxed)
@@ -77,11 +80,11 @@ package final class Recordings: ExchangeInterceptor {
     func isRunning(_ name: String) -> Bool { running.withLock { $0[name] != nil } }
 
     /// The folder for a new recording; throws if it exists.
-    func newPlace(_ name: String) throws(RecordingError) -> RecordingFolder {
+    func newFolder(_ name: String) throws(RecordingError) -> RecordingFolder {
         try Self.check(name)
-        let place = RecordingFolder("\(folder)/\(name)")
-        guard !place.hasManifest else { throw RecordingError(name, "there is a recording of this name already") }
-        return place
+        let folder = RecordingFolder("\(root)/\(name)")
+        guard !folder.hasManifest else { throw RecordingError(name, "there is a recording of this name already") }
+        return folder
     }
 
     /// Ends a recording; all complete exchanges are written.
@@ -98,10 +101,10 @@ package final class Recordings: ExchangeInterceptor {
 
     /// All recordings, sorted by name.
     package var list: [Entry] {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []
         let running = running.withLock { $0 }
-        return names.filter { RecordingFolder("\(folder)/\($0)").hasManifest }.sorted().map { name in
-            let (now, folder) = (running[name], "\(folder)/\(name)")
+        return names.filter { RecordingFolder("\(root)/\($0)").hasManifest }.sorted().map { name in
+            let (now, folder) = (running[name], "\(root)/\(name)")
             let count = now?.recorder.count
             return Entry(name: name, folder: folder, exchanges: count, session: now?.session, began: now?.began)
         }
@@ -109,35 +112,35 @@ package final class Recordings: ExchangeInterceptor {
 
     /// Removes a finished recording.
     package func remove(_ name: String) throws(RecordingError) {
-        let place = try place(of: name)
+        let folder = try recordingFolder(of: name)
         guard !isRunning(name) else { throw RecordingError(name, "this recording is running; stop it first") }
         do {
-            try FileManager.default.removeItem(atPath: place.path)
+            try FileManager.default.removeItem(atPath: folder.path)
         } catch { throw RecordingError(name, "it cannot be removed: \(error.localizedDescription)") }
     }
 
     /// The files of a recording, relative to its folder.
     package func files(of name: String) throws(RecordingError) -> [String] {
-        let place = try place(of: name)
-        let bodies = (try? FileManager.default.contentsOfDirectory(atPath: place.bodies)) ?? []
+        let folder = try recordingFolder(of: name)
+        let bodies = (try? FileManager.default.contentsOfDirectory(atPath: folder.bodies)) ?? []
         return RecordingFolder.fixedNames + bodies.sorted().map { "\(RecordingFolder.bodiesName)/\($0)" }
     }
 
     /// Reads one of a recording's files.
     package func file(_ path: String, of name: String) throws(RecordingError) -> [UInt8] {
-        let place = try place(of: name)
-        if path.hasPrefix(RecordingFolder.bodiesName) { return try place.body(path) }
+        let folder = try recordingFolder(of: name)
+        if path.hasPrefix(RecordingFolder.bodiesName) { return try folder.body(path) }
         guard RecordingFolder.fixedNames.contains(path) else {
             throw RecordingError(path, "this is not a file of a recording")
         }
-        return try place.read("\(place.path)/\(path)", limit: 1 << 30)
+        return try folder.read("\(folder.path)/\(path)", limit: 1 << 30)
     }
 
-    func place(of name: String) throws(RecordingError) -> RecordingFolder {
+    func recordingFolder(of name: String) throws(RecordingError) -> RecordingFolder {
         try Self.check(name)
-        let place = RecordingFolder("\(folder)/\(name)")
-        guard place.hasManifest else { throw RecordingError(name, "there is no such recording") }
-        return place
+        let folder = RecordingFolder("\(root)/\(name)")
+        guard folder.hasManifest else { throw RecordingError(name, "there is no such recording") }
+        return folder
     }
 
     private static func check(_ name: String) throws(RecordingError) {
@@ -170,37 +173,37 @@ extension Recordings {
         async throws(RecordingError)
         -> RecordingSummary
     {
-        let place = try newPlace(name)
+        let folder = try newFolder(name)
         let rows = try await Self.rows(selection, store)
         let now = Date().timeIntervalSince1970
-        let recording = try RecordingWriter(place, config: config, recorded: now)
+        let recording = try RecordingWriter(folder, config: config, recorded: now)
         let writer = RedactedWriter(recording, upstreams: upstreams)
         let known = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
         do throws(RecordingError) {
             for row in rows {
                 guard let upstream = known[row.upstream], let document = try await Self.document(row, selection, store)
                 else { continue }
-                var exchange = Redactor.Exchange(
-                    target: Array(row.url.utf8),
-                    requestFields: upstream.requestFields(ofContext: document.key.context),
-                    status: document.status,
-                    responseFields: ResponseCache.fields(of: document),
-                    responseBody: document.body
-                )
+                var fields = ResponseCache.fields(of: document)
                 // Lengths are computed at replay.
-                exchange.responseFields.remove("content-length")
+                fields.remove("content-length")
+                let exchange = WholeExchange(
+                    method: "GET",
+                    target: row.url,
+                    requestFields: upstream.requestFields(ofContext: document.key.context),
+                    response: .init(status: document.status, fields: fields, body: document.body),
+                    time: Double(row.end) / 1_000_000
+                )
+                let credential = row.principal == Self.anonymous ? nil : 1
                 try writer.append(
                     exchange,
                     of: row.upstream,
-                    method: "GET",
                     route: upstream.route(ofURL: row.url),
-                    credential: row.principal == Self.anonymous ? nil : 1,
-                    time: Double(row.end) / 1_000_000
+                    credential: credential
                 )
             }
             try writer.lookThrough()
         } catch {
-            try? FileManager.default.removeItem(atPath: place.path)
+            try? FileManager.default.removeItem(atPath: folder.path)
             throw error
         }
         recording.flush()
@@ -217,7 +220,7 @@ extension Recordings {
     {
         let earliest = selection.maxAge.map { store.clock.now() - $0 } ?? .min
         var found: [DocumentRow] = []
-        var places: [String: Int] = [:]
+        var indices: [String: Int] = [:]
         var principals: [String: Int] = [:]
         var listing = DocumentListing(isDescending: false, principal: selection.principal, limit: 1000)
         repeat {
@@ -227,11 +230,11 @@ extension Recordings {
             } catch { throw RecordingError("the store", error.description) }
             for row in page.rows where row.end >= earliest && selection.covers?(row.upstream, row.url) ?? true {
                 principals[row.principal, default: 0] += 1
-                let place = [row.upstream, row.principal, row.context, row.url].joined(separator: "\n")
-                if let known = places[place] {
+                let key = [row.upstream, row.principal, row.context, row.url].joined(separator: "\n")
+                if let known = indices[key] {
                     found[known] = row
                 } else {
-                    places[place] = found.count
+                    indices[key] = found.count
                     found.append(row)
                 }
             }

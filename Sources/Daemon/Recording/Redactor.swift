@@ -1,5 +1,5 @@
 import Foundation
-package import HTTPSemantics
+import HTTPSemantics
 import Mapping
 package import Proxy
 import Settings
@@ -39,42 +39,21 @@ package struct Redactor {
         if let credential = upstream.settings.credential { learnField(Array(credential.value.bytes)) }
     }
 
-    /// A request and its response, redacted in place.
-    package struct Exchange: Equatable {
-        package var target: [UInt8]
-        package var requestFields: Fields
-        package var requestBody: [UInt8] = []
-        package var status = 200
-        package var responseFields = Fields()
-        package var responseBody: [UInt8] = []
-    }
-
     /// Redacts one exchange.
     ///
     /// - Parameter route: the path that selects the route of its response.
-    package mutating func redact(_ exchange: inout Exchange, method: String, route: String) {
-        exchange.target = redacted(url: exchange.target)
-        exchange.requestFields = redacted(request: exchange.requestFields)
+    package mutating func redact(_ exchange: inout WholeExchange, route: String) {
+        exchange.target = String(decoding: redacted(url: Array(exchange.target.utf8)), as: UTF8.self)
+        exchange.requestFields = exchange.requestFields.map { redacted(request: $0) }
         exchange.requestBody = redacted(requestBody: exchange.requestBody, exchange.requestFields)
-        exchange.responseFields = redacted(response: exchange.responseFields)
-        exchange.responseBody = redacted(
-            responseBody: exchange.responseBody,
-            exchange.responseFields,
-            status: exchange.status,
-            method: method,
-            route: route,
-            target: exchange.target
-        )
+        exchange.response.fields = redacted(response: exchange.response.fields)
+        exchange.response.body = redactedResponseBody(of: exchange, route: route)
         guard !known.isEmpty else { return }
-        exchange.target = replacingKnown(exchange.target)
-        for index in exchange.requestFields.lines.indices {
-            exchange.requestFields.lines[index].value = replacingKnown(exchange.requestFields.lines[index].value)
-        }
-        for index in exchange.responseFields.lines.indices {
-            exchange.responseFields.lines[index].value = replacingKnown(exchange.responseFields.lines[index].value)
-        }
+        exchange.target = String(decoding: replacingKnown(Array(exchange.target.utf8)), as: UTF8.self)
+        exchange.requestFields = exchange.requestFields.map(replacingKnown)
         exchange.requestBody = replacingKnown(exchange.requestBody)
-        exchange.responseBody = replacingKnown(exchange.responseBody)
+        exchange.response.fields = replacingKnown(exchange.response.fields)
+        exchange.response.body = replacingKnown(exchange.response.body)
     }
 
     // MARK: Placeholders
@@ -121,6 +100,10 @@ package struct Redactor {
         for (value, placeholder) in known.sorted(by: { $0.value.count > $1.value.count })
         where bytes.count >= value.count { bytes = Self.replacing(value, with: placeholder, in: bytes) }
         return bytes
+    }
+
+    private func replacingKnown(_ fields: Fields) -> Fields {
+        Fields(fields.lines.map { Field(name: $0.name, value: replacingKnown($0.value)) })
     }
 
     static func replacing(_ value: [UInt8], with other: [UInt8], in bytes: [UInt8]) -> [UInt8] {
@@ -192,7 +175,7 @@ package struct Redactor {
                 let end = line.value.firstIndex(of: 0x3B) ?? line.value.count
                 line.value = redacted(cookies: Array(line.value[..<end])) + line.value[end...]
             case "location", "content-location", "refresh": line.value = redacted(url: line.value)
-            case "link": line.value = redacted(link: line.value)
+            case "link": line.value = PrincipalFields.replacingURLs(inLink: line.value) { redacted(url: $0) }
             default: if upstream.principal.hides(responseField: line.name) { line.value = learnField(line.value) }
             }
             result.lines.append(line)
@@ -212,29 +195,13 @@ package struct Redactor {
         return Array(parts.joined(separator: [0x3B]))
     }
 
-    private mutating func redacted(link value: [UInt8]) -> [UInt8] {
-        var (result, rest): ([UInt8], ArraySlice<UInt8>) = ([], value[...])
-        while let open = rest.firstIndex(of: 0x3C), let close = rest[open...].firstIndex(of: 0x3E) {
-            result += rest[...open]
-            result += redacted(url: Array(rest[(open + 1)..<close]))
-            rest = rest[close...]
-        }
-        return result + rest
-    }
-
     /// A URL or target without the values of its secret parameters, and without user name and password.
     private mutating func redacted(url: [UInt8]) -> [UInt8] {
-        var (result, end): ([UInt8], Int) = ([], 0)
-        for parameter in URLParameters(url) {
-            guard let value = parameter.value, !value.isEmpty,
-                upstream.principal.reason(forParameter: url[parameter.name]) != nil
-            else { continue }
-            let plain = String(decoding: url[value], as: UTF8.self)
-            let decoded = PercentEncoding.decode(plain).map { Array($0.utf8) } ?? Array(url[value])
-            result += url[end..<value.lowerBound] + learn(decoded)
-            end = value.upperBound
+        let redacted = upstream.principal.replacingValues(in: url) { value in
+            if value.isEmpty { return [] }
+            let decoded = PercentEncoding.decode(String(decoding: value, as: UTF8.self)).map { Array($0.utf8) }
+            return learn(decoded ?? Array(value))
         }
-        let redacted = end == 0 ? url : result + url[end...]
         guard let slashes = redacted.firstRange(of: [0x3A, 0x2F, 0x2F]) else { return redacted }
         let authority = redacted[slashes.upperBound...].prefix { $0 != 0x2F && $0 != 0x3F && $0 != 0x23 }
         guard let at = authority.lastIndex(of: 0x40) else { return redacted }
@@ -245,9 +212,9 @@ package struct Redactor {
 
     // MARK: Bodies
 
-    private mutating func redacted(requestBody body: [UInt8], _ fields: Fields) -> [UInt8] {
+    private mutating func redacted(requestBody body: [UInt8], _ fields: Fields?) -> [UInt8] {
         guard !body.isEmpty else { return body }
-        let type = fields.text("content-type")?.lowercased() ?? ""
+        let type = fields?.text("content-type")?.lowercased() ?? ""
         if type.hasPrefix("application/x-www-form-urlencoded") {
             return Array(redacted(url: [0x3F] + body).dropFirst())
         }
@@ -262,28 +229,21 @@ package struct Redactor {
         return replacing(secrets.map(\.range), in: body)
     }
 
-    private mutating func redacted(
-        responseBody body: [UInt8],
-        _ fields: Fields,
-        status: Int,
-        method: String,
-        route: String,
-        target: [UInt8]
-    ) -> [UInt8] {
+    private mutating func redactedResponseBody(of exchange: WholeExchange, route: String) -> [UInt8] {
+        let body = exchange.response.body
         guard let first = body.first(where: { $0 != 0x20 && $0 != 0x0A && $0 != 0x0D && $0 != 0x09 }),
             first == 0x7B || first == 0x5B, let outline = JSONOutline(body)
         else { return body }
-        let url = String(decoding: target, as: UTF8.self)
         let subject = RouteSubject(
-            method: method,
+            method: exchange.method,
             path: route,
-            query: ProxiedUpstream.query(ofURL: url),
-            status: status,
-            contentType: fields.text("content-type").map { String($0.prefix { $0 != ";" }).lowercased() }
+            query: ProxiedUpstream.query(ofURL: exchange.target),
+            status: exchange.response.status,
+            contentType: ProxiedUpstream.mediaType(exchange.response.fields)
         )
         var places: [Range<Int>] = []
         if let match = upstream.rules.body(subject) {
-            let context = MappingContext(url: url, captures: match.captures, bound: match.bound)
+            let context = MappingContext(url: exchange.target, captures: match.captures, bound: match.bound)
             places = Normaliser(models: upstream.rules.models).secretPlaces(in: body, as: match.rule, in: context)
         }
         for member in outline.members where member.kind == .string {

@@ -17,10 +17,10 @@ package final class Replayer: Sendable {
     /// The seconds added to dates; nil if the clock stays at the time of the recording.
     private let shift: Int64?
     private let start: Int64
-    /// The exchanges of each key.
-    private let index: [String: Place]
+    /// The exchanges by the texts of their keys.
+    private let index: [String: Series]
     /// The data for finding similar requests, made at the first missing request.
-    private let titles = Mutex<[RecordedTitle]?>(nil)
+    private let requests = Mutex<[ComparedRequest]?>(nil)
     private let upstreams: [String: ProxiedUpstream]
     /// Whether requests of several principals were recorded, so that the credential counts.
     private let distinguishesCredentials: Bool
@@ -28,10 +28,10 @@ package final class Replayer: Sendable {
     /// The room for ready responses in bytes.
     private let memory: Int
 
-    /// The exchanges of one key.
-    package struct Place: Sendable {
+    /// The exchanges of one key, of which requests get one after the other.
+    package struct Series: Sendable {
         /// The text of the key.
-        fileprivate let text: String
+        fileprivate let key: String
         /// Their numbers, in order.
         fileprivate var numbers: [Int]
         /// The exchange found, as an index of `numbers`.
@@ -59,12 +59,12 @@ package final class Replayer: Sendable {
         }
 
         /// The index, among the exchanges of a key, of the next one to serve; nil if all have been served.
-        mutating func next(of place: Place, in session: String, isStrict: Bool) -> Int? {
-            let position = sessions[session, default: Session()].positions[place.text, default: 0]
-            if position >= place.numbers.count, isStrict { return nil }
-            sessions[session, default: Session()].positions[place.text] = position + 1
-            let found = min(position, place.numbers.count - 1)
-            isUsed[place.numbers[found]] = true
+        mutating func next(of series: Series, in session: String, isStrict: Bool) -> Int? {
+            let position = sessions[session, default: Session()].positions[series.key, default: 0]
+            if position >= series.numbers.count, isStrict { return nil }
+            sessions[session, default: Session()].positions[series.key] = position + 1
+            let found = min(position, series.numbers.count - 1)
+            isUsed[series.numbers[found]] = true
             return found
         }
     }
@@ -76,14 +76,17 @@ package final class Replayer: Sendable {
 
     /// A request that was not recorded.
     package struct Miss: Sendable, Equatable {
+        /// Method and target, redacted.
         package var request: String
+        /// Empty if it was recorded, but less often than it was made.
         package var nearest: [NearestRequest]
         /// The number of times it was recorded; 0 for never.
         package var recorded: Int
     }
 
-    package enum Outcome: Sendable {
-        case exchange(RecordedExchange, Place)
+    /// What was recorded for a request.
+    package enum Match: Sendable {
+        case exchange(RecordedExchange, Series)
         case missing(Miss)
     }
 
@@ -119,7 +122,7 @@ package final class Replayer: Sendable {
         var numbers: [String: [Int]] = [:]
         numbers.reserveCapacity(texts.count)
         for (number, text) in texts.enumerated() { numbers[text, default: []].append(number) }
-        index = Dictionary(uniqueKeysWithValues: numbers.map { ($0.key, Place(text: $0.key, numbers: $0.value)) })
+        index = Dictionary(uniqueKeysWithValues: numbers.map { ($0.key, Series(key: $0.key, numbers: $0.value)) })
         state = Mutex(State(isUsed: [Bool](repeating: false, count: recording.exchanges.count)))
     }
 
@@ -160,39 +163,38 @@ package final class Replayer: Sendable {
     }
 
     /// Finds the response to a request, and counts it as served.
-    package func find(_ incoming: IncomingRequest, method: String, fields: Fields, body: [UInt8]) -> Outcome {
+    package func find(_ incoming: IncomingRequest, method: String, fields: Fields, body: [UInt8]) -> Match {
         let key = RequestKey(incoming, method: method, fields: fields, body: body)
         let session = fields.text("larder-session") ?? ""
         let credentials = incoming.clientCredentials
-        let found = state.withLock { state -> (place: Place?, recorded: Int, credential: Int?) in
+        let found = state.withLock { state -> (series: Series?, recorded: Int, credential: Int?) in
             let credential = distinguishesCredentials ? state.number(of: credentials, in: session) : nil
             for text in Self.texts(key, credential) {
-                guard var place = index[text] else { continue }
-                guard let position = state.next(of: place, in: session, isStrict: isStrict) else {
-                    return (nil, place.numbers.count, credential)
+                guard var series = index[text] else { continue }
+                guard let position = state.next(of: series, in: session, isStrict: isStrict) else {
+                    return (nil, series.numbers.count, credential)
                 }
-                place.found = position
-                return (place, place.numbers.count, credential)
+                series.found = position
+                return (series, series.numbers.count, credential)
             }
             return (nil, 0, credential)
         }
-        if let place = found.place { return .exchange(recording.exchanges[place.numbers[place.found]], place) }
+        if let series = found.series { return .exchange(recording.exchanges[series.numbers[series.found]], series) }
         let title = "\(method) \(incoming.target)"
         let redacted = incoming.upstream.principal.redacted(url: title)
-        let nearest =
-            found.recorded > 0
-            ? []
-            : NearestRequest.find(RecordedTitle(key, credential: found.credential, incoming, method), in: allTitles)
+        let (url, upstream) = (incoming.url, incoming.upstream.name)
+        let wanted = ComparedRequest(method, url, of: upstream, key, credential: found.credential)
+        let nearest = found.recorded > 0 ? [] : NearestRequest.find(wanted, in: allRequests)
         let miss = Miss(request: redacted, nearest: nearest, recorded: found.recorded)
         state.withLock { if $0.missing.count < 10_000 { $0.missing.append(miss) } }
         return .missing(miss)
     }
 
-    private var allTitles: [RecordedTitle] {
-        titles.withLock { titles in
+    private var allRequests: [ComparedRequest] {
+        requests.withLock { requests in
             // The bodies were readable before; if the folder has changed since, there is nothing to compare with.
-            let all = titles ?? (try? Self.keys(recording, upstreams) { RecordedTitle($0, $1) }) ?? []
-            titles = all
+            let all = requests ?? (try? Self.keys(recording, upstreams) { ComparedRequest($0, $1) }) ?? []
+            requests = all
             return all
         }
     }
@@ -207,13 +209,18 @@ package final class Replayer: Sendable {
     /// Keeps a response ready for later requests with this digest, if they all get it, and if there is room.
     ///
     /// - Parameter digest: The digest of the request's cache key, as of an anonymous request.
-    package func keep(_ response: ReadyResponse, at digest: Digest128, of place: Place, for incoming: IncomingRequest) {
+    package func keep(
+        _ response: ReadyResponse,
+        at digest: Digest128,
+        of series: Series,
+        for incoming: IncomingRequest
+    ) {
         // If the match depends on more than the cache key, each request is looked up.
         guard !isStrict, !distinguishesCredentials, RequestKey.isWithinCacheKey(incoming) else { return }
         state.withLock { state in
             // Less after a reset, which may have come since the response was found.
-            guard state.sessions[""]?.positions[place.text] ?? 0 >= place.numbers.count,
-                place.found == place.numbers.count - 1
+            guard state.sessions[""]?.positions[series.key] ?? 0 >= series.numbers.count,
+                series.found == series.numbers.count - 1
             else { return }
             let bytes = state.readyBytes - (state.ready[digest]?.byteCount ?? 0) + response.byteCount
             guard bytes <= memory, state.ready.count < Self.readyLimit else { return }
@@ -372,7 +379,7 @@ package final class RecordingInterceptor: ExchangeInterceptor {
     ) {
         let request = incoming.live == nil ? incoming.message : incoming.message.plain
         switch replayer.find(incoming, method: request.method, fields: request.fields, body: body) {
-        case .exchange(let recorded, let place):
+        case .exchange(let recorded, let series):
             do throws(RecordingError) {
                 let (fields, body, moment) = try replayer.response(recorded)
                 let response = RecordedResponse(
@@ -383,7 +390,7 @@ package final class RecordingInterceptor: ExchangeInterceptor {
                     at: moment
                 )
                 if let ready = response.ready(for: incoming) {
-                    replayer.keep(ready, at: proxy.cache.store.hasher.digest(ready.key), of: place, for: incoming)
+                    replayer.keep(ready, at: proxy.cache.store.hasher.digest(ready.key), of: series, for: incoming)
                 }
                 response.serve(incoming, reply)
             } catch { reply.refuse(.recordingUnreadable(error.description)) }

@@ -10,7 +10,7 @@ import Store
 /// Redacted values are left out, so that no credential has to match.
 package struct RequestKey: Sendable {
     /// Upstream, method, path and query, normalised.
-    let place: String
+    let request: String
     /// The selected representation, and the fields that the route names.
     let representation: String
     /// The body, normalised.
@@ -21,7 +21,7 @@ package struct RequestKey: Sendable {
     /// The whole key as an entry of the index.
     func text(credential: Int?, anyRepresentation: Bool = false, withConditions: Bool) -> String {
         let parts = [
-            place, credential.map { "\($0)" } ?? "", anyRepresentation ? "*" : representation,
+            request, credential.map { "\($0)" } ?? "", anyRepresentation ? "*" : representation,
             withConditions ? conditions : "", body,
         ]
         return parts.joined(separator: "\n")
@@ -35,7 +35,7 @@ package struct RequestKey: Sendable {
     package init(_ incoming: IncomingRequest, method: String, fields: Fields, body: [UInt8]) {
         let upstream = incoming.upstream
         let matching = Self.matching(incoming, method: method)
-        place = "\(upstream.name) \(method) \(Self.url(incoming.url, ignoring: matching.query.ignore))"
+        request = "\(upstream.name) \(method) \(Self.url(incoming.url, ignoring: matching.query.ignore))"
         let named = matching.headers.map { name in
             "\(name.lowercased()): \(fields.combined(name.lowercased()) ?? "")"
         }
@@ -55,8 +55,13 @@ package struct RequestKey: Sendable {
             return
         }
         var redactor = Redactor(upstream, numbers: false)
-        var exchange = Redactor.Exchange(target: Array(incoming.target.utf8), requestFields: fields, requestBody: body)
-        redactor.redact(&exchange, method: method, route: incoming.route)
+        var exchange = WholeExchange(
+            method: method,
+            target: incoming.target,
+            requestFields: fields,
+            requestBody: body
+        )
+        redactor.redact(&exchange, route: incoming.route)
         self.body = Self.canonical(exchange.requestBody, fields, ignoring: matching.body.ignore)
     }
 
@@ -148,77 +153,62 @@ package struct RequestKey: Sendable {
 package struct NearestRequest: Sendable, Equatable {
     /// Method and target, such as `GET /users/1`.
     package var request: String
+    /// A sentence for each.
     package var differences: [String]
 
     /// The maximum number of results.
     private static let count = 3
 
     /// Finds the nearest recorded requests, without duplicates.
-    static func find(_ wanted: RecordedTitle, in all: [RecordedTitle]) -> [NearestRequest] {
-        var best: [(score: Int, title: RecordedTitle)] = []
-        for title in all {
-            let score = wanted.distance(to: title, within: best.count == count ? best[count - 1].score : .max)
-            guard best.count < count || score < best[count - 1].score else { continue }
-            if best.contains(where: { $0.title == title }) { continue }
-            let place = best.firstIndex { $0.score > score } ?? best.count
-            best.insert((score, title), at: place)
+    static func find(_ wanted: ComparedRequest, in all: [ComparedRequest]) -> [NearestRequest] {
+        var best: [(distance: Int, request: ComparedRequest)] = []
+        for request in all {
+            let distance = wanted.distance(to: request, within: best.count == count ? best[count - 1].distance : .max)
+            guard best.count < count || distance < best[count - 1].distance else { continue }
+            if best.contains(where: { $0.request == request }) { continue }
+            let index = best.firstIndex { $0.distance > distance } ?? best.count
+            best.insert((distance, request), at: index)
             if best.count > count { best.removeLast() }
         }
-        return best.map { NearestRequest(request: $0.title.title, differences: wanted.differences(from: $0.title)) }
+        return best.map { NearestRequest(request: $0.request.title, differences: wanted.differences(from: $0.request)) }
     }
 }
 
 /// The parts of a request that are compared for similarity.
-struct RecordedTitle: Sendable, Equatable {
+struct ComparedRequest: Sendable, Equatable {
     let title: String
     private let upstream: String
     private let method: String
     private let segments: [Substring]
     private let query: [String: String]
     private let credential: Int?
-    private var representation: String?
+    private let representation: String?
     private let body: String
 
+    /// A recorded request.
     init(_ exchange: RecordedExchange, _ key: RequestKey) {
-        let request = exchange.request
         self.init(
-            request.method,
-            request.target,
+            exchange.request.method,
+            exchange.request.target,
             of: exchange.upstream,
-            target: request.target,
             key,
-            credential: exchange.credential ?? 0
-        )
-        if exchange.request.fields == nil { representation = nil }
-    }
-
-    init(_ key: RequestKey, credential: Int?, _ incoming: IncomingRequest, _ method: String) {
-        self.init(
-            method,
-            incoming.target,
-            of: incoming.upstream.name,
-            target: incoming.url,
-            key,
-            credential: credential
+            credential: exchange.credential ?? 0,
+            anyRepresentation: exchange.request.fields == nil
         )
     }
 
-    /// - Parameters:
-    ///   - shown: The target as messages show it.
-    ///   - target: The path and query that are compared.
-    private init(
+    /// - Parameter target: Path and query as they go upstream.
+    init(
         _ method: String,
-        _ shown: String,
+        _ target: String,
         of upstream: String,
-        target: String,
         _ key: RequestKey,
-        credential: Int?
+        credential: Int?,
+        anyRepresentation: Bool = false
     ) {
-        title = "\(method) \(shown)"
-        self.upstream = upstream
-        self.method = method
-        self.credential = credential
-        representation = key.representation
+        title = "\(method) \(target)"
+        (self.upstream, self.method, self.credential) = (upstream, method, credential)
+        representation = anyRepresentation ? nil : key.representation
         body = key.body
         let parts = target.split(separator: "?", maxSplits: 1)
         segments = (parts.first ?? "").split(separator: "/")
@@ -230,7 +220,7 @@ struct RecordedTitle: Sendable, Equatable {
     }
 
     /// The distance to another request; may stop early once it is at least `limit`.
-    func distance(to other: RecordedTitle, within limit: Int) -> Int {
+    func distance(to other: ComparedRequest, within limit: Int) -> Int {
         var distance = upstream == other.upstream ? 0 : 40
         if method != other.method { distance += 12 }
         distance += abs(segments.count - other.segments.count) * 10
@@ -245,7 +235,7 @@ struct RecordedTitle: Sendable, Equatable {
     }
 
     /// The differences, a sentence for each; `other` is the recorded request.
-    func differences(from other: RecordedTitle) -> [String] {
+    func differences(from other: ComparedRequest) -> [String] {
         var result: [String] = []
         func add(_ what: String, _ recorded: String, _ asked: String) {
             result.append("\(what): recorded \(recorded), asked \(asked)")

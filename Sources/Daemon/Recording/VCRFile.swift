@@ -84,7 +84,7 @@ enum VCRFile {
                 let url = (request["uri"] ?? request["url"])?.text, let method = request["method"]?.text,
                 let status = response["status"]?["code"]?.number
             else { throw RecordingError(path, "interaction \(index + 1) lacks a uri, a method or a status") }
-            var fields = ForeignFields.response(lines(response["headers"]), isHead: method.uppercased() == "HEAD")
+            var fields = Fields(foreign: lines(response["headers"]), isHead: method.uppercased() == "HEAD")
             var content = bytes(response["body"])
             if let coding = fields.combined("content-encoding") {
                 // A body may be stored in its coding, or without it and yet with the field.
@@ -94,14 +94,12 @@ enum VCRFile {
                 fields.remove("content-encoding")
             }
             recording.exchanges.append(
-                ForeignRecording.Exchange(
+                WholeExchange(
                     method: method.uppercased(),
-                    url: url,
-                    requestFields: ForeignFields.request(lines(request["headers"])),
+                    target: url,
+                    requestFields: Fields(foreign: lines(request["headers"])),
                     requestBody: bytes(request["body"]),
-                    status: status,
-                    responseFields: fields,
-                    responseBody: content,
+                    response: .init(status: status, fields: fields, body: content),
                     time: fields.text("date").flatMap {
                         HTTPDate.parse(Array($0.utf8), now: Int64(Date().timeIntervalSince1970))
                     }

@@ -92,7 +92,7 @@ enum WireMockFile {
         _ path: String,
         files: String,
         _ recording: inout ForeignRecording
-    ) throws(RecordingError) -> ForeignRecording.Exchange? {
+    ) throws(RecordingError) -> WholeExchange? {
         guard var url = (request["url"] ?? request["urlPath"]) as? String else {
             recording.lose("mappings whose URL is a pattern")
             return nil
@@ -126,14 +126,15 @@ enum WireMockFile {
         }
         let method = (request["method"] as? String ?? "ANY").uppercased()
         if method == "ANY" { recording.lose("methods other than GET of mappings for any method") }
-        return ForeignRecording.Exchange(
+        return WholeExchange(
             method: method == "ANY" ? "GET" : method,
-            url: url,
-            requestFields: nil,
+            target: url,
             requestBody: asked,
-            status: response["status"] as? Int ?? 200,
-            responseFields: ForeignFields.response(fields, isHead: method == "HEAD"),
-            responseBody: try content(response, path, files: files)
+            response: .init(
+                status: response["status"] as? Int ?? 200,
+                fields: Fields(foreign: fields, isHead: method == "HEAD"),
+                body: try content(response, path, files: files)
+            )
         )
     }
 

@@ -33,7 +33,7 @@ struct CredentialDraft {
     mutating func read(at place: Place?, _ reader: inout ConfigReader) {
         let path = settings.from
         do {
-            let file = try ConfigBytes.read(path, limit: 64 << 10)
+            let file = try FileBytes.read(path, limit: 64 << 10)
             if file.mode & 0o007 != 0 {
                 reader.errorHere(place, "every user of this machine may read \"\(path)\"; run: chmod o= \"\(path)\"")
             }

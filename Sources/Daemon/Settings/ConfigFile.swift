@@ -17,7 +17,7 @@ package struct ConfigFile {
         -> ConfigFile
     {
         do {
-            let bytes = try ConfigBytes.read(path, limit: sizeLimit).bytes
+            let bytes = try FileBytes.read(path, limit: sizeLimit).bytes
             guard let text = String(validating: bytes, as: UTF8.self) else {
                 return unreadable(path, "the file is not UTF-8 text; save it as UTF-8")
             }
@@ -200,7 +200,7 @@ extension ConfigFile {
     ///   - settings: as the file was read, for URLs that were given in its place.
     package static func portable(_ path: String?, _ settings: Configuration, environment: [String: String]) -> String {
         var root = Node.Mapping([])
-        if let path, let bytes = try? ConfigBytes.read(path, limit: sizeLimit).bytes {
+        if let path, let bytes = try? FileBytes.read(path, limit: sizeLimit).bytes {
             var reader = ConfigReader(environment: environment)
             reader.inclusion = ConfigReader.Inclusion(path)
             let text = String(decoding: bytes, as: UTF8.self)

@@ -107,7 +107,7 @@ extension ConfigReader {
 
     private mutating func read(_ path: String, at place: Place?) -> String? {
         do {
-            let bytes = try ConfigBytes.read(path, limit: ConfigFile.sizeLimit).bytes
+            let bytes = try FileBytes.read(path, limit: ConfigFile.sizeLimit).bytes
             if let text = String(validating: bytes, as: UTF8.self) { return text }
             error(place, "\"\(path)\" cannot be included: it is not UTF-8 text")
         } catch { self.error(place, "\"\(path)\" cannot be included: \(error.reason)") }
@@ -126,9 +126,7 @@ extension ConfigReader {
                 return nil
             }
         }
-        if entry.hasPrefix("/") { return entry }
-        guard let slash = file.lastIndex(of: "/") else { return entry }
-        return file[...slash] + entry
+        return entry.hasPrefix("/") ? entry : pathBeside(file, entry)
     }
 
     private static func upstreamNames(_ root: Node) -> [String] {

@@ -17,6 +17,25 @@ package func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> 
     return (written, 0)
 }
 
+/// The path of a file or folder beside another file.
+package func pathBeside(_ file: String, _ name: String) -> String {
+    (file.lastIndex(of: "/").map { String(file[...$0]) } ?? "") + name
+}
+
+/// Makes a folder and those above it, for their owner only; those that exist stay as they are.
+///
+/// - Returns: the folder that could not be made, and the error number; nil if all are there.
+package func makeFolders(_ path: String) -> (folder: String, code: Int32)? {
+    var folder = ""
+    for component in path.split(separator: "/", omittingEmptySubsequences: false) {
+        folder += component
+        defer { folder += "/" }
+        if folder.isEmpty || mkdir(folder, 0o700) == 0 || errno == EEXIST { continue }
+        return (folder, errno)
+    }
+    return nil
+}
+
 /// A time in milliseconds since 1970 as `2026-11-23T03:47:00.123Z` (RFC 3339, UTC).
 package func timestamp(milliseconds: Int64) -> String {
     var (seconds, fraction) = milliseconds.quotientAndRemainder(dividingBy: 1000)
@@ -32,36 +51,52 @@ package func timestamp(milliseconds: Int64) -> String {
 }
 
 /// Why a file could not be read.
-package struct ConfigBytesError: Error, CustomStringConvertible {
+package struct FileBytesError: Error, CustomStringConvertible {
     let path: String
-    let reason: String
+    package let reason: String
     /// Whether there is no such file.
-    let isAbsent: Bool
+    package let isAbsent: Bool
 
     package var description: String { "\(path): \(reason)" }
 }
 
 /// Reading whole files.
-package enum ConfigBytes {
-    /// Reads a plain file of at most `limit` bytes.
-    package static func read(_ path: String, limit: Int) throws(ConfigBytesError) -> (bytes: [UInt8], mode: UInt32) {
-        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+package enum FileBytes {
+    /// Reads a file of at most `limit` bytes, which may also be a pipe.
+    ///
+    /// - Parameter isRegular: Whether it must be a regular file itself: no pipe, and no link to another file.
+    package static func read(
+        _ path: String,
+        limit: Int,
+        isRegular: Bool = false
+    ) throws(FileBytesError) -> (bytes: [UInt8], mode: UInt32) {
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (isRegular ? O_NOFOLLOW : 0))
         guard file >= 0 else { throw failure(path, errno) }
         defer { close(file) }
         var status = stat()
         guard fstat(file, &status) == 0 else { throw failure(path, errno) }
+        if isRegular, status.st_mode & S_IFMT != S_IFREG {
+            throw FileBytesError(path: path, reason: "this is not a regular file", isAbsent: false)
+        }
         if status.st_mode & S_IFMT == S_IFDIR { throw failure(path, EISDIR) }
-        return (try drain(file, path, limit: limit), status.st_mode & 0o7777)
+        return (try drain(file, path, limit: limit, expecting: Int(status.st_size)), status.st_mode & 0o7777)
     }
 
     /// Reads standard input to its end.
-    package static func readStandardInput(limit: Int) throws(ConfigBytesError) -> [UInt8] {
+    package static func readStandardInput(limit: Int) throws(FileBytesError) -> [UInt8] {
         try drain(0, "standard input", limit: limit)
     }
 
-    private static func drain(_ file: Int32, _ path: String, limit: Int) throws(ConfigBytesError) -> [UInt8] {
+    private static func drain(
+        _ file: Int32,
+        _ path: String,
+        limit: Int,
+        expecting size: Int = 0
+    ) throws(FileBytesError) -> [UInt8] {
         var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        bytes.reserveCapacity(min(size, limit))
+        // Most files are read into a buffer of their size.
+        var buffer = [UInt8](repeating: 0, count: min(max(size + 1, 4 << 10), 64 << 10))
         while true {
             let count = Glibc.read(file, &buffer, buffer.count)
             if count < 0, errno == EINTR { continue }
@@ -69,13 +104,13 @@ package enum ConfigBytes {
             guard count > 0 else { return bytes }
             bytes += buffer[..<count]
             guard bytes.count <= limit else {
-                throw ConfigBytesError(path: path, reason: "larger than \(Units.text(size: limit))", isAbsent: false)
+                throw FileBytesError(path: path, reason: "larger than \(Units.text(size: limit))", isAbsent: false)
             }
         }
     }
 
-    private static func failure(_ path: String, _ code: Int32) -> ConfigBytesError {
-        ConfigBytesError(
+    private static func failure(_ path: String, _ code: Int32) -> FileBytesError {
+        FileBytesError(
             path: path,
             reason: PermissionRemedy.reason(code, for: path),
             isAbsent: code == ENOENT || code == ENOTDIR

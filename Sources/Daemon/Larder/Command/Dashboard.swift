@@ -42,11 +42,8 @@ struct Dashboard: ParsableCommand {
 
     /// The address at which this command reaches the daemon; over a Unix socket, the one that the daemon reports.
     private func page(_ response: LoginCodeResponse) throws -> String? {
-        switch try options.client().address {
-        case .unix: response.url
-        case .tcp("0.0.0.0", let port), .tcp("::", let port), .tcp("[::]", let port): "http://127.0.0.1:\(port)/"
-        case let address: "http://\(address)/"
-        }
+        let address = try options.client().address
+        return address.isUnix ? response.url : address.forBrowsers.map { "http://\($0)/" }
     }
 }
 

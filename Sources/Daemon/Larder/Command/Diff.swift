@@ -149,55 +149,49 @@ extension RecordingComparison {
     }
 }
 
-/// Sends requests to upstreams for a command, which waits for each response.
-final class BlockingClient {
+/// Sends requests to upstreams for a command, which waits for each response; it lives as long as the process.
+actor BlockingClient {
     /// A request without a response.
     struct Failure: Error {
         let message: String
     }
 
-    private let loop: EventLoop
-    private let clients: LoopReference<Clients>
-    /// Kept alive; used on the loop only.
-    private let kept: Clients
-
-    /// The clients of the upstreams, each created when it is needed.
-    private final class Clients {
-        let loop: EventLoop
-        let settings: Configuration
-        var known: [String: UpstreamClient] = [:]
-
-        init(_ loop: EventLoop, _ settings: Configuration) { (self.loop, self.settings) = (loop, settings) }
-
-        func client(for upstream: Configuration.Upstream) -> UpstreamClient {
-            if let client = known[upstream.name] { return client }
-            let client = UpstreamClient(loop: loop, options: settings.options(for: upstream))
-            known[upstream.name] = client
-            return client
-        }
-    }
+    private nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
+    private let settings: Configuration
+    /// The clients of the upstreams by name, each created when it is needed.
+    private var clients: [String: UpstreamClient] = [:]
 
     init(_ settings: Configuration) throws {
         signal(SIGPIPE, SIG_IGN)
+        self.settings = settings
         loop = try EventLoop(name: "upstream")
-        kept = Clients(loop, settings)
-        clients = LoopReference(kept, on: loop)
         loop.start()
-        // Never released: objects on the loop may only be destroyed on its thread, which ends with the process.
-        _ = Unmanaged.passRetained(kept)
+        // Never released: clients may only be destroyed on the loop's thread, which ends with the process.
+        _ = Unmanaged.passRetained(self)
     }
 
     /// Sends a request and waits for its response.
-    func send(_ request: UpstreamRequest, to upstream: Configuration.Upstream) throws -> RecordingComparison.Update {
+    nonisolated func send(
+        _ request: UpstreamRequest,
+        to upstream: Configuration.Upstream
+    ) throws -> WholeExchange.Response {
         let response = CollectedResponse()
-        clients.enqueue { $0.client(for: upstream).start(request, response) }
+        loop.enqueue { self.assumeIsolated { _ = $0.client(for: upstream).start(request, response) } }
         return try response.wait()
+    }
+
+    private func client(for upstream: Configuration.Upstream) -> UpstreamClient {
+        if let client = clients[upstream.name] { return client }
+        let client = UpstreamClient(loop: loop, options: settings.options(for: upstream))
+        clients[upstream.name] = client
+        return client
     }
 
     /// Collects one response.
     private final class CollectedResponse: TransferDelegate, Sendable {
         private struct State {
-            var update = RecordingComparison.Update(status: 0, fields: Fields(), body: [])
+            var response = WholeExchange.Response()
             var failure: String?
         }
 
@@ -207,17 +201,17 @@ final class BlockingClient {
         func informational(status: Int, fields: Fields) {}
 
         func received(head: UpstreamHead) {
-            state.withLock { ($0.update.status, $0.update.fields) = (head.status, head.fields) }
+            state.withLock { $0.response = .init(status: head.status, fields: head.fields) }
         }
 
         func received(body: UnsafeRawBufferPointer) -> Flow {
             let bytes = Array(body)
             return state.withLock { state in
-                guard state.update.body.count + bytes.count <= RecordingFolder.bodyLimit else {
+                guard state.response.body.count + bytes.count <= RecordingFolder.bodyLimit else {
                     state.failure = "the response is larger than 256 MiB"
                     return .proceed
                 }
-                state.update.body += bytes
+                state.response.body += bytes
                 return .proceed
             }
         }
@@ -232,14 +226,14 @@ final class BlockingClient {
             isDone.signal()
         }
 
-        func wait() throws -> RecordingComparison.Update {
+        func wait() throws -> WholeExchange.Response {
             isDone.wait()
             let state = state.withLock { $0 }
             if let failure = state.failure { throw Failure(message: failure) }
-            var update = state.update
-            update.fields = update.fields.withoutHopByHop()
-            for name in ["age", "content-length", "alt-svc"] { update.fields.remove(name) }
-            return update
+            var response = state.response
+            response.fields = response.fields.withoutHopByHop()
+            for name in ["age", "content-length", "alt-svc"] { response.fields.remove(name) }
+            return response
         }
     }
 }

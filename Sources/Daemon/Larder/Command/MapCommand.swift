@@ -171,8 +171,8 @@ struct MapCommand: ParsableCommand {
     private func input() throws -> [UInt8] {
         let bytes =
             file == "-"
-            ? try ConfigBytes.readStandardInput(limit: Self.limit)
-            : try ConfigBytes.read(file, limit: Self.limit).bytes
+            ? try FileBytes.readStandardInput(limit: Self.limit)
+            : try FileBytes.read(file, limit: Self.limit).bytes
         guard !bytes.isEmpty else {
             throw CommandFailure("\(file == "-" ? "standard input" : file) is empty: there is nothing to map")
         }

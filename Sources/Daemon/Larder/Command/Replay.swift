@@ -1,3 +1,4 @@
+import Admin
 import ArgumentParser
 import Foundation
 import HTTPSemantics
@@ -99,10 +100,6 @@ extension JSONText {
     static func counts(_ counts: [String: Int]) -> JSONText {
         .object(counts.sorted { $0.key < $1.key }.map { (name: $0.key, value: .integer($0.value)) })
     }
-}
-
-extension String {
-    fileprivate var snakeCased: String { reduce(into: "") { $0 += $1.isUppercase ? "_\($1.lowercased())" : "\($1)" } }
 }
 
 /// The report of a replay, for people and for programs.

@@ -114,17 +114,17 @@ struct Run: ParsableCommand {
         return variables
     }
 
-    private func show(_ summary: RecordingSummary?, _ report: ReplayReport?, _ outcome: RunPlan.Outcome) {
+    private func show(_ summary: RecordingSummary?, _ report: ReplayReport?, _ recorded: RunPlan.Recorded) {
         if json {
             var members: [(name: String, value: JSONText)] = []
-            if let summary { members.append(("recorded", summary.json(folder: outcome.folder))) }
+            if let summary { members.append(("recorded", summary.json(folder: recorded.folder))) }
             if let report { members.append(("replayed", report.json)) }
             Terminal.complain(JSONText.object(members).text)
         } else {
             for line in report?.lines ?? [] { Terminal.complain("larder: \(line)") }
-            for line in summary?.sentences(folder: outcome.folder) ?? [] { Terminal.complain("larder: \(line)") }
+            for line in summary?.sentences(folder: recorded.folder) ?? [] { Terminal.complain("larder: \(line)") }
         }
-        if let notice = outcome.notice { Terminal.complain("larder: \(notice)") }
+        if let notice = recorded.notice { Terminal.complain("larder: \(notice)") }
     }
 }
 
@@ -137,7 +137,7 @@ private struct RunPlan {
     private var replacement: RecordingReplacement?
 
     /// What became of what was recorded.
-    struct Outcome {
+    struct Recorded {
         /// Where it is; nil if nothing was recorded anew.
         var folder: String?
         /// A sentence for people.
@@ -181,24 +181,24 @@ private struct RunPlan {
     }
 
     /// Puts a new recording in the place of the old one, unless that would lose data.
-    func finish(_ summary: RecordingSummary?, hasSucceeded: Bool) throws -> Outcome {
-        guard let replacement else { return Outcome(folder: folder.path) }
+    func finish(_ summary: RecordingSummary?, hasSucceeded: Bool) throws -> Recorded {
+        guard let replacement else { return Recorded(folder: folder.path) }
         let isThere = folder.exists
         guard let summary, summary.count > 0 else {
             let old = isThere ? "\(folder.path) stays as it was" : "there is no recording"
-            return Outcome(notice: "nothing was recorded, so \(old)")
+            return Recorded(notice: "nothing was recorded, so \(old)")
         }
         if isThere, !hasSucceeded || summary.failure != nil {
             replacement.keep()
             let reason = hasSucceeded ? "the new recording is not complete" : "the command failed"
-            return Outcome(
+            return Recorded(
                 folder: replacement.draft.path,
                 notice: "\(reason), so \(folder.path) stays as it was; the next --record all removes what was recorded"
             )
         }
         try replacement.commit()
         let advice = "the command failed, so \(folder.path) may lack exchanges; --record all records it again"
-        return Outcome(folder: folder.path, notice: hasSucceeded ? nil : advice)
+        return Recorded(folder: folder.path, notice: hasSucceeded ? nil : advice)
     }
 }
 

@@ -99,7 +99,7 @@ struct SQLCommand: ParsableCommand {
 
     private func statement() throws -> String? {
         guard query == "-" else { return query }
-        let text = String(decoding: try ConfigBytes.readStandardInput(limit: 1 << 20), as: UTF8.self)
+        let text = String(decoding: try FileBytes.readStandardInput(limit: 1 << 20), as: UTF8.self)
         guard text.contains(where: { !$0.isWhitespace }) else { throw CommandFailure("standard input is empty") }
         return text
     }
@@ -172,18 +172,18 @@ struct SQLCommand: ParsableCommand {
         }
         let models = views.filter { view in !views.contains { view.name == "\($0.name)_current" } }
         let shown = models.filter(\.hasRows)
-        let width = Terminal.width ?? 80
-        var blocks = shown.map { view in
-            "\(view.name)\n" + HumanText.wrapped(view.columns.joined(separator: ", "), width: width, indent: 2)
+        func folded(_ text: String) -> String {
+            HumanText.folded(text.printable, width: Terminal.width ?? 80, hangs: false)
         }
+        var blocks = shown.map { "\($0.name)\n" + folded("  " + $0.columns.joined(separator: ", ")) }
         let empty = models.filter { !$0.hasRows }
         if !shown.isEmpty {
             let others = "\(shown[0].name)_current and so on have the same columns, and each object once."
-            blocks.append(HumanText.wrapped(others, width: width))
+            blocks.append(folded(others))
         }
         if !empty.isEmpty {
             let names = empty.map(\.name).joined(separator: ", ")
-            blocks.append(HumanText.wrapped("Without rows: \(names)", width: width))
+            blocks.append(folded("Without rows: \(names)"))
         }
         Terminal.out(blocks.joined(separator: "\n\n"))
     }
@@ -310,22 +310,6 @@ extension SQLCell {
     }
 
     private static func hexadecimal(_ bytes: [UInt8]) -> String { bytes.map { $0.hexadecimal(width: 2) }.joined() }
-}
-
-extension HumanText {
-    /// Text wrapped to a width.
-    static func wrapped(_ text: String, width: Int, indent: Int = 0) -> String {
-        let margin = String(repeating: " ", count: indent)
-        var lines: [String] = []
-        for word in text.printable.split(separator: " ") {
-            if let line = lines.last, line.displayWidth + word.count + 1 <= width {
-                lines[lines.count - 1] = "\(line) \(word)"
-            } else {
-                lines.append(margin + word)
-            }
-        }
-        return lines.joined(separator: "\n")
-    }
 }
 
 extension Duration {

@@ -139,8 +139,13 @@ enum HumanText {
             value /= 1024
             unit += 1
         }
-        let tenths = Int((value * 10).rounded())
-        return "\(tenths / 10).\(tenths % 10) \(units[unit])"
+        return "\(tenths(value)) \(units[unit])"
+    }
+
+    /// `1.2`.
+    static func tenths(_ number: Double) -> String {
+        let tenths = Int((number * 10).rounded())
+        return "\(tenths / 10).\(tenths % 10)"
     }
 
     /// `1 object`, `2 objects`.
@@ -159,23 +164,25 @@ enum HumanText {
         return cut(spaced.printable, to: width)
     }
 
-    /// The text with lines no wider than a terminal: they are broken at spaces, and continued with an indentation.
+    /// The text with lines no wider than a terminal: they are broken at spaces.
     ///
-    /// - Parameter breaksWords: whether a wider word is broken, too. Otherwise the terminal does that, and a URL or a command
-    ///   can still be copied.
-    static func folded(_ text: String, width: Int?, breaksWords: Bool = false) -> String {
+    /// - Parameters:
+    ///   - breaksWords: whether a wider word is broken, too. Otherwise the terminal does that, and a URL or a command can still
+    ///     be copied.
+    ///   - hangs: whether a line is continued further to the right than it begins.
+    static func folded(_ text: String, width: Int?, breaksWords: Bool = false, hangs: Bool = true) -> String {
         guard let width, width >= 10, text.displayWidth > width else { return text }
         return text.split(separator: "\n", omittingEmptySubsequences: false)
-            .flatMap { folded(line: $0, width: width, breaksWords: breaksWords) }
+            .flatMap { folded(line: $0, width: width, breaksWords: breaksWords, hangs: hangs) }
             .joined(separator: "\n")
     }
 
-    private static func folded(line: Substring, width: Int, breaksWords: Bool) -> [String] {
+    private static func folded(line: Substring, width: Int, breaksWords: Bool, hangs: Bool) -> [String] {
         guard String(line).displayWidth > width else { return [String(line)] }
         let depth = line.prefix { $0 == " " }.count
         // A deep indentation, as of a column, would leave no room.
         let start = String(repeating: " ", count: depth < width / 2 ? depth : 2)
-        let indentation = start + (start.count + 2 < width / 2 ? "  " : "")
+        let indentation = start + (hangs && start.count + 2 < width / 2 ? "  " : "")
         var (lines, current, gap) = ([String](), start, "")
         for word in line.dropFirst(depth).split(separator: " ", omittingEmptySubsequences: false) {
             let isBegun = current.contains { $0 != " " }

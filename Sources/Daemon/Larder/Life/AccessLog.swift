@@ -257,15 +257,10 @@ enum AccessLogLine {
     static func duration(_ seconds: Double) -> String {
         switch seconds {
         case ..<0.000_1: "\(Int((seconds * 1_000_000).rounded()))µs"
-        case ..<0.1: tenths(seconds * 1_000) + "ms"
+        case ..<0.1: HumanText.tenths(seconds * 1_000) + "ms"
         case ..<1: "\(Int((seconds * 1_000).rounded()))ms"
-        default: tenths(seconds) + "s"
+        default: HumanText.tenths(seconds) + "s"
         }
-    }
-
-    private static func tenths(_ number: Double) -> String {
-        let tenths = Int((number * 10).rounded())
-        return "\(tenths / 10).\(tenths % 10)"
     }
 
     private static func padded(_ text: String, _ width: Int) -> String {

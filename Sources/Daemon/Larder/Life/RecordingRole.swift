@@ -60,9 +60,8 @@ final class RecordingParts: Sendable {
             interceptor = RecordingInterceptor(replayer: replayer, recorder: recorder, missed: role.missed)
             return
         }
-        let path = core.settings.store.path ?? ""
         let made = Recordings(
-            folder: (path.lastIndex(of: "/").map { String(path[...$0]) } ?? "") + "recordings",
+            folder: pathBeside(core.settings.store.path ?? "", "recordings"),
             config: role.config,
             upstreams: core.upstreams,
             log: log
@@ -98,7 +97,7 @@ final class TemporaryStore {
 
     init(environment: [String: String]) throws {
         var template = Array("\(environment["TMPDIR"] ?? "/tmp")/larder-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw StoreFolder.Failure(environment["TMPDIR"] ?? "/tmp", code: errno) }
+        guard mkdtemp(&template) != nil else { throw StoreFolderError(environment["TMPDIR"] ?? "/tmp", code: errno) }
         folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 

@@ -142,12 +142,15 @@ extension PrincipalFields {
     /// The target with redacted values of the principal's parameters, for storage and logs.
     ///
     /// Two targets that become equal thereby belong to different principals, whose documents are separate anyway.
-    func redacted(target: [UInt8]) -> [UInt8] {
+    func redacted(target: [UInt8]) -> [UInt8] { replacingValues(in: target) { _ in Self.mark } }
+
+    /// The target with the values of the principal's parameters replaced.
+    package func replacingValues(in target: [UInt8], by replacement: (ArraySlice<UInt8>) -> [UInt8]) -> [UInt8] {
         var (result, end): ([UInt8], Int) = ([], 0)
         for parameter in URLParameters(target) {
             guard let value = parameter.value, reason(forParameter: target[parameter.name]) != nil else { continue }
             result += target[end..<value.lowerBound]
-            result += Self.mark
+            result += replacement(target[value])
             end = value.upperBound
         }
         return end == 0 ? target : result + target[end...]
@@ -181,18 +184,19 @@ extension PrincipalFields {
                 if Self.references.contains(where: line.isNamed) {
                     return Field(name: line.name, value: redacted(reference: line.value))
                 }
-                return line.isNamed("link") ? Field(name: line.name, value: redacted(link: line.value)) : line
+                guard line.isNamed("link") else { return line }
+                return Field(name: line.name, value: Self.replacingURLs(inLink: line.value, by: redacted(reference:)))
             }
         )
     }
 
-    /// Redacts between `<` and `>` of each link.
-    private func redacted(link value: [UInt8]) -> [UInt8] {
+    /// Replaces what is between `<` and `>` of each link in a `Link` field.
+    package static func replacingURLs(inLink value: [UInt8], by replacement: ([UInt8]) -> [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         var rest = value[...]
         while let open = rest.firstIndex(of: 0x3C), let close = rest[open...].firstIndex(of: 0x3E) {
             result += rest[...open]
-            result += redacted(reference: Array(rest[(open + 1)..<close]))
+            result += replacement(Array(rest[(open + 1)..<close]))
             rest = rest[close...]
         }
         return result + rest

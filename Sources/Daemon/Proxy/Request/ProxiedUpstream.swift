@@ -136,7 +136,7 @@ package final class ProxiedUpstream: Sendable {
     }
 
     /// The media type of a response, in lower case and without parameters.
-    static func mediaType(_ fields: Fields) -> String? {
+    package static func mediaType(_ fields: Fields) -> String? {
         fields[first: "content-type"].map { type in
             String(decoding: FieldSyntax.lowercased(FieldSyntax.essence(of: type[...])), as: UTF8.self)
         }
