@@ -10,7 +10,7 @@ import Testing
 struct PrincipalsTests {
     @Test func `an id that the store has forgotten is nobody's from then on`() async throws {
         let folder = TemporaryFolder()
-        var configuration = Configuration().storeConfiguration(path: folder.file(), models: [:])
+        var configuration = StoreConfiguration(Configuration(), path: folder.file(), [])
         configuration.unusedPrincipals = 4
         let (store, _) = try ObjectStore.open(configuration)
         let principals = PrincipalResolver(key: try PrincipalKey.open(path: folder.file("principal.key")), store: store)

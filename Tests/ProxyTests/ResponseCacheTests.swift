@@ -18,7 +18,7 @@ import Testing
     private let request: ProxyRequest
 
     init() throws {
-        store = try ObjectStore.open(Configuration().storeConfiguration(path: folder.file(), models: [:])).0
+        store = try ObjectStore.open(StoreConfiguration(Configuration(), path: folder.file(), [])).0
         let watch = LiveWatch()
         store.setListener(ChangeListeners(memory, watch))
         cache = ResponseCache(store: store, memory: memory, watch: watch, log: Logger(label: "test"))

@@ -66,8 +66,7 @@ package final class DaemonCore: Sendable {
         if let failed = makeFolders(String(folder.dropLast())) {
             throw StoreFolderError(failed.folder + "/", code: failed.code)
         }
-        let models = Dictionary(uniqueKeysWithValues: upstreams.map { ($0.storeKey, $0.rules.models) })
-        var configuration = settings.storeConfiguration(path: path, models: models)
+        var configuration = StoreConfiguration(settings, path: path, upstreams)
         configuration.notify = { log.log(level: $0.isRelief ? .notice : .warning, "\($0)") }
         let (store, notices) = try ObjectStore.open(configuration)
         for notice in notices { log.warning("\(notice)") }

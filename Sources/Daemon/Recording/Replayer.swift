@@ -159,13 +159,13 @@ package final class Replayer: Sendable {
             )
         }
         let body = try folder.body(exchange.request.body)
-        return RequestKey(incoming, method: method, fields: fields, body: body)
+        return RequestKey(incoming, body: body)
     }
 
     /// Finds the response to a request, and counts it as served.
-    package func find(_ incoming: IncomingRequest, method: String, fields: Fields, body: [UInt8]) -> Match {
-        let key = RequestKey(incoming, method: method, fields: fields, body: body)
-        let session = fields.text("larder-session") ?? ""
+    package func find(_ incoming: IncomingRequest, body: [UInt8]) -> Match {
+        let key = RequestKey(incoming, body: body)
+        let session = incoming.message.fields.text("larder-session") ?? ""
         let credentials = incoming.clientCredentials
         let found = state.withLock { state -> (series: Series?, recorded: Int, credential: Int?) in
             let credential = distinguishesCredentials ? state.number(of: credentials, in: session) : nil
@@ -180,8 +180,8 @@ package final class Replayer: Sendable {
             return (nil, 0, credential)
         }
         if let series = found.series { return .exchange(recording.exchanges[series.numbers[series.found]], series) }
-        let title = "\(method) \(incoming.target)"
-        let redacted = incoming.upstream.principal.redacted(url: title)
+        let method = incoming.message.method
+        let redacted = incoming.upstream.principal.redacted(url: "\(method) \(incoming.target)")
         let (url, upstream) = (incoming.url, incoming.upstream.name)
         let wanted = ComparedRequest(method, url, of: upstream, key, credential: found.credential)
         let nearest = found.recorded > 0 ? [] : NearestRequest.find(wanted, in: allRequests)
@@ -377,8 +377,7 @@ package final class RecordingInterceptor: ExchangeInterceptor {
         _ replayer: Replayer,
         _ proxy: ProxyCore
     ) {
-        let request = incoming.live == nil ? incoming.message : incoming.message.plain
-        switch replayer.find(incoming, method: request.method, fields: request.fields, body: body) {
+        switch replayer.find(incoming, body: body) {
         case .exchange(let recorded, let series):
             do throws(RecordingError) {
                 let (fields, body, moment) = try replayer.response(recorded)

@@ -1,5 +1,5 @@
 import Foundation
-package import HTTPSemantics
+import HTTPSemantics
 import Mapping
 package import Proxy
 import Settings
@@ -30,10 +30,12 @@ package struct RequestKey: Sendable {
     /// Makes the key, the same for a live request and for a recorded one.
     ///
     /// - Parameters:
-    ///   - incoming: The request's target.
-    ///   - fields: The request's fields, either not redacted at all or completely.
-    package init(_ incoming: IncomingRequest, method: String, fields: Fields, body: [UInt8]) {
+    ///   - incoming: The request, either not redacted at all or completely. Of a live one, the plain request counts.
+    ///   - body: Its whole body.
+    package init(_ incoming: IncomingRequest, body: [UInt8]) {
         let upstream = incoming.upstream
+        let message = incoming.live == nil ? incoming.message : incoming.message.plain
+        let (method, fields) = (message.method, message.fields)
         let matching = Self.matching(incoming, method: method)
         request = "\(upstream.name) \(method) \(Self.url(incoming.url, ignoring: matching.query.ignore))"
         let named = matching.headers.map { name in

@@ -111,6 +111,13 @@ package struct Configuration: Sendable, Equatable {
             case trace, debug, info, notice, warning, error
         }
     }
+
+    /// How requests are sent to one upstream: the daemon's `limits:`, and the upstream's own keys.
+    package func options(for upstream: Upstream) -> UpstreamOptions {
+        var options = limits.upstream
+        (options.caFile, options.proxy, options.http2) = (upstream.caFile, upstream.proxy, upstream.http2)
+        return options
+    }
 }
 
 extension Configuration {

@@ -3,7 +3,7 @@ package import HTTPSemantics
 import HTTPServer
 package import Mapping
 package import Settings
-import Store
+package import Store
 import Upstream
 
 /// One upstream on the request path: its settings, compiled for quick use; immutable, shared by all threads.
@@ -52,7 +52,7 @@ package final class ProxiedUpstream: Sendable {
         context = ContextFields(settings.context)
         cors = CORS(origins: settings.cors)
         mapper = DocumentMapper(models: rules.models)
-        storeKey = settings.storeKey
+        storeKey = UpstreamKey.make(name: settings.name, url: settings.url.canonical)
         storeKeyBytes = Array(storeKey.utf8)
         keyRules = settings.routes.map { KeyRules($0.overrides.key) }
         hasKeyRules = keyRules.contains { $0 != nil }
@@ -307,5 +307,24 @@ extension ProxiedUpstream {
     /// Whether an entrance is one of the upstream's own.
     fileprivate func owns(_ entrance: Entrance) -> Bool {
         settings.listen.contains { $0 == entrance.configured }
+    }
+}
+
+extension StoreConfiguration {
+    /// Creates the configuration of a daemon's store, whose file is at `path`.
+    package init(_ settings: Configuration, path: String, _ upstreams: [ProxiedUpstream]) {
+        self.init(
+            path: path,
+            maximumFileBytes: Int64(settings.store.maximumSize),
+            batchDelay: settings.store.batchDelay,
+            queueBytes: settings.store.queueSize,
+            objectLimit: settings.limits.objects,
+            readers: settings.store.readers,
+            lag: ResponseLag().stored,
+            changes: Int64(settings.store.changes),
+            models: Dictionary(uniqueKeysWithValues: upstreams.map { ($0.storeKey, $0.rules.models) })
+        )
+        for upstream in upstreams { lags[upstream.storeKey] = upstream.settings.lag.stored }
+        group = settings.store.group
     }
 }
