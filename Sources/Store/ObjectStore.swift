@@ -283,18 +283,35 @@ extension ObjectStore {
 
     /// Freshens a document by a 304: updates its fields and its observation time.
     ///
-    /// Has no effect if the document shows outdated values. Responses queued earlier, which may replace the document, are
-    /// stored first.
+    /// Has no effect if the document shows outdated values, unless it ends their lifetime. Responses queued earlier, which may
+    /// replace the document, are stored first.
+    ///
+    /// - Parameter shortensLifetime: whether the document may be served for less time than before. Then `head` and `policy` are
+    ///   stored even if a write has changed the document's objects meanwhile.
     @discardableResult
     public func freshen(
         _ id: DocumentID,
         head: [UInt8],
         policy: [UInt8],
         observedFrom start: Int64,
-        observedTo end: Int64
+        observedTo end: Int64,
+        shortensLifetime: Bool = false
     ) async throws(StoreError) -> FresheningOutcome {
         try await result { done in
-            enqueue(.batched, { try $0.freshen(id, head: head, policy: policy, start: start, end: end) }, done: done)
+            enqueue(
+                .batched,
+                {
+                    try $0.freshen(
+                        id,
+                        head: head,
+                        policy: policy,
+                        start: start,
+                        end: end,
+                        shortensLifetime: shortensLifetime
+                    )
+                },
+                done: done
+            )
         }
     }
 

@@ -19,6 +19,23 @@ import Testing
         }
     }
 
+    @Test(
+        arguments: [
+            ("max-age=60", "max-age=59", true), ("max-age=60", "max-age=60", false),
+            ("max-age=60", "max-age=61", false),
+            ("max-age=60", "max-age=600, no-cache", true), ("max-age=60", "max-age=0", true),
+            ("no-cache", "max-age=60", false), ("max-age=0", "max-age=60", false),
+        ]
+    )
+    func `a policy is stricter if it lets a response be fresh for less time`(
+        _ old: String,
+        _ new: String,
+        _ isStricter: Bool
+    ) {
+        let (old, new) = (policy([("Cache-Control", old)]).stored, policy([("Cache-Control", new)]).stored)
+        #expect(new.isStricter(than: old, at: exampleDate + 1) == isStricter)
+    }
+
     @Test func `bytes of another form are refused`() {
         let bytes = policy([]).stored.bytes
         #expect(StoredPolicy(bytes: []) == nil)

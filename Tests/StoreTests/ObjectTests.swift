@@ -116,6 +116,18 @@ struct ObjectTests {
             try await bench.store.freshen(id, head: [3], policy: [], observedFrom: later, observedTo: later) == .dirty
         )
         #expect(try await bench.document("/issues")?.head == [1])
+        // The values are not confirmed, but they may not be served for longer than the 304 allows.
+        let outdated = try await bench.store.freshen(
+            id,
+            head: [3],
+            policy: [4],
+            observedFrom: later,
+            observedTo: later,
+            shortensLifetime: true
+        )
+        let shortened = try #require(try await bench.document("/issues"))
+        #expect(outdated == .dirty && shortened.form == .composed)
+        #expect(shortened.head == [3] && shortened.policy == [4] && shortened.start == start)
         bench.store.remove(id)
         await bench.store.flush()
         #expect(

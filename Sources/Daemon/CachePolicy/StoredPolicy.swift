@@ -206,6 +206,12 @@ package struct StaleAllowance: OptionSet, Sendable {
 }
 
 extension StoredPolicy {
+    /// Whether a response is fresh for less time than under another policy.
+    package func isStricter(than other: StoredPolicy, at now: Int64) -> Bool {
+        guard case .fresh(_, let timeToLive) = reuse(at: now, for: .none) else { return true }
+        return timeToLive < other.timeToLive(at: now)
+    }
+
     /// Decides on reuse (RFC 9111 §4, RFC 5861).
     ///
     /// The hit path calls it, so it uses integer arithmetic only.

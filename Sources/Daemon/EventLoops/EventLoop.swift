@@ -24,7 +24,8 @@ package final class EventLoop: @unchecked Sendable {
     private let runningThread = Atomic<UInt>(0)
     private let thread = Mutex<UInt?>(nil)
     private var batch: [LoopQueue.Work] = []
-    private var clock = LoopClock()
+    // Exclusivity is not checked, because each hit reads the clock: its methods call nothing.
+    @exclusivity(unchecked) private var clock = LoopClock()
 
     /// For actors that live on the loop.
     package private(set) var executor: LoopExecutor! = nil

@@ -92,7 +92,7 @@ struct ChunkedDecoder {
                 state = .sizeLineFeed
                 return nil
             }
-            return classes[Int(byte)] & ByteClass.value.rawValue == 0 ? .badChunk : countExtension()
+            return classes[Int(byte)] & ByteClass.value == 0 ? .badChunk : countExtension()
         default: return expect(0x0A, byte, then: remaining == 0 ? .trailerStart : .data)
         }
     }
@@ -121,13 +121,13 @@ struct ChunkedDecoder {
         case .trailerStart:
             trailerLines += 1
             state = .trailerName
-            if kind & ByteClass.token.rawValue == 0 || trailerLines > maxTrailerLines { return .badTrailer }
+            if kind & ByteClass.token == 0 || trailerLines > maxTrailerLines { return .badTrailer }
         case .trailerName where byte == UInt8(ascii: ":"): state = .trailerValue
         case .trailerName:
-            if kind & ByteClass.token.rawValue == 0 { return .badTrailer }
+            if kind & ByteClass.token == 0 { return .badTrailer }
         case .trailerValue where byte == 0x0D: state = .trailerLineFeed
         case .trailerValue:
-            if kind & ByteClass.value.rawValue == 0 { return .badTrailer }
+            if kind & ByteClass.value == 0 { return .badTrailer }
         case .trailerLineFeed:
             state = .trailerStart
             if byte != 0x0A { return .badTrailer }

@@ -399,7 +399,7 @@ extension [UInt8] {
     /// So no upstream and no handler can start a line of its own.
     mutating func append(line field: Field) {
         let classes = ByteClass.table
-        guard !field.name.isEmpty, field.name.allSatisfy({ classes[Int($0)] & ByteClass.token.rawValue != 0 })
+        guard !field.name.isEmpty, field.name.allSatisfy({ classes[Int($0)] & ByteClass.token != 0 })
         else { return }
         self += field.name
         self += ": ".utf8
@@ -410,7 +410,7 @@ extension [UInt8] {
     /// Adds text, with control characters replaced by spaces.
     fileprivate mutating func append(value: some Sequence<UInt8>) {
         let classes = ByteClass.table
-        for byte in value { append(classes[Int(byte)] & ByteClass.value.rawValue != 0 ? byte : 0x20) }
+        for byte in value { append(classes[Int(byte)] & ByteClass.value != 0 ? byte : 0x20) }
     }
 }
 

@@ -83,7 +83,7 @@ package final class RequestParser {
     private func readRequestLine(_ base: UnsafeMutablePointer<UInt8>, _ line: Range<Int>) -> RequestFault? {
         hasRequestLine = true
         var index = line.lowerBound
-        while index < line.upperBound, classes[Int(base[index])] & ByteClass.token.rawValue != 0 { index += 1 }
+        while index < line.upperBound, classes[Int(base[index])] & ByteClass.token != 0 { index += 1 }
         guard index > 0, index < line.upperBound, base[index] == 0x20 else { return .badMethod }
         head.methodCount = index
         head.method = Method(head.methodBytes)
@@ -92,7 +92,7 @@ package final class RequestParser {
         index += 1
         head.targetOffset = index
         var question = -1
-        while index < line.upperBound, classes[Int(base[index])] & ByteClass.target.rawValue != 0 {
+        while index < line.upperBound, classes[Int(base[index])] & ByteClass.target != 0 {
             if base[index] == UInt8(ascii: "?"), question < 0 { question = index }
             index += 1
         }
@@ -137,7 +137,7 @@ package final class RequestParser {
         guard prefix > 0 else { return .badTarget }
         var end = prefix
         while end < head.pathCount, target[end] != UInt8(ascii: "/") {
-            guard classes[Int(target[end])] & ByteClass.host.rawValue != 0 else { return .badTarget }
+            guard classes[Int(target[end])] & ByteClass.host != 0 else { return .badTarget }
             end += 1
         }
         guard end > prefix else { return .badTarget }
@@ -164,7 +164,7 @@ package final class RequestParser {
         if base[line.lowerBound] == 0x20 || base[line.lowerBound] == 0x09 { return .foldedLine }
         guard head.fieldCount < limits.maxFields else { return .tooManyFields }
         var colon = line.lowerBound
-        while colon < line.upperBound, classes[Int(base[colon])] & ByteClass.token.rawValue != 0 { colon += 1 }
+        while colon < line.upperBound, classes[Int(base[colon])] & ByteClass.token != 0 { colon += 1 }
         guard colon > line.lowerBound, colon < line.upperBound, base[colon] == UInt8(ascii: ":")
         else { return .badFieldName }
         var start = colon + 1
@@ -199,14 +199,14 @@ package final class RequestParser {
             let delete = word ^ (ones &* 0x7F)
             // Some byte is below the space or DEL: it may be a tab, so each is checked.
             if below | ((delete &- ones) & ~delete & tops) != 0 {
-                for offset in 0..<8 where classes[Int(text[index + offset])] & ByteClass.value.rawValue == 0 {
+                for offset in 0..<8 where classes[Int(text[index + offset])] & ByteClass.value == 0 {
                     return false
                 }
             }
             index += 8
         }
         while index < count {
-            if classes[Int(text[index])] & ByteClass.value.rawValue == 0 { return false }
+            if classes[Int(text[index])] & ByteClass.value == 0 { return false }
             index += 1
         }
         return true
@@ -225,7 +225,7 @@ package final class RequestParser {
     private func checkHost() -> RequestFault? {
         guard let host = head[.host] else { return head.isHTTP11 ? .noHost : nil }
         if head.count(of: .host) > 1 { return .repeatedHost }
-        for byte in host where classes[Int(byte)] & ByteClass.host.rawValue == 0 { return .badHost }
+        for byte in host where classes[Int(byte)] & ByteClass.host == 0 { return .badHost }
         return nil
     }
 

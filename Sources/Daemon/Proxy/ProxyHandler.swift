@@ -18,9 +18,10 @@ package final class ProxyHandler: HTTPHandler {
     private let metrics: WorkerMetrics
     private let interceptor: (any ExchangeInterceptor)?
     private let requests: RequestLog
-    private var cacheKey = CacheKeyBuilder()
-    private var variable = SmallBuffer(capacity: 512)
-    private var reading: (tick: UInt64, seconds: Int64) = (0, 0)
+    // Exclusivity is not checked, because every hit uses all of these: nothing that they call comes back to this handler.
+    @exclusivity(unchecked) private var cacheKey = CacheKeyBuilder()
+    @exclusivity(unchecked) private var variable = SmallBuffer(capacity: 512)
+    @exclusivity(unchecked) private var reading: (tick: UInt64, seconds: Int64) = (0, 0)
 
     /// The site of each entrance, and the one used last.
     private var sites: [ObjectIdentifier: Site] = [:]

@@ -182,7 +182,7 @@ public struct StoredDocument: Sendable {
 public enum FresheningOutcome: Sendable, Equatable {
     /// The document is fresh again, with the 304's observation time.
     case freshened
-    /// The document shows outdated values, so the 304 has no effect.
+    /// The document shows outdated values, which the 304 does not confirm.
     case dirty
     /// The document was replaced or removed meanwhile.
     case gone

@@ -121,6 +121,7 @@ struct SipHash {
     private var v1: UInt64
     private var v2: UInt64
     private var v3: UInt64
+    /// The bytes that do not fill a word yet, the first of them lowest.
     private var tail: UInt64 = 0
     private var length = 0
     private let compressionRounds: Int
@@ -147,6 +148,7 @@ struct SipHash {
         v2 = v2 << 32 | v2 >> 32
     }
 
+    @inline(__always)
     private mutating func compress(_ word: UInt64) {
         v3 ^= word
         for _ in 0..<compressionRounds { round() }
@@ -155,32 +157,29 @@ struct SipHash {
 
     mutating func feed(_ bytes: UnsafeRawBufferPointer) {
         var index = 0
-        let count = bytes.count
-        while index < count, length & 7 != 0 {
-            feed(byte: bytes[index])
-            index += 1
-        }
-        while index + 8 <= count {
-            compress(UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)))
+        while index + 8 <= bytes.count {
+            feed(UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)))
             index += 8
-            length += 8
         }
-        while index < count {
-            feed(byte: bytes[index])
+        while index < bytes.count {
+            tail |= UInt64(bytes[index]) &<< (UInt64(length & 7) &* 8)
             index += 1
+            length += 1
+            if length & 7 == 0 {
+                compress(tail)
+                tail = 0
+            }
         }
     }
 
-    mutating func feed(byte: UInt8) {
-        tail |= UInt64(byte) << UInt64((length & 7) * 8)
-        length += 1
-        if length & 7 == 0 {
-            compress(tail)
-            tail = 0
-        }
+    /// Feeds the eight bytes of a word, the lowest first.
+    @inline(__always)
+    mutating func feed(_ word: UInt64) {
+        let filled = UInt64(length & 7) &* 8
+        compress(tail | word &<< filled)
+        tail = filled == 0 ? 0 : word &>> (64 &- filled)
+        length += 8
     }
-
-    mutating func feed(_ word: UInt64) { withUnsafeBytes(of: word.littleEndian) { feed($0) } }
 
     mutating func finish() -> Digest128 {
         compress(tail | UInt64(length & 0xff) << 56)

@@ -279,13 +279,14 @@ extension WriterSession {
 
 /// Freshens documents by a 304 (RFC 9111 §4.3.4).
 extension WriterSession {
-    /// Freshens a document by a 304, if it shows the newest values of all its objects.
+    /// Freshens a document by a 304, if it shows the newest values of all its objects: see `ObjectStore.freshen`.
     func freshen(
         _ id: DocumentID,
         head: [UInt8],
         policy: [UInt8],
         start: Int64,
-        end: Int64
+        end: Int64,
+        shortensLifetime: Bool
     ) throws -> FresheningOutcome {
         let found = try query("SELECT scope, observation, verified, url FROM _documents WHERE id = ?")
             .first(id) {
@@ -300,6 +301,10 @@ extension WriterSession {
         let stored = try StoredBody(document: id, in: database)
         let known = try observation(found.observation)
         if try isDirty(stored, known, scope: found.scope, upstream: scope.upstream, since: found.verified) {
+            // The 304 does not confirm the new values, but the upstream's last word on how long they last counts.
+            if shortensLifetime {
+                try query("UPDATE _documents SET head = ?, policy = ? WHERE id = ?").run(head, policy, id)
+            }
             return .dirty
         }
         _ = nextSequence()

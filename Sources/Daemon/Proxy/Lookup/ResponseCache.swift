@@ -191,6 +191,7 @@ package final class ResponseCache: Sendable {
         // A 304 from a cache before the upstream is as old as its `Age`.
         let age = policy.knownAge
         let end = now
+        let shortensLifetime = policy.isStricter(than: stored.response.policy, at: seconds)
         Task { [self] in
             do throws(StoreError) {
                 let outcome = try await store.freshen(
@@ -198,10 +199,11 @@ package final class ResponseCache: Sendable {
                     head: head,
                     policy: policy.bytes,
                     observedFrom: sent - age,
-                    observedTo: end
+                    observedTo: end,
+                    shortensLifetime: shortensLifetime
                 )
                 if outcome != .freshened {
-                    // The document was replaced, or an earlier response was committed after the 304: the 304 does not count.
+                    // The document was replaced, or a change of its objects was committed first: the 304 confirms nothing.
                     freshened.withLock { $0.remove(document) { $0.sent == sent } }
                     ready.entry.isDirty.store(true, ordering: .relaxed)
                     memory.remove(ready, at: digest)

@@ -44,7 +44,7 @@ struct CacheKeyBuilder {
     mutating func read(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, _ hasher: KeyHasher)
         throws(ProblemDocument)
     {
-        credentials.removeAll(keepingCapacity: true)
+        credentials.empty()
         try readTarget(request, upstream, hasher)
         isLive = !liveParameters.isEmpty || request.has(.larderLive)
         try readFields(request, upstream)
@@ -81,9 +81,12 @@ struct CacheKeyBuilder {
         if !liveParameters.isEmpty { liveParameters = [] }
         guard isPlain(request, upstream) else { return try readOddTarget(request, upstream) }
         let prefix = upstream.normaliser.prefix.count
-        target.removeAll(keepingCapacity: true)
-        target.append(contentsOf: upstream.normaliser.basePath)
-        if prefix == request.path.count, target.isEmpty { target.append(0x2F) }
+        target.empty()
+        if !upstream.normaliser.basePath.isEmpty {
+            target.append(contentsOf: upstream.normaliser.basePath)
+        } else if prefix == request.path.count {
+            target.append(0x2F)
+        }
         target.append(contentsOf: UnsafeRawBufferPointer(rebasing: request.target[prefix...]))
         isTargetCanonical = !upstream.hasKeyRules || request.query == nil
         if !isTargetCanonical { findURL(upstream, hasher) }
@@ -145,14 +148,14 @@ struct CacheKeyBuilder {
     private mutating func readFields(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream)
         throws(ProblemDocument)
     {
-        contextLines.removeAll(keepingCapacity: true)
-        otherLines.removeAll(keepingCapacity: true)
+        contextLines.empty()
+        otherLines.empty()
         // Fields that `Connection` names do not go upstream, and select nothing there (RFC 9110 §7.6.1).
         let named = request.namesFieldsInConnection ? request.owned().fields.namedByConnection : []
         // Two lines form one list, in which a line may count that would not count alone.
         let takesAll = isLive || request.count(of: .accept) > 1
         // Responses to the upstream's credential belong to its principal, whoever the client is.
-        let credential = upstream.settings.credential?.header.lowercased()
+        let credential = upstream.credentialField
         if credential != nil { credentials.append(0x01) }
         for index in 0..<request.fieldCount {
             let field = request.field(at: index)
@@ -178,7 +181,7 @@ struct CacheKeyBuilder {
         _ hasher: KeyHasher
     ) {
         guard !contextLines.isEmpty else {
-            context = []
+            if !context.isEmpty { context = [] }
             return
         }
         // A stream's `Accept` says more than the responses in its events depend on.
@@ -192,6 +195,13 @@ struct CacheKeyBuilder {
         context = Array(upstream.context.canonical(isLive ? LiveMode.plain(fields) : fields).utf8)
         if contexts.count >= Self.contextLimit { contexts.removeAll() }
         contexts[digest] = context
+    }
+}
+
+extension [UInt8] {
+    /// Removes all bytes, but keeps the memory; costs nothing if there are none.
+    fileprivate mutating func empty() {
+        if !isEmpty { removeAll(keepingCapacity: true) }
     }
 }
 

@@ -40,6 +40,8 @@ package final class ProxiedUpstream: Sendable {
     let passesView: Bool
     /// The roles of the known request fields, by their raw values.
     let knownRoles: [FieldRole]
+    /// The field of the upstream's own credential, in lower case, which no client may send; nil if it has none.
+    let credentialField: String?
 
     package var name: String { settings.name }
 
@@ -68,6 +70,7 @@ package final class ProxiedUpstream: Sendable {
         ignoredInVary = ignored
         variesBy = ["Larder-View", "Larder-Live"] + (settings.cors.isEmpty ? [] : ["Origin"])
         knownRoles = FieldRole.known(principal, context)
+        credentialField = settings.credential?.header.lowercased()
         var policy = CachePolicySettings()
         policy.isShared = settings.shared
         policy.addsCredential = settings.credential != nil

@@ -142,8 +142,8 @@ package struct ProxyRequest: Sendable {
             fields.remove("range")
             fields.remove("if-range")
         }
-        if let credential = upstream.settings.credential {
-            fields.remove(credential.header.lowercased())
+        if let credential = upstream.settings.credential, let name = upstream.credentialField {
+            fields.remove(name)
             fields.append(credential.header, credential.value.bytes)
         }
         fields.lines += validation.fields.lines
