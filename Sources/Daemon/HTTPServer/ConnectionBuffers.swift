@@ -181,8 +181,12 @@ package struct SmallBuffer: ~Copyable {
 
     package mutating func append(_ bytes: [UInt8]) { bytes.withUnsafeBytes { append($0) } }
 
+    @inline(__always)
     private mutating func reserve(_ more: Int) {
-        guard count + more > memory.count else { return }
+        if count + more > memory.count { grow(by: more) }
+    }
+
+    private mutating func grow(by more: Int) {
         let capacity = max(memory.count * 2, count + more)
         let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: capacity, alignment: 16)
         larger.copyMemory(from: bytes)
