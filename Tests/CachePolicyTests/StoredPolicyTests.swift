@@ -25,9 +25,10 @@ import Testing
             ("max-age=60", "max-age=61", false),
             ("max-age=60", "max-age=600, no-cache", true), ("max-age=60", "max-age=0", true),
             ("no-cache", "max-age=60", false), ("max-age=0", "max-age=60", false),
+            ("max-age=0", "max-age=0", false), ("no-cache, max-age=3600", "max-age=10", false),
         ]
     )
-    func `a policy is stricter if it lets a response be fresh for less time`(
+    func `a policy is stricter if it lets a fresh response be fresh for less time`(
         _ old: String,
         _ new: String,
         _ isStricter: Bool

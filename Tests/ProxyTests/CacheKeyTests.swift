@@ -32,6 +32,7 @@ import Testing
             $0.principal = ["X-Key", "?key"]
             $0.context = ["Accept", "X-*"]
         },
+        { $0.principal = ["Accept"] },
         { $0.shared = true },
     ]
 

@@ -206,10 +206,11 @@ package struct StaleAllowance: OptionSet, Sendable {
 }
 
 extension StoredPolicy {
-    /// Whether a response is fresh for less time than under another policy.
+    /// Whether a response that is fresh under another policy is so for less time under this one, or not at all.
     package func isStricter(than other: StoredPolicy, at now: Int64) -> Bool {
+        guard case .fresh(_, let before) = other.reuse(at: now, for: .none) else { return false }
         guard case .fresh(_, let timeToLive) = reuse(at: now, for: .none) else { return true }
-        return timeToLive < other.timeToLive(at: now)
+        return timeToLive < before
     }
 
     /// Decides on reuse (RFC 9111 §4, RFC 5861).

@@ -211,8 +211,9 @@ package final class ProxyHandler: HTTPHandler {
 
     /// The directives of `Cache-Control`; nil if the request needs the full path.
     private static func plainDirectives(_ request: borrowing RequestHead) -> RequestDirectives? {
-        // An upstream's Cache-Status list, an origin's CORS fields and parts of a body are handled by `ProxyCore`.
-        guard
+        // An upstream's Cache-Status list, an origin's CORS fields and parts of a body are handled by `ProxyCore`, and so are
+        // fields that `Connection` keeps from the upstream.
+        guard !request.namesFieldsInConnection,
             !request.has(.range), !request.has(.larderView), !request.has(.larderLive), !request.has(.pragma),
             !request.has(.ifMatch), !request.has(.ifUnmodifiedSince), !request.has(.ifRange), !request.has(.origin)
         else { return nil }

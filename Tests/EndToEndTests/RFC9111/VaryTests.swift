@@ -37,6 +37,9 @@ import Testing
         (["Accept-Language"], ["Accept-Language": "en, DE;q=0.5"], ["Accept-Language": "de;q=0.50,EN"], true),
         (["Accept-Language"], ["Accept-Language": "en"], ["Accept-Language": "de"], false),
         (["Accept-Encoding"], ["Accept-Encoding": "gzip"], ["Accept-Encoding": "br"], true),
+        // A field that `Connection` names does not go upstream (RFC 9110 §7.6.1), so it does not select either.
+        (["X-A"], ["X-A": "1"], ["X-A": "1", "Connection": "X-A"], false),
+        (["X-A"], ["X-A": "1", "Connection": "X-A"], ["X-A": "2", "Connection": "X-A"], true),
         // Nothing can be known to match a star, wherever it stands.
         (["*"], [:], [:], false),
         (["X-A, *"], [:], [:], false),

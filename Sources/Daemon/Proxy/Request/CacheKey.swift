@@ -173,6 +173,8 @@ struct CacheKeyBuilder {
             }
             if role.contains(.other) { OtherFields.append(field.name, field.value, to: &otherLines) }
         }
+        // The same `Accept` says less about a stream's principal than about a plain request's: see `LiveMode.plain`.
+        if isLive, !credentials.isEmpty { credentials.append(0x02) }
     }
 
     private mutating func findContext(
