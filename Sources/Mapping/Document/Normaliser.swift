@@ -222,7 +222,10 @@ public struct DecomposedBody: Sendable {
 
     /// Whether recomposition yields exactly these bytes.
     public func recomposes(to body: [UInt8]) -> Bool {
-        recompose(skeleton: skeleton, payloads: occurrences.map(\.payload)) == body
+        guard let recomposed = recompose(skeleton: skeleton, payloads: occurrences.map(\.payload)) else { return false }
+        return recomposed.withUnsafeBufferPointer { recomposed in
+            body.withUnsafeBufferPointer { recomposed.hasSameBytes(as: $0) }
+        }
     }
 }
 

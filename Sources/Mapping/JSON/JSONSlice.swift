@@ -1,3 +1,5 @@
+import Glibc
+
 /// One value of a valid JSON text, with the text.
 struct JSONSlice: Sendable {
     let text: [UInt8]
@@ -88,12 +90,16 @@ struct JSONSlice: Sendable {
         return elements
     }
 
+    private func hasSameBytes(as other: JSONSlice) -> Bool {
+        withBytes { mine in other.withBytes { mine.hasSameBytes(as: $0) } }
+    }
+
     /// Whether two values are equal as JSON (law 7): numbers as exact decimals, strings by unescaped code points,
     /// members in any order.
     ///
     /// If an object repeats a member, the repeated values are compared in order.
     func isEqual(to other: JSONSlice) -> Bool {
-        if bytes.elementsEqual(other.bytes) { return true }
+        if hasSameBytes(as: other) { return true }
         guard kind == other.kind else { return false }
         switch kind {
         case .word:
@@ -134,7 +140,7 @@ struct JSONSlice: Sendable {
 
     /// Whether two values of a relation are equal; a reference to an object equals the object's bare identity.
     func isEqual(to other: JSONSlice, as link: ObservedMember.Link) -> Bool {
-        if bytes.elementsEqual(other.bytes) { return true }
+        if hasSameBytes(as: other) { return true }
         if link.arity == .many, kind == .array, other.kind == .array {
             let (mine, theirs) = (elements, other.elements)
             return mine.count == theirs.count && zip(mine, theirs).allSatisfy { $0.isEqual(to: $1, as: link.one) }
@@ -184,4 +190,13 @@ struct JSONSlice: Sendable {
 
     /// Whether the value contains a reference literal.
     var containsReference: Bool { withBytes { Reference.next(in: $0, from: 0) != nil } }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+    /// Whether two buffers contain the same bytes; `elementsEqual` compares them one by one.
+    func hasSameBytes(as other: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard count == other.count else { return false }
+        guard let start = baseAddress, let otherStart = other.baseAddress else { return true }
+        return memcmp(start, otherStart, count) == 0
+    }
 }

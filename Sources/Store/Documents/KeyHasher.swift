@@ -155,8 +155,17 @@ struct SipHash {
         v0 ^= word
     }
 
+    // Inlined, so that the state stays in registers.
+    @inline(__always)
     mutating func feed(_ bytes: UnsafeRawBufferPointer) {
         var index = 0
+        if length & 7 == 0 {
+            while index + 8 <= bytes.count {
+                compress(UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)))
+                index += 8
+            }
+            length += index
+        }
         while index + 8 <= bytes.count {
             feed(UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)))
             index += 8

@@ -104,11 +104,11 @@ struct Query {
     }
 
     private func bind(_ values: [any SQLBindable]) throws {
-        var position: Int32 = 0
-        for value in values {
-            position += 1
+        for index in values.indices {
+            let position = Int32(index + 1)
             let code =
-                switch value.sql {
+                // An iterator would copy each value.
+                switch values[index].sql {
                 case .null: sqlite3_bind_null(handle, position)
                 case .integer(let number): sqlite3_bind_int64(handle, position, number)
                 case .text(let bytes): bytes.withUnsafeBytes { bind(text: $0, at: position) }

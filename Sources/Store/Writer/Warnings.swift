@@ -54,7 +54,7 @@ extension WriterSession {
 final class BodyExaminer: Sendable {
     /// The size limit in bytes: mapping needs several times the size of the body.
     private static let largest = 4 << 20
-    private static let bytesPerSecond = 4 << 20
+    private static let bytesPerSecond = 1 << 20
 
     private let queue = DispatchQueue(label: "larder.examine", qos: .utility)
     private let allowance: Mutex<(bytes: Int, time: DispatchTime)>
