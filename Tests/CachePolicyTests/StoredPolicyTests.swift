@@ -28,7 +28,7 @@ import Testing
             ("max-age=0", "max-age=0", false), ("no-cache, max-age=3600", "max-age=10", false),
         ]
     )
-    func `a policy is stricter if it lets a fresh response be fresh for less time`(
+    func `a policy is stricter if it keeps a fresh response fresh for less time`(
         _ old: String,
         _ new: String,
         _ isStricter: Bool

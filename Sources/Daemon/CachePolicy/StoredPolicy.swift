@@ -206,7 +206,7 @@ package struct StaleAllowance: OptionSet, Sendable {
 }
 
 extension StoredPolicy {
-    /// Whether a response that is fresh under another policy is so for less time under this one, or not at all.
+    /// Whether a response that is fresh under another policy is fresh for less time under this one, or stale.
     package func isStricter(than other: StoredPolicy, at now: Int64) -> Bool {
         guard case .fresh(_, let before) = other.reuse(at: now, for: .none) else { return false }
         guard case .fresh(_, let timeToLive) = reuse(at: now, for: .none) else { return true }

@@ -74,7 +74,7 @@ struct MemberPath: Hashable, Sendable {
     static func == (left: MemberPath, right: MemberPath) -> Bool {
         guard left.digest == right.digest else { return false }
         var (mine, theirs) = (left.text, right.text)
-        return mine.withUTF8 { mine in theirs.withUTF8 { mine.elementsEqual($0) } }
+        return mine.withUTF8 { mine in theirs.withUTF8 { mine.hasSameBytes(as: $0) } }
     }
 
     func hash(into hasher: inout Hasher) { hasher.combine(digest) }

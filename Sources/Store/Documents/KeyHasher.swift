@@ -159,6 +159,7 @@ struct SipHash {
     @inline(__always)
     mutating func feed(_ bytes: UnsafeRawBufferPointer) {
         var index = 0
+        // Whole words need no shifting, as long as nothing waits in the tail.
         if length & 7 == 0 {
             while index + 8 <= bytes.count {
                 compress(UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)))

@@ -104,10 +104,10 @@ struct Query {
     }
 
     private func bind(_ values: [any SQLBindable]) throws {
+        // An iterator would copy each value.
         for index in values.indices {
             let position = Int32(index + 1)
             let code =
-                // An iterator would copy each value.
                 switch values[index].sql {
                 case .null: sqlite3_bind_null(handle, position)
                 case .integer(let number): sqlite3_bind_int64(handle, position, number)

@@ -173,7 +173,7 @@ struct CacheKeyBuilder {
             }
             if role.contains(.other) { OtherFields.append(field.name, field.value, to: &otherLines) }
         }
-        // The same `Accept` says less about a stream's principal than about a plain request's: see `LiveMode.plain`.
+        // A stream's `Accept` counts without `text/event-stream` (`LiveMode.plain`), so the same lines may name another principal.
         if isLive, !credentials.isEmpty { credentials.append(0x02) }
     }
 
