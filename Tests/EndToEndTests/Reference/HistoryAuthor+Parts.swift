@@ -12,6 +12,8 @@ extension HistoryAuthor {
 
     mutating func page() -> Page { random.once(in: 5) ? random.pick(Page.everything) : random.pick(pages) }
 
+    mutating func client() -> String { random.once(in: 4) ? random.pick(["", "cli", "web"]) : mainClient }
+
     mutating func nextNumber() -> Int {
         number += 1
         return number
@@ -21,6 +23,7 @@ extension HistoryAuthor {
         var plan = Plan()
         plan.style = random.once(in: 3) ? random.below(Style.count) : 0
         plan.tag = random.below(3)
+        if random.once(in: 4) { plan.control = random.pick([.private, .private, .mustRevalidate, .brief]) }
         if random.once(in: 12) {
             plan.slip = Slip(ref: random.pick(Slip.candidates), number: random.below(20))
         }
@@ -30,6 +33,7 @@ extension HistoryAuthor {
     mutating func read(_ kind: StepKind) -> Ask {
         let page = page()
         var ask = Ask(number: nextNumber(), page: page, scope: scope(), plan: plan())
+        ask.client = client()
         switch kind {
         case .forcedRead: ask.isForced = true
         case .conditionalRead: ask.isConditional = true
@@ -88,6 +92,38 @@ extension HistoryAuthor {
             + [.finish(second.number), .settle, .ask(Ask(number: nextNumber(), page: list, scope: scope))]
     }
 
+    /// Clients poll a list while its objects change, behind Larder's back, where others read them, and through it.
+    mutating func polledList() -> [Step] {
+        let scope = scope()
+        let list = random.pick([Page.users, .labels, .issues(nil)])
+        var steps: [Step] = []
+        for _ in 0..<2 + random.below(3) {
+            let edit = change(structure: false)
+            var other = Ask(number: nextNumber(), page: Page(of: edit.ref), scope: scope)
+            switch random.below(4) {
+            case 0: steps.append(.change(scope.principal, edit))
+            case 1:
+                other.isForced = true
+                steps += [.change(scope.principal, edit), .ask(other)]
+            case 2:
+                (other.method, other.edit) = ("PATCH", edit)
+                if random.once(in: 2) { other.plan.ending = .empty }
+                steps.append(.ask(other))
+            default: break
+            }
+            var poll = Ask(number: nextNumber(), page: list, scope: scope, plan: plan())
+            (poll.isForced, poll.client) = (random.once(in: 2), client())
+            // Now and then another replica responds, which lags.
+            if random.once(in: 4) { poll.plan.behind = 1 }
+            steps.append(.ask(poll))
+            if !random.once(in: 3) { steps.append(.settle) }
+            var next = Ask(number: nextNumber(), page: list, scope: scope)
+            next.client = client()
+            steps.append(.ask(next))
+        }
+        return steps
+    }
+
     /// A list is asked for in any style, one or two of its objects are deleted, and it is asked for again.
     mutating func shrinkingList() -> [Step] {
         let scope = scope()
@@ -123,6 +159,7 @@ extension HistoryAuthor {
         case .silentWrite, .delete: plan.ending = .empty
         case .lostWrite: plan.ending = .lost
         case .failedWrite: plan.ending = .error(isDone: random.once(in: 2))
+        case .writeByName: plan.ending = random.pick([.whole, .empty, .empty, .lost])
         default: break
         }
         let scope = scope()
@@ -130,6 +167,15 @@ extension HistoryAuthor {
         case .create:
             let edit = Edit.create(Ref(kind: .issue, id: 1 + random.below(6)), number: random.below(900))
             return Ask(number: nextNumber(), method: "POST", page: .issues(nil), scope: scope, plan: plan, edit: edit)
+        case .writeByName:
+            let edit = Edit.change(
+                Ref(kind: .user, id: 1 + random.below(3)),
+                member: random.pick(["login", "name", "karma"]),
+                number: random.below(500)
+            )
+            var ask = Ask(number: nextNumber(), method: "PATCH", page: Page(of: edit.ref), scope: scope, plan: plan)
+            (ask.edit, ask.isByName) = (edit, true)
+            return ask
         case .delete:
             let id = 1 + random.below(4)
             let edit = Edit.delete(Ref(kind: .issue, id: id))

@@ -7,6 +7,8 @@ struct HistoryAuthor {
     /// What most requests are for: a history in which everything is asked for seldom meets anything twice.
     let pages: [Page]
     let mainScope: Scope
+    /// The program that most requests come from.
+    let mainClient: String
     /// Whether answers may be served stale while they are asked for again.
     ///
     /// What fails behind one is tried again seconds later, when nobody waits for it: there, nothing fails.
@@ -21,6 +23,7 @@ struct HistoryAuthor {
         pages = (0..<3).map { _ in random.pick(lists) } + (0..<5).map { _ in random.pick(Page.everything) }
         mainScope = Scope(principal: random.pick(["a", "a", "b", ""]), language: random.once(in: 4) ? "de" : "")
         servesStale = random.once(in: 3)
+        mainClient = random.pick(["", "", "cli"])
         self.random = random
         self.kinds = servesStale ? kinds.subtracting([.brokenRead]) : kinds
     }
@@ -60,8 +63,10 @@ struct HistoryAuthor {
             .agedResponse,
             .staleResponse:
             return [.ask(read(kind))]
-        case .write, .heldWrite, .silentWrite, .lostWrite, .failedWrite, .create, .delete: return [.ask(write(kind))]
+        case .write, .heldWrite, .silentWrite, .lostWrite, .failedWrite, .create, .delete, .writeByName:
+            return [.ask(write(kind))]
         case .overtakenRead: return overtakenRead()
+        case .polledList: return polledList()
         case .shrinkingList: return shrinkingList()
         case .change: return [.change(principal(), change(structure: false))]
         case .changeOfStructure: return [.change(principal(), change(structure: true))]
@@ -85,6 +90,8 @@ struct HistoryAuthor {
         case ..<350: return .read
         case ..<365: return .shrinkingList
         case ..<380: return .overtakenRead
+        case ..<395: return .polledList
+        case ..<405: return .writeByName
         case ..<430: return .forcedRead
         case ..<470: return .conditionalRead
         case ..<490: return .head

@@ -112,6 +112,7 @@ struct Holdings: Sendable {
     private func value(of member: String, _ number: Int) -> Datum {
         switch member {
         case "karma", "points", "views": .number(lastNumber)
+        case "login": .text("l\(lastNumber)")
         case "state": .text(number % 2 == 0 ? "open" : "closed")
         case "name": .text("é/\(lastNumber)")
         case "user": .one(number % 4 == 0 ? nil : number % 4)

@@ -21,6 +21,9 @@ enum Page: Hashable, Sendable {
         }
     }
 
+    /// Below this path users are found by their names.
+    static let names = "/names/"
+
     var path: String { String(target.prefix { $0 != "?" }) }
 
     /// The path above, whose responses list what is below it.
@@ -48,6 +51,9 @@ enum Page: Hashable, Sendable {
         default: nil
         }
     }
+
+    /// Whether its objects lead to no others.
+    var isFlat: Bool { kind != .issue }
 
     /// Which objects it lists at a moment.
     func listed(in holdings: Holdings) -> [Int] {

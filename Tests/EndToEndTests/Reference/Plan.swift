@@ -12,6 +12,17 @@ struct Plan: Hashable, Sendable {
         case empty
     }
 
+    /// What the `Cache-Control` of a fresh response says.
+    enum Control: String, Hashable, Sendable {
+        case plain = "max-age=3600"
+        case `private` = "private, max-age=3600"
+        case mustRevalidate = "max-age=3600, must-revalidate"
+        case brief = "max-age=1"
+
+        /// How long a response may be a hit, with something to spare; nil for longer than the history takes.
+        var lifetime: Duration? { self == .brief ? .seconds(4) : nil }
+    }
+
     var ending = Ending.whole
     /// The response waits for its step to be finished.
     var isHeld = false
@@ -20,6 +31,8 @@ struct Plan: Hashable, Sendable {
     /// The response shows what there was so many changes ago, as far as lag and age allow it.
     var behind = 0
     var isFresh = true
+    /// What the `Cache-Control` of a fresh response says besides.
+    var control = Control.plain
     /// Stale as it is, it may be served while it is asked for again.
     var isServedStale = false
     /// Seconds.

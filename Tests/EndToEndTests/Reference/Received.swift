@@ -19,8 +19,11 @@ final class Received: Sendable {
     let slips: Slips
     let body: String
     let etag: String?
-    /// Whether it may be used without asking for as long as the history takes.
+    /// Whether it may be used without asking for as long as `control` says.
     let isFresh: Bool
+    let control: Plan.Control
+    /// The seconds that its `Age` says.
+    let age: Int
     /// Whether it may be served stale, while it is asked for again.
     let isServedStale: Bool
     /// Whether it tells of objects at all.
@@ -38,12 +41,15 @@ final class Received: Sendable {
         body: String,
         etag: String?,
         isFresh: Bool,
+        control: Plan.Control = .plain,
+        age: Int = 0,
         isServedStale: Bool = false,
         hasObjects: Bool = true
     ) {
         (self.number, self.page, self.scope, self.style, self.isDated) = (number, page, scope, style, isDated)
         (self.listed, self.shown, self.slips, self.body, self.etag) = (listed, shown, slips, body, etag)
         (self.isFresh, self.isServedStale, self.hasObjects) = (isFresh, isServedStale, hasObjects)
+        (self.control, self.age) = (control, age)
     }
 }
 

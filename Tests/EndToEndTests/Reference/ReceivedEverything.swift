@@ -24,7 +24,7 @@ extension ReferenceRun {
         for page in Page.everything where page.subject == nil {
             number += 1
             let stored = documents[Key(page: page, scope: scope)].map(\.received)
-            let answer = try larder.get("/api\(page.target)", ["X-Step": "\(number)", "Authorization": "a"])
+            let answer = try larder.get("/api\(page.target)", ["X-Request-Id": "\(number)", "Authorization": "a"])
             // No response has shown what is gone by now.
             let isThere = stored.allSatisfy { $0.listed.allSatisfy { holdings[Ref(kind: page.kind, id: $0)] != nil } }
             guard answer.isHit, isThere else { continue }

@@ -50,6 +50,9 @@ extension ReferenceRun {
         let isForwarded = !response.isHit && isForwarded(&answer, exchanges)
         if isForwarded || !response.isHit && others.contains(where: { answer.isOf($0) || isHeld(&answer, by: $0) }) {
             if exchanges.isEmpty { figures.collapsed += 1 }
+            if let own = exchanges.first, let reason = needless(request, own) {
+                throw Violation(explanation(of: answer, exchanges, reason))
+            }
             tell(exchanges, answer)
             return
         }
@@ -113,10 +116,9 @@ extension ReferenceRun {
     /// - Parameter hasFailed: whether it stands in for an error.
     private func judge(_ answer: CheckedResponse, hasFailed: Bool) throws -> Judgement {
         var judgement = Judgement.wrong("nothing is stored that may be reused")
-        for document in documents[answer.key] + answer.request.known {
+        for document in documents[answer.key, answer.ask.client] + answer.request.known {
             guard (document.isFresh || document.isServedStale) && !answer.ask.isForced || hasFailed else { continue }
-            // Law 6: what cannot be composed is served as received while the upstream is away.
-            if answer.ask.isRaw || hasFailed, answer.fits(document.received.body) { return .sound([:]) }
+            if answer.ask.isRaw, answer.fits(document.received.body) { return .sound([:]) }
             if answer.ask.isRaw { continue }
             // Found before it is committed, it is as good as relayed: it may be newer than the next hit elsewhere.
             if setting.withhold != .long, documents.isRecent(document.received), answer.fits(document.received.body) {
@@ -126,7 +128,13 @@ extension ReferenceRun {
             // Not to be seen any more.
             if bodies.isEmpty { return .sound([:]) }
             for body in bodies {
-                judgement = judge(body, as: document.received, since: answer.request.seen)
+                judgement = judge(
+                    body,
+                    as: document.received,
+                    since: log(of: answer.request),
+                    isInDoubt: answer.response.cacheStatus.contains("doubt"),
+                    isSubstitute: hasFailed
+                )
                 if judgement.facts != nil { return judgement }
             }
         }
@@ -169,6 +177,7 @@ extension ReferenceRun {
         for exchange in exchanges where exchange.method == "GET" {
             guard let received = exchange.received, exchange.ending == .whole else { continue }
             if exchange.status == 200 || exchange.status == 404 { noteReceived(exchange, received) }
+            if exchange.status == 200 { passedOn(exchange, received) }
             if exchange.status == 304 {
                 renewed(exchange, received, isServed: answer.renewedBy?.arrival == exchange.arrival)
             }

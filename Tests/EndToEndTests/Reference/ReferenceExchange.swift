@@ -7,6 +7,10 @@ struct ReferenceExchange: Sendable {
     var arrival: Int
     /// The state of its principal's objects when it arrived; that of a write, when it was done.
     var revision: Int
+    /// The state of its principal's objects when its response was made.
+    var made = 0
+    /// The program that asked, by a field that the upstream does not look at.
+    let client: String
     var status = 0
     /// What was sent, or would have been to a GET without conditions.
     var received: Received?

@@ -22,6 +22,16 @@ extension ReferenceOrigin.State {
         return index < past.count ? past[index].holdings : holdings[principal] ?? Holdings(of: principal)
     }
 
+    /// The page that a target stands for; a user's name may have changed hands since it was sent.
+    func page(_ target: String, of principal: String) -> Page? {
+        guard target.hasPrefix(Page.names) else { return Page(target: target) }
+        let name = Datum.text(String(target.dropFirst(Page.names.count)))
+        return holdings[principal]?.all(.user).first {
+            holdings[principal]?[Ref(kind: .user, id: $0)]?["login"] == name
+        }
+        .map { .user($0) }
+    }
+
     /// A page as the upstream shows it now; nil where there is none.
     func page(_ key: Key, _ plan: Plan, number: Int) -> Received? {
         let isList = key.page.subject == nil
@@ -66,6 +76,8 @@ extension ReferenceOrigin.State {
             body: body,
             etag: etag,
             isFresh: plan.isFresh && plan.age < 3600,
+            control: plan.control,
+            age: plan.age,
             isServedStale: !plan.isFresh && plan.isServedStale && plan.age < 3600
         )
     }
@@ -74,6 +86,7 @@ extension ReferenceOrigin.State {
     mutating func make(_ number: Int, _ request: Origin.Request, _ plan: Plan) -> OriginResponse {
         exchanges[number].ending = plan.ending
         exchanges[number].isMade = true
+        exchanges[number].made = revision(of: exchanges[number].key.scope.principal)
         let key = exchanges[number].key
         let isWrite = request.method != "GET" && request.method != "HEAD"
         if isWrite, let edit = plans[exchanges[number].step]?.edit {
@@ -135,7 +148,7 @@ extension ReferenceOrigin.State {
     private func fields(_ received: Received, _ plan: Plan) -> FieldLines {
         var fields: FieldLines = [
             "Cache-Control": plan.isFresh
-                ? "max-age=3600" : plan.isServedStale ? "max-age=0, stale-while-revalidate=3600" : "max-age=0",
+                ? plan.control.rawValue : plan.isServedStale ? "max-age=0, stale-while-revalidate=3600" : "max-age=0",
             "Vary": "Accept-Language",
         ]
         if plan.age > 0 { fields.append("Age", "\(plan.age)") }

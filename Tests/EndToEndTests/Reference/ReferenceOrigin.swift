@@ -48,10 +48,10 @@ final class ReferenceOrigin: Sendable {
     func letGo(_ step: Int) { state.withLock { $0.gates.removeValue(forKey: step) }?.open() }
 
     private static func answer(_ request: Origin.Request, _ state: Monitor<State>) -> OriginResponse {
-        guard let step = request["X-Step"].flatMap({ Int($0) }), let page = Page(target: request.target) else {
-            return .empty(204)
-        }
         let scope = Scope(principal: request["Authorization"] ?? "", language: request["Accept-Language"] ?? "")
+        guard let step = request["X-Request-Id"].flatMap({ Int($0) }),
+            let page = state.withLock({ $0.page(request.target, of: scope.principal) })
+        else { return .empty(204) }
         let (number, plan, gate) = state.withLock { state in
             state.exchanges.append(
                 ReferenceExchange(
@@ -60,6 +60,7 @@ final class ReferenceOrigin: Sendable {
                     key: Key(page: page, scope: scope),
                     arrival: state.now,
                     revision: state.revision(of: scope.principal),
+                    client: request["X-Client"] ?? "",
                     hasOwnTag: ["If-None-Match", "If-Range", "If-Match"].contains {
                         request[$0]?.contains("\"larder-") == true
                     }

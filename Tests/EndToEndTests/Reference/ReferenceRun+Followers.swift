@@ -8,7 +8,7 @@ extension ReferenceRun {
         var number = 2_000_000
         func fields() -> FieldLines {
             number += 1
-            return ["X-Step": "\(number)", "Authorization": "a"]
+            return ["X-Request-Id": "\(number)", "Authorization": "a"]
         }
         let pages = (0..<4).map { _ in random.pick(Page.everything) }
         let followers = try pages.map { try Follower(larder, "/api\($0.target)", fields()) }

@@ -5,11 +5,11 @@ extension ReferenceRun {
     /// Notes what a write has changed, and what it has made worthless (law 10).
     func wrote(_ ask: Ask, _ ending: Plan.Ending, _ response: Received? = nil, location: String? = nil) {
         lastWrite = now
-        var paths = [ask.page.path]
+        var paths = ask.isByName ? [] : [ask.page.path]
         let isDeleted = ask.method == "DELETE" && ending == .empty
         // How a deletion shows in lists is the model's to say.
         if isDeleted ? setting.onDelete == .stale : response == nil || ask.method == "POST",
-            let parent = ask.page.parent
+            let parent = ask.isByName ? nil : ask.page.parent
         {
             paths.append(parent)
         }
@@ -20,7 +20,8 @@ extension ReferenceRun {
             return own.map { state.exchanges[$0] }
         }
         documents.remove { paths.contains($0.page.path) }
-        if let exchange, let ref = ask.edit?.ref { noteChanges(by: exchange, of: ref) }
+        if let exchange, let ref = ask.edit?.ref { noteChanges(by: exchange, of: ref, isByName: ask.isByName) }
+        if let response { seen.note(received: names(in: response)) }
         tick()
         // If it counts, it was asked for after the write.
         reference.state.withLock { state in
@@ -38,7 +39,13 @@ extension ReferenceRun {
                 $0.key == exchange.key && $0.step != exchange.step && $0.endedAt ?? 0 > exchange.arrival
             }
         }
-        documents.store(received, exchange.key, isCertain: !overlaps && exchange.invalidation == .none)
+        documents.store(
+            received,
+            exchange.key,
+            client: exchange.client,
+            isCertain: !overlaps && exchange.invalidation == .none
+        )
+        observed(exchange, received)
     }
 
     /// Notes that the upstream said that a response holds.

@@ -18,13 +18,13 @@ extension ReferenceRun {
         let client = try mayWait ? larder.client() : idle ?? larder.client()
         idle = nil
         var request = Open(ask: ask, client: client, sent: now, lastWrite: lastWrite, tags: tags, rangeTag: rangeTag)
-        (request.known, request.seen) = (documents[ask.key], seen)
+        (request.known, request.seen) = (documents[ask.key, ask.client], seen)
         let joined = isShared ? try larder.followers() : 0
         do {
             try client.send(
                 Client.message(
                     ask.method,
-                    "/api\(ask.page.target)",
+                    "/api\(target(of: ask))",
                     fields(request),
                     body: ask.isWrite ? Array("{}".utf8) : nil,
                     host: "127.0.0.1:\(larder.port)"
@@ -42,9 +42,17 @@ extension ReferenceRun {
         tags.isEmpty || number % 3 == 0 ? tags : [tags[number % tags.count]]
     }
 
+    private func target(of ask: Ask) -> String {
+        guard ask.isByName, let user = ask.page.subject else { return ask.page.target }
+        let holdings = reference.state.withLock { $0.holdings[ask.scope.principal] }
+        guard case .text(let name) = holdings?[user]?["login"] else { return ask.page.target }
+        return Page.names + name
+    }
+
     private func fields(_ request: Open) -> FieldLines {
         let ask = request.ask
-        var fields = ask.scope.fields + ["X-Step": "\(ask.number)"]
+        var fields = ask.scope.fields + ["X-Request-Id": "\(ask.number)"]
+        if !ask.client.isEmpty { fields.append("X-Client", ask.client) }
         if ask.isForced { fields.append("Cache-Control", "no-cache") }
         if ask.isRaw { fields.append("Larder-View", "raw") }
         if !request.tags.isEmpty { fields.append("If-None-Match", request.tags.joined(separator: ", ")) }

@@ -16,7 +16,16 @@ extension ReferenceRun {
     /// - Parameters:
     ///   - log: what had been seen when it was asked for.
     ///   - mayContradict: whether a response that disagrees with itself may be shown as it came.
-    func judge(_ body: String, as received: Received, since log: ReadLog, mayContradict: Bool = true) -> Judgement {
+    ///   - isInDoubt: whether it says that it may be older than what was passed on.
+    ///   - isSubstitute: whether it stands in for an error: objects that are not known are shown as received (law 6).
+    func judge(
+        _ body: String,
+        as received: Received,
+        since log: ReadLog,
+        mayContradict: Bool = true,
+        isInDoubt: Bool = true,
+        isSubstitute: Bool = false
+    ) -> Judgement {
         guard received.hasObjects else {
             return body == received.body ? .sound([:]) : .wrong("it is not as it was received")
         }
@@ -54,21 +63,23 @@ extension ReferenceRun {
                 // Kept as it came until something newer is known.
                 shown.removeAll { received.shown(fact.member, of: fact.ref, at: $0.key.place)?.datum == $0.value }
             }
+            // An object that leads to others is not known if one of them is not.
+            if isSubstitute, !received.page.isFlat || log.isWritten(fact.ref, in: fact.scope) {
+                shown.removeAll { received.shown(fact.member, of: fact.ref, at: $0.key.place)?.datum == $0.value }
+            }
             guard let value = shown.first?.value else { continue }
             guard shown.allSatisfy({ $0.value == value }) else {
                 return .wrong("it shows two values of \(fact.member) of \(fact.ref)")
             }
-            func isTrue(_ state: Holdings) -> Bool {
-                state[fact.ref].map { received.scope.translated($0[fact.member] ?? .null, fact.member) } == value
-            }
+            func isTrue(_ state: Holdings) -> Bool { state.shows(value, as: fact) }
             let isKept = setting.onDelete == .keep && states.last?[fact.ref] == nil
-            let floor = log.floor(of: fact, isKept: isKept)
+            let floor = log.floor(of: fact, isKept: isKept, isInDoubt: isInDoubt)
             guard let state = states.indices.dropFirst(floor).first(where: { isTrue(states[$0]) }) else {
                 return .wrong(explanation(of: value, fact, states.lastIndex(where: isTrue), floor, states, log))
             }
             facts[fact] = state
         }
-        guard received.page.kind == .issue, setting.onDelete != .keep else { return .sound(facts) }
+        guard received.page.kind == .issue, setting.onDelete != .keep, !isSubstitute else { return .sound(facts) }
         for id in received.page.subject.map({ [$0.id] }) ?? received.listed {
             let ref = Ref(kind: .issue, id: id)
             let isShown = received.page.subject != nil || served.listed.contains(id)
@@ -97,7 +108,9 @@ extension ReferenceRun {
     }
 
     /// Notes what a write of a principal has changed: what it was before is not served to that principal any more.
-    func noteChanges(by exchange: ReferenceExchange, of ref: Ref) {
+    ///
+    /// - Parameter isByName: whether its target was found by its name, which Larder must have received.
+    func noteChanges(by exchange: ReferenceExchange, of ref: Ref, isByName: Bool) {
         let states = reference.state.withLock { $0.states(of: exchange.key.scope.principal) }
         let state = exchange.revision
         guard state > 0, states.indices.contains(state) else { return }
@@ -106,6 +119,8 @@ extension ReferenceRun {
         if new == nil, setting.onDelete == .keep { return }
         for language in Scope.languages {
             let scope = Scope(principal: exchange.key.scope.principal, language: language)
+            let name = ReadLog.Fact(scope, ref, "login")
+            if isByName, setting.bulk > 0 || !seen.isReceived(old?["login"], of: name) { continue }
             var facts: [ReadLog.Fact: Int] = [:]
             for member in Set([old, new].compactMap(\.self).flatMap(\.keys)) where old?[member] != new?[member] {
                 facts[ReadLog.Fact(scope, ref, member)] = state

@@ -47,10 +47,16 @@ final class ReferenceRun {
     let larder: Larder
     var documents = StoredDocuments()
     var seen = ReadLog()
+    /// The documents that went back themselves.
+    var returns: [ReadLog.Return] = []
+    /// The responses that Larder received of each target, in their order.
+    var words: [Key: [Word]] = [:]
     /// What of it a crash does not undo.
     var durablySeen = ReadLog()
     var open: [Open] = []
     var lastWrite = 0
+    /// The last event after which Larder may ask again what it has asked before.
+    var undisturbedSince = 0
     /// The bodies that were got under each ETag, by what was asked for.
     var tagged: [Key: [String: Set<String>]] = [:]
     var figures = Figures()
@@ -90,6 +96,7 @@ final class ReferenceRun {
             (idle, settler) = (nil, nil)
             larder.terminate()
             try larder.start()
+            undisturbedSince = now
         case .kill: try kill()
         case .clean: try clean()
         }
@@ -115,6 +122,7 @@ final class ReferenceRun {
         }
         guard try larder.waitForQuiet() else { throw Violation("what was received is not stored") }
         documents.settle()
+        seen.settle()
         durablySeen = seen
     }
 
@@ -127,6 +135,7 @@ final class ReferenceRun {
         // What had not been stored yet may be lost, and what was shown of it.
         documents.crash()
         seen = durablySeen
+        undisturbedSince = now
         // A write whose response never came counts as one that happened (law 10).
         for request in dead where request.ask.isWrite { wrote(request.ask, .lost) }
         try larder.start()
@@ -150,6 +159,8 @@ final class ReferenceRun {
         guard answer.status == 200 else { throw Violation("clean was answered \(answer.status): \(answer.text)") }
         documents = StoredDocuments()
         (seen, durablySeen) = (ReadLog(), ReadLog())
+        words = [:]
+        undisturbedSince = now
         reference.state.withLock { $0.invalidate(upTo: before - 1) { _ in true } }
     }
 }

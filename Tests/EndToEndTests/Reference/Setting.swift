@@ -99,6 +99,7 @@ struct Setting: Hashable, Sendable, CustomStringConvertible {
         models:
           User:
             identity: id
+            keys: [login]
             properties: { login: login, name: name, karma: karma }
           Label: { identity: id, share: all }
           Issue:
@@ -118,6 +119,7 @@ struct Setting: Hashable, Sendable, CustomStringConvertible {
         routes:
           - { path: "users", model: [User] }
           - { path: "users/{id:#}", model: User, object: { id: id } }
+          - { path: "names/{login}", model: User, object: { login: login } }
           - { path: "labels", model: [Label] }
           - { path: "labels/{id:#}", model: Label, object: { id: id } }
           - { path: "issues", model: [Issue], root: items }

@@ -7,6 +7,10 @@ struct Ask: Hashable, Sendable {
     let scope: Scope
     var plan = Plan()
     var edit: Edit?
+    /// The user is found by its name.
+    var isByName = false
+    /// The program that asks, by a field that is not known to be harmless.
+    var client = ""
     var isForced = false
     /// With the ETags that the clients have got for it.
     var isConditional = false
@@ -39,9 +43,11 @@ enum Step: Hashable, Sendable {
 enum StepKind: String, CaseIterable, Sendable {
     case read, forcedRead, conditionalRead, head, range, raw, heldRead
     case brokenRead, laggingList, agedResponse, staleResponse
-    case write, heldWrite, silentWrite, lostWrite, failedWrite, create, delete
+    case write, heldWrite, silentWrite, lostWrite, failedWrite, create, delete, writeByName
     /// What a list shows changes while the upstream is asked whether the list holds.
     case overtakenRead
+    /// Several clients poll a list that changes.
+    case polledList
     /// What a list shows is deleted.
     case shrinkingList
     case change, changeOfStructure, creationBehind, deletionBehind
@@ -68,6 +74,8 @@ extension Step: CustomStringConvertible {
 extension Ask: CustomStringConvertible {
     var description: String {
         var text = "#\(number) \(method) \(page.target) as \(scope)"
+        if isByName { text += ", by its name" }
+        if !client.isEmpty { text += ", X-Client: \(client)" }
         if isForced { text += ", no-cache" }
         if isConditional { text += ", If-None-Match" }
         if isRaw { text += ", raw" }
@@ -100,6 +108,7 @@ extension Plan: CustomStringConvertible {
         }
         if isHeld { parts.append(isMadeLate ? "when finished" : "later, with what is there now") }
         if behind > 0 { parts.append("\(behind) changes behind") }
+        if control != .plain { parts.append(control.rawValue) }
         if !isFresh { parts.append(isServedStale ? "stale-while-revalidate" : "stale") }
         if let slip { parts.append("shows another \(slip.member) of \(slip.ref) in some places") }
         if age > 0 { parts.append("Age \(age)") }

@@ -5,18 +5,31 @@ struct StoredDocuments {
     /// A stored response, and how it may be reused.
     struct Document: Equatable {
         let received: Received
-        var isFresh: Bool
-        var isServedStale: Bool
+        /// The program that it is kept for; nil where it serves all.
+        let client: String?
+        private(set) var isServedStale: Bool
+        private var saysFresh: Bool
+        /// When it has certainly become stale; nil if the history is over by then.
+        private var expiry: ContinuousClock.Instant?
 
-        init(_ received: Received) {
-            (self.received, isFresh, isServedStale) = (received, received.isFresh, received.isServedStale)
+        /// Whether it may be reused without asking.
+        var isFresh: Bool { saysFresh && expiry.map { ContinuousClock.now < $0 } ?? true }
+
+        init(_ received: Received, client: String) {
+            self.received = received
+            self.client = received.control == .private ? client : nil
+            (saysFresh, isServedStale) = (received.isFresh, received.isServedStale)
+            expiry = received.expiry
         }
 
         fileprivate func renewed(by later: Received) -> Document {
             var document = self
-            (document.isFresh, document.isServedStale) = (later.isFresh, later.isServedStale)
+            (document.saysFresh, document.isServedStale) = (later.isFresh, later.isServedStale)
+            document.expiry = later.expiry
             return document
         }
+
+        func serves(_ client: String) -> Bool { self.client.map { $0 == client } ?? true }
     }
 
     private var documents: [Key: [Document]] = [:]
@@ -27,15 +40,21 @@ struct StoredDocuments {
 
     subscript(key: Key) -> [Document] { documents[key] ?? [] }
 
+    /// What may be served to one program.
+    subscript(key: Key, client: String) -> [Document] { self[key].filter { $0.serves(client) } }
+
     /// Whether a response may be served stale while it is asked for again.
     func isServedStale(_ key: Key) -> Bool { self[key].contains(where: \.isServedStale) }
 
     /// Notes a response.
     ///
     /// - Parameter isCertain: whether it takes the place of those before it; if not, it may.
-    mutating func store(_ received: Received, _ key: Key, isCertain: Bool) {
+    mutating func store(_ received: Received, _ key: Key, client: String, isCertain: Bool) {
         recent.insert(received.number)
-        replace(key, by: (isCertain ? [] : self[key]) + [Document(received)])
+        let document = Document(received, client: client)
+        // What is kept for one program leaves those of the others alone.
+        let others = self[key].filter { !isCertain || $0.client != document.client }
+        replace(key, by: others + [document])
     }
 
     /// Notes that a response was found to hold.
@@ -60,6 +79,12 @@ struct StoredDocuments {
         former = former.filter { !isMeant($0.key) }
     }
 
+    /// The only response that may be stored of a target, if it is on disk.
+    func certain(_ key: Key) -> Received? {
+        guard let only = self[key].first, self[key].count == 1, !isRecent(only.received) else { return nil }
+        return only.received
+    }
+
     /// Notes that everything is on disk.
     mutating func settle() { (former, recent) = ([:], []) }
 
@@ -71,4 +96,9 @@ struct StoredDocuments {
         for (key, old) in former where !old.isEmpty { replace(key, by: self[key] + old) }
         former = [:]
     }
+}
+
+extension Received {
+    /// When it has certainly become stale, if it was received now.
+    fileprivate var expiry: ContinuousClock.Instant? { control.lifetime.map { ContinuousClock.now + $0 } }
 }

@@ -1,0 +1,107 @@
+import TestSupport
+
+/// What the documents say, one response after the other.
+extension ReferenceRun {
+    /// One response to a target, and when its client had it.
+    struct Word {
+        let exchange: ReferenceExchange
+        let received: Received
+        let instant = ContinuousClock.now
+    }
+
+    /// Notes a response that came whole.
+    ///
+    /// Where a document goes back itself, what it settled goes back with it: its word is taken over one of its own that was
+    /// over before it was asked for (row D1 of the table).
+    func observed(_ exchange: ReferenceExchange, _ received: Received) {
+        guard received.hasObjects else { return }
+        seen.note(received: names(in: received))
+        let states = reference.state.withLock { $0.states(of: received.scope.principal) }
+        for word in words[exchange.key] ?? []
+        where received.age == 0 && word.exchange.endedAt ?? .max < exchange.arrival {
+            for (fact, value) in observations(in: received) {
+                guard let before = word.received.shown[fact.ref]?[fact.member]?.datum, before != value,
+                    let state = states[...exchange.made].lastIndex(where: { $0.shows(value, as: fact) }),
+                    let earlier = states.firstIndex(where: { $0.shows(before, as: fact) }), state < earlier
+                else { continue }
+                let back = ReadLog.Return(event: now, fact: fact, state: state)
+                returns.append(back)
+                seen.note(back)
+                durablySeen.note(back)
+            }
+        }
+        words[exchange.key, default: []].append(Word(exchange: exchange, received: received))
+    }
+
+    /// Notes what a client was passed on: the next hit is no older, or says that it is in doubt.
+    func passedOn(_ exchange: ReferenceExchange, _ received: Received) {
+        guard exchange.invalidation == .none, received.hasObjects else { return }
+        let states = reference.state.withLock { $0.states(of: received.scope.principal) }
+        var facts: [ReadLog.Fact: Int] = [:]
+        for (fact, value) in observations(in: received) {
+            // Of a value that comes back nobody knows which of the times was meant.
+            facts[fact] = states.firstIndex { $0.shows(value, as: fact) }
+        }
+        seen.note(passedOn: facts)
+        if setting.withhold == .long { seen.settle() }
+    }
+
+    /// What had been seen when a request was sent, less what documents have taken back since.
+    func log(of request: Open) -> ReadLog {
+        var log = request.seen
+        for back in returns where back.event >= request.sent { log.note(back) }
+        return log
+    }
+
+    /// The last values of the members by which users are found.
+    func names(in received: Received) -> [ReadLog.Fact: Datum] {
+        observations(in: received).filter { $0.key.member == "login" }
+    }
+
+    /// The declared members that a response shows, but for those on which it disagrees with itself.
+    private func observations(in received: Received) -> [ReadLog.Fact: Datum] {
+        var facts: [ReadLog.Fact: Datum] = [:]
+        for (ref, members) in received.shown {
+            for (member, shown) in members
+            where !setting.undeclared.contains(member) && !received.isContradictory(member, of: ref) {
+                facts[ReadLog.Fact(received.scope, ref, member)] = shown.datum
+            }
+        }
+        return facts
+    }
+
+    // MARK: Asking without need
+
+    /// Why the upstream need not have been asked; nil if it may have been.
+    ///
+    /// If the last that a principal has got from the upstream is a fresh response to the same request, which overlaps with
+    /// nothing, it has settled or asked about whatever was in doubt.
+    func needless(_ request: Open, _ exchange: ReferenceExchange) -> String? {
+        let ask = request.ask
+        guard ask.method == "GET", !ask.isForced, !ask.isConditional, !ask.isRaw, ask.range == nil, ask.page.isFlat,
+            setting.bulk == 0, setting.disk == "1GiB", let word = words[ask.key]?.last
+        else { return nil }
+        let (received, last) = (word.received, word.exchange)
+        guard documents.certain(ask.key) == received, received.isFresh, received.control.lifetime == nil,
+            received.control != .private || last.client == ask.client, received.age == 0, received.slips.isEmpty,
+            last.status == 200, last.invalidation == .none, last.arrival > undisturbedSince,
+            // What stays in doubt is asked about again after a while.
+            ContinuousClock.now - word.instant < .seconds(10)
+        else { return nil }
+        let isLast = reference.state.withLock { state in
+            state.exchanges.allSatisfy { other in
+                other.step == last.step || other.step == exchange.step
+                    || other.key.scope.principal != ask.scope.principal || other.endedAt ?? .max < last.arrival
+            }
+        }
+        return isLast
+            ? "it was asked for although the response to #\(last.step) is fresh and nothing has happened since" : nil
+    }
+}
+
+extension Holdings {
+    /// Whether a fact has a value in this state.
+    func shows(_ value: Datum, as fact: ReadLog.Fact) -> Bool {
+        self[fact.ref].map { fact.scope.translated($0[fact.member] ?? .null, fact.member) } == value
+    }
+}
