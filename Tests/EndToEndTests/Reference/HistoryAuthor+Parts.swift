@@ -117,9 +117,11 @@ extension HistoryAuthor {
             if random.once(in: 4) { poll.plan.behind = 1 }
             steps.append(.ask(poll))
             if !random.once(in: 3) { steps.append(.settle) }
-            var next = Ask(number: nextNumber(), page: list, scope: scope)
-            next.client = client()
-            steps.append(.ask(next))
+            for _ in 0..<1 + random.below(2) {
+                var next = Ask(number: nextNumber(), page: list, scope: scope)
+                next.client = client()
+                steps += [.ask(next), .settle]
+            }
         }
         return steps
     }

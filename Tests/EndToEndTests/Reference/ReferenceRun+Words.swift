@@ -74,28 +74,32 @@ extension ReferenceRun {
 
     /// Why the upstream need not have been asked; nil if it may have been.
     ///
-    /// If the last that a principal has got from the upstream is a fresh response to the same request, which overlaps with
-    /// nothing, it has settled or asked about whatever was in doubt.
+    /// The last that a principal has got from the upstream are two responses to the same request, one after the other: the
+    /// second has settled the doubts that the first has opened, or is the one question that they allow for a while.
     func needless(_ request: Open, _ exchange: ReferenceExchange) -> String? {
         let ask = request.ask
         guard ask.method == "GET", !ask.isForced, !ask.isConditional, !ask.isRaw, ask.range == nil, ask.page.isFlat,
-            setting.bulk == 0, setting.disk == "1GiB", let word = words[ask.key]?.last
+            setting.bulk == 0, setting.disk == "1GiB", let last = words[ask.key]?.suffix(2), last.count == 2,
+            let first = last.first, let word = last.last, first.exchange.endedAt ?? .max < word.exchange.arrival,
+            last.allSatisfy({ $0.received.age == 0 && $0.received.slips.isEmpty && $0.exchange.invalidation == .none }),
+            first.exchange.arrival > undisturbedSince
         else { return nil }
-        let (received, last) = (word.received, word.exchange)
+        let received = word.received
         guard documents.certain(ask.key) == received, received.isFresh, received.control.lifetime == nil,
-            received.control != .private || last.client == ask.client, received.age == 0, received.slips.isEmpty,
-            last.status == 200, last.invalidation == .none, last.arrival > undisturbedSince,
+            received.control != .private || word.exchange.client == ask.client,
             // What stays in doubt is asked about again after a while.
-            ContinuousClock.now - word.instant < .seconds(10)
+            ContinuousClock.now - first.instant < .seconds(10)
         else { return nil }
         let isLast = reference.state.withLock { state in
             state.exchanges.allSatisfy { other in
-                other.step == last.step || other.step == exchange.step
-                    || other.key.scope.principal != ask.scope.principal || other.endedAt ?? .max < last.arrival
+                [first.exchange.step, word.exchange.step, exchange.step].contains(other.step)
+                    || other.key.scope.principal != ask.scope.principal
+                    || other.endedAt ?? .max < first.exchange.arrival
             }
         }
         return isLast
-            ? "it was asked for although the response to #\(last.step) is fresh and nothing has happened since" : nil
+            ? "it was asked for although the response to #\(word.exchange.step) is fresh and nothing has happened since"
+            : nil
     }
 }
 
