@@ -11,6 +11,7 @@ package enum BoundedYAML {
     /// The number of values in one key: it is compared as a whole with the keys beside it.
     static let keyValues = 100
     static let depth = 200
+    static let tooDeep = "mappings and lists are nested more than \(depth) deep here"
 
     /// Parses a text of one document; nil if it is empty.
     package static func compose(_ text: String) throws(YAMLFailure) -> Node? {
@@ -110,9 +111,7 @@ private struct YAMLMeasure {
 
     private mutating func begin(_ collection: Collection, _ event: yaml_event_t) {
         open.append(collection)
-        if open.count > BoundedYAML.depth {
-            refuse(event, "mappings and lists are nested more than \(BoundedYAML.depth) deep here")
-        }
+        if open.count > BoundedYAML.depth { refuse(event, BoundedYAML.tooDeep) }
     }
 
     /// Adds a whole value to what is around it.

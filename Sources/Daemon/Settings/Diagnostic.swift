@@ -44,6 +44,8 @@ struct YAMLMistake {
         switch error as? YamlError {
         case .scanner(let context, let problem, let mark, _)?, .parser(let context, let problem, let mark, _)?:
             let place = Place(line: mark.line, column: mark.column)
+            // The parser has a limit of its own, by which it gives up before the measure sees what it reads ahead.
+            if problem.contains("nesting level") { return [YAMLMistake(place: place, message: BoundedYAML.tooDeep)] }
             let where_ = context.map { ", \($0.text)\(began(at: $0.mark, before: place))" } ?? ""
             let about = problem + (context?.text ?? "")
             return [
