@@ -283,10 +283,16 @@ struct DashboardTests {
         let hostile = #"<img src=x onerror=window.pwned=1><script>window.pwned=1</script>\u202egnp.exe\u001b[31m\u0000"#
         let origin = try Origin { request in
             request.path.hasPrefix("/users/1")
-                ? .json(#"{"id":1,"login":"\#(hostile)","name":"a"}"#, Fresh.hour + ["X-Odd": "<b onclick=x>\u{202E}b"])
+                ? .json(
+                    #"{"id":1,"login":"\#(hostile)","name":"a","\u202emember\u001b\u200b":"b"}"#,
+                    Fresh.hour + ["X-Odd": "<b onclick=x>\u{202E}b"]
+                )
                 : .json(#"{"no":"identity"}"#, Fresh.hour)
         }
         let larder = try Larder(origin, config: Configs.blog(origin))
+        let recording = larder.folder.file("recordings/\u{202E}odd\u{1B}")
+        try FileManager.default.createDirectory(atPath: recording, withIntermediateDirectories: true)
+        try "format: 1\n".write(toFile: recording + "/recording.yaml", atomically: false, encoding: .utf8)
         _ = try larder.get("/users/1?%3Cimg%20src=x%20onerror=window.pwned=1%3E&%3Ci%3E")
         _ = try larder.get("/users/2")
         #expect(try larder.waitForDocuments(2))
@@ -300,9 +306,14 @@ struct DashboardTests {
             )
             // It can leave no mark on the text around it: what turns the direction is a word of its own.
             #expect(
-                try browser.script(#"return /[\u202a-\u202e\u2066-\u2069\u001b]/.test(document.body.innerText)"#)
+                try browser.script(#"return /[\u200b\u202a-\u202e\u2066-\u2069\u001b]/.test(document.body.innerText)"#)
                     as? Bool == false
             )
+            let attributes = #"""
+                return [...document.querySelectorAll('*')].flatMap(node => ['title', 'aria-label', 'data-label']
+                  .map(name => node.getAttribute(name) ?? '')).some(text => /[\u200b\u202e\u001b\u0000]/.test(text + document.title))
+                """#
+            #expect(try browser.script(attributes) as? Bool == false)
         }
         #expect(try browser.shows("/users/1?"), "\(browser.seen)")
         try isHarmless()
@@ -321,7 +332,14 @@ struct DashboardTests {
         try browser.click("Warnings")
         #expect(try browser.shows("identity: …"), "\(browser.seen)")
         try isHarmless()
+        try browser.click("Recordings")
+        #expect(try browser.shows("U+202Eodd^["), "\(browser.seen)")
+        try isHarmless()
         #expect(try browser.complaints() == [])
+        // The browser's console notes that the daemon refuses it.
+        try browser.click("Files")
+        #expect(try browser.shows("this is not a name"), "\(browser.seen)")
+        try isHarmless()
     }
 
     @Test func `on a slow link a page says that it waits, and shows what was asked last`() throws {

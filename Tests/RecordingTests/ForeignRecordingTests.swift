@@ -3,7 +3,9 @@ import TestSupport
 import Testing
 
 @testable import HTTPSemantics
+@testable import Proxy
 @testable import Recording
+@testable import Settings
 
 /// Files of other tools, as far as they are understood.
 @Suite struct ForeignRecordingTests {
@@ -98,7 +100,21 @@ import Testing
         (#"{"request":{}}"#, "a mapping has a request and a response"),
         (
             #"{"request":{"url":"/x"},"response":{"bodyFileName":"../../etc/passwd"}}"#,
-            "bodyFileName: \"../../etc/passwd\" leads out of __files"
+            "bodyFileName: \"../../etc/passwd\": this name leads out of the folder"
+        ),
+        (
+            #"{"request":{"url":"/x"},"response":{"bodyFileName":"/etc/passwd"}}"#,
+            "bodyFileName: \"/etc/passwd\": this name leads out of the folder"
+        ),
+        (
+            "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
+                + "d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\n"
+                + "f: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ninteractions: *f",
+            "the aliases up to here stand for too much; write out what you mean"
+        ),
+        (
+            String(repeating: "[", count: 100_000),
+            "mappings and lists are nested more than 200 deep here"
         ),
     ])
     func `a file that cannot be read is refused`(text: String, message: String) {
@@ -110,5 +126,104 @@ import Testing
         } catch {
             Issue.record(error)
         }
+    }
+
+    @Test func `files of an import are not read through links, nor from pipes`() throws {
+        let (folder, elsewhere) = (TemporaryFolder(), TemporaryFolder())
+        try elsewhere.write("s3cret", to: "key")
+        for name in ["mappings", "__files"] { mkdir(folder.file(name), 0o755) }
+        symlink(elsewhere.file("key"), folder.file("__files/link"))
+        symlink(elsewhere.path, folder.file("__files/sub"))
+        mkfifo(folder.file("__files/pipe"), 0o600)
+        symlink(elsewhere.file("key"), folder.file("body.json"))
+        func reason(_ read: () throws -> ForeignRecording) -> String {
+            do {
+                let bodies = try read().exchanges.map { String(decoding: $0.response.body, as: UTF8.self) }
+                return "read: \(bodies)"
+            } catch { return (error as? RecordingError)?.reason ?? "\(error)" }
+        }
+        for (name, message) in [
+            ("link", "this is a symbolic link; put the file itself there"),
+            ("sub/key", "\"sub\" is a symbolic link; put the file itself there"),
+            ("pipe", "this is not a regular file"), ("a\\u0000b", "this name leads out of the folder"),
+            ("sub/../../x", "this name leads out of the folder"),
+        ] {
+            let mapping = #"{"request":{"url":"/x"},"response":{"bodyFileName":"\#(name)"}}"#
+            try folder.write(mapping, to: "mappings/one.json")
+            for path in [folder.path, folder.file("mappings/one.json")] {
+                #expect(reason { try ForeignRecording.read(path) }.hasSuffix(message))
+            }
+        }
+        let har =
+            #"{"log":{"entries":[{"request":{"method":"GET","url":"https://a.example/"},"response":{"status":200,"#
+            + #""content":{"_file":"body.json"}}}]}}"#
+        let path = try folder.write(har, to: "session.har")
+        #expect(
+            reason { try ForeignRecording.read(path) }.hasSuffix("this is a symbolic link; put the file itself there")
+        )
+        unlink(folder.file("body.json"))
+        try folder.write("fine", to: "body.json")
+        #expect(reason { try ForeignRecording.read(path) } == #"read: ["fine"]"#)
+        // The mappings themselves.
+        let stubs = TemporaryFolder()
+        symlink(folder.file("mappings"), stubs.file("mappings"))
+        #expect(reason { try ForeignRecording.read(stubs.path) }.hasPrefix("this is not a folder"))
+        unlink(stubs.file("mappings"))
+        mkdir(stubs.file("mappings"), 0o755)
+        symlink(elsewhere.file("key"), stubs.file("mappings/a.json"))
+        #expect(reason { try ForeignRecording.read(stubs.path) }.hasPrefix("this is a symbolic link"))
+        mkfifo(folder.file("cassette.yaml"), 0o600)
+        #expect(reason { try ForeignRecording.read(folder.file("cassette.yaml")) } == "this is not a regular file")
+    }
+
+    @Test func `what no message can have is left out and listed, and the rest can be replayed`() throws {
+        func entry(_ method: String, _ target: String, _ fields: String = "", status: Int = 200) -> String {
+            #"{"startedDateTime":"2026-01-05T10:00:00Z","request":{"method":"\#(method)","url":"https://a.example\#(target)","#
+                + #""headers":[{"name":"X Bad","value":"a"}]},"response":{"status":\#(status),"headers":[\#(fields)],"content":{}}}"#
+        }
+        let entries = [
+            entry("GET", "/1"), entry("M-SEARCH2", "/2", status: 999), entry("G T", "/3"), entry("", "/4"),
+            entry("GET\\r\\nX: y", "/5"), entry("GET", "/6 7"), entry("GET", "/8\\u0000"), entry("GET", "/9\\r\\nA: b"),
+            entry("GET", "/%zz"), entry("GET", "/..;/x"), entry("GET", "/%2e%2e/x"), entry("GET", "/%00"),
+            entry("GET", "/\\u00e9?\\u202e"), entry("GET", "/10", #"{"name":"a\u0000b","value":"x"}"#),
+            entry("GET", "/11", #"{"name":"A","value":"x\ry"},{"name":"","value":"x"},{"name":"B","value":"c"}"#),
+            entry("HEAD", "/12", #"{"name":"Content-Length","value":"-5"}"#), entry("GET", "/13", status: -1),
+            entry("GET", "/14", status: 1000), entry("GET", "/15", status: 199),
+        ]
+        let folder = TemporaryFolder()
+        let path = try folder.write(#"{"log":{"entries":[\#(entries.joined(separator: ","))]}}"#, to: "session.har")
+        let target = RecordingFolder(folder.file("recording"))
+        let result = try RecordingImport(try ForeignRecording.read(path), path, origins: [], into: target)
+        let recording = try RecordingContents(target)
+        #expect(
+            recording.exchanges.map(\.title) == [
+                "GET /1", "M-SEARCH2 /2", "GET /%C3%A9?%E2%80%AE", "GET /10", "GET /11", "HEAD /12",
+            ]
+        )
+        #expect(recording.exchanges.count == result.count)
+        #expect(recording.exchanges[4].response.fields == ["B: c"])
+        #expect(recording.exchanges[5].response.fields == [])
+        let losses = Dictionary(uniqueKeysWithValues: result.losses.map { ($0.text, $0.count) })
+        #expect(losses["exchanges whose method HTTP does not allow"] == 3)
+        #expect(losses["exchanges whose target HTTP does not allow"] == 7)
+        #expect(losses["responses that are not final, or not HTTP"] == 3)
+        #expect(losses["fields that HTTP does not allow"] != nil)
+        let file = ConfigFile.parse(recording.manifest.config, file: "recording.yaml", environment: [:])
+        let upstream = ProxiedUpstream(index: 0, try CompiledUpstream(file.settings.upstreams[0]))
+        // It indexes every exchange, and throws for one that it cannot.
+        _ = try Replayer(recording, upstreams: [upstream], isStrict: false, clock: 2_000_000_000, memory: 0)
+    }
+
+    @Test func `a cassette in which values repeat is read`() throws {
+        let file = try Self.read(
+            """
+            interactions:
+            - request: { method: get, uri: "https://a.example/x", headers: &1 { Accept: ["*/*"] } }
+              response: { status: { code: 200 }, headers: {}, body: { string: hi } }
+            - request: !ruby/object:VCR::Request { method: get, uri: "https://a.example/y", headers: *1 }
+              response: { status: { code: 200 }, headers: {}, body: { string: ho } }
+            """
+        )
+        #expect(file.exchanges.map { $0.requestFields?.recorded } == [["Accept: */*"], ["Accept: */*"]])
     }
 }

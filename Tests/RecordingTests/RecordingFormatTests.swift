@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Recording
+@testable import Settings
 
 /// The folder of a recording: what is read, and what is refused with its place.
 @Suite struct RecordingFormatTests {
@@ -82,7 +83,7 @@ import Testing
         ),
         (
             line().replacing("200", with: "100"),
-            "exchanges.jsonl:2: status: 100 is not the status of a final response; write one from 200 to 599"
+            "exchanges.jsonl:2: status: 100 is not the status of a final response; write one from 200 to 999"
         ),
         (line("x"), "exchanges.jsonl:2: target: \"x\" is not a path; write it as \"/users?page=2\""),
         (
@@ -92,6 +93,14 @@ import Testing
         (
             line().replacing("[]", with: #"["A: b\r\nSet-Cookie: c"]"#),
             #"exchanges.jsonl:2: fields: "A: b\r\nSet-Cookie: c" is not a field line; write each line as a string of its own"#
+        ),
+        (
+            line().replacing("[]", with: #"["A B: c"]"#),
+            #"exchanges.jsonl:2: fields: "A B: c" is not a field line; write each line as a string of its own"#
+        ),
+        (
+            line().replacing("GET", with: "HEAD").replacing("[]", with: #"["Content-Length: -1"]"#),
+            #"exchanges.jsonl:2: fields: "Content-Length: -1" is not a field line; write each line as a string of its own"#
         ),
         (
             line(body: "bodies/../recording.yaml"),
@@ -134,6 +143,89 @@ import Testing
             try RecordingWriter(RecordingFolder(folder.path), config: "", recorded: 0)
         }
         #expect(elsewhere.names == ["1.json"])
+    }
+
+    @Test func `whatever HTTP allows is read`() throws {
+        let folder = try Self.folder(
+            Self.line().replacing("GET", with: "PROPFIND2!").replacing("200", with: "999") + "\n"
+                + Self.line().replacing("[]", with: #"["!#$%&'*+.^_`|~: \u0001\t\u007f\u0085"]"#) + "\n"
+        )
+        #expect(Self.failure(folder) == "read: 2")
+    }
+
+    @Test(arguments: [
+        ("listen: 0.0.0.0:80", 5, "listen"), ("include: /etc/passwd", 5, "include"),
+        ("access_log: { file: /tmp/x }", 5, "access_log"), ("store: { path: /tmp/x }", 5, "store"),
+        ("<<: { listen: 0.0.0.0:80 }", 5, "<<"),
+        ("    credential: { from: /etc/passwd }", 5, "credential"), ("    ca_file: /etc/passwd", 5, "ca_file"),
+        ("    proxy: http://a.example", 5, "proxy"), ("    listen: unix:/tmp/x", 5, "listen"),
+        ("    <<: { credential: { from: /etc/passwd } }", 5, "<<"), ("    origin: pass", 5, "origin"),
+    ])
+    func `keys that only a config of the user's own may have are refused with their line`(
+        key: String,
+        line: Int,
+        name: String
+    ) throws {
+        let folder = try Self.folder("", manifest: Self.manifest + key + "\n")
+        #expect(Self.failure(folder).hasPrefix("recording.yaml:\(line): \"\(name)\" is not allowed in a recording"))
+        // Reading it in order to record again, too.
+        #expect(throws: RecordingError.self) { try RecordingReplacement(RecordingFolder(folder.path)) }
+    }
+
+    @Test func `all keys that a recording is made with are read`() throws {
+        let yaml = """
+            upstreams:
+              api:
+                url: https://api.example.com
+                prefix: /a
+                principal: [auto]
+                context: [Accept]
+                shared: false
+                cookies: drop
+                cors: [http://localhost:3000]
+                rewrite_links: true
+                hosts: [larder.internal]
+                models: { User: { identity: id } }
+                routes: [{ path: "users/*", model: User }]
+                errors: [{ path: "**", model: User }]
+            models: {}
+            routes: []
+            errors: []
+            """
+        let source = TemporaryFolder()
+        let path = try source.write(yaml, to: "larder.yaml")
+        let settings = ConfigFile.read(path, environment: [:])
+        #expect(settings.errors.isEmpty, "\(settings.errors)")
+        let config = ConfigFile.portable(path, settings.settings, environment: [:])
+        for key in ["prefix", "principal", "context", "cors", "hosts", "models", "routes", "errors"] {
+            #expect(config.contains("\(key):"))
+        }
+        let folder = TemporaryFolder()
+        let writer = try RecordingWriter(RecordingFolder(folder.path), config: config, recorded: 0)
+        #expect(try RecordingManifest.read(writer.folder).config.contains("https://api.example.com"))
+    }
+
+    @Test func `a manifest that stands for more than it says is refused with its line`() throws {
+        let bomb = (1...9).map {
+            "b\($0): &b\($0) [\(Array(repeating: "*b\($0 - 1)", count: 9).joined(separator: ","))]\n"
+        }
+        let manifest = "b0: &b0 [x]\n" + bomb.joined() + "? *b9\n: 1\n" + Self.manifest
+        #expect(Self.failure(try Self.folder("", manifest: manifest)).hasPrefix("recording.yaml:6: the aliases"))
+    }
+
+    @Test func `nothing but regular files is read, and nothing is waited for`() throws {
+        let folder = try Self.folder(Self.line(body: "bodies/1.json") + "\n")
+        mkfifo(folder.file("bodies/1.json"), 0o600)
+        #expect(Self.failure(folder) == "exchanges.jsonl:1: the body bodies/1.json is not a regular file")
+        for name in ["exchanges.jsonl", "recording.yaml"] {
+            let folder = try Self.folder(Self.line() + "\n")
+            unlink(folder.file(name))
+            mkfifo(folder.file(name), 0o600)
+            #expect(Self.failure(folder) == "\(name): this is not a regular file")
+            unlink(folder.file(name))
+            symlink("/dev/zero", folder.file(name))
+            #expect(Self.failure(folder).hasPrefix("\(name): "))
+        }
     }
 
     @Test func `what a line spells in an unusual way is read as the decoder reads it`() throws {

@@ -53,4 +53,39 @@ import Testing
         #expect(try Self.targets(folder) == ["/new"])
         #expect(folder.names == [".gitattributes", "bodies", "exchanges.jsonl", "recording.yaml"])
     }
+
+    @Test func `a link in the place of a complete recording moves nothing`() throws {
+        let (folder, other) = (TemporaryFolder(), TemporaryFolder())
+        try Self.write("/own", into: folder.path)
+        try Self.write("/other", into: other.path)
+        symlink(other.path, folder.file(".larder-complete"))
+        #expect(try Self.targets(folder) == ["/own"])
+        #expect(try Self.targets(other) == ["/other"])
+        let writer = try RecordingWriter(RecordingFolder(folder.path), config: "", recorded: 0)
+        #expect(writer.count == 0)
+        #expect(try Self.targets(other) == ["/other"])
+    }
+
+    @Test func `a first recording that was never completed is read with what it has`() throws {
+        let folder = TemporaryFolder()
+        try Self.write("/new", into: folder.file(".larder-new"))
+        let recording = try RecordingContents(RecordingFolder(folder.path))
+        #expect(recording.exchanges.map(\.request.target) == ["/new"])
+        #expect(
+            recording.notices == [
+                "\(folder.path)/.larder-new: this recording was not completed, and may lack exchanges"
+            ]
+        )
+        // It is no recording yet, so the next attempt begins anew.
+        #expect(!RecordingFolder(folder.path).exists)
+    }
+
+    @Test func `beside a recording, one that was not completed is mentioned only`() throws {
+        let folder = TemporaryFolder()
+        try Self.write("/old", into: folder.path)
+        try Self.write("/new", into: folder.file(".larder-new"))
+        let recording = try RecordingContents(RecordingFolder(folder.path))
+        #expect(recording.exchanges.map(\.request.target) == ["/old"])
+        #expect(recording.notices.count == 1)
+    }
 }

@@ -248,6 +248,31 @@ struct ConfigIncludeTests {
         for start in starts { #expect(complaints.contains { $0.hasPrefix(start) }, "\(start): \(complaints)") }
     }
 
+    @Test(arguments: [
+        "s3cret", "s3cret\n", "root:s3cret:0:0:root:/root:/bin/bash\nnobody:s3cret:1:1::/:/bin/sh\n", "TOKEN=s3cret\n",
+        "s3cret: 1\n", "upstreams: {}\ns3cret: 1\n", "machine a.example login b password s3cret\n", "[s3cret]\n",
+        "- s3cret\n- s3cret\n", #"{"token": "s3cret", "s3cret": "a"}"#, "[default]\nkey = s3cret\n", "!s3cret a\n",
+        "!s3cret { a: 1 }\n", "-----BEGIN KEY-----\ns3cret\n-----END KEY-----\n", "a: s3cret: b\n", "*s3cret\n",
+        "s3cret: 1\ns3cret: 2\n", "? [s3cret]\n: 1\n", "\"s3cret", "'s3cret\n", "a: |s3cret\n", "%s3cret\n",
+        "${s3cret}\n",
+        "s3cret: ${s3cret\n", "a: [s3cret\n", "{ s3cret: 1, s3cret: 2 }", "&s3cret a\n", "--- s3cret\n--- s3cret\n",
+        "@s3cret\n", "\ts3cret: 1\n", "a: !!int s3cret\n", "\u{7}s3cret\n", "include: /s3cret.yaml\nx: 1\n",
+    ])
+    func `nothing of a file that is no config is shown, wherever it is included`(content: String) throws {
+        for name in ["secret.yaml", "sub/../secret.yaml"] {
+            let folder = try Folder(["main.yaml": "include: ./\(name)\n", "sub/x": "", "secret.yaml": content])
+            let complaints = folder.complaints()
+            #expect(!complaints.isEmpty)
+            #expect(complaints.allSatisfy { !$0.contains("s3cret") }, "\(complaints)")
+        }
+    }
+
+    @Test func `a misspelled key in an included file is told without its text`() throws {
+        let folder = try Folder(["main.yaml": "include: base.yaml", "base.yaml": "mode: online\nupstrems: {}\n"])
+        let expected = "base.yaml:2:1: error: this is not the name of a key of a config; did you mean \"upstreams\"?"
+        #expect(folder.complaints().contains(expected), "\(folder.complaints())")
+    }
+
     @Test func `an emptied section of the file's top is a slip, not a removal`() throws {
         let folder = try Folder(["main.yaml": "include: base.yaml\nmodels:\n", "base.yaml": base])
         #expect(

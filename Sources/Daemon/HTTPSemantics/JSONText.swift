@@ -166,12 +166,15 @@ extension Unicode.Scalar {
         switch value {
         case 0x20..<0x7F: false
         case 0..<0x20, 0x7F..<0xA0: true
-        // These join characters in some scripts and in emoji, and have no other effect.
-        case 0x200C, 0x200D: false
-        // All other characters without width: Unicode's soft hyphen, direction marks, invisible operators, tags.
-        case 0xAD, 0x61C, 0x180E, 0x200B...0x200F, 0x2028...0x202E, 0x2060...0x206F, 0xFEFF, 0xFFF9...0xFFFB: true
-        case 0xE0000...0xE007F: true
-        default: false
+        case 0xA0..<0xAD, 0xAE..<0x300: false
+        // These choose between a letter's or an emoji's forms.
+        case 0xFE0E, 0xFE0F: false
+        // Without width, or changing the direction: direction marks, joiners, the soft hyphen, fillers, tags.
+        default:
+            switch properties.generalCategory {
+            case .format, .lineSeparator, .paragraphSeparator: true
+            default: properties.isDefaultIgnorableCodePoint
+            }
         }
     }
 }

@@ -58,7 +58,11 @@ package final class ProxyHandler: HTTPHandler {
         }
         guard let position else {
             let path = String(decoding: request.path, as: UTF8.self)
-            return refuse(.noUpstream(path: path, prefixes: site.upstreams.map(\.settings.prefix)), request, connection)
+            return refuse(
+                .noUpstream(path: path, prefixes: site.upstreams.prefix(20).map(\.settings.prefix)),
+                request,
+                connection
+            )
         }
         let upstream = site.upstreams[position]
         // A TRACE response would echo the credentials (RFC 9110 §9.3.8).

@@ -1,5 +1,6 @@
 import Foundation
 import HTTPSemantics
+import Settings
 
 /// HAR 1.2, as browsers and proxies write it.
 enum HARFile {
@@ -8,7 +9,7 @@ enum HARFile {
             throw RecordingError(path, "the HAR has no log.entries")
         }
         var recording = ForeignRecording()
-        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+        var files = AttachedFiles(path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ".")
         for (index, entry) in entries.enumerated() {
             guard let request = entry["request"] as? [String: Any], let url = request["url"] as? String,
                 let method = request["method"] as? String, let response = entry["response"] as? [String: Any],
@@ -16,19 +17,19 @@ enum HARFile {
             else {
                 throw RecordingError(path, "entry \(index + 1) lacks a request's url or method, or a response's status")
             }
-            guard (200...599).contains(status), url.hasPrefix("http") else {
+            guard MessageSyntax.finalStatuses.contains(status), url.hasPrefix("http") else {
                 recording.lose(
                     status == 0 ? "requests without a response" : "responses that are not final, or not HTTP"
                 )
                 continue
             }
             let content = response["content"] as? [String: Any] ?? [:]
-            var fields = Fields(foreign: lines(response["headers"]), isHead: method == "HEAD")
+            var fields = recording.fields(lines(response["headers"]), isHead: method == "HEAD")
             // Bodies are decoded in a HAR.
             fields.remove("content-encoding")
             var body = Array((content["text"] as? String ?? "").utf8)
             if content["encoding"] as? String == "base64" { body = base64(content["text"] as? String ?? "") }
-            body = try attached(content, folder, path) ?? body
+            body = try attached(content, &files, path) ?? body
             if body.isEmpty, content["size"] as? Int ?? 0 > 0, method != "HEAD" {
                 recording.lose("responses whose body the file does not have")
                 continue
@@ -48,8 +49,8 @@ enum HARFile {
                 WholeExchange(
                     method: method,
                     target: url,
-                    requestFields: Fields(foreign: lines(request["headers"])),
-                    requestBody: try attached(posted ?? [:], folder, path)
+                    requestFields: recording.fields(lines(request["headers"])),
+                    requestBody: try attached(posted ?? [:], &files, path)
                         ?? Array((posted?["text"] as? String ?? "").utf8),
                     response: .init(status: status, fields: fields, body: body),
                     time: (entry["startedDateTime"] as? String).flatMap(time)
@@ -60,18 +61,14 @@ enum HARFile {
         return recording
     }
 
-    /// Reads a body that Playwright has put into a file beside the HAR (option `attach`).
-    private static func attached(_ content: [String: Any], _ folder: String, _ path: String) throws(RecordingError)
-        -> [UInt8]?
+    /// Reads a body that Playwright has put into a file beside the HAR (option `attach`); nil if there is none.
+    private static func attached(_ content: [String: Any], _ files: inout AttachedFiles, _ path: String)
+        throws(RecordingError) -> [UInt8]?
     {
         guard (content["text"] as? String ?? "").isEmpty, let name = content["_file"] as? String else { return nil }
-        guard !name.contains("/"), !name.hasPrefix(".") else {
-            throw RecordingError(path, "_file: \"\(name)\" leads out of the HAR's folder")
-        }
-        guard let data = FileManager.default.contents(atPath: "\(folder)/\(name)") else {
-            throw RecordingError(path, "_file: there is no \(folder)/\(name)")
-        }
-        return Array(data)
+        do throws(FileBytesError) {
+            return try files.read(name)
+        } catch { throw RecordingError(path, "_file: \"\(name.printable)\": \(error.reason)") }
     }
 
     private static func lines(_ value: Any?) -> [(String, String)] {

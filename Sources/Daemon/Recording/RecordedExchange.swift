@@ -120,6 +120,58 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
     }
 }
 
+extension RecordedExchange {
+    /// A part that no message can have: a writer leaves the exchange out, and a reader refuses its line.
+    package struct Flaw: Sendable, Equatable {
+        /// The part, as in a list of what was left out.
+        package let part: String
+        /// The problem and the remedy, for who has edited the line.
+        let complaint: String
+    }
+
+    /// The first part that HTTP does not allow; nil if the exchange can be replayed.
+    package var flaw: Flaw? {
+        if !MessageSyntax.isMethod(request.method) {
+            return Flaw(
+                part: "method",
+                complaint: "\"\(request.method.printable)\" is not a method; write it as \"GET\""
+            )
+        }
+        if !MessageSyntax.isTarget(request.target) {
+            let complaint = "\"\(request.target.printable)\" is not a path; write it as \"/users?page=2\""
+            return Flaw(part: "target", complaint: complaint)
+        }
+        if !MessageSyntax.finalStatuses.contains(response.status) {
+            let (least, most) = (MessageSyntax.finalStatuses.lowerBound, MessageSyntax.finalStatuses.upperBound)
+            return Flaw(
+                part: "status",
+                complaint:
+                    "\(response.status) is not the status of a final response; write one from \(least) to \(most)"
+            )
+        }
+        // JSON can spell characters that no message can contain.
+        guard
+            let line = ((request.fields ?? []) + response.fields).first(where: { !Self.isField($0) })
+                ?? (request.method == "HEAD" ? response.fields.first { !Self.isLength($0) } : nil)
+        else { return nil }
+        return Flaw(
+            part: "fields",
+            complaint: "\"\(line.printable)\" is not a field line; write each line as a string of its own"
+        )
+    }
+
+    private static func isField(_ line: String) -> Bool {
+        let parts = line.utf8.split(separator: 0x3A, maxSplits: 1, omittingEmptySubsequences: false)
+        return parts.count == 2 && MessageSyntax.isFieldName(parts[0]) && MessageSyntax.isFieldValue(parts[1])
+    }
+
+    /// False for a `Content-Length` that is no number; true for any other field.
+    private static func isLength(_ line: String) -> Bool {
+        let field = Fields(recorded: [line]).lines.first
+        return field.map { !$0.isNamed("content-length") || MessageSyntax.isLength($0.value) } ?? true
+    }
+}
+
 extension JSONOutline.Node {
     /// A member that may be absent; nil if it is there in another form.
     fileprivate func optional<Value>(_ name: StaticString, _ form: (Self) -> Value?) -> Value?? {
@@ -163,8 +215,11 @@ extension Fields {
 
 /// Converts times to and from a recording's form.
 package enum RecordingTime {
-    /// Formats a time, such as `2026-11-23T03:47:00.123Z`.
-    package static func text(_ seconds: Double) -> String { timestamp(milliseconds: Int64((seconds * 1000).rounded())) }
+    /// Formats a time, such as `2026-11-23T03:47:00.123Z`; one that the form cannot have becomes the nearest.
+    package static func text(_ seconds: Double) -> String {
+        let possible = min(max(seconds.isNaN ? 0 : seconds, 0), 253_402_300_799)
+        return timestamp(milliseconds: Int64((possible * 1000).rounded()))
+    }
 
     /// Parses a time; fractions are cut off, and UTC is the only supported time zone.
     package static func seconds(_ text: String) -> Int64? {

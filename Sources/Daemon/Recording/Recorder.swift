@@ -36,7 +36,16 @@ package final class Recorder: Sendable {
 
     /// - Parameter response: Nil if it was too large.
     fileprivate func finished(_ watch: ExchangeWatch, _ response: WholeExchange.Response?) {
-        queue.async { self.work.record(watch, response) }
+        queue.async {
+            self.work.record(watch, response)
+            self.flushLater()
+        }
+    }
+
+    /// Has what was written made durable within a second, so that no crash loses more.
+    private func flushLater() {
+        guard work.plansFlush() else { return }
+        queue.asyncAfter(deadline: .now() + .seconds(1)) { self.work.flush() }
     }
 
     fileprivate func aborted() { queue.async { self.work.skipped(.cutShort) } }
@@ -74,6 +83,8 @@ package struct RecordingSummary: Sendable, Equatable {
         case tooLarge = "are larger than 256 MiB"
         /// Larder's own problem document.
         case ownProblem = "are errors of Larder's own, such as an upstream that could not be asked"
+        /// See `RecordedExchange.flaw`.
+        case unfit = "have a method, target, status or field that HTTP does not allow"
         case ownForm = "asked for a view other than wire or for events, which replays make themselves"
         case failed = "came after recording had ended"
     }
@@ -165,6 +176,9 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
     private var writer: RedactedWriter?
     private let log: Logger
     private(set) var summary = RecordingSummary()
+    private var isFlushPlanned = false
+    /// The number of exchanges that were there at the last flush.
+    private var flushed = 0
 
     init(_ writer: RecordingWriter, upstreams: [ProxiedUpstream], log: Logger) {
         self.writer = RedactedWriter(writer, upstreams: upstreams)
@@ -193,13 +207,14 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
             time: watch.time
         )
         do throws(RecordingError) {
-            try writer.append(
+            let flaw = try writer.append(
                 exchange,
                 of: incoming.upstream.name,
                 route: incoming.route,
                 credential: incoming.clientCredentials.map { writer.number(of: $0) },
                 looksBack: writer.looked.times < Self.looks
             )
+            guard flaw == nil else { return skipped(.unfit) }
             summary.count += 1
         } catch {
             summary.failure = error.description
@@ -211,6 +226,18 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
     ///
     /// A search reads all written files, so it must not run for each request if an API's credentials change with each.
     private static let looks = 50
+
+    /// Whether a flush is to be planned now: something was written, and none is planned yet.
+    func plansFlush() -> Bool {
+        guard writer != nil, !isFlushPlanned, summary.count > flushed else { return false }
+        isFlushPlanned = true
+        return true
+    }
+
+    func flush() {
+        (isFlushPlanned, flushed) = (false, summary.count)
+        writer?.writer.flush()
+    }
 
     func close(isRemovedIfEmpty: Bool) -> RecordingSummary {
         do throws(RecordingError) {

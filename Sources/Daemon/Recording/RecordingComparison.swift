@@ -107,7 +107,11 @@ package struct RecordingComparison: Sendable {
             )
             let route = upstream?.route(ofURL: request.target) ?? ""
             let response = redactors.redacted(plain, of: exchange.upstream, route: route).response
-            exchanges[number].response = .init(status: response.status, fields: response.fields.recorded)
+            var updated = exchange
+            updated.response = .init(status: response.status, fields: response.fields.recorded)
+            // What no reader would accept must not get in.
+            guard updated.flaw == nil else { continue }
+            exchanges[number] = updated
             exchanges[number].response.body = try editor.writeBody(response.body, response.fields)
         }
         try editor.replace(exchanges)

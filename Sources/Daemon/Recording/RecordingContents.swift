@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import HTTPSemantics
+import Settings
 import Synchronization
 import Yams
 
@@ -14,7 +15,11 @@ package struct RecordingContents: Sendable {
     package let notices: [String]
 
     /// Reads a folder; blocks.
-    package init(_ folder: RecordingFolder) throws(RecordingError) {
+    ///
+    /// If its first recording was never completed, as after a crash, that is read with what it has.
+    package init(_ given: RecordingFolder) throws(RecordingError) {
+        let unfinished = RecordingReplacement.unfinished(in: given)
+        let folder = given.hasManifest ? given : unfinished ?? given
         self.folder = folder
         manifest = try RecordingManifest.read(folder)
         if let complaint = folder.complaintAboutBodies { throw RecordingError(folder.bodies, complaint) }
@@ -25,30 +30,21 @@ package struct RecordingContents: Sendable {
             )
         }
         let lines = ExchangeLines(try folder.read(folder.exchanges, limit: 4 << 30))
-        notices =
-            lines.isCutShort
-            ? ["\(folder.exchanges): the last line is cut short, as by a crash while recording; it is left out"] : []
         exchanges = try Self.decode(lines, folder)
-    }
-
-    private static func complaint(_ exchange: RecordedExchange) -> String? {
-        if !(200...599).contains(exchange.response.status) {
-            return
-                "status: \(exchange.response.status) is not the status of a final response; write one from 200 to 599"
+        var notices: [String] = []
+        if lines.isCutShort {
+            notices.append(
+                "\(folder.exchanges): the last line is cut short, as by a crash while recording; it is left out"
+            )
         }
-        if !exchange.request.target.hasPrefix("/") || exchange.request.target.utf8.contains(where: { $0 <= 0x20 }) {
-            return "target: \"\(exchange.request.target)\" is not a path; write it as \"/users?page=2\""
+        if let unfinished {
+            notices.append(
+                given.hasManifest
+                    ? "\(unfinished.path): a new recording was begun and not completed; the next --record all removes it"
+                    : "\(unfinished.path): this recording was not completed, and may lack exchanges"
+            )
         }
-        // JSON can spell characters that no message can contain.
-        let fields = (exchange.request.fields ?? []) + exchange.response.fields
-        if let field = fields.first(where: { $0.utf8.contains { $0 == 0x0D || $0 == 0x0A || $0 == 0 } }) {
-            return "fields: \"\(field.printable)\" is not a field line; write each line as a string of its own"
-        }
-        let isToken = exchange.request.method.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 == 0x2D || $0 == 0x5F }
-        if exchange.request.method.isEmpty || !isToken {
-            return "method: \"\(exchange.request.method)\" is not a method; write it as \"GET\""
-        }
-        return nil
+        self.notices = notices
     }
 
     private static func decode(_ lines: ExchangeLines, _ folder: RecordingFolder) throws(RecordingError)
@@ -67,7 +63,7 @@ package struct RecordingContents: Sendable {
             let exchange =
                 try RecordedExchange(line: bytes) ?? JSONDecoder().decode(RecordedExchange.self, from: Data(bytes))
             let complaint =
-                complaint(exchange) ?? exchange.request.body.flatMap(folder.complaint)
+                exchange.flaw.map { "\($0.part): \($0.complaint)" } ?? exchange.request.body.flatMap(folder.complaint)
                 ?? exchange.response.body.flatMap(folder.complaint)
             guard let complaint else { return exchange }
             throw RecordingError(folder.exchanges, line: lines.numbers[index], complaint)
@@ -198,8 +194,8 @@ package struct RecordingManifest: Sendable {
         }
         let root: Node?
         do {
-            root = try Yams.compose(yaml: text)
-        } catch { throw RecordingError(file, "this is not YAML: \(error)") }
+            root = try BoundedYAML.compose(text)
+        } catch { throw RecordingError(file, line: error.line, error.description) }
         guard let format = root?["format"]?.scalar?.string else {
             throw RecordingError(
                 file,
@@ -215,11 +211,28 @@ package struct RecordingManifest: Sendable {
                 "the recording has format \(number), and this Larder reads up to \(Self.format); use a newer Larder"
             )
         }
+        try check(root, file)
         var lines = text.split(omittingEmptySubsequences: false) { $0.isNewline }.map(String.init)
         for index in lines.indices where ownKeys.contains(where: { lines[index].hasPrefix("\($0):") }) {
             lines[index] = ""
         }
         return RecordingManifest(recorded: root?["recorded"]?.scalar?.string, config: lines.joined(separator: "\n"))
+    }
+
+    /// Refuses keys that only a config of the user's own may have: a recording may come from elsewhere.
+    private static func check(_ root: Node?, _ file: String) throws(RecordingError) {
+        let keys = ConfigFile.keys(notAllowedInRecordings: root ?? .mapping([:])).filter { !ownKeys.contains($0.key) }
+        guard let first = keys.first else { return }
+        let others = keys.dropFirst().map { "\"\($0.key.printable)\" in line \($0.place?.line ?? 0)" }.joined(
+            separator: ", "
+        )
+        throw RecordingError(
+            file,
+            line: first.place?.line,
+            "\"\(first.key.printable)\" is not allowed in a recording, which only says how requests and responses are read; "
+                + "remove it, or give a config of your own with --config"
+                + (others.isEmpty ? "" : " (the same goes for \(others))")
+        )
     }
 
     /// The text of the file.

@@ -64,7 +64,10 @@ package struct RecordingFolder: Sendable {
     /// Reads a body.
     package func body(_ name: String?) throws(RecordingError) -> [UInt8] {
         guard let name else { return [] }
-        return try read(try path(ofBody: name), limit: Self.bodyLimit)
+        let file = try path(ofBody: name)
+        do throws(FileBytesError) {
+            return try FileBytes.read(name, below: path, limit: Self.bodyLimit)
+        } catch { throw RecordingError(file, error.isAbsent ? Self.reason(ENOENT) : error.reason) }
     }
 
     /// Reads a response with its body.

@@ -60,20 +60,24 @@ package struct RecordingImport {
                 return (origin.isEmpty || UpstreamURL.isSame(origin, url))
                     && (target.hasPrefix(url.basePath + "/") || url.basePath.isEmpty || target == url.basePath)
             }
-            guard let place, (200...599).contains(exchange.response.status) else {
-                self.file.lose(place == nil ? "exchanges with \(origin)" : "responses that are not final")
+            guard let place else {
+                self.file.lose("exchanges with \(origin)")
                 continue
             }
             let upstream = upstreams[place]
             exchange.target = target
             let owner = upstream.credentials(target: target, fields: exchange.requestFields ?? Fields())
-            try writer.append(
+            let flaw = try writer.append(
                 exchange,
                 of: upstream.name,
                 route: upstream.route(ofURL: target),
                 credential: owner.map { writer.number(of: $0) }
             )
-            count += 1
+            if let flaw {
+                self.file.lose("exchanges whose \(flaw.part) HTTP does not allow")
+            } else {
+                count += 1
+            }
         }
         try writer.lookThrough()
         suspects = writer.suspects
@@ -156,6 +160,20 @@ package struct ForeignRecording: Sendable {
 
     package init() {}
 
+    /// Another tool's field lines as a message's, without those that no message can have.
+    ///
+    /// - Parameter isHead: Whether they are of a response to HEAD, whose length says what the body would have.
+    mutating func fields(_ lines: [(String, String)], isHead: Bool = false) -> Fields {
+        var fields = Fields(foreign: lines, isHead: isHead)
+        let count = fields.lines.count
+        fields.lines.removeAll { line in
+            !MessageSyntax.isFieldName(line.name) || !MessageSyntax.isFieldValue(line.value)
+                || line.isNamed("content-length") && !MessageSyntax.isLength(line.value)
+        }
+        for _ in fields.lines.count..<count { lose("fields that HTTP does not allow") }
+        return fields
+    }
+
     /// Notes data that was left out.
     package mutating func lose(_ text: String) { lost.append(text) }
 
@@ -175,7 +193,14 @@ package struct ForeignRecording: Sendable {
             url[mark.upperBound...].drop { $0 != "/" && $0 != "?" && $0 != "#" }
         }
         let target = String((rest ?? url[...]).prefix { $0 != "#" })
-        return target.hasPrefix("/") ? target : "/" + target
+        // Clients send other characters than those of ASCII escaped.
+        let escaped =
+            target.utf8.allSatisfy { $0 < 0x80 }
+            ? target
+            : target.reduce(into: "") { text, character in
+                text += character.isASCII ? String(character) : PercentEncoding.encode(String(character))
+            }
+        return escaped.hasPrefix("/") ? escaped : "/" + escaped
     }
 
     /// Reads a file in the format that its content shows: HAR, a VCR cassette, WireMock's mappings.
@@ -183,9 +208,12 @@ package struct ForeignRecording: Sendable {
         var status = stat()
         guard stat(path, &status) == 0 else { throw RecordingError(path, RecordingFolder.reason(errno)) }
         if status.st_mode & S_IFMT == S_IFDIR { return try WireMockFile.read(folder: path) }
-        guard status.st_size <= 1 << 30, let data = FileManager.default.contents(atPath: path) else {
-            throw RecordingError(path, "the file cannot be read, or is larger than 1 GiB")
-        }
+        // Whoever names a device or a pipe would wait for its end.
+        guard status.st_mode & S_IFMT == S_IFREG else { throw RecordingError(path, "this is not a regular file") }
+        let data: Data
+        do throws(FileBytesError) {
+            data = Data(try FileBytes.read(path, limit: 1 << 30).bytes)
+        } catch { throw RecordingError(path, error.reason) }
         if let json = try? JSONSerialization.jsonObject(with: data) {
             guard let object = json as? [String: Any] else { throw RecordingError(path, Self.unknown) }
             if object["log"] != nil { return try HARFile.read(object, path) }
@@ -197,6 +225,28 @@ package struct ForeignRecording: Sendable {
     }
 
     static let unknown = "this is neither a HAR, nor a VCR cassette, nor a mapping of WireMock"
+}
+
+/// Files that another tool's file names; they are in its folder, or below it.
+struct AttachedFiles {
+    private let folder: String
+    /// Those read, by name: equal bodies often share one.
+    private var known: [String: [UInt8]] = [:]
+    private var size = 0
+
+    /// The maximum size of all of them, in bytes.
+    private static let limit = 1 << 30
+
+    init(_ folder: String) { self.folder = folder }
+
+    /// Reads one by its name relative to the folder.
+    mutating func read(_ name: String) throws(FileBytesError) -> [UInt8] {
+        if let bytes = known[name] { return bytes }
+        let bytes = try FileBytes.read(name, below: folder, limit: min(RecordingFolder.bodyLimit, Self.limit - size))
+        known[name] = bytes
+        size += bytes.count
+        return bytes
+    }
 }
 
 extension Fields {

@@ -27,7 +27,7 @@ package final class RecordingReplacement {
             )
         }
         self.folder = folder
-        draft = RecordingFolder("\(folder.path)/.larder-new")
+        draft = Self.draft(of: folder)
         hasMadeFolder = access(folder.path, F_OK) != 0
         try RecordingFolder.makeFolder(folder.path)
         lock = try RecordingLock(folder)
@@ -60,8 +60,24 @@ package final class RecordingReplacement {
 
     private static func complete(_ folder: RecordingFolder) -> String { "\(folder.path)/.larder-complete" }
 
+    private static func draft(of folder: RecordingFolder) -> RecordingFolder {
+        RecordingFolder("\(folder.path)/.larder-new")
+    }
+
     /// Whether a new recording is complete and not in its place yet.
-    static func isPending(in folder: RecordingFolder) -> Bool { access(complete(folder), F_OK) == 0 }
+    static func isPending(in folder: RecordingFolder) -> Bool { isFolder(complete(folder)) }
+
+    /// A new recording with exchanges that was not completed, whether it is still being made or Larder was killed.
+    static func unfinished(in folder: RecordingFolder) -> RecordingFolder? {
+        let draft = draft(of: folder)
+        return isFolder(draft.path) && draft.exists && access(draft.exchanges, F_OK) == 0 ? draft : nil
+    }
+
+    /// Whether a folder itself is there: a link would lead to files that are none of this recording's.
+    private static func isFolder(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    }
 
     /// Moves a complete new recording to its place, if there is one; the folder must be locked.
     static func finish(in folder: RecordingFolder) throws(RecordingError) {

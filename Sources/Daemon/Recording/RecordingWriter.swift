@@ -1,6 +1,7 @@
 import Foundation
 import HTTPSemantics
 import Proxy
+import Settings
 
 /// Writes a recording: first an exchange's bodies, then its line, so that a crash leaves all its lines complete but the last.
 ///
@@ -18,6 +19,8 @@ package final class RecordingWriter {
     package private(set) var count = 0
     /// The files and folders that this writer has made, in the order in which they can be removed.
     private let made: [String]
+    /// The names of the bodies written since the last `flush`.
+    private var unflushed: [String] = []
 
     /// Opens a folder, or makes it; existing exchanges stay, and new ones are added.
     ///
@@ -80,6 +83,7 @@ package final class RecordingWriter {
             end += line.count
             number += 1
             count += 1
+            unflushed += written
         } catch {
             for name in written { unlink("\(folder.path)/\(name)") }
             throw error
@@ -150,8 +154,18 @@ package final class RecordingWriter {
 
     /// Makes all written data survive a power loss; blocks.
     package func flush() {
+        // One call for very many files.
+        if unflushed.count > 64 { sync() } else { unflushed.forEach(flush(body:)) }
+        unflushed = []
         fsync(lines)
         fsync(lock.descriptor)
+    }
+
+    private func flush(body name: String) {
+        let descriptor = open("\(folder.path)/\(name)", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard descriptor >= 0 else { return }
+        fsync(descriptor)
+        close(descriptor)
     }
 }
 
@@ -160,6 +174,7 @@ package final class RecordingWriter {
 /// For one thread at a time.
 final class RedactedWriter {
     let writer: RecordingWriter
+    private let upstreams: [String: ProxiedUpstream]
     private var redactors: [String: Redactor] = [:]
     private var credentials: [[UInt8]: Int] = [:]
     /// The number of secrets known when the written files were last searched, and the number of searches.
@@ -167,6 +182,7 @@ final class RedactedWriter {
 
     init(_ writer: RecordingWriter, upstreams: [ProxiedUpstream]) {
         self.writer = writer
+        self.upstreams = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
         for (index, upstream) in upstreams.enumerated() {
             // Placeholders of different upstreams have different numbers.
             let first = writer.nextPlaceholder + index * 1_000_000
@@ -179,13 +195,15 @@ final class RedactedWriter {
     /// - Parameters:
     ///   - route: The path that selects the route of its response.
     ///   - looksBack: Whether the files written so far are searched first for secrets that this exchange made known.
+    /// - Returns: Why it was left out, as no reader would accept it; nil if it was added.
+    @discardableResult
     func append(
         _ exchange: WholeExchange,
         of upstream: String,
         route: String,
         credential: Int?,
         looksBack: Bool = false
-    ) throws(RecordingError) {
+    ) throws(RecordingError) -> RecordedExchange.Flaw? {
         let exchange = redacted(exchange, of: upstream, route: route)
         if looksBack { try lookThrough() }
         let line = RecordedExchange(
@@ -199,7 +217,17 @@ final class RedactedWriter {
             ),
             response: .init(status: exchange.response.status, fields: exchange.response.fields.recorded)
         )
+        if let flaw = line.flaw ?? flaw(ofTarget: exchange, upstream) { return flaw }
         try writer.append(line, requestBody: exchange.requestBody, responseBody: exchange.response.body)
+        return nil
+    }
+
+    /// The flaw of a target that no client's request can have at the upstream.
+    private func flaw(ofTarget exchange: WholeExchange, _ name: String) -> RecordedExchange.Flaw? {
+        guard let upstream = upstreams[name] else { return nil }
+        let (method, target, fields) = (exchange.method, exchange.target, exchange.requestFields ?? Fields())
+        guard IncomingRequest(recorded: method, target, fields: fields, upstream) == nil else { return nil }
+        return RecordedExchange.Flaw(part: "target", complaint: "it is not below \(upstream.settings.url)")
     }
 
     func redacted(_ exchange: WholeExchange, of upstream: String, route: String) -> WholeExchange {

@@ -273,13 +273,16 @@ enum ReplayClock {
     /// Fields that contain Unix seconds.
     private static let moments = ["x-ratelimit-reset", "x-rate-limit-reset", "ratelimit-reset"]
 
+    /// Smaller numbers are seconds from now, and larger ones no seconds.
+    private static let possible: ClosedRange<Int64> = 1_000_000_001...1_000_000_000_000
+
     static func shift(_ fields: inout Fields, by seconds: Int64, now: Int64) {
         for index in fields.lines.indices {
             let line = fields.lines[index]
             let name = line.lowercasedName
             if dates.contains(name), let date = HTTPDate.parse(line.value, now: now) {
                 fields.lines[index].value = HTTPDate.format(date + seconds)
-            } else if moments.contains(name), let moment = Int64(line.text), moment > 1_000_000_000 {
+            } else if moments.contains(name), let moment = Int64(line.text), Self.possible.contains(moment) {
                 fields.lines[index].value = Array(String(moment + seconds).utf8)
             }
         }

@@ -1,5 +1,6 @@
 import Foundation
 import HTTPSemantics
+import Settings
 import Upstream
 import Yams
 
@@ -69,8 +70,8 @@ enum VCRFile {
     static func read(text: String, _ path: String) throws(RecordingError) -> ForeignRecording {
         let root: Node?
         do {
-            root = try Yams.compose(yaml: text)
-        } catch { throw RecordingError(path, "this is not YAML: \(error)") }
+            root = try BoundedYAML.compose(text)
+        } catch { throw RecordingError(path, line: error.line, error.description) }
         return try read(root.map { Value($0) } ?? .null, path)
     }
 
@@ -84,7 +85,7 @@ enum VCRFile {
                 let url = (request["uri"] ?? request["url"])?.text, let method = request["method"]?.text,
                 let status = response["status"]?["code"]?.number
             else { throw RecordingError(path, "interaction \(index + 1) lacks a uri, a method or a status") }
-            var fields = Fields(foreign: lines(response["headers"]), isHead: method.uppercased() == "HEAD")
+            var fields = recording.fields(lines(response["headers"]), isHead: method.uppercased() == "HEAD")
             var content = bytes(response["body"])
             if let coding = fields.combined("content-encoding") {
                 // A body may be stored in its coding, or without it and yet with the field.
@@ -97,7 +98,7 @@ enum VCRFile {
                 WholeExchange(
                     method: method.uppercased(),
                     target: url,
-                    requestFields: Fields(foreign: lines(request["headers"])),
+                    requestFields: recording.fields(lines(request["headers"])),
                     requestBody: bytes(request["body"]),
                     response: .init(status: status, fields: fields, body: content),
                     time: fields.text("date").flatMap {

@@ -1,32 +1,39 @@
 import Foundation
 import HTTPSemantics
+import Settings
 
 /// Mappings of WireMock: one, a list of them, or its folder with `mappings` and `__files`.
 enum WireMockFile {
     static func read(folder path: String) throws(RecordingError) -> ForeignRecording {
-        let own = "\(path)/mappings"
-        let folder = access(own, F_OK) == 0 ? own : path
-        let names = ((try? FileManager.default.subpathsOfDirectory(atPath: folder)) ?? []).filter {
+        let own = access("\(path)/mappings", F_OK) == 0 ? "mappings/" : ""
+        var status = stat()
+        guard own.isEmpty || lstat("\(path)/mappings", &status) == 0 && status.st_mode & S_IFMT == S_IFDIR else {
+            throw RecordingError("\(path)/mappings", "this is not a folder; put the folder itself there")
+        }
+        let names = ((try? FileManager.default.subpathsOfDirectory(atPath: "\(path)/\(own)")) ?? []).filter {
             $0.hasSuffix(".json")
         }
         guard !names.isEmpty else { throw RecordingError(path, "there is no mapping of WireMock in this folder") }
-        var (recording, mappings) = (ForeignRecording(), [Mapping]())
+        var (recording, mappings, files) = (ForeignRecording(), [Mapping](), AttachedFiles(path))
         for name in names.sorted() {
-            let file = "\(folder)/\(name)"
-            guard let data = FileManager.default.contents(atPath: file),
-                let object = try? JSONSerialization.jsonObject(with: data) as? [String: Any]
+            let file = "\(path)/\(own)\(name)"
+            let bytes: [UInt8]
+            do throws(FileBytesError) {
+                bytes = try files.read(own + name)
+            } catch { throw RecordingError(file, error.reason) }
+            guard let object = try? JSONSerialization.jsonObject(with: Data(bytes)) as? [String: Any]
             else { throw RecordingError(file, "this is not a mapping: it is not a JSON object") }
             mappings += try self.mappings(object, file)
         }
-        try read(mappings, files: "\(path)/__files", into: &recording)
+        try read(mappings, &files, into: &recording)
         return recording
     }
 
     static func read(_ object: [String: Any], _ path: String) throws(RecordingError) -> ForeignRecording {
         var recording = ForeignRecording()
         let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
-        let files = folder.hasSuffix("mappings") ? "\(folder)/../__files" : "\(folder)/__files"
-        try read(try mappings(object, path), files: files, into: &recording)
+        var files = AttachedFiles(folder.hasSuffix("mappings") ? "\(folder)/.." : folder)
+        try read(try mappings(object, path), &files, into: &recording)
         return recording
     }
 
@@ -58,15 +65,20 @@ enum WireMockFile {
         }
     }
 
-    private static func read(_ mappings: [Mapping], files: String, into recording: inout ForeignRecording)
+    private static func read(
+        _ mappings: [Mapping],
+        _ files: inout AttachedFiles,
+        into recording: inout ForeignRecording
+    )
         throws(RecordingError)
     {
+        // The last one first, so that each is taken from the end.
         var chains = Dictionary(grouping: mappings.filter { $0.scenario != nil }) { $0.scenario ?? "" }
-            .mapValues { inOrder($0, &recording) }
+            .mapValues { Array(inOrder($0, &recording).reversed()) }
         for mapping in mappings {
             // Requests recorded several times form a scenario, whose files have random names.
-            let mapping = mapping.scenario.flatMap { chains[$0]?.removeFirst() } ?? mapping
-            if let exchange = try exchange(mapping.request, mapping.response, mapping.path, files: files, &recording) {
+            let mapping = mapping.scenario.flatMap { chains[$0]?.popLast() } ?? mapping
+            if let exchange = try exchange(mapping.request, mapping.response, mapping.path, &files, &recording) {
                 recording.exchanges.append(exchange)
             }
             if mapping.hasPriority { recording.lose("priorities") }
@@ -75,22 +87,23 @@ enum WireMockFile {
 
     /// The mappings of a scenario from its first state to its last, if they form one chain.
     private static func inOrder(_ mappings: [Mapping], _ recording: inout ForeignRecording) -> [Mapping] {
-        var (rest, chain, state) = (mappings, [Mapping](), "Started")
-        while let index = rest.firstIndex(where: { $0.state.before == state }) {
-            let next = rest.remove(at: index)
+        var rest = Dictionary(grouping: mappings.reversed(), by: \.state.before)
+        var (chain, state) = ([Mapping](), "Started")
+        while let next = rest[state]?.popLast() {
             chain.append(next)
             guard let after = next.state.after else { break }
             state = after
         }
-        if !rest.isEmpty { recording.lose("scenarios: responses come in the order of the file") }
-        return rest.isEmpty ? chain : mappings
+        guard chain.count < mappings.count else { return chain }
+        recording.lose("scenarios: responses come in the order of the file")
+        return mappings
     }
 
     private static func exchange(
         _ request: [String: Any],
         _ response: [String: Any],
         _ path: String,
-        files: String,
+        _ files: inout AttachedFiles,
         _ recording: inout ForeignRecording
     ) throws(RecordingError) -> WholeExchange? {
         guard var url = (request["url"] ?? request["urlPath"]) as? String else {
@@ -132,8 +145,8 @@ enum WireMockFile {
             requestBody: asked,
             response: .init(
                 status: response["status"] as? Int ?? 200,
-                fields: Fields(foreign: fields, isHead: method == "HEAD"),
-                body: try content(response, path, files: files)
+                fields: recording.fields(fields, isHead: method == "HEAD"),
+                body: try content(response, path, &files)
             )
         )
     }
@@ -152,19 +165,15 @@ enum WireMockFile {
         .map(Array.init) ?? []
     }
 
-    private static func content(_ response: [String: Any], _ path: String, files: String) throws(RecordingError)
-        -> [UInt8]
+    private static func content(_ response: [String: Any], _ path: String, _ files: inout AttachedFiles)
+        throws(RecordingError) -> [UInt8]
     {
         if let text = response["body"] as? String { return Array(text.utf8) }
         if let json = response["jsonBody"] { return bytes(json) }
         if let text = response["base64Body"] as? String { return base64(text) }
         guard let name = response["bodyFileName"] as? String else { return [] }
-        guard !name.hasPrefix("/"), !name.split(separator: "/").contains("..") else {
-            throw RecordingError(path, "bodyFileName: \"\(name)\" leads out of __files")
-        }
-        guard let data = FileManager.default.contents(atPath: "\(files)/\(name)") else {
-            throw RecordingError(path, "bodyFileName: there is no \(files)/\(name)")
-        }
-        return Array(data)
+        do throws(FileBytesError) {
+            return try files.read("__files/\(name)")
+        } catch { throw RecordingError(path, "bodyFileName: \"\(name.printable)\": \(error.reason)") }
     }
 }

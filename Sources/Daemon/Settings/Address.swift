@@ -63,12 +63,9 @@ extension ConfigKey where Section: ConfigSection {
             let nodes = node.mapping == nil ? reader.list(node, wanted: "an address or a list of them") : [node]
             guard let nodes else { return }
             let found = nodes.map { ($0.place, reader.address($0)) }
-            for (index, (place, address)) in found.enumerated() {
-                if let address, address.isFixed,
-                    found[..<index].contains(where: { $0.1.map(address.isSamePlace(as:)) ?? false })
-                {
-                    reader.errorHere(place, "\(address) is named twice")
-                }
+            var known: Set<String> = []
+            for case (let place, let address?) in found where !known.insert(address.description).inserted {
+                if address.isFixed { reader.errorHere(place, "\(address) is named twice") }
             }
             if nodes.isEmpty { reader.errorHere(node.place, "the list is empty; name an address or leave the key out") }
             section[keyPath: path] = found.compactMap(\.1)

@@ -141,23 +141,21 @@ extension ConfigDraft {
     // MARK: Addresses and names
 
     private func validateAddresses(_ reader: inout ConfigReader) {
-        for (index, upstream) in upstreams.enumerated() {
-            for other in upstreams[..<index] {
-                guard upstream.hasValidPrefix, other.hasValidPrefix, let shared = sharedAddress(upstream, other) else {
-                    continue
-                }
-                let (here, there) = (upstream.settings.prefix, other.settings.prefix)
-                guard PathPrefix.overlap(here, there) else { continue }
-                let place = upstream.places["prefix"] ?? upstream.place
-                let problem =
-                    if here.isEmpty || there.isEmpty {
-                        "\"\(upstream.settings.name)\" and \"\(other.settings.name)\" are both served at \(shared); "
-                            + "give each a prefix, or an address of its own by \"listen\""
-                    } else {
-                        "the prefix \(here) of \"\(upstream.settings.name)\" and \(there) of \"\(other.settings.name)\" "
-                            + "overlap at \(shared); let neither begin with the other"
-                    }
-                reader.error(place, problem)
+        // The first upstream with a prefix at an address, and the first with a prefix there or below.
+        var (exact, within): ([String: Int], [String: Int]) = ([:], [:])
+        for (index, upstream) in upstreams.enumerated() where upstream.hasValidPrefix {
+            let prefix = upstream.settings.prefix
+            let outer = PathPrefix.outer(prefix)
+            let served = placesServed(by: upstream)
+            for place in served {
+                let known = within["\(place) \(prefix)"] ?? outer.lazy.compactMap { exact["\(place) \($0)"] }.first
+                guard let known else { continue }
+                overlap(upstream, upstreams[known], at: place, &reader)
+                break
+            }
+            for place in served {
+                exact["\(place) \(prefix)"] = exact["\(place) \(prefix)"] ?? index
+                for path in [prefix] + outer { within["\(place) \(path)"] = within["\(place) \(path)"] ?? index }
             }
         }
         for admin in settings.admin where admin.isFixed {
@@ -170,28 +168,41 @@ extension ConfigDraft {
         }
     }
 
-    /// The address that both are served at, in words; nil if there is none.
-    private func sharedAddress(_ left: UpstreamDraft, _ right: UpstreamDraft) -> String? {
+    private func overlap(
+        _ upstream: UpstreamDraft,
+        _ other: UpstreamDraft,
+        at address: String,
+        _ reader: inout ConfigReader
+    ) {
+        let (here, there) = (upstream.settings.prefix, other.settings.prefix)
+        let problem =
+            if here.isEmpty || there.isEmpty {
+                "\"\(upstream.settings.name)\" and \"\(other.settings.name)\" are both served at \(address); "
+                    + "give each a prefix, or an address of its own by \"listen\""
+            } else {
+                "the prefix \(here) of \"\(upstream.settings.name)\" and \(there) of \"\(other.settings.name)\" "
+                    + "overlap at \(address); let neither begin with the other"
+            }
+        reader.error(upstream.places["prefix"] ?? upstream.place, problem)
+    }
+
+    /// The addresses that an upstream is served at, in words, as far as another may be served there.
+    private func placesServed(by upstream: UpstreamDraft) -> [String] {
         // An invalid address still belongs to its upstream.
-        guard [left, right].allSatisfy({ !$0.settings.listen.isEmpty || $0.places["listen"] == nil }) else {
-            return nil
-        }
-        if settings.listen.isEmpty, left.settings.listen.isEmpty, right.settings.listen.isEmpty {
-            return "the same addresses"
-        }
-        return addresses(of: left).first { $0.isFixed && addresses(of: right).contains(where: $0.isSamePlace(as:)) }?
-            .description
+        guard !upstream.settings.listen.isEmpty || upstream.places["listen"] == nil else { return [] }
+        let addresses = addresses(of: upstream)
+        return addresses.isEmpty ? ["the same addresses"] : addresses.filter(\.isFixed).map(\.description)
     }
 
     private func validateNames(_ reader: inout ConfigReader) {
-        for (index, upstream) in upstreams.enumerated() {
+        var known: [String: String] = [:]
+        for upstream in upstreams {
             let name = upstream.settings.name
-            for other in upstreams[..<index] where other.settings.name.lowercased() == name.lowercased() {
-                reader.error(
-                    upstream.place,
-                    "\"\(name)\" and \"\(other.settings.name)\" are the same name but for capitals; rename one"
-                )
+            guard let other = known[name.lowercased()] else {
+                known[name.lowercased()] = name
+                continue
             }
+            reader.error(upstream.place, "\"\(name)\" and \"\(other)\" are the same name but for capitals; rename one")
         }
     }
 

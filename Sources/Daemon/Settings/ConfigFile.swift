@@ -1,6 +1,6 @@
 import Glibc
 package import HTTPSemantics
-import Yams
+package import Yams
 
 /// A config file, read and checked.
 package struct ConfigFile {
@@ -206,14 +206,17 @@ extension ConfigFile {
             let text = String(decoding: bytes, as: UTF8.self)
             root = reader.compose(text, file: path)?.mapping ?? root
         }
+        let named = Dictionary(
+            (root["upstreams"]?.mapping ?? Node.Mapping([])).map { ($0.key.scalar?.string ?? "", $0.value) }
+        ) { first, _ in first }
         let upstreams = settings.upstreams.map { upstream -> (Node, Node) in
-            let known = root["upstreams"]?.mapping?[Node(upstream.name)]?.mapping ?? Node.Mapping([])
+            let known = named[upstream.name]?.mapping ?? Node.Mapping([])
             var members: [(Node, Node)] = [(Node("url"), Node(upstream.url.description))]
             members += known.filter { portableKeys.contains($0.key.scalar?.string ?? "") }.map { ($0.key, $0.value) }
             return (Node(upstream.name), .mapping(Node.Mapping(members)))
         }
         var members: [(Node, Node)] = [(Node("upstreams"), .mapping(Node.Mapping(upstreams)))]
-        for name in ["models", "routes", "errors"] {
+        for name in portableSections {
             if let node = root[Node(name)] { members.append((Node(name), node)) }
         }
         return (try? Yams.serialize(node: .mapping(Node.Mapping(members)), width: 120, allowUnicode: true)) ?? ""
@@ -224,4 +227,34 @@ extension ConfigFile {
         "prefix", "principal", "context", "shared", "cookies", "cors", "rewrite_links", "hosts", "models", "routes",
         "errors",
     ]
+
+    /// The other keys at the top of the file that do.
+    private static let portableSections = ["models", "routes", "errors"]
+
+    /// The keys in a recording's config that `portable` never writes, each with its place.
+    ///
+    /// A recording may come from elsewhere. Such keys would make Larder read and write files of its user, or listen to others.
+    ///
+    /// - Parameter root: without the recording's own keys.
+    package static func keys(notAllowedInRecordings root: Node) -> [(key: String, place: Place?)] {
+        func others(_ node: Node?, _ known: [String]) -> [(key: String, place: Place?)] {
+            (node?.mapping?.keys ?? Node.Mapping([]).keys).filter { !known.contains($0.scalar?.string ?? "") }
+                .map { ($0.scalar?.string ?? $0.kindInWords, $0.place) }
+        }
+        let upstreams = root["upstreams"]?.mapping.map { $0.map(\.value) } ?? []
+        return others(root, ["upstreams"] + portableSections)
+            + upstreams.flatMap { others($0, ["url"] + portableKeys) }
+    }
+}
+
+extension Configuration {
+    /// The settings without what a recording's config allows to web pages and other names of this machine: that counts while
+    /// it is replayed, and not where upstreams are asked.
+    package var withoutBrowserAccess: Configuration {
+        var settings = self
+        for index in settings.upstreams.indices {
+            (settings.upstreams[index].cors, settings.upstreams[index].hosts) = ([], [])
+        }
+        return settings
+    }
 }

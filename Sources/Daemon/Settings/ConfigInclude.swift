@@ -22,37 +22,52 @@ extension ConfigReader {
     }
 
     /// Composes the text of a file and merges it with the files that it includes; nil, with errors, if that fails.
-    mutating func compose(_ yaml: String, file: String) -> Node? {
+    ///
+    /// - Parameter isIncluded: whether another file names this one. That may be any file of the user's, such as one with a
+    ///   password, and the config that names it may come from elsewhere: unless it is a config, nothing of it is shown.
+    mutating func compose(_ yaml: String, file: String, isIncluded: Bool = false) -> Node? {
         let offset = sources.add(file, text: yaml)
         let root: Node
         let plain = yaml.hasPrefix("\u{FEFF}") ? String(yaml.unicodeScalars.dropFirst()) : yaml
-        let text = String(repeating: "\n", count: offset) + plain
         do {
             // An empty file, or one of comments only, has no root.
-            root = try Yams.compose(yaml: text) ?? .mapping([:])
+            root = try BoundedYAML.compose(String(repeating: "\n", count: offset) + plain) ?? .mapping([:])
         } catch {
-            for (found, message) in YAMLMistake.describe(error, in: text) {
-                let place = found ?? (offset > 0 ? Place(line: offset + 1, column: 1) : nil)
+            for mistake in error.mistakes {
+                let place = mistake.place ?? (offset > 0 ? Place(line: offset + 1, column: 1) : nil)
                 let hint = line(place).contains("${") ? "; a value with \"${…}\" needs quotes between braces" : ""
-                self.error(place, message + hint)
+                self.error(place, (isIncluded ? mistake.unquoted ?? mistake.message : mistake.message) + hint)
             }
             return nil
         }
-        var rest = Self.tagLimit
-        refuseTags(in: root, &rest)
+        if isIncluded, !isConfig(root) { return nil }
+        refuseTags(in: root)
         if root.isNothing { return .mapping([:]) }
         guard let mapping = root.mapping else { return failMisfit(root, wanted: "keys with values") }
         guard let include = mapping["include"] else { return root }
         return layered(include, in: mapping, of: file)
     }
 
-    /// The number of values checked for tags: with aliases, a few lines can stand for any number.
-    private static let tagLimit = 100_000
+    /// Whether all keys of an included file are those of a config; the errors do not quote it.
+    private mutating func isConfig(_ root: Node) -> Bool {
+        guard !root.isNothing else { return true }
+        guard let mapping = root.mapping else {
+            let kind = root.scalar == nil ? root.kindInWords : "text"
+            error(root.place, "\(kind) was found here; write keys with values, as in any config")
+            return false
+        }
+        let known = ConfigDraft.keys.map(\.facts.name)
+        let foreign = mapping.keys.filter { !known.contains($0.scalar?.string ?? "") }
+        for key in foreign {
+            let meant = key.scalar.flatMap { Suggestion.nearest(to: $0.string, among: known) }
+            let remedy = meant.map { "did you mean \"\($0)\"?" } ?? "expected: \(known.joined(separator: ", "))"
+            error(key.place, "this is not the name of a key of a config; \(remedy)")
+        }
+        return foreign.isEmpty
+    }
 
     /// Refuses tags other than YAML's own, which only other programs understand.
-    private mutating func refuseTags(in node: Node, _ rest: inout Int) {
-        rest -= 1
-        guard rest > 0 else { return }
+    private mutating func refuseTags(in node: Node) {
         let tag = node.tag.description
         if !tag.isEmpty, tag != "!", tag != "?", !tag.hasPrefix("tag:yaml.org,2002:") {
             error(node.place, "\"\(tag)\" is a tag, which Larder does not read; remove it")
@@ -60,10 +75,10 @@ extension ConfigReader {
         switch node {
         case .mapping(let mapping):
             for (key, value) in mapping {
-                refuseTags(in: key, &rest)
-                refuseTags(in: value, &rest)
+                refuseTags(in: key)
+                refuseTags(in: value)
             }
-        case .sequence(let sequence): for element in sequence { refuseTags(in: element, &rest) }
+        case .sequence(let sequence): for element in sequence { refuseTags(in: element) }
         case .scalar, .alias: break
         }
     }
@@ -100,7 +115,7 @@ extension ConfigReader {
         }
         inclusion.chain.append(real)
         defer { inclusion.chain.removeLast() }
-        let root = read(path, at: place).flatMap { compose($0, file: path) }
+        let root = read(path, at: place).flatMap { compose($0, file: path, isIncluded: true) }
         inclusion.roots[real] = .some(root)
         return root
     }

@@ -31,42 +31,60 @@ package struct Diagnostic: Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// Describes YAML syntax errors.
-enum YAMLMistake {
-    /// The errors with their places, if the parser gives them; `text` is the parsed text.
-    static func describe(_ error: any Error, in text: String) -> [(place: Place?, message: String)] {
+/// A syntax error in YAML.
+struct YAMLMistake {
+    /// Nil if the parser does not say.
+    var place: Place?
+    var message: String
+    /// The message for a file whose text must not be shown, see `ConfigReader.compose`; nil if that is the same.
+    var unquoted: String?
+
+    /// Describes the errors of the parser; `text` is the parsed text.
+    static func describe(_ error: any Error, in text: String) -> [YAMLMistake] {
         switch error as? YamlError {
         case .scanner(let context, let problem, let mark, _)?, .parser(let context, let problem, let mark, _)?:
             let place = Place(line: mark.line, column: mark.column)
+            // The parser has a limit of its own, by which it gives up before the measure sees what it reads ahead.
+            if problem.contains("nesting level") { return [YAMLMistake(place: place, message: BoundedYAML.tooDeep)] }
             let where_ = context.map { ", \($0.text)\(began(at: $0.mark, before: place))" } ?? ""
             let about = problem + (context?.text ?? "")
-            return [(place, "this is not YAML: \(problem)\(where_)\(hint(about, at: place, in: text))")]
+            return [
+                YAMLMistake(
+                    place: place,
+                    message: "this is not YAML: \(problem)\(where_)\(hint(about, at: place, in: text))"
+                )
+            ]
         case .composer(_, let problem, let mark, _)?:
             let place = Place(line: mark.line, column: mark.column)
             if problem.contains("another document") {
                 return [
-                    (
-                        place,
-                        "another document begins here, but a config is one; remove the line \"---\" and what follows, or put it into "
+                    YAMLMistake(
+                        place: place,
+                        message:
+                            "another document begins here, but a config is one; remove the line \"---\" and what follows, or put it into "
                             + "a file of its own and include that"
                     )
                 ]
             }
-            return [(place, "this is not YAML: \(problem)\(hint(problem, at: place, in: text))")]
+            return [
+                YAMLMistake(place: place, message: "this is not YAML: \(problem)\(hint(problem, at: place, in: text))")
+            ]
         case .duplicatedKeysInMapping(let duplicates, let context)?:
             let start = Place(line: context.mark.line, column: context.mark.column)
             return duplicates.map { name in
                 let places = DuplicateKey.places(of: "\(name)", inMappingAt: start, in: text)
-                guard places.count > 1 else {
-                    return (start, "\"\(name)\" occurs twice among the same keys; keep one of them")
-                }
-                return (
-                    places[1],
-                    "\"\(name)\" occurs twice among the same keys, first in line \(places[0].line); keep one of them"
+                let said =
+                    places.count > 1
+                    ? "occurs twice among the same keys, first in line \(places[0].line); keep one of them"
+                    : "occurs twice among the same keys; keep one of them"
+                return YAMLMistake(
+                    place: places.count > 1 ? places[1] : start,
+                    message: "\"\(name)\" \(said)",
+                    unquoted: "a key \(said)"
                 )
             }
-        case .reader(let problem, _, _, _)?: return [(nil, "this is not YAML: \(problem)")]
-        default: return [(nil, "this is not YAML: \(error)")]
+        case .reader(let problem, _, _, _)?: return [YAMLMistake(message: "this is not YAML: \(problem)")]
+        default: return [YAMLMistake(message: "this is not YAML: \(error)", unquoted: "this is not YAML")]
         }
     }
 

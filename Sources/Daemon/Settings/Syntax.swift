@@ -150,8 +150,14 @@ enum PathPrefix {
         return String(prefix)
     }
 
-    /// Whether one of two prefixes lies within the other.
-    static func overlap(_ left: String, _ right: String) -> Bool {
-        (left + "/").hasPrefix(right + "/") || (right + "/").hasPrefix(left + "/")
+    /// The prefixes that a canonical one lies within, the longest first: those of `/a/b` are `/a` and the root.
+    static func outer(_ prefix: String) -> [String] {
+        var outer: [String] = []
+        var rest = Substring(prefix)
+        while let slash = rest.lastIndex(of: "/") {
+            rest = rest[..<slash]
+            outer.append(String(rest))
+        }
+        return outer
     }
 }

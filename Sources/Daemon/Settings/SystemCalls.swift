@@ -82,6 +82,44 @@ package enum FileBytes {
         return (try drain(file, path, limit: limit, expecting: Int(status.st_size)), status.st_mode & 0o7777)
     }
 
+    /// Reads a regular file below a folder, by its name relative to that.
+    ///
+    /// Neither the file nor a folder on the way may be a link, and no name leads upwards: so nothing elsewhere is read, whoever
+    /// has made the folder.
+    package static func read(_ name: String, below folder: String, limit: Int) throws(FileBytesError) -> [UInt8] {
+        let path = "\(folder)/\(name)"
+        func refusal(_ reason: String) -> FileBytesError {
+            FileBytesError(path: path, reason: reason, isAbsent: false)
+        }
+        let parts = name.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+        guard !name.utf8.contains(0), !parts.contains(where: { ["", ".", ".."].contains($0) }) else {
+            throw refusal("this name leads out of the folder")
+        }
+        var parent = open(folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard parent >= 0 else { throw failure(folder, errno) }
+        defer { close(parent) }
+        var status = stat()
+        for (index, part) in parts.enumerated() {
+            guard fstatat(parent, part, &status, AT_SYMLINK_NOFOLLOW) == 0 else { throw failure(path, errno) }
+            if status.st_mode & S_IFMT == S_IFLNK {
+                throw refusal(
+                    "\(index == parts.count - 1 ? "this" : "\"\(part)\"") is a symbolic link; put the file itself there"
+                )
+            }
+            guard index < parts.count - 1 else { break }
+            let next = openat(parent, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
+            guard next >= 0 else { throw failure(path, errno) }
+            close(parent)
+            parent = next
+        }
+        let file = openat(parent, parts[parts.count - 1], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)
+        guard file >= 0 else { throw failure(path, errno) }
+        defer { close(file) }
+        guard fstat(file, &status) == 0 else { throw failure(path, errno) }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw refusal("this is not a regular file") }
+        return try drain(file, path, limit: limit, expecting: Int(status.st_size))
+    }
+
     /// Reads standard input to its end.
     package static func readStandardInput(limit: Int) throws(FileBytesError) -> [UInt8] {
         try drain(0, "standard input", limit: limit)

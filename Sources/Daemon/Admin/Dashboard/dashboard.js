@@ -1,8 +1,9 @@
 // The dashboard of Larder. It runs as it stands here: there is no build step, and nothing is loaded from elsewhere.
 //
 // Whatever comes from upstreams and clients is foreign text. It enters the page as text nodes only (the page's content security
-// policy forbids everything else), isolated from the text direction around it, with invisible characters made visible. The
-// address of a page is in the hash, so that the back button and links work.
+// policy forbids everything else), isolated from the text direction around it. Whatever its source, text is put into the page by
+// `append`, `tell` and the properties in `worded`, which make invisible characters visible. The address of a page is in the hash,
+// so that the back button and links work.
 "use strict";
 
 (() => {
@@ -12,15 +13,20 @@
   // ---------------------------------------------------------------- Elements
 
   const append = (node, children) => {
-    for (const child of children.flat(Infinity)) if (child !== null && child !== undefined && child !== false) node.append(child);
+    for (const child of children.flat(Infinity)) {
+      if (child === null || child === undefined || child === false) continue;
+      node.append(...child instanceof Node ? [child] : visible(String(child), false));
+    }
     return node;
   };
 
+  /// Properties that contain text for people.
+  const worded = new Set(["title", "aria-label", "data-label", "placeholder"]);
   const element = (node, properties, children) => {
     for (const [name, value] of Object.entries(properties ?? {})) {
       if (value === null || value === undefined || value === false) continue;
       if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-      else node.setAttribute(name, value === true ? "" : value);
+      else node.setAttribute(name, value === true ? "" : worded.has(name) ? plain(value) : value);
     }
     return append(node, children);
   };
@@ -28,19 +34,21 @@
   const svg = (name, properties, ...children) =>
     element(document.createElementNS("http://www.w3.org/2000/svg", name), properties, children);
 
-  // Control characters, marks that change the text direction, characters without width, unpaired surrogates.
-  const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
-  const runs = /([\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}])/u;
+  // Control characters, marks that change the text direction, characters without width, unpaired surrogates; but not those that
+  // choose between the forms of a letter or an emoji.
+  const invisible = /(?![\uFE0E\uFE0F])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{DI}]/u;
+  const runs = /((?![\uFE0E\uFE0F])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{DI}])/u;
   const controlName = character => {
     const code = character.codePointAt(0);
     // As terminals show them; few fonts have glyphs for them.
     if (code < 0x20 || code === 0x7f) return "^" + String.fromCodePoint(code ^ 0x40);
     return "U+" + code.toString(16).toUpperCase().padStart(4, "0");
   };
+  /// The text as nodes.
   const visible = (text, keepsLines) => {
-    if (!invisible.test(text)) return [text];
+    if (!invisible.test(text)) return [document.createTextNode(text)];
     return text.split(runs).filter(part => part !== "").map(part => {
-      if (!invisible.test(part) || keepsLines && (part === "\n" || part === "\t")) return part;
+      if (!invisible.test(part) || keepsLines && (part === "\n" || part === "\t")) return document.createTextNode(part);
       return el("span", { class: "ctl", title: "U+" + part.codePointAt(0).toString(16).toUpperCase().padStart(4, "0") }, controlName(part));
     });
   };
@@ -49,7 +57,12 @@
   const code = text => el("code", { class: "foreign" }, foreign(text));
 
   /// The same for places that take plain text only, such as a title.
-  const plain = text => append(el("span"), visible(String(text), false)).textContent;
+  const plain = text => invisible.test(text) ? append(document.createElement("span"), [String(text)]).textContent : String(text);
+  /// Replaces the text of a node.
+  const tell = (node, words) => {
+    const text = plain(words);
+    if (node.textContent !== text) node.textContent = text;
+  };
 
   // ---------------------------------------------------------------- Words and numbers
 
@@ -209,7 +222,7 @@
       const banner = byID("banner");
       banner.hidden = !words;
       banner.classList.toggle("calm", Boolean(isCalm));
-      if (banner.textContent !== words) banner.textContent = words;
+      tell(banner, words);
     },
     found() {
       this.last = new Date();
@@ -339,7 +352,7 @@
   /// Asks for confirmation; anything but a clear yes counts as no.
   const confirm = (title, content, yes, isDangerous) => new Promise(resolve => {
     const dialog = byID("dialog");
-    byID("dialog-title").textContent = title;
+    tell(byID("dialog-title"), title);
     byID("dialog-text").replaceChildren(...[content].flat());
     byID("dialog-yes").textContent = yes;
     byID("dialog-yes").className = isDangerous ? "danger" : "";
@@ -360,7 +373,7 @@
     for (const match of text.matchAll(tokens)) {
       if (match.index > last) nodes.push(visible(text.slice(last, match.index), true));
       const [all, string, colon, digits] = match;
-      if (string) nodes.push(el("span", { class: colon ? "t-key" : "t-string" }, visible(string, true)), colon ?? "");
+      if (string) nodes.push(el("span", { class: colon ? "t-key" : "t-string" }, visible(string, true)), visible(colon ?? "", true));
       else nodes.push(el("span", { class: digits ? "t-number" : "t-word" }, all));
       last = match.index + all.length;
     }
@@ -570,7 +583,7 @@
       repeat(5000, signal, async () => {
         const traffic = await ask("/traffic", { signal });
         const { all, hits } = charts.draw(traffic);
-        byID("version").textContent = "Larder " + traffic.version;
+        tell(byID("version"), "Larder " + traffic.version);
         requests.set(grouped(all), `${plural(traffic.total.requests, "request")} since the start`);
         ratio.set(percent(hits, all), `${percent(traffic.total.hits, traffic.total.requests)} since the start`);
       }),
@@ -1140,7 +1153,7 @@
         await ask("/recordings", { method: "POST", signal, body: { name: name.value.trim(), ...(owner.value.trim() ? { session: owner.value.trim() } : {}) } });
         name.value = owner.value = "";
         await load();
-      } catch (error) { if (!signal.aborted) said.textContent = error.message; }
+      } catch (error) { if (!signal.aborted) tell(said, error.message); }
     });
     const fetchFile = async (recording, file) => {
       const content = await (await send(target(path("recordings", recording), { file }), { signal, accept: "*/*" })).blob();
@@ -1163,13 +1176,13 @@
           try {
             const summary = await ask(path("recordings", one.name, "stop"), { method: "POST", signal });
             if (summary.notices.length) await confirm(`${one.name} is stopped`, summary.notices.map(line => el("p", {}, foreign(line))), "OK");
-          } catch (error) { if (!signal.aborted) said.textContent = error.message; }
+          } catch (error) { if (!signal.aborted) tell(said, error.message); }
           await load();
         }, "quiet");
         const open = button("Files", () => fill(files, "the files", signal, async () => {
           const known = await ask(path("recordings", one.name), { signal });
           const made = table("Files", [{ title: "File", main: true }, { title: "", width: "w-m", bare: true }]);
-          for (const file of known.files) made.add(code(file), button("Save", () => fetchFile(one.name, file).catch(error => { said.textContent = error.message; }), "quiet"));
+          for (const file of known.files) made.add(code(file), button("Save", () => fetchFile(one.name, file).catch(error => { tell(said, error.message); }), "quiet"));
           return known.files.length ? made.node : empty("No files", "");
         }), "quiet");
         return el("article", { class: "spaced" }, card(el("div", { class: "warning" }, el("div", { class: "top" },
@@ -1258,7 +1271,7 @@
     try {
       const [{ mode }, ready] = await Promise.all([ask("/mode"), isReady()]);
       if (turn === modeTurn) {
-        byID("mode-text").textContent = ready ? mode : mode + ", not ready";
+        tell(byID("mode-text"), ready ? mode : mode + ", not ready");
         byID("dot").className = "dot " + (!ready ? "bad" : mode === "online" ? "good" : "warn");
       }
       return mode;
@@ -1300,7 +1313,7 @@
     main.replaceChildren(el("div", { class: "login" }, el("div", {}, el("h1", { tabindex: "-1" }, "Larder"), el("p", { class: "note" }, "The dashboard of the daemon at this address.")),
       el("div", { class: "card" }, said, el("h2", {}, "Log in"), el("p", {}, "Run this where Larder runs, as a user who may use it:"), el("pre", {}, "larder dashboard"),
         el("p", { class: "note" }, "It opens this page with a link that works once."), form)));
-    said.textContent = words ?? "";
+    tell(said, words ?? "");
   };
   const logIn = async (credentials, said) => {
     try {
@@ -1309,7 +1322,7 @@
       return true;
     } catch (error) {
       if (error instanceof Locked) return true;
-      said.textContent = error.message;
+      tell(said, error.message);
       return false;
     }
   };

@@ -49,6 +49,7 @@ struct Diff: ParsableCommand {
 
     func run() throws {
         let recording = try orComplain { try RecordingContents(RecordingFolder(folder)) }
+        for notice in recording.notices { Terminal.complain("larder: \(notice)") }
         let overrides = ConfigOverrides(upstream: try upstream.map(UpstreamURL.option))
         let settings = try recording.settings(nil, overrides, environment: [:])
         let comparison = try orComplain {

@@ -25,6 +25,7 @@ struct Export: ParsableCommand {
 
     func run() throws {
         let recording = try orComplain { try RecordingContents(RecordingFolder(folder)) }
+        for notice in recording.notices { Terminal.complain("larder: \(notice)") }
         let settings = try recording.settings(nil, ConfigOverrides(), environment: [:])
         let origins = Dictionary(settings.upstreams.map { ($0.name, $0.url.origin) }) { first, _ in first }
         let (bytes, losses) = try orComplain { try RecordingExport.write(recording, to: file, origins: origins) }

@@ -183,15 +183,23 @@ struct MapCommand: ParsableCommand {
     private static let limit = 1 << 30
 
     private func show(_ body: [UInt8], _ warnings: [MappingWarning], synthetic: [String]) {
+        // A value that could not be mapped back need not be JSON.
+        let text = String(decoding: body, as: UTF8.self)
+        let isMalformed = JSONBody.isMalformed(body)
         guard json else {
-            Terminal.out(body)
+            if Terminal.width == nil {
+                // Programs get the bytes.
+                Terminal.out(body)
+            } else if isMalformed {
+                Terminal.out(text)
+            } else {
+                Terminal.out(json: text)
+            }
             for warning in warnings { Terminal.complain(Self.line(warning)) }
             for pointer in synthetic { Terminal.complain("default: \(pointer)") }
             return
         }
-        // A value that could not be mapped back need not be JSON.
-        let text = String(decoding: body, as: UTF8.self)
-        let result = JSONBody.isMalformed(body) ? AdminJSON.encode(text) : body
+        let result = isMalformed ? AdminJSON.encode(text) : body
         let warned = warnings.map(MappingWarningResponse.init)
         let report = Report(result: RawJSON(result), warnings: warned, synthetic: synthetic)
         Terminal.out(AdminJSON.encode(report))

@@ -119,7 +119,7 @@ struct Run: ParsableCommand {
             var members: [(name: String, value: JSONText)] = []
             if let summary { members.append(("recorded", summary.json(folder: recorded.folder))) }
             if let report { members.append(("replayed", report.json)) }
-            Terminal.complain(JSONText.object(members).text)
+            Terminal.complain(json: JSONText.object(members))
         } else {
             for line in report?.lines ?? [] { Terminal.complain("larder: \(line)") }
             for line in summary?.sentences(folder: recorded.folder) ?? [] { Terminal.complain("larder: \(line)") }
@@ -160,7 +160,7 @@ private struct RunPlan {
             let own = isGiven ? try run.source.file(free, environment: environment).usable() : nil
             let known = try own ?? recording.settings(nil, free, environment: environment)
             if mode == .new { recording.manifest.warnOfOtherUpstreams(known, in: folder) }
-            settings = mode == .new ? known.asksAlways : known
+            settings = mode == .new ? (own ?? known.withoutBrowserAccess).asksAlways : known
             if mode == .new { role.target = (folder, recording.manifest.config) }
         case .all:
             let known: Configuration
@@ -169,6 +169,7 @@ private struct RunPlan {
                 let manifest = try RecordingContents(folder).manifest
                 config = manifest.config
                 known = try ConfigFile.parse(config, file: folder.manifest, environment: [:], overriding: free).usable()
+                    .withoutBrowserAccess
             } else {
                 known = try run.source.file(free, environment: environment).usable()
                 config = try run.source.portable(known, environment: environment)

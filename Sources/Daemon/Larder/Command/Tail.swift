@@ -101,6 +101,7 @@ struct Tail: ParsableCommand {
     private func show(_ request: RequestsResponse.Request) {
         let format: Configuration.AccessLog.Format = options.json ? .json : .short
         let line = AccessLogLine.text(request, format, colours: Terminal.hasColours(on: 1))
-        Terminal.say(String(line.dropLast()))
+        // Nothing in it needs an escape any more, and its colours are escapes themselves.
+        Terminal.out(Array(HumanText.folded(String(line.dropLast()), width: Terminal.width).utf8))
     }
 }

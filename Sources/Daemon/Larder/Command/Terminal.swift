@@ -19,17 +19,26 @@ struct CommandFailure: Error, CustomStringConvertible {
 
 /// Unbuffered output for people and programs.
 enum Terminal {
-    /// Prints a line to standard output.
-    static func out(_ text: String) { out(Array(text.utf8)) }
+    /// Prints text for people to standard output.
+    static func out(_ text: String) { out(Array(shown(text).utf8)) }
 
     /// Prints text for people: on a terminal, lines wider than it are continued below, indented.
-    static func say(_ text: String) { out(HumanText.folded(text, width: width)) }
+    static func say(_ text: String) { out(Array(HumanText.folded(shown(text), width: width).utf8)) }
+
+    /// Text as people see it: what could alter or hide the text around it is escaped, but for line ends.
+    ///
+    /// All text for people goes through it, as names of upstreams, clients and files can be in any.
+    static func shown(_ text: String) -> String {
+        guard text.unicodeScalars.contains(where: { $0.isDeceptive && $0 != "\n" }) else { return text }
+        return text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false)
+            .map { String($0).printable }.joined(separator: "\n")
+    }
 
     /// Prints a line of bytes, which need not be Unicode.
     static func out(_ bytes: [UInt8]) { write(bytes + [UInt8(ascii: "\n")], to: 1) }
 
     /// Prints a JSON document.
-    static func out(_ json: JSONText) { out(json.bytes) }
+    static func out(_ json: JSONText) { out(json: json.text) }
 
     /// Prints the daemon's JSON unchanged; on a terminal, unsafe characters are escaped.
     static func out(json text: String) { out(fitted(json: text)) }
@@ -51,11 +60,16 @@ enum Terminal {
 
     /// Prints a message to standard error, fitted to its terminal.
     static func complain(_ text: String) {
-        write(Array(HumanText.folded(text, width: width(of: 2)).utf8) + [UInt8(ascii: "\n")], to: 2)
+        write(Array(HumanText.folded(shown(text), width: width(of: 2)).utf8) + [UInt8(ascii: "\n")], to: 2)
+    }
+
+    /// Prints a JSON document to standard error.
+    static func complain(json: JSONText) {
+        write(fitted(json: json.text, isTerminal: isatty(2) == 1) + [UInt8(ascii: "\n")], to: 2)
     }
 
     /// Replaces the progress line; an empty text removes it.
-    static func progress(_ text: String) { write(Array("\r\u{1B}[K\(text)".utf8), to: 2) }
+    static func progress(_ text: String) { write(Array("\r\u{1B}[K\(text.printable)".utf8), to: 2) }
 
     /// Whether a person can be asked, and sees standard error.
     static var isInteractive: Bool { isatty(0) == 1 && isatty(2) == 1 }
@@ -79,7 +93,7 @@ enum Terminal {
 
     /// Asks a question; only a clear yes counts as yes.
     static func isConfirmed(_ question: String) -> Bool {
-        write(Array("\(question) [y/N] ".utf8), to: 2)
+        write(Array("\(shown(question)) [y/N] ".utf8), to: 2)
         return ["y", "yes"].contains((readLine() ?? "").trimmingPrefix { $0 == " " }.lowercased())
     }
 

@@ -80,8 +80,7 @@ package struct TargetNormaliser: Sendable {
 
     private static func check(_ bytes: [UInt8], isPath: Bool) throws(Refusal) {
         for (index, byte) in bytes.enumerated() {
-            // Bytes above 0x7F are not allowed in URLs either, but many clients send them and servers accept them.
-            if byte <= 0x20 || byte == 0x7F || byte == 0x23 || (isPath && byte == 0x5C) {
+            if !MessageSyntax.isTargetByte(byte) || isPath && byte == 0x5C {
                 throw .invalidCharacter(byte)
             }
             if isPath, byte == 0x25, PercentEncoding.decode(bytes, at: index) == nil { throw .invalidEscape }
