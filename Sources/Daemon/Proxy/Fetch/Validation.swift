@@ -113,8 +113,12 @@ extension Fetches {
 
     private func freshenChosen(_ stored: ReadyResponse, by head: UpstreamHead, _ fetch: RunningFetch) {
         // A document that has become dirty is no longer the one that the 304 confirms.
-        guard cache.isStillClean(stored), !fetch.isInvalidated else { return fetch.endFreshening(nil) }
+        guard !fetch.isInvalidated else { return fetch.endFreshening(nil) }
         var (response, selection, cookies) = freshen(stored.response, by: head, fetch)
+        guard cache.isStillClean(stored) else {
+            fetch.restrictStored(by: response.policy)
+            return fetch.endFreshening(nil)
+        }
         if let known = stored.stored { (response.document, response.objects) = known }
         if selection == stored.response.selection {
             let ready = ready(response, fetch)
@@ -186,7 +190,8 @@ extension Fetches {
         (response.fields, response.policy) = (new.fields, policy.stored)
         // A response restricted to requests that agree in their `OtherFields` stays so, whatever freshness the 304 gives.
         if stored.selection.isForSameOtherFields { policy.isForSameOtherFields = true }
-        let selection = policy.storability == .yes ? request.selection(policy) : nil
+        let isJSON = upstream.isJSON(new.fields)
+        let selection = policy.storability == .yes ? request.selection(policy, isJSON: isJSON) : nil
         let withheld = new.withheld.filter { !$0.isNamed("set-cookie") }
         return (response, selection, head.cookies + withheld)
     }
