@@ -223,7 +223,11 @@ package final class ResponseCache: Sendable {
     func restrict(_ stored: ReadyResponse, by policy: StoredPolicy) -> ReadyResponse {
         let restricted = stored.response.policy.restricted(by: policy)
         guard restricted != stored.response.policy else { return stored }
-        if let (document, _) = stored.stored { store.restrict(document, policy: restricted.bytes) }
+        if let (document, _) = stored.stored {
+            let head = StoredHead.encode(stored.upstream.storable(stored.response.fields))
+            freshened.withLock { $0.insert(FreshenedFields(head: head, policy: restricted, sent: now), of: document) }
+            store.restrict(document, policy: restricted.bytes)
+        }
         return stored.with(restricted)
     }
 
@@ -251,10 +255,14 @@ extension ResponseCache {
         var variants: [Variant] = []
         func add(_ response: CachedResponse, isClean: Bool) {
             let selection = response.selection
-            guard !selection.matches(fields), selection.agrees(with: fields) || response.isReleasable,
+            let isOthers = !selection.agrees(with: fields)
+            guard !selection.matches(fields), !isOthers || response.isReleasable,
                 known.insert(selection.bytes).inserted, isClean, response.form == .received
             else { return }
-            variants.append(Variant(selection: selection.bytes, validators: response.validators))
+            let validators = response.validators
+            variants.append(
+                Variant(selection: selection.bytes, validators: validators, needsStrongTag: isOthers)
+            )
         }
         for ready in memory.responses(at: request.digest) ?? [] where ready.key == request.key {
             add(ready.response, isClean: ready.isClean)
