@@ -26,7 +26,7 @@ binary   = $(shell $(SWIFT) build $(RELEASE) --show-bin-path)/larder
 sources  = Package.swift Sources Tests
 
 .DEFAULT_GOAL := help
-.PHONY: help build run clean-run test fuzz soak bench lint reference format man deb can-test-package test-package install uninstall clean dependencies
+.PHONY: help build run clean-run test fuzz soak conformance bench lint reference format man deb can-test-package test-package install uninstall clean dependencies
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ soak: build ## random histories against the reference model: STEPS=1000000, MINU
 		$(if $(MINUTES),LARDER_SOAK_MINUTES=$(MINUTES)) $(if $(JOBS),LARDER_SOAK_JOBS=$(JOBS)) \
 		$(if $(SEED),LARDER_SOAK_SEED=$(SEED)) $(if $(SEEDS),LARDER_SOAK_SEEDS=$(SEEDS)) \
 		$(SWIFT) test --skip-build --disable-xctest --filter 'SoakTests|KintoTests.*whatever'
+
+conformance: build ## run an independent suite of tests for HTTP caches; CACHE_TESTS=FOLDER has a clone of it, TEST=… shows one test
+	@scripts/conformance '$(binary)' $(TEST)
 
 bench: build ## measure it against nginx, a bare epoll loop and bare SQLite; CORPUS=… adds recorded responses, ARGUMENTS='--help' has more
 	@scripts/dependencies bench

@@ -231,14 +231,18 @@ extension ObjectStore {
     public static let variantLimit = 64
 
     /// The wanted variants under a key, composed if newer values of their objects are known.
+    ///
+    /// - Parameter dividedBy: digest of the fields of the request that they are read for, as in `ReceivedDocument`.
     public func documents(
         at key: CacheKey,
+        for dividedBy: Int64? = nil,
         where isWanted: @escaping @Sendable (_ variant: [UInt8]) -> Bool = { _ in true }
     ) async throws(StoreError) -> [StoredDocument] {
         let digest = core.hasher.digest(key)
         let models = core.models
         let found = try await core.read { database in
-            try DocumentReader(database, models: models).documents(at: key, digest: digest, where: isWanted)
+            try DocumentReader(database, models: models, for: dividedBy)
+                .documents(at: key, digest: digest, where: isWanted)
         }
         if !found.verified.isEmpty {
             // This saves the next reader the comparison. It is not worth waiting for, and failing is harmless.
@@ -286,8 +290,8 @@ extension ObjectStore {
     /// Has no effect if the document shows outdated values, unless it ends their lifetime. Responses queued earlier, which may
     /// replace the document, are stored first.
     ///
-    /// - Parameter shortensLifetime: whether the document may be served for less time than before. Then `head` and `policy` are
-    ///   stored even if a write has changed the document's objects meanwhile.
+    /// - Parameter policyIfDirty: the policy to store, with `head`, if a write has changed the document's objects meanwhile; nil if
+    ///   the 304 allows no less use of the document than before.
     @discardableResult
     public func freshen(
         _ id: DocumentID,
@@ -295,7 +299,7 @@ extension ObjectStore {
         policy: [UInt8],
         observedFrom start: Int64,
         observedTo end: Int64,
-        shortensLifetime: Bool = false
+        policyIfDirty: [UInt8]? = nil
     ) async throws(StoreError) -> FresheningOutcome {
         try await result { done in
             enqueue(
@@ -307,12 +311,17 @@ extension ObjectStore {
                         policy: policy,
                         start: start,
                         end: end,
-                        shortensLifetime: shortensLifetime
+                        policyIfDirty: policyIfDirty
                     )
                 },
                 done: done
             )
         }
+    }
+
+    /// Replaces the policy of a document soon, if it still exists.
+    public func restrict(_ id: DocumentID, policy: [UInt8]) {
+        core.post(.batched, { try $0.restrict(id, policy: policy) }, done: { _ in })
     }
 
     /// Removes the documents of these URLs for every principal.

@@ -11,6 +11,13 @@ import Testing
         return ContextFields().rest(of: selection)
     }
 
+    @Test func `fields of which the upstream has not said that they select are no part of the context`() {
+        #expect(
+            rest("X-Units, Larder-Other-Fields", ("X-Units", "metric"), ("Larder-Other-Fields", "a-b"))
+                == "x-units=metric"
+        )
+    }
+
     @Test func `what only Vary names, and the request had, is the rest of the context`() {
         #expect(rest("X-Units", ("X-Units", "metric")) == "x-units=metric")
         #expect(rest("X-B, X-A", ("X-A", "1"), ("X-B", "2")) == "x-a=1\nx-b=2")

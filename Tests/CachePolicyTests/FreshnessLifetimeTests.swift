@@ -131,7 +131,7 @@ import Testing
     @Test func `flags come from directives`() {
         #expect(
             policy([("Cache-Control", "no-cache, must-revalidate, immutable, no-transform"), ("ETag", "\"a\"")]).stored
-                .flags == [.noCache, .mustRevalidate, .immutable, .dateAssumed]
+                .flags == [.noCache, .mustRevalidate, .immutable, .dateAssumed, .isReleasedByValidation]
         )
         #expect(policy([("Cache-Control", "proxy-revalidate, s-maxage=1")]).stored.flags == .dateAssumed)
         #expect(policy([("Cache-Control", "proxy-revalidate")], shared: true).stored.flags.contains(.mustRevalidate))

@@ -126,14 +126,8 @@ import Testing
 
     // MARK: What may not reach a second client
 
-    static let restrictions = [
-        "private", "private, max-age=60", "no-cache", "max-age=60, must-revalidate", "max-age=0",
-    ]
-
-    @Test(arguments: restrictions)
-    func `what is private or must be revalidated is for clients alone that agree in all fields`(_ control: String)
-        throws
-    {
+    @Test(arguments: ["private", "private, max-age=60", "private, no-cache", "private=\"x-a\", max-age=60"])
+    func `what is private is for clients alone that agree in all fields`(_ control: String) throws {
         let origin = try Origin { request in
             // A tag that tells nobody apart, as those of some servers do.
             guard request["If-None-Match"] == nil else { return .notModified(["ETag": "\"same\""]) }
@@ -150,8 +144,68 @@ import Testing
         #expect(try larder.get("/x").text == "\"nobody\"")
     }
 
-    @Test(arguments: restrictions)
-    func `who waits for a response that is private is not handed another's`(_ control: String) throws {
+    @Test(arguments: ["no-cache", "max-age=0", "no-cache, max-age=60"], [("\"a\"", true), ("W/\"a\"", false)])
+    func `what must be asked for reaches a client with other fields after a 304 to a strong tag and its own request`(
+        _ control: String,
+        _ tag: (text: String, isStrong: Bool)
+    ) throws {
+        let origin = try Origin { request in
+            let fields: FieldLines = ["Cache-Control": control, "ETag": tag.text]
+            return request["If-None-Match"] == tag.text ? .notModified(fields) : .text("same", fields)
+        }
+        let larder = try Larder(origin)
+        #expect(try larder.get("/x", ["X-Unheard-Of": "ada"]).text == "same")
+        #expect(try larder.waitForDocuments(1))
+        let other = try larder.get("/x", ["X-Unheard-Of": "bob"])
+        #expect(other.status == 200 && other.text == "same")
+        #expect(other.cacheStatus.contains("fwd-status=304") == tag.isStrong)
+        #expect(origin.requests.last?["X-Unheard-Of"] == "bob")
+        #expect(origin.requests.last?["If-None-Match"] == (tag.isStrong ? tag.text : nil))
+        // Each of them has a response of its own now, whatever the tag is.
+        #expect(try larder.waitForDocuments(2))
+        for name in ["ada", "bob"] {
+            #expect(try larder.get("/x", ["X-Unheard-Of": name]).cacheStatus.contains("fwd-status=304"))
+        }
+        // Without the upstream, what was never confirmed to a client is not served to it.
+        origin.behave { _ in .reset }
+        #expect(try larder.get("/x", ["X-Unheard-Of": "cyd"]).status == 502)
+        if control == "max-age=0" { #expect(try larder.get("/x", ["X-Unheard-Of": "ada"]).text == "same") }
+    }
+
+    @Test func `a date never releases a response to a client with other fields`() throws {
+        let origin = try Origin { request in
+            request["If-Modified-Since"] == nil
+                ? .text(
+                    request["X-Unheard-Of"] ?? "",
+                    ["Cache-Control": "no-cache", "Last-Modified": CacheTests.date(in: -60)]
+                )
+                : .notModified()
+        }
+        let larder = try Larder(origin)
+        for name in ["ada", "bob", "ada", "bob"] { #expect(try larder.get("/x", ["X-Unheard-Of": name]).text == name) }
+    }
+
+    @Test func `must-revalidate divides nobody while the response is fresh`() throws {
+        let origin = try Origin { _ in .text("same", ["Cache-Control": "max-age=60, must-revalidate"]) }
+        let larder = try Larder(origin)
+        #expect(try !larder.get("/x", ["X-Unheard-Of": "ada"]).isHit)
+        #expect(try larder.get("/x", ["X-Unheard-Of": "bob"]).isHit)
+    }
+
+    @Test func `in a shared cache only what RFC 9111 says divides clients`() throws {
+        let origin = try Origin { request in
+            let fields: FieldLines = ["Cache-Control": "no-cache", "ETag": "W/\"a\""]
+            return request["If-None-Match"] == nil ? .text("same", fields) : .notModified(fields)
+        }
+        let larder = try Larder(config: Configs.plain(origin, upstream: ["shared: true"]))
+        _ = try larder.get("/x", ["X-Unheard-Of": "ada"])
+        #expect(try larder.waitForDocuments(1))
+        #expect(try larder.get("/x", ["X-Unheard-Of": "bob"]).cacheStatus.contains("fwd-status=304"))
+        #expect(try larder.documents() == 1)
+    }
+
+    @Test(arguments: ["private", "private, max-age=60", "no-cache", "max-age=0"])
+    func `who waits for a response that is for one client is not handed another's`(_ control: String) throws {
         let gate = Gate()
         let origin = try Origin { request in
             OriginResponse.json("\"\(request["X-Unheard-Of"] ?? "nobody")\"", ["Cache-Control": control]).after(gate)
@@ -171,10 +225,40 @@ import Testing
             return .json(request.path == "/users" ? "[\(user)]" : user, ["Cache-Control": "private, max-age=3600"])
         }
         let larder = try Larder(config: Configs.blog(origin))
-        #expect(try larder.get("/users", ["X-Unheard-Of": "one"]).text.contains("one"))
-        #expect(try larder.get("/users/1", ["X-Unheard-Of": "two"]).text.contains("two"))
-        #expect(try larder.get("/users", ["X-Unheard-Of": "one"]).text.contains("one"))
-        #expect(origin.count() == 2)
+        for _ in 1...2 {
+            #expect(try larder.get("/users", ["X-Unheard-Of": "one"]).text.contains("one"))
+            #expect(try larder.get("/users/1", ["X-Unheard-Of": "two"]).text.contains("two"))
+        }
+        // A value that another's field has selected is never shown: the upstream is asked instead.
+        #expect(origin.count() == 4)
+    }
+
+    @Test func `who always sends an unknown field sees no older value after a newer one`() throws {
+        let name = Monitor("v0")
+        let origin = try Origin { request in
+            let user = #"{"id":1,"login":"ada","name":"\#(name.current)"}"#
+            return request.path == "/users"
+                ? .json("[\(user)]", Fresh.hour) : .json(user, ["Cache-Control": "private, max-age=3600"])
+        }
+        let larder = try Larder(config: Configs.blog(origin))
+        func get(_ path: String, _ client: String?, _ more: FieldLines = [:]) throws -> Response {
+            try larder.get(path, (client.map { ["X-Client": $0] } ?? [:]) + more)
+        }
+        for path in ["/users", "/users/1"] { #expect(try get(path, "cli").text.contains("v0")) }
+        name.withLock { $0 = "v1" }
+        #expect(try get("/users/1", "cli", ["Cache-Control": "no-cache"]).text.contains("v1"))
+        #expect(try get("/users/1", "cli").isHit)
+        // The same client sees it in the list, composed. Nobody else is shown what its field may have selected.
+        let own = try get("/users", "cli")
+        #expect(own.isHit && own.text.contains("v1"), "\(own.cacheStatus)")
+        let before = origin.count("/users")
+        let others = try get("/users", "web")
+        #expect(!others.isHit && others.text.contains("v1") && origin.count("/users") == before + 1)
+        // Now a response for all shows it.
+        for client in ["cli", "web", nil] {
+            let answer = try get("/users", client)
+            #expect(answer.isHit && answer.text.contains("v1"), "\(client ?? "none")")
+        }
     }
 
     // MARK: What splits no cache

@@ -49,6 +49,28 @@ import Testing
         #expect(try second.value().text.hasPrefix("bb"))
     }
 
+    @Test func `what a 304 forbids counts although a write came before it`() throws {
+        let gate = Gate()
+        let origin = try Origin { request in
+            switch (request.method, request.number) {
+            case ("GET", 0): .json(#"[{"id":1,"login":"ada","name":"old"}]"#, Fresh.tagged("l", 0))
+            case ("GET", 1): OriginResponse.notModified(["Cache-Control": "max-age=0, must-revalidate"]).after(gate)
+            case ("PATCH", _): .json(#"{"id":1,"login":"ada","name":"new"}"#)
+            default: .reset
+            }
+        }
+        let larder = try Larder(config: Configs.blog(origin))
+        _ = try larder.get("/users")
+        #expect(try larder.waitForDocuments(1))
+        let list = Background { try larder.get("/users") }
+        #expect(origin.waitForRequests(2))
+        #expect(try larder.request("PATCH", "/users/1", body: #"{"name":"new"}"#).status == 200)
+        gate.open()
+        // The 304 confirms nothing, and the whole cannot be had: it must not be served without asking any more.
+        #expect(try list.value().status >= 500)
+        #expect(try larder.get("/users").status >= 500)
+    }
+
     @Test func `a response renewed by a 304 follows what its objects become`() throws {
         let origin = try Origin { request in
             if request.path == "/users/1" { return .json(#"{"id":1,"login":"ada","name":"new"}"#, Fresh.hour) }

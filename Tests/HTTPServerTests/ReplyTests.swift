@@ -59,19 +59,27 @@ import Testing
         }
     }
 
-    @Test(arguments: [200, 204, 304])
-    func `no body is sent where none is allowed, and the next response is found`(status: Int) async throws {
+    @Test(arguments: [200, 204, 205, 304], [ReplyFraming.length(5), .chunked])
+    func `no body is sent where none is allowed, nor its framing, and the next response is found`(
+        status: Int,
+        framing: ReplyFraming
+    ) async throws {
         try await serving { exchange in
-            exchange.reply.start(status: status, fields: Fields(), framing: .length(5))
+            exchange.reply.start(status: status, fields: Fields(), framing: framing)
             exchange.reply.write(Array("hello".utf8))
             exchange.reply.finish()
         } to: { server in
             let client = try server.connect()
+            let length: [Int: String] = framing == .chunked ? [205: "0"] : [200: "5", 205: "0"]
             client.send("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n")
             let answer = try client.answer(toHead: true)
-            #expect(answer.fields["content-length"] == (status == 204 ? nil : "5"))
+            #expect(answer.fields["content-length"] == length[status])
+            #expect(answer.fields["transfer-encoding"] == nil)
             client.send(get)
-            #expect(try client.answer().body.count == (status == 200 ? 5 : 0))
+            let full = try client.answer()
+            #expect(full.body.count == (status == 200 ? 5 : 0))
+            #expect(full.fields["content-length"] == length[status])
+            #expect(full.fields["transfer-encoding"] == (status == 200 && framing == .chunked ? "chunked" : nil))
             client.send(get)
             #expect(try client.answer().status == status)
         }

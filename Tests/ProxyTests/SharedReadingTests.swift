@@ -39,13 +39,17 @@ import Testing
         let shared = try ProxyFixture.upstream { $0.shared = true }
         let answer = policy([("Cache-Control", "public, max-age=60"), ("Vary", "X-A, authorization")], shared: true)
         let authorized = fields([("Authorization", "a")])
-        #expect(shared.selection(answer, route: CacheOverrides(), request: authorized) == nil)
-        let anonymous = try #require(shared.selection(answer, route: CacheOverrides(), request: Fields()))
+        #expect(shared.selection(answer, isJSON: true, route: CacheOverrides(), request: authorized) == nil)
+        let anonymous = try #require(shared.selection(answer, isJSON: true, route: CacheOverrides(), request: Fields()))
         #expect(anonymous.matches(Fields()) && !anonymous.matches(authorized))
         var route = CacheOverrides()
         route.vary.ignore = ["Authorization"]
-        #expect(shared.selection(answer, route: route, request: authorized)?.lines.map(\.name) == ["x-a"])
+        #expect(shared.selection(answer, isJSON: true, route: route, request: authorized)?.lines.map(\.name) == ["x-a"])
         let own = try ProxyFixture.upstream()
-        #expect(own.selection(answer, route: CacheOverrides(), request: authorized)?.lines.map(\.name) == ["x-a"])
+        #expect(
+            own.selection(answer, isJSON: true, route: CacheOverrides(), request: authorized)?.lines.map(\.name) == [
+                "x-a"
+            ]
+        )
     }
 }

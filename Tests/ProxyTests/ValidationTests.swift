@@ -54,12 +54,19 @@ import Testing
     @Test(
         arguments: [
             ([("ETag", "\"a\"")], "chosen"), ([("ETag", "\"b\"")], "variant 1"), ([("ETag", "W/\"c\"")], "variant 2"),
-            ([("ETag", "\"c\"")], "none"), ([("ETag", "\"d\"")], "none"), ([], "none"),
+            ([("ETag", "\"c\"")], "variant 2"), ([("ETag", "\"d\"")], "none"), ([], "none"),
             ([("Last-Modified", date(exampleDate))], "none"),
         ] as [([(String, String)], String)]
     )
     func `RFC 9111 §4.3.4: a 304 selects the response that it names`(_ lines: [(String, String)], _ expected: String) {
         #expect(selected(Validation(chosen: Self.stored("\"a\""), variants: Self.variants), lines) == expected)
+    }
+
+    @Test func `a weak tag releases no response to a client with other fields`() {
+        let others = Variant(selection: [1], validators: Self.stored("\"b\""), needsStrongTag: true)
+        let validation = Validation(chosen: nil, variants: [others])
+        #expect(selected(validation, [("ETag", "\"b\"")]) == "variant 1")
+        #expect(selected(validation, [("ETag", "W/\"b\"")]) == "none")
     }
 
     @Test func `a 304 without validators confirms the chosen response, and no variant`() {

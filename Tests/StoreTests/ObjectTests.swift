@@ -120,10 +120,10 @@ struct ObjectTests {
         let outdated = try await bench.store.freshen(
             id,
             head: [3],
-            policy: [4],
+            policy: [5],
             observedFrom: later,
             observedTo: later,
-            shortensLifetime: true
+            policyIfDirty: [4]
         )
         let shortened = try #require(try await bench.document("/issues"))
         #expect(outdated == .dirty && shortened.form == .composed)

@@ -81,9 +81,10 @@ package struct ContextFields: Sendable, Equatable {
 
     /// The part of a `Vary` selection that the context does not cover, one `name=value` per line.
     ///
-    /// Fields that the request did not have are left out: lists and details seldom name the same ones.
+    /// Fields that the request did not have are left out: lists and details seldom name the same ones. So are `OtherFields`, of
+    /// which the upstream has not said that they select anything: what one principal's responses show is one truth.
     package func rest(of selection: VarySelection) -> String {
-        selection.lines.compactMap { line in
+        selection.named.lines.compactMap { line in
             let isKnown = Array(line.name.utf8).withUnsafeBytes { name in matchers.contains { $0.matches(name) } }
             guard !isKnown, let value = line.value else { return nil }
             return line.name + "=" + String(decoding: value, as: UTF8.self)

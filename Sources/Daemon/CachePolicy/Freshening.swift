@@ -5,8 +5,10 @@ package enum Freshening {
     /// The positions of the stored candidates that a 304 confirms; none if it confirms another response.
     ///
     /// A strong tag selects all candidates with that tag. A weak tag, or a date, selects the newest match. The date counts only
-    /// if no candidate has a tag to compare. A 304 without any validator confirms the candidate if there is only one.
-    /// That goes beyond RFC 9111 §4.3.4, because many servers leave the tag out.
+    /// if no candidate has a tag to compare.
+    ///
+    /// In two ways this goes beyond RFC 9111 §4.3.4, because of what many servers do. A 304 without any validator confirms the
+    /// candidate if there is only one. A strong tag that no candidate has selects the newest one with its weak form.
     package static func selected(by update: Fields, among candidates: [Preconditions.Stored], now: Int64) -> [Int] {
         func newest(_ matches: (Preconditions.Stored) -> Bool) -> [Int] {
             let matching = candidates.indices.filter { matches(candidates[$0]) }
@@ -17,7 +19,8 @@ package enum Freshening {
             modified == nil || candidates.contains(where: { $0.entityTag != nil })
         {
             if tag.isWeak { return newest { $0.entityTag?.matchesWeakly(tag) ?? false } }
-            return candidates.indices.filter { candidates[$0].entityTag?.matchesStrongly(tag) ?? false }
+            let same = candidates.indices.filter { candidates[$0].entityTag?.matchesStrongly(tag) ?? false }
+            return same.isEmpty ? newest { $0.entityTag?.matchesWeakly(tag) ?? false } : same
         }
         if let modified { return newest { $0.lastModified == modified } }
         return candidates.count == 1 ? [0] : []
@@ -36,7 +39,9 @@ package enum Freshening {
     /// - Parameter length: The length of its body; nil if the upstream would count another one.
     package static func outcome(ofHead head: Fields, stored: Fields, length: Int?) -> HeadOutcome {
         for name in ["etag", "last-modified"] {
-            if let new = head[first: name], new != stored[first: name] { return .invalidate }
+            if let new = head[first: name], new != stored[first: name], !isStrongForm(of: stored, in: head) {
+                return .invalidate
+            }
         }
         for name in ["content-md5", "repr-digest", "digest"] {
             if let new = head[first: name], let old = stored[first: name], new != old { return .invalidate }
@@ -56,6 +61,8 @@ package enum Freshening {
         route: CacheOverrides = CacheOverrides(),
         replaysCookies: Bool = false
     ) -> Freshened {
+        // Its other fields describe a representation whose bytes may differ from those stored.
+        let update = isStrongForm(of: stored, in: update) ? freshness(of: update, targets: settings.targets) : update
         let fields = StoredFields.refreshed(stored, by: update, replaysCookies: replaysCookies)
         // `Age` is not stored; the 304's `Age` is the age of the response that it confirms.
         let aged = Fields(fields.lines + update.lines.filter { $0.isNamed("age") })
@@ -73,6 +80,20 @@ package enum Freshening {
             withheld: update.lines.filter { line in named.contains { FieldSyntax.equalsIgnoringCase(line.name, $0) } },
             policy: policy
         )
+    }
+
+    /// Whether an update has the strong form of a stored weak tag.
+    private static func isStrongForm(of stored: Fields, in update: Fields) -> Bool {
+        guard let new = update[first: "etag"].flatMap({ EntityTag($0) }),
+            let old = stored[first: "etag"].flatMap({ EntityTag($0) })
+        else { return false }
+        return old.isWeak && !new.isWeak && old.matchesWeakly(new)
+    }
+
+    /// The fields that say how long a response is fresh.
+    private static func freshness(of update: Fields, targets: [String]) -> Fields {
+        let names = ["date", "age", "expires", "cache-control"] + targets.map { $0.lowercased() }
+        return Fields(update.lines.filter { names.contains($0.lowercasedName) })
     }
 
     /// The fields and the policy of a stored response that an update has freshened.

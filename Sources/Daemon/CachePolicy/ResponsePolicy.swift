@@ -106,7 +106,9 @@ package struct ResponsePolicy: Sendable, Equatable {
     /// The upstream's own rules, stored with the response; `stored.applying(route)` gives the policy in effect.
     package var stored: StoredPolicy
     package var vary: VaryField
-    /// Whether it is private, or must be revalidated: then it only serves requests that agree in their `OtherFields`.
+    /// Whether it only serves requests that agree in their `OtherFields`: it is private, or may not be served without asking.
+    ///
+    /// Never in a shared cache, where RFC 9111 alone counts.
     package var isForSameOtherFields: Bool
     /// Lower-case names of fields to omit when the response is reused without validation (`no-cache="…"`).
     package var fieldsNotReused: [[UInt8]]
@@ -152,9 +154,10 @@ package struct ResponsePolicy: Sendable, Equatable {
         if dateField == nil { stored.flags.insert(.dateAssumed) }
         self.stored = stored
         vary = VaryField(fields)
-        isForSameOtherFields =
-            directives.isPrivate || !directives.privateFields.isEmpty || directives.noCache || directives.mustRevalidate
-            || directives.proxyRevalidate || lifetime.isOverOnArrival
+        let isPrivate = directives.isPrivate || !directives.privateFields.isEmpty
+        let mustBeAsked = directives.noCache || lifetime.isOverOnArrival
+        isForSameOtherFields = !settings.isShared && (isPrivate || mustBeAsked)
+        if isForSameOtherFields, !isPrivate { self.stored.flags.insert(.isReleasedByValidation) }
         fieldsNotReused = directives.noCacheFields
         fieldsNotStored = settings.isShared ? directives.privateFields : []
         storability = .yes

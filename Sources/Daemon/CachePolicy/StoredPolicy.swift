@@ -37,6 +37,10 @@ package struct StoredPolicy: Sendable, Equatable {
         package static let dateAssumed = Flags(rawValue: 1 << 6)
         /// `stale:` of a route replaced the upstream's rules for serving stale responses.
         package static let staleByRoute = Flags(rawValue: 1 << 8)
+        /// A 304 with a strong tag, to a request that differs in its `OtherFields`, makes it that request's response too.
+        package static let isReleasedByValidation = Flags(rawValue: 1 << 9)
+        /// The flags that forbid some use of a response.
+        static let restrictions: Flags = [.noCache, .mustRevalidate, .noStore]
     }
 
     package var status: Int64 = 200
@@ -206,12 +210,21 @@ package struct StaleAllowance: OptionSet, Sendable {
 }
 
 extension StoredPolicy {
-    /// Whether a response that is fresh under another policy is fresh for less time under this one, or stale.
-    package func isStricter(than other: StoredPolicy, at now: Int64) -> Bool {
-        guard case .fresh(_, let before) = other.reuse(at: now, for: .none) else { return false }
-        guard case .fresh(_, let timeToLive) = reuse(at: now, for: .none) else { return true }
-        return timeToLive < before
+    /// The policy that allows only what both this and a later one allow.
+    ///
+    /// A 304 that does not confirm a document, because its objects have changed meanwhile, still says how long it may be used.
+    package func restricted(by later: StoredPolicy) -> StoredPolicy {
+        var policy = later.end < end ? later : self
+        policy.flags.formUnion(flags.union(later.flags).intersection(.restrictions))
+        policy.staleWhileRevalidate = min(staleWhileRevalidate, later.staleWhileRevalidate)
+        // Without a limit of its own, a stale response stands in for an error as long as the config says.
+        let terms = [staleIfError, later.staleIfError].filter { $0 >= 0 }
+        policy.staleIfError = terms.min() ?? -1
+        return policy
     }
+
+    /// When its lifetime ends, in seconds of the store's clock.
+    private var end: Int64 { responseTime &+ lifetime &- initialAge }
 
     /// Decides on reuse (RFC 9111 §4, RFC 5861).
     ///

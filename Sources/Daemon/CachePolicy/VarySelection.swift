@@ -36,8 +36,14 @@ package struct VarySelection: Sendable, Equatable {
         self.init(vary, ignoring: ignored) { name in request.combinedBytes(name) }
     }
 
+    /// The selection without a field of Larder's own.
     package func without(_ name: String) -> VarySelection {
         VarySelection(lines: lines.filter { $0.name != name })
+    }
+
+    /// The fields that the response's own `Vary` names.
+    package var named: VarySelection {
+        VarySelection(lines: lines.filter { $0.name != OtherFields.name && $0.name != JSONOnly.name })
     }
 
     /// Whether a new request selects the same response.
@@ -184,9 +190,9 @@ extension Fields {
 
 /// A digest of the request fields that are neither in the cache key nor known to be harmless (`FieldRole`).
 ///
-/// A response that is `private`, or must be revalidated, only serves requests that agree in these fields. It is stored and
-/// shared as if `Vary` named them all. The digest is added to the request as a field of Larder's own, which never goes
-/// upstream. It is keyed with a secret outside the store, because one of the fields may be an unrecognised credential.
+/// A response that is `private`, or may not be served without asking, only serves requests that agree in these fields. It is
+/// stored and shared as if `Vary` named them all. The digest is added to the request as a field of Larder's own, which never
+/// goes upstream. It is keyed with a secret outside the store, because one of the fields may be an unrecognised credential.
 package enum OtherFields {
     /// The name of the field that holds the digest in a selection, in lower case.
     package static let name = "larder-other-fields"
@@ -200,6 +206,21 @@ extension VarySelection {
     package func agrees(with request: Fields) -> Bool {
         lines.allSatisfy { $0.name != OtherFields.name || $0.value == request.combinedBytes(OtherFields.name) }
     }
+}
+
+/// Distinguishes requests that accept nothing but JSON where the response is not JSON.
+///
+/// Such requests have one cache key with those that accept anything. A response that is not JSON may be what the upstream sends
+/// to the others only, so it is stored as if `Vary` named a field that such requests have, and others do not.
+package enum JSONOnly {
+    /// The name of that field, in lower case.
+    package static let name = "larder-json-only"
+    package static let field = Field(name, "1")
+}
+
+extension VarySelection {
+    /// Whether the response is not JSON, and came for a request that accepts nothing else.
+    package var isForJSONOnly: Bool { lines.contains { $0.name == JSONOnly.name } }
 }
 
 /// Normalises equivalent field values, so that they select the same variant (RFC 9111 §4.1).

@@ -22,8 +22,8 @@ package final class Reply: Sendable {
     /// Begins the response.
     ///
     /// The connection adds a missing Date, and alone decides on Connection, Transfer-Encoding and Content-Length. Where no body
-    /// is allowed (HEAD, 204, 304) written bytes are dropped; Content-Length then comes from `framing`, or from the fields if
-    /// that is `.none`.
+    /// is allowed (HEAD, 204, 205, 304) written bytes are dropped. The response to HEAD then has the Content-Length of `framing`,
+    /// or of the fields if that is `.none`; a 304 and a 204 have none, and a 205 has the length 0.
     package func start(status: Int, reason: String? = nil, fields: Fields, framing: ReplyFraming) {
         submit([.start(status: status, reason: reason, fields: fields, framing: framing)])
     }
@@ -355,18 +355,16 @@ struct ReplyHead {
     }
 
     /// Adds the framing fields, by RFC 9112 §6.3.
+    ///
+    /// A response without a body has no `Transfer-Encoding`, though RFC 9112 §6.1 permits it: clients wait for the chunks.
     private mutating func frame(status: Int, framing: ReplyFraming, fields: Fields, isHead: Bool, isHTTP11: Bool) {
-        let isBodyless = isHead || status == 204 || status == 304 || status < 200
-        if isBodyless {
-            guard status != 204, status >= 200 else { return }
+        if status == 204 || status == 304 || status < 200 { return }
+        if status == 205 { return append("Content-Length", "0") }
+        if isHead {
             if case .length(let length) = framing {
-                // In a 304 this is the length of the corresponding 200 response (RFC 9110 §8.6), not of the absent body.
-                guard status != 304 || length > 0 else { return }
                 append("Content-Length", String(length))
             } else if case .none = framing, let declared = fields.text("content-length") {
                 append("Content-Length", declared)
-            } else if case .chunked = framing, isHTTP11 {
-                append("Transfer-Encoding", "chunked")
             }
             return
         }

@@ -68,7 +68,7 @@ package struct RecordedResponse: Sendable {
     private func serveEvent(_ incoming: IncomingRequest, _ reply: Reply) {
         var fields = Fields()
         finish(&fields, incoming.message.fields, incoming.upstream)
-        fields.vary(by: incoming.upstream.variesBy)
+        fields.vary(by: incoming.upstream.variesForAll)
         reply.startEvents(fields)
         var event = LiveEvent(kind: .fresh)
         event.status = ready.response.status

@@ -266,7 +266,7 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
         fields.remove("age")
         removeLast("cache-status", from: &fields) { $0.hasPrefix("larder") }
         removeLast("via", from: &fields) { $0.hasSuffix(" larder") }
-        let own = upstream.variesBy.map { $0.lowercased() }
+        let own = upstream.ownInVary.map { $0.lowercased() }
         guard let vary = fields.combined("vary") else { return fields }
         let others = vary.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
             .filter { !own.contains($0.lowercased()) }

@@ -7,9 +7,11 @@ struct DocumentReader {
     let models: [String: UpstreamModels]
     private let sequence: CommitNumber
     let changed: CommitNumber
+    /// The division of the request that documents are read for, as in `ReceivedDocument`.
+    private let dividedBy: Int64?
 
-    init(_ database: Database, models: [String: UpstreamModels]) throws {
-        (self.database, self.models) = (database, models)
+    init(_ database: Database, models: [String: UpstreamModels], for dividedBy: Int64? = nil) throws {
+        (self.database, self.models, self.dividedBy) = (database, models, dividedBy)
         sequence = try Meta.commitNumber(in: database)
         changed = CommitNumber(rawValue: try Meta.changed.integer(in: database) ?? 0)
     }
@@ -111,6 +113,7 @@ struct DocumentReader {
             document.form = .outdated(reason: "the body cannot be put together from its objects")
             return false
         }
+        var sources: Set<Int64> = []
         func compose(_ payloads: [[UInt8]], _ doubts: inout Set<Int64>) throws -> Composition {
             try models.composer.compose(
                 skeleton: skeleton,
@@ -119,7 +122,11 @@ struct DocumentReader {
                 observation: observation,
                 mayHaveChanged: { pin in changedObjects.contains(stored.pins[pin].object) },
                 doubts: &doubts,
-                state: { try state(of: $0, scope: scope) }
+                state: { name in
+                    let state = try state(of: name, scope: scope)
+                    if let state { sources.formUnion(state.settledBy) }
+                    return state
+                }
             )
         }
         var doubts: Set<Int64> = []
@@ -128,6 +135,14 @@ struct DocumentReader {
         document.doubts = doubts.sorted()
         switch composition {
         case .composed(let body, let added):
+            let own = try divisions(of: [observation.sequence]).first
+            let others = try divisions(of: sources).filter { $0 != own }
+            guard others.isEmpty || own == nil && others == [dividedBy] else {
+                document.form = .outdated(reason: "newer values are known only for requests with other fields")
+                document.body = try stored.received(payloads: payloads)
+                return false
+            }
+            document.isForRequestOnly = !others.isEmpty
             document.form = .composed
             document.body = body
             document.objects = Array(pinned.union(try added.compactMap { try id(of: $0, scope: scope) }))
@@ -140,6 +155,20 @@ struct DocumentReader {
             document.body = try stored.received(payloads: payloads)
             return doubts.isEmpty
         }
+    }
+
+    /// The fields by which the responses of these observations are divided.
+    private func divisions(of observations: Set<Int64>) throws -> Set<Int64> {
+        // The index is empty as long as no client sends such fields.
+        guard try database.query("SELECT 1 FROM _observations WHERE divided IS NOT NULL LIMIT 1").integer() != nil
+        else { return [] }
+        let query = try database.query("SELECT divided FROM _observations WHERE id = ? AND divided IS NOT NULL")
+        return Set(try observations.compactMap { try query.integer($0) })
+    }
+
+    /// Whether a document with this division may show an object's settled values.
+    func mayShow(_ state: ObjectState, dividedBy: Int64?) throws -> Bool {
+        try divisions(of: state.settledBy).allSatisfy { $0 == dividedBy }
     }
 
     private static let byName = """
@@ -251,11 +280,13 @@ extension ObjectStore {
     /// - Parameters:
     ///   - key: the document's cache key.
     ///   - selectedBy: as in `ReceivedDocument`.
+    ///   - dividedBy: as in `ReceivedDocument`.
     /// - Returns: the objects by name, and the commit sequence at which this holds.
     public func known(
         _ names: Set<ObjectName>,
         beside key: CacheKey,
-        selectedBy: String
+        selectedBy: String,
+        dividedBy: Int64? = nil
     ) async throws(StoreError) -> (objects: [ObjectName: RelatedObject], sequence: CommitNumber) {
         let models = core.models
         let context = ObjectContext(key: key.context, selectedBy: selectedBy).text
@@ -272,6 +303,7 @@ extension ObjectStore {
             var objects: [ObjectName: RelatedObject] = [:]
             for name in names {
                 guard let state = try reader.state(of: name, scope: scope),
+                    try reader.mayShow(state, dividedBy: dividedBy),
                     let id = try reader.id(of: name, scope: scope),
                     let json = state.sharedJSON(
                         model: name.model,
@@ -292,6 +324,12 @@ extension ObjectStore {
 }
 
 extension ObjectState {
+    /// The observations that gave or last confirmed its settled values.
+    fileprivate var settledBy: Set<Int64> {
+        guard case .groups(let groups) = knowledge else { return base.map { [$0.observation.sequence] } ?? [] }
+        return Set(groups.map(\.source))
+    }
+
     /// The earliest time at which its values may have been true.
     fileprivate var start: Int64 {
         let start = base?.observation.start ?? .min

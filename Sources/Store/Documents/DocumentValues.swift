@@ -49,6 +49,10 @@ public struct ReceivedDocument: Sendable {
     ///
     /// Objects of different selections are separate.
     public var selectedBy: String
+    /// Digest of the request's fields, if it only serves requests that agree in them; nil otherwise.
+    ///
+    /// No value that it shows moves into a document for other requests.
+    public var dividedBy: Int64?
     /// The status code.
     public var status: Int
     /// The fields to be replayed, in the caller's own form.
@@ -168,6 +172,9 @@ public struct StoredDocument: Sendable {
     public var migrated: [UInt8]?
     /// The origin of the body.
     public var form = Form.asReceived
+    /// Whether it shows values from responses for requests that agree in their fields with the one it was read for, although it
+    /// serves others too.
+    public var isForRequestOnly = false
     /// The objects that it shows; a change of one of them may change it.
     public var objects: [ObjectID] = []
     /// Its observation.

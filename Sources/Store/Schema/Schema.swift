@@ -9,7 +9,7 @@ enum Schema {
 
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
-        migrator.registerMigration("1001") { database in
+        migrator.registerMigration("1002") { database in
             try database.execute(sql: "PRAGMA application_id = \(applicationID)")
             try database.execute(sql: tables)
         }
@@ -57,15 +57,18 @@ enum Schema {
 
         -- One row per response: when it was observed. uses: how many documents and objects refer to it. source: method and URL,
         -- such as "PATCH /users/1", of a response that is not a document, or whose document is gone. For all others the
-        -- document has the URL: documents are in the order of their observations.
+        -- document has the URL: documents are in the order of their observations. divided: digest of the request's fields, if
+        -- the response only serves requests that agree in them.
         CREATE TABLE _observations (
             id INTEGER PRIMARY KEY,
             start INTEGER NOT NULL,
             finish INTEGER NOT NULL,
             kind INTEGER NOT NULL,
             uses INTEGER NOT NULL,
-            source TEXT
+            source TEXT,
+            divided INTEGER
         );
+        CREATE INDEX _observations_divided ON _observations (id) WHERE divided IS NOT NULL;
 
         -- identity: an integer if the canonical text is one. changed: commit sequence of the last change. version: the version
         -- that gives the settled values their shape. merged: the settled values, if they differ from that version. known: when

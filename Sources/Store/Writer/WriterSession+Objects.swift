@@ -139,10 +139,12 @@ extension WriterSession {
 /// Maintains observations: one row for each response, as long as something refers to it.
 extension WriterSession {
     /// Creates the observation of a new response, without uses.
-    func newObservation(start: Int64, end: Int64, kind: Observation.Kind) -> Observation {
+    func newObservation(start: Int64, end: Int64, kind: Observation.Kind, dividedBy: Int64? = nil) -> Observation {
         let id = numbers.observation.increment()
         let observation = Observation(sequence: id.rawValue, start: start, end: end, kind: kind)
-        observations[id] = ObservationRecord(observation, uses: 0, isStored: false)
+        let record = ObservationRecord(observation, uses: 0, isStored: false)
+        record.dividedBy = dividedBy
+        observations[id] = record
         return observation
     }
 
@@ -190,14 +192,15 @@ extension WriterSession {
                 }
             } else {
                 try query(
-                    "INSERT INTO _observations (id, start, finish, kind, uses, source) VALUES (?, ?, ?, ?, ?, ?)"
+                    "INSERT INTO _observations VALUES (?, ?, ?, ?, ?, ?, ?)"
                 ).run(
                     id,
                     observation.start,
                     observation.end,
                     Int(observation.kind.rawValue),
                     record.uses,
-                    record.source
+                    record.source,
+                    record.dividedBy
                 )
             }
         }

@@ -44,7 +44,12 @@ extension WriterSession {
             || predecessors.contains {
                 try self.observation($0.observation).end > min(document.end, document.upstreamWrittenAt ?? .max)
             }
-        let observation = newObservation(start: document.start, end: document.end, kind: document.kind)
+        let observation = newObservation(
+            start: document.start,
+            end: document.end,
+            kind: document.kind,
+            dividedBy: document.dividedBy
+        )
         let observed = try observe(
             prepared,
             from: MarkSource(method: "GET", path: String(key.url.beforeQuery)),
@@ -286,7 +291,7 @@ extension WriterSession {
         policy: [UInt8],
         start: Int64,
         end: Int64,
-        shortensLifetime: Bool
+        policyIfDirty: [UInt8]?
     ) throws -> FresheningOutcome {
         let found = try query("SELECT scope, observation, verified, url FROM _documents WHERE id = ?")
             .first(id) {
@@ -302,8 +307,8 @@ extension WriterSession {
         let known = try observation(found.observation)
         if try isDirty(stored, known, scope: found.scope, upstream: scope.upstream, since: found.verified) {
             // The 304 does not confirm the new values, but the upstream's last word on how long they last counts.
-            if shortensLifetime {
-                try query("UPDATE _documents SET head = ?, policy = ? WHERE id = ?").run(head, policy, id)
+            if let policyIfDirty {
+                try query("UPDATE _documents SET head = ?, policy = ? WHERE id = ?").run(head, policyIfDirty, id)
             }
             return .dirty
         }
@@ -320,6 +325,11 @@ extension WriterSession {
         try query("UPDATE _documents SET head = ?, policy = ?, verified = ? WHERE id = ?")
             .run(head, policy, numbers.sequence, id)
         return .freshened
+    }
+
+    /// Replaces the policy of a document, if it still exists.
+    func restrict(_ id: DocumentID, policy: [UInt8]) throws {
+        try query("UPDATE _documents SET policy = ? WHERE id = ?").run(policy, id)
     }
 
     /// Confirms the versions in a clean document at its observation, which has moved.

@@ -40,6 +40,8 @@ final class WriterSession {
         var uses: Int64
         /// The method and URL, if no document has them; nil keeps the stored value.
         var source: String?
+        /// As in `ReceivedDocument`; only of a new one.
+        var dividedBy: Int64?
         let isStored: Bool
         var isModified: Bool
 

@@ -56,9 +56,9 @@ import Testing
         }
     }
 
-    /// What a client sees of a row's field; Larder adds its own to some.
+    /// What a client sees of a row's field.
     private func value(_ row: Row, in answer: Response) -> String? {
-        answer.fields.all(row.name).last?.replacing(", Larder-View, Larder-Live", with: "")
+        answer.fields.all(row.name).last
     }
 
     @Test func `§3.1: every field is stored and replayed but those of connection, proxy and person`() throws {

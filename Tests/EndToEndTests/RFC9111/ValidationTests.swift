@@ -28,6 +28,33 @@ import Testing
         }
     }
 
+    @Test func `a 304 with the strong form of a stored weak tag confirms the bytes, and only its freshness counts`()
+        throws
+    {
+        let origin = try Origin { request in
+            request["If-None-Match"] == "W/\"a\""
+                ? .notModified(["ETag": "\"a\"", "Cache-Control": "max-age=0, x", "Link": "<new>", "X-A": "new"])
+                : .text("x", Fresh.never + ["ETag": "W/\"a\"", "Link": "<old>", "X-A": "old"])
+        }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        for _ in 1...3 {
+            let answer = try larder.get("/x")
+            #expect(
+                answer.text == "x" && answer.cacheStatus.contains("fwd=stale;fwd-status=304"),
+                "\(answer.cacheStatus)"
+            )
+            #expect(answer["ETag"] == "W/\"a\"" && answer["Link"] == "<old>" && answer["X-A"] == "old")
+            #expect(answer["Cache-Control"] == "max-age=0, x")
+        }
+        #expect(origin.count() == 4)
+        // It is fresh for as long as the last 304 says.
+        origin.behave { _ in .notModified(["ETag": "\"a\""] + Fresh.hour) }
+        #expect(try larder.get("/x").text == "x")
+        #expect(try larder.get("/x").isHit)
+        #expect(origin.count() == 5)
+    }
+
     /// An origin whose representation follows `X-A`, with a tag of it; 304 where it is known.
     private static func varying(_ fields: FieldLines = Fresh.hour) throws -> Origin {
         try Origin { request in
@@ -96,7 +123,7 @@ import Testing
         let rows: [(stored: FieldLines, answer: FieldLines, isBelieved: Bool)] = [
             (["ETag": "\"a\""], ["ETag": "\"a\""], true), (["ETag": "\"a\""], [:], true),
             (["ETag": "\"a\""], ["ETag": "W/\"a\""], true), (["ETag": "W/\"a\""], ["ETag": "W/\"a\""], true),
-            (["ETag": "\"a\""], ["ETag": "\"b\""], false), (["ETag": "W/\"a\""], ["ETag": "\"a\""], false),
+            (["ETag": "\"a\""], ["ETag": "\"b\""], false), (["ETag": "W/\"a\""], ["ETag": "\"a\""], true),
             (["Last-Modified": then], ["Last-Modified": then], true), (["Last-Modified": then], [:], true),
             (["Last-Modified": then], ["Last-Modified": "Tue, 02 Jan 2018 00:00:00 GMT"], false),
             (["Last-Modified": then], ["Last-Modified": then, "ETag": "\"new\""], true),

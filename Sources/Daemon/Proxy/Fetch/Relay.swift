@@ -59,12 +59,12 @@ final class Relay {
             hasResponded = true
             status.forwardStatus = head.status
             fields = StoredFields.notModified(fields)
-            request.decorate(&fields, with: status)
+            request.decorate(&fields, of: head.status, with: status)
             withheldNotModified = fields
             if !withholdsEnd { release() }
             return
         }
-        request.decorate(&fields, with: status)
+        request.decorate(&fields, of: head.status, with: status)
         // If the length is unknown, the response ends with framing, not with a body byte.
         if withholdsEnd, let length, length > 0 { bytesBeforeEnd = length - 1 }
         let (code, phrase) = (head.status, head.reasonPhrase)

@@ -13,7 +13,7 @@ final class RunningFetch: TransferDelegate {
     /// The request of the client that started the fetch.
     let request: ProxyRequest
     /// The stored response that a 304 would freshen, and that is served if the upstream fails.
-    let stored: ReadyResponse?
+    private(set) var stored: ReadyResponse?
     /// A stored response with parts of the requested document.
     let parts: ReadyResponse?
     /// `parts`, if the request asks only for the bytes that they lack.
@@ -96,6 +96,9 @@ final class RunningFetch: TransferDelegate {
 
     /// Whether any client waits for the response.
     var isAwaited: Bool { !state.clients.isEmpty }
+
+    /// Notes that the upstream allows less use of the stored response than it did, although it confirms it no more.
+    func restrictStored(by policy: StoredPolicy) { stored = stored.map { fetches.cache.restrict($0, by: policy) } }
 
     // MARK: Clients
 
@@ -192,8 +195,7 @@ final class RunningFetch: TransferDelegate {
     /// Whether the arriving response is of the variant that a client asks for; always false if it will not be stored.
     private func matches(_ request: ProxyRequest) -> Bool {
         guard let storing else { return false }
-        return storing.selection.matches { request.message.fields.combinedBytes($0) }
-            && (!request.wantsJSONOnly || request.upstream.isJSON(storing.fields))
+        return request.selects(storing.selection, isJSON: request.upstream.isJSON(storing.fields))
     }
 
     // MARK: Actions

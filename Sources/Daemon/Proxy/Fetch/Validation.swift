@@ -13,6 +13,8 @@ package struct Variant: Sendable {
     let selection: [UInt8]
     /// The validators to ask the upstream with.
     let validators: Preconditions.Stored
+    /// Whether a 304 must have a strong tag, because the response is for requests with other `OtherFields`.
+    var needsStrongTag = false
 }
 
 /// The stored responses that one request validates, and the selection of those that a 304 to it confirms (RFC 9111 §4.3).
@@ -71,12 +73,11 @@ package struct Validation: Sendable {
     func selected(by update: Fields, now: Int64) -> Selected? {
         let found = Freshening.selected(by: update, among: candidates, now: now)
         guard let first = found.first else { return nil }
-        if chosen != nil {
-            if found.contains(0) { return .chosen }
-            return update.contains("etag") ? .variant(variants[first - 1]) : nil
-        }
+        if chosen != nil, found.contains(0) { return .chosen }
         // Only the tag shows that the variant is of this selection, too.
-        return update.contains("etag") ? .variant(variants[first]) : nil
+        guard let tag = update[first: "etag"].flatMap({ EntityTag($0) }) else { return nil }
+        let variant = variants[chosen == nil ? first : first - 1]
+        return variant.needsStrongTag && tag.isWeak ? nil : .variant(variant)
     }
 }
 
@@ -113,8 +114,12 @@ extension Fetches {
 
     private func freshenChosen(_ stored: ReadyResponse, by head: UpstreamHead, _ fetch: RunningFetch) {
         // A document that has become dirty is no longer the one that the 304 confirms.
-        guard cache.isStillClean(stored), !fetch.isInvalidated else { return fetch.endFreshening(nil) }
+        guard !fetch.isInvalidated else { return fetch.endFreshening(nil) }
         var (response, selection, cookies) = freshen(stored.response, by: head, fetch)
+        guard cache.isStillClean(stored) else {
+            fetch.restrictStored(by: response.policy)
+            return fetch.endFreshening(nil)
+        }
         if let known = stored.stored { (response.document, response.objects) = known }
         if selection == stored.response.selection {
             let ready = ready(response, fetch)
@@ -186,7 +191,8 @@ extension Fetches {
         (response.fields, response.policy) = (new.fields, policy.stored)
         // A response restricted to requests that agree in their `OtherFields` stays so, whatever freshness the 304 gives.
         if stored.selection.isForSameOtherFields { policy.isForSameOtherFields = true }
-        let selection = policy.storability == .yes ? request.selection(policy) : nil
+        let isJSON = upstream.isJSON(new.fields)
+        let selection = policy.storability == .yes ? request.selection(policy, isJSON: isJSON) : nil
         let withheld = new.withheld.filter { !$0.isNamed("set-cookie") }
         return (response, selection, head.cookies + withheld)
     }

@@ -119,6 +119,11 @@ final class FieldRoleCache {
     }
 }
 
+extension Digest128 {
+    /// `OtherFields` as the store knows them: `ReceivedDocument.dividedBy`.
+    var division: Int64 { Int64(bitPattern: low) }
+}
+
 extension OtherFields {
     /// Appends a field line to others, its name in lower case.
     static func append(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, to lines: inout [UInt8]) {

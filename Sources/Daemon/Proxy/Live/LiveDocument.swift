@@ -303,7 +303,7 @@ extension LiveDocument {
     /// Begins a stream with what is known.
     private func join(_ reader: LiveReader, _ opening: Opening, _ messages: inout Messages, now: Int64) {
         var fields: Fields = ["Cache-Status": opening.cacheStatus]
-        fields.vary(by: request.upstream.variesBy)
+        fields.vary(by: request.upstream.variesForAll)
         request.upstream.addCORS(to: &fields, for: request.message.fields)
         reader.open(fields, retry: opening.retry)
         reader.phase = opening.refusal == nil ? .opening : .following

@@ -55,7 +55,8 @@ package struct CachedResponse: Sendable {
     ///
     /// - Parameter wall: when it arrived, in seconds of the wall clock.
     init?(_ head: UpstreamHead, to request: ProxyRequest, _ policy: ResponsePolicy, at wall: Int64) {
-        guard let selection = request.selection(policy) else { return nil }
+        let isJSON = request.upstream.isJSON(head.fields)
+        guard let selection = request.selection(policy, isJSON: isJSON) else { return nil }
         let fields = request.storable(head.fields, policy, at: wall)
         self.init(key: request.key, status: head.status, fields: fields, body: [], policy: policy.stored)
         self.selection = selection
@@ -71,6 +72,11 @@ package struct CachedResponse: Sendable {
 
     /// The validators that the upstream gave.
     var validators: Preconditions.Stored { Preconditions.Stored(fields: fields, policy: policy) }
+
+    /// Whether a 304 makes it the response to a request that differs in its `OtherFields`, too.
+    var isReleasable: Bool {
+        policy.flags.contains(.isReleasedByValidation) && validators.entityTag.map { !$0.isWeak } ?? false
+    }
 
     /// Whether the upstream gave a validator that can be used.
     ///

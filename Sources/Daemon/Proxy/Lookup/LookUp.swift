@@ -48,7 +48,7 @@ extension ProxyCore {
     /// Reads from disk, or waits for a read under way.
     private func find(_ request: ProxyRequest, _ token: InvalidationLog.Token) async -> (DiskRead, isOwn: Bool) {
         // A look-up after an invalidation or a newer response must not share an earlier read.
-        let lookUp = DiskReadKey(key: request.key, token: token)
+        let lookUp = DiskReadKey(key: request.key, dividedBy: request.dividedBy, token: token)
         if diskReads[lookUp] != nil {
             return (await withCheckedContinuation { diskReads[lookUp]?.append($0) }, false)
         }
@@ -69,6 +69,8 @@ extension ProxyCore {
 /// A look-up on disk that others may wait for.
 struct DiskReadKey: Hashable, Sendable {
     let key: CacheKey
+    /// A document may show values for requests with the same `OtherFields` only.
+    let dividedBy: Int64?
     /// Taken when the look-up began.
     let token: InvalidationLog.Token
 }
@@ -97,7 +99,7 @@ extension ResponseCache {
         guard store.mayHave(request.digest) else { return DiskRead() }
         let fields = request.message.fields
         let others = Locked<[[UInt8]]>([])
-        let documents = try await store.documents(at: request.key) { variant in
+        let documents = try await store.documents(at: request.key, for: request.dividedBy) { variant in
             // An unreadable variant is selected too, to be dropped.
             let isWanted = VarySelection(bytes: variant)?.matches(fields) ?? true
             if !isWanted { others.value.append(variant) }

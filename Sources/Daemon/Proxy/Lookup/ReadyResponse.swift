@@ -37,8 +37,9 @@ package final class ReadyResponse: MemoryResident {
     let otherFields: Digest128?
     /// The other fields that it varies by.
     private let hitSelection: VarySelection
-    /// Whether the body is JSON, for requests that accept nothing else.
+    /// Whether the body is JSON; if it is not, whether it came for a request that accepts nothing else.
     let isJSON: Bool
+    private let isForJSONOnly: Bool
     /// The flags of the response that this one was made from for a view or an address, if any.
     let source: MemoryEntry?
     let view: View
@@ -52,7 +53,9 @@ package final class ReadyResponse: MemoryResident {
     private let shown: Mutex<[ObjectID]>
 
     /// The variant of an older response to such requests that did not depend on their `OtherFields`; nil if this does not either.
-    var variantForAllFields: [UInt8]? { isForSameOtherFields ? hitSelection.bytes : nil }
+    var variantForAllFields: [UInt8]? {
+        isForSameOtherFields ? response.selection.without(OtherFields.name).bytes : nil
+    }
 
     /// - Parameters:
     ///   - digest: where look-ups will find it.
@@ -84,7 +87,8 @@ package final class ReadyResponse: MemoryResident {
         let agreed = response.selection.lines.first { $0.name == OtherFields.name }
         isForSameOtherFields = agreed != nil
         otherFields = agreed?.value.map { OtherFields.digest($0) ?? Digest128(low: 0, high: 0) }
-        hitSelection = response.selection.without(OtherFields.name)
+        hitSelection = response.selection.named
+        isForJSONOnly = response.selection.isForJSONOnly
 
         let json = known?.mapValues(\.json) ?? [:]
         let rendering = Rendering(response, received, upstream: upstream, base: base, view: view, known: json)
@@ -136,6 +140,21 @@ package final class ReadyResponse: MemoryResident {
         return ReadyResponse(response, digest: entry.digest, upstream: upstream, base: base)
     }
 
+    /// A copy with another policy, for one request.
+    func with(_ policy: StoredPolicy) -> ReadyResponse {
+        var response = response
+        response.policy = policy
+        let copy = ReadyResponse(
+            response,
+            digest: entry.digest,
+            upstream: upstream,
+            base: base ?? ClientAuthority(authority: "")
+        )
+        if let stored { copy.committed(as: stored.document, showing: stored.objects) }
+        copy.entry.isDirty.store(entry.isDirty.load(ordering: .relaxed), ordering: .relaxed)
+        return copy
+    }
+
     /// Whether it shows the newest known values.
     @inline(__always)
     package var isClean: Bool { !entry.isDirty.load(ordering: .relaxed) }
@@ -170,8 +189,7 @@ package final class ReadyResponse: MemoryResident {
 
     /// The same for a response stored under another key than the request's.
     func matches(_ request: ProxyRequest, under wanted: CacheKey) -> Bool {
-        key == wanted && response.selection.matches { request.message.fields.combinedBytes($0) }
-            && (isJSON || !request.wantsJSONOnly)
+        key == wanted && request.selects(response.selection, isJSON: isJSON)
     }
 
     /// The response in the view and for the address of a request.
@@ -193,7 +211,7 @@ package final class ReadyResponse: MemoryResident {
     /// The caller compares `otherFields`.
     func isGood(for request: borrowing RequestHead) -> Bool {
         if let base, !base.isNamed(request.authority) { return false }
-        if !isJSON, request.asksForJSONOnly { return false }
+        if !isJSON, request.asksForJSONOnly != isForJSONOnly { return false }
         return hitSelection.matches(request)
     }
 
@@ -309,7 +327,9 @@ struct Rendering {
             fields.set("Date", String(decoding: HTTPDate.format(response.policy.date), as: UTF8.self))
         }
         Via.append(to: &fields)
-        fields.vary(by: upstream.variesBy)
+        fields.vary(
+            by: upstream.variesBy("GET", url: response.key.url, status: response.status, fields: received)
+        )
     }
 }
 

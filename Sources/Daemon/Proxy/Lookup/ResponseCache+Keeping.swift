@@ -78,6 +78,7 @@ extension ResponseCache {
         )
         document.upstreamWrittenAt = writtenAt
         document.variantForAllFields = ready.variantForAllFields
+        document.dividedBy = ready.otherFields?.division
         // Handed over at once, so that writes that complete from now on find it among the pending commits.
         store.receive(document, isAwaited: isAwaited && containsObjects) { [self] result in
             committed(result, ready, containsObjects: containsObjects, start: sent - age)

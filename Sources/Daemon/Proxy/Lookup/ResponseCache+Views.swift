@@ -56,7 +56,8 @@ extension ResponseCache {
     {
         let upstream = ready.upstream
         let selectedBy = upstream.context.rest(of: ready.response.selection)
-        let found = try await store.known(names, beside: ready.key, selectedBy: selectedBy)
+        let division = ready.otherFields?.division
+        let found = try await store.known(names, beside: ready.key, selectedBy: selectedBy, dividedBy: division)
         func mayBeOutdated(_ object: RelatedObject) -> Bool {
             uncommittedWrites.mayBeNewer(than: object.start, of: upstream.storeKey)
         }
@@ -161,8 +162,13 @@ extension ResponseCache {
             shown = ready(.mapped)
             if !shown.named.isEmpty {
                 let selectedBy = upstream.context.rest(of: response.selection)
-                let objects = try await store.known(shown.named, beside: response.key, selectedBy: selectedBy).objects
-                shown = ready(.mapped, known: objects)
+                let found = try await store.known(
+                    shown.named,
+                    beside: response.key,
+                    selectedBy: selectedBy,
+                    dividedBy: shown.otherFields?.division
+                )
+                shown = ready(.mapped, known: found.objects)
             }
         }
         return DocumentView(document: found, fields: shown.fields, body: shown.body, ready: wire, notice: nil)

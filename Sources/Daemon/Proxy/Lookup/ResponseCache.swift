@@ -66,7 +66,8 @@ package final class ResponseCache: Sendable {
 
     /// Puts documents read from disk into memory; returns the preferred one for the request, if any matches.
     ///
-    /// A document that cannot be composed with the newest values is not put into memory.
+    /// A document that cannot be composed with the newest values is not put into memory, nor one with values for this request
+    /// only.
     func admit(_ documents: [StoredDocument], for request: ProxyRequest, now: Int64) -> ReadyResponse? {
         var found: ReadyResponse?
         // This check precedes the look into memory, where responses committed from now on are found.
@@ -91,7 +92,7 @@ package final class ResponseCache: Sendable {
             noteDoubts(of: ready)
             if let newer = kept(insteadOf: ready) {
                 ready = newer
-            } else if response.form != .outdated, !isPending {
+            } else if response.form != .outdated, !document.isForRequestOnly, !isPending {
                 register(ready, under: document.objects, asOf: document.sequence)
                 memory.insert(ready, at: request.digest, insteadOf: { !$0.isClean })
             }
@@ -191,7 +192,8 @@ package final class ResponseCache: Sendable {
         // A 304 from a cache before the upstream is as old as its `Age`.
         let age = policy.knownAge
         let end = now
-        let shortensLifetime = policy.isStricter(than: stored.response.policy, at: seconds)
+        let restricted = stored.response.policy.restricted(by: policy)
+        let ifDirty = restricted == stored.response.policy ? nil : restricted.bytes
         Task { [self] in
             do throws(StoreError) {
                 let outcome = try await store.freshen(
@@ -200,7 +202,7 @@ package final class ResponseCache: Sendable {
                     policy: policy.bytes,
                     observedFrom: sent - age,
                     observedTo: end,
-                    shortensLifetime: shortensLifetime
+                    policyIfDirty: ifDirty
                 )
                 if outcome != .freshened {
                     // The document was replaced, or a change of its objects was committed first: the 304 confirms nothing.
@@ -213,6 +215,20 @@ package final class ResponseCache: Sendable {
                 log.storeFailed("an updated response could not be stored", error, url: ready.key.url)
             }
         }
+    }
+
+    /// Restricts the use of a stored response by the policy of a 304 that does not confirm it, because its objects have changed.
+    ///
+    /// - Returns: the response with the restricted policy.
+    func restrict(_ stored: ReadyResponse, by policy: StoredPolicy) -> ReadyResponse {
+        let restricted = stored.response.policy.restricted(by: policy)
+        guard restricted != stored.response.policy else { return stored }
+        if let (document, _) = stored.stored {
+            let head = StoredHead.encode(stored.upstream.storable(stored.response.fields))
+            freshened.withLock { $0.insert(FreshenedFields(head: head, policy: restricted, sent: now), of: document) }
+            store.restrict(document, policy: restricted.bytes)
+        }
+        return stored.with(restricted)
     }
 
     /// Why a look-up found nothing, in terms of RFC 9211: nothing under the URL, or only other variants.
@@ -231,17 +247,22 @@ extension ResponseCache {
     /// The responses stored under a request's key for other selecting fields that a 304 may confirm, the newest first.
     ///
     /// Bounded by the limits of memory and store; reads no body. A response restricted to requests that agree in their
-    /// `OtherFields` is not included for other requests: a tag may not distinguish two clients' data.
+    /// `OtherFields` is included for other requests only if a 304 may release it to them, and its tag is strong: a weak tag, or a
+    /// date, may not distinguish two clients' data.
     package func variants(besides request: ProxyRequest) async throws(StoreError) -> [Variant] {
         let fields = request.message.fields
         var known: Set<[UInt8]> = []
         var variants: [Variant] = []
         func add(_ response: CachedResponse, isClean: Bool) {
             let selection = response.selection
-            guard !selection.matches(fields), selection.agrees(with: fields), known.insert(selection.bytes).inserted,
-                isClean, response.form == .received
+            let isOthers = !selection.agrees(with: fields)
+            guard !selection.matches(fields), !isOthers || response.isReleasable,
+                known.insert(selection.bytes).inserted, isClean, response.form == .received
             else { return }
-            variants.append(Variant(selection: selection.bytes, validators: response.validators))
+            let validators = response.validators
+            variants.append(
+                Variant(selection: selection.bytes, validators: validators, needsStrongTag: isOthers)
+            )
         }
         for ready in memory.responses(at: request.digest) ?? [] where ready.key == request.key {
             add(ready.response, isClean: ready.isClean)
@@ -254,7 +275,7 @@ extension ResponseCache {
 
     /// Whether variants besides the chosen one may be stored under a request's key; looks into memory only.
     func mayHaveVariants(besides stored: ReadyResponse?, of request: ProxyRequest) -> Bool {
-        if let stored, stored.response.selection.without(OtherFields.name) == .none { return false }
+        if let stored, stored.response.selection.named == .none { return false }
         return store.mayHave(request.digest) || memory.responses(at: request.digest) != nil
     }
 }
@@ -265,7 +286,7 @@ extension ReadyResponse {
     /// Responses with `Vary` precede those without it, because some servers omit the field from their default responses. Then the
     /// most recent by `Date` comes first.
     static func precedence(of response: CachedResponse) -> Int64 {
-        response.policy.date &+ (response.selection.without(OtherFields.name) == .none ? 0 : 1 << 40)
+        response.policy.date &+ (response.selection.named == .none ? 0 : 1 << 40)
     }
 
     /// Whether this response is preferred to another that the request selects as well.

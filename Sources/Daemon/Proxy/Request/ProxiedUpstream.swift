@@ -34,8 +34,8 @@ package final class ProxiedUpstream: Sendable {
     private let secureHosts: [OwnHost]
     /// Fields that select no variant, because they are not sent upstream.
     private let ignoredInVary: Set<String>
-    /// The fields by which Larder itself selects its response, for `Vary`.
-    package let variesBy: [String]
+    /// The names that Larder adds to `Vary` of every response, because it sends other fields to pages of other origins.
+    package let variesForAll: [String]
     /// Whether `Larder-View` goes upstream, which may be another Larder: no model maps anything here.
     let passesView: Bool
     /// The roles of the known request fields, by their raw values.
@@ -68,7 +68,7 @@ package final class ProxiedUpstream: Sendable {
         if settings.origin != .pass { ignored.insert("origin") }
         if !passesView { ignored.insert("larder-view") }
         ignoredInVary = ignored
-        variesBy = ["Larder-View", "Larder-Live"] + (settings.cors.isEmpty ? [] : ["Origin"])
+        variesForAll = settings.cors.isEmpty ? [] : ["Origin"]
         knownRoles = FieldRole.known(principal, context)
         credentialField = settings.credential?.header.lowercased()
         var policy = CachePolicySettings()
@@ -133,6 +133,23 @@ package final class ProxiedUpstream: Sendable {
         return mapped.isMapped ? mapped : nil
     }
 
+    /// The names that Larder adds to `Vary` of a response: the fields by which it selects what it serves itself.
+    ///
+    /// The views of a response differ if a route has a model for it, or if links are rewritten.
+    ///
+    /// - Parameter url: path and query as they go upstream.
+    func variesBy(_ method: String, url: String, status: Int, fields: @autoclosure () -> Fields) -> [String] {
+        // A 304 stands for the 200 that the client has.
+        let status = status == 304 ? 200 : status
+        let hasViews =
+            settings.rewriteLinks
+            || bodyMatch(method, route(ofURL: url), url: url, status: status, fields: fields()) != nil
+        return (hasViews ? ["Larder-View"] : []) + variesForAll
+    }
+
+    /// All names that Larder may add to `Vary` of the upstream's responses.
+    package var ownInVary: [String] { (settings.rewriteLinks || !passesView ? ["Larder-View"] : []) + variesForAll }
+
     /// The query after the question mark, if any.
     package static func query(ofURL url: String) -> String? {
         url.utf8.firstIndex(of: UInt8(ascii: "?")).map { String(url[url.utf8.index(after: $0)...]) }
@@ -150,7 +167,7 @@ package final class ProxiedUpstream: Sendable {
     /// The fields in `Vary` select, except those in the key already (the principal's fields) and those not sent upstream (Larder
     /// decodes, whatever codings a client accepts). A credential that is not in the key, such as `Authorization` with `shared:
     /// true`, must not be stored for comparison (law 4), so no request matches. Its absence can be stored.
-    func selection(_ policy: ResponsePolicy, route: CacheOverrides, request: Fields) -> VarySelection? {
+    func selection(_ policy: ResponsePolicy, isJSON: Bool, route: CacheOverrides, request: Fields) -> VarySelection? {
         // `Vary: *` means that no field selects the response; a forced route ignores that.
         let isForced = route.cache == .force && StatusFacts.takesRouteLifetime(Int(policy.stored.status))
         var selecting: [String]
@@ -164,6 +181,7 @@ package final class ProxiedUpstream: Sendable {
         guard !selecting.contains(where: { request.contains($0) && principal.isSecret(field: Array($0.utf8)) })
         else { return nil }
         if policy.isForSameOtherFields { selecting.append(OtherFields.name) }
+        if !isJSON, request.contains(JSONOnly.name) { selecting.append(JSONOnly.name) }
         return VarySelection(.fields(selecting.sorted()), request: request)
     }
 
@@ -211,7 +229,7 @@ package final class ProxiedUpstream: Sendable {
         return secureHosts.contains { $0.isSecure(for: authority) } ? "https" : "http"
     }
 
-    /// Adds the fields that a page of an allowed origin needs to read the response; `variesBy` contains `Origin`.
+    /// Adds the fields that a page of an allowed origin needs to read the response; `variesForAll` contains `Origin`.
     func addCORS(to fields: inout Fields, for request: Fields) {
         guard let origin = request[first: "origin"], cors.allows(origin) else { return }
         CORS.removeFields(from: &fields)

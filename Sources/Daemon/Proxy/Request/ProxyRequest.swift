@@ -20,6 +20,8 @@ package struct ProxyRequest: Sendable {
     package let base: ClientAuthority
     /// The route's caching settings for its response.
     package let overrides: CacheOverrides
+    /// Digest of its `OtherFields` for the store; nil for none.
+    let dividedBy: Int64?
     /// Whether the `Accept` of the request names JSON and nothing else.
     let wantsJSONOnly: Bool
     /// The requested ranges; nil if there are none, or they are ignored (RFC 9110 §14.2).
@@ -42,8 +44,9 @@ package struct ProxyRequest: Sendable {
         message = incoming.live.map { incoming.message.asking($0) } ?? incoming.message
         // Hop-by-hop fields are not sent upstream, so they must not select a variant.
         message.fields = message.fields.withoutHopByHop()
-        message.fields.remove(OtherFields.name)
+        for name in [OtherFields.name, JSONOnly.name] { message.fields.remove(name) }
         if let otherFields { message.fields.append(OtherFields.name, OtherFields.text(otherFields)) }
+        dividedBy = otherFields?.division
         upstream = incoming.upstream
         target = incoming.target
         route = incoming.route
@@ -61,6 +64,7 @@ package struct ProxyRequest: Sendable {
         hasForeignRange = RangeField.isForeign(lines: ranges)
         let accept = message.fields[first: "accept"]
         wantsJSONOnly = accept?.withUnsafeBytes { ContextFields.isJSONOnlyAccept($0) } ?? false
+        if wantsJSONOnly { message.fields.lines.append(JSONOnly.field) }
     }
 
     /// Whether its client gets transformed JSON: in the mapped view, or with rewritten links.
@@ -174,8 +178,13 @@ extension ProxyRequest {
     }
 
     /// The variant of a response to it; nil if no request will ever match.
-    func selection(_ policy: ResponsePolicy) -> VarySelection? {
-        upstream.selection(policy, route: overrides, request: message.fields)
+    func selection(_ policy: ResponsePolicy, isJSON: Bool) -> VarySelection? {
+        upstream.selection(policy, isJSON: isJSON, route: overrides, request: message.fields)
+    }
+
+    /// Whether it selects a variant.
+    func selects(_ selection: VarySelection, isJSON: Bool) -> Bool {
+        selection.matches(message.fields) && (isJSON || selection.isForJSONOnly == wantsJSONOnly)
     }
 
     /// The fields of a response to store, with its time of arrival, in seconds of the wall clock, as `Date` if there is none.
@@ -212,12 +221,14 @@ extension ProxyRequest {
     }
 
     /// Prepares a relayed response's fields for the client: rewrites links, and adds `Cache-Status`.
-    func decorate(_ fields: inout Fields, with status: CacheStatus) {
+    ///
+    /// - Parameter code: the upstream's status.
+    func decorate(_ fields: inout Fields, of code: Int, with status: CacheStatus) {
         upstream.links(for: base).rewrite(&fields)
         fields.remove("alt-svc")
         Via.append(to: &fields)
         if !fields.contains("age") { fields.append("Age", "0") }
-        fields.vary(by: upstream.variesBy)
+        fields.vary(by: upstream.variesBy(message.method, url: target, status: code, fields: fields))
         status.append(to: &fields)
         upstream.addCORS(to: &fields, for: message.fields)
     }
