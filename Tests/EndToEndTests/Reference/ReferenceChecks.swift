@@ -126,7 +126,7 @@ extension ReferenceRun {
             // Not to be seen any more.
             if bodies.isEmpty { return .sound([:]) }
             for body in bodies {
-                judgement = judge(body, as: document.received, since: answer.request.seen)
+                judgement = judge(body, as: document.received, since: answer.request.seen, standsIn: hasFailed)
                 if judgement.facts != nil { return judgement }
             }
         }

@@ -16,7 +16,15 @@ extension ReferenceRun {
     /// - Parameters:
     ///   - log: what had been seen when it was asked for.
     ///   - mayContradict: whether a response that disagrees with itself may be shown as it came.
-    func judge(_ body: String, as received: Received, since log: ReadLog, mayContradict: Bool = true) -> Judgement {
+    func judge(
+        _ body: String,
+        as received: Received,
+        since log: ReadLog,
+        mayContradict: Bool = true,
+        standsIn: Bool = false
+    )
+        -> Judgement
+    {
         guard received.hasObjects else {
             return body == received.body ? .sound([:]) : .wrong("it is not as it was received")
         }
@@ -50,8 +58,8 @@ extension ReferenceRun {
         }
         for (fact, shown) in members {
             var shown = shown
-            if mayContradict, received.isContradictory(fact.member, of: fact.ref) {
-                // Kept as it came until something newer is known.
+            if standsIn || mayContradict && received.isContradictory(fact.member, of: fact.ref) {
+                // Kept as it came until something newer is known; while the upstream is away, where nothing is (law 6).
                 shown.removeAll { received.shown(fact.member, of: fact.ref, at: $0.key.place)?.datum == $0.value }
             }
             guard let value = shown.first?.value else { continue }
@@ -72,6 +80,7 @@ extension ReferenceRun {
         for id in received.page.subject.map({ [$0.id] }) ?? received.listed {
             let ref = Ref(kind: .issue, id: id)
             let isShown = received.page.subject != nil || served.listed.contains(id)
+            if standsIn, isShown { continue }
             let fact = ReadLog.Fact.existence(received.scope, ref)
             let floor = log.floor(of: fact)
             guard let state = states.indices.dropFirst(floor).first(where: { (states[$0][ref] != nil) == isShown })
