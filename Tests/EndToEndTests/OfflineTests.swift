@@ -74,11 +74,14 @@ import Testing
         let origin = try Origin { request in
             if request.method == "PATCH" { return .empty(204) }
             let users = [1, 2, 3].map { #"{"id": \#($0),"login":"u\#($0)","name":"\#(name.current)"}"# }
-            guard request.path.hasPrefix("/search") else { return .json(users[0], Fresh.hour) }
+            guard request.path.hasPrefix("/search") else {
+                return .json(users[request.path.hasSuffix("1") ? 0 : 1], Fresh.hour)
+            }
             return .json("{\"items\":[\(users.joined(separator: ", "))]}", Fresh.tagged("t"))
         }
         let larder = try Larder(config: Configs.blog(origin))
         let received = try larder.get("/search/users").text
+        _ = try larder.get("/users/2")
         name.withLock { $0 = "new" }
         #expect(try larder.get("/users/1").text.contains("new"))
         let composed = try larder.get("/search/users")
