@@ -4,7 +4,7 @@ import Testing
 
 /// What clients get while a commit is on its way into memory.
 @Suite(.scripts) struct PublicationTests {
-    private static func list(_ name: String) -> String { #"[{"id":1,"login":"ada","name":"\(name)"}]"# }
+    private static func list(_ name: String) -> String { #"[{"id":1,"login":"ada","name":"\#(name)"}]"# }
 
     @Test(.enabled(if: CommitGate.isAvailable))
     func `a document from disk is not newer than the next hit from memory`() throws {
