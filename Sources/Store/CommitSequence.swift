@@ -111,11 +111,15 @@ final class PublicNumbers: Sendable {
 }
 
 /// The objects that changed recently, in memory; it serves documents that were read just before a commit.
+///
+/// A change is in it before its commit is visible, so that no reader of an older snapshot takes its values for the newest.
 final class RecentChanges: Sendable {
     private struct State {
         var last: [ObjectID: CommitNumber] = [:]
         /// Changes up to this sequence may have been discarded.
         var forgotten: CommitNumber
+        /// The former entries of the objects announced since the last commit; nil if there was none.
+        var replaced: [(object: ObjectID, former: CommitNumber?)] = []
     }
 
     private static let capacity = 65_536
@@ -123,14 +127,32 @@ final class RecentChanges: Sendable {
 
     init(since sequence: CommitNumber) { state = Mutex(State(forgotten: sequence)) }
 
-    func add(_ objects: [ObjectID], at sequence: CommitNumber) {
-        guard !objects.isEmpty else { return }
+    /// Adds the changes of a commit that is about to happen; `withdraw` follows if it fails.
+    func announce(_ objects: [ObjectID], at sequence: CommitNumber) {
         state.withLock { state in
-            for object in objects { state.last[object] = sequence }
+            state.replaced.removeAll(keepingCapacity: true)
+            for object in objects {
+                state.replaced.append((object, state.last.updateValue(sequence, forKey: object)))
+            }
+        }
+    }
+
+    /// Keeps what was announced: it is committed.
+    func confirm(at sequence: CommitNumber) {
+        state.withLock { state in
+            state.replaced.removeAll(keepingCapacity: true)
             guard state.last.count > Self.capacity else { return }
             // Discarding all at once is rare and cheap: it costs a few needless reads of the disk.
-            state.forgotten = sequence
+            state.forgotten = max(state.forgotten, sequence)
             state.last.removeAll(keepingCapacity: true)
+        }
+    }
+
+    /// Removes what was announced: it will not be committed.
+    func withdraw() {
+        state.withLock { state in
+            for (object, former) in state.replaced.reversed() { state.last[object] = former }
+            state.replaced.removeAll(keepingCapacity: true)
         }
     }
 
@@ -139,6 +161,7 @@ final class RecentChanges: Sendable {
         state.withLock { state in
             state.forgotten = max(state.forgotten, sequence)
             state.last.removeAll()
+            state.replaced.removeAll()
         }
     }
 

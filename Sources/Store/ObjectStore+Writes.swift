@@ -9,33 +9,25 @@ extension ObjectStore {
     /// waits for them only if one of them may be needed to identify the written object. If there is no room for the
     /// response's objects, they are marked as changed instead. For a pattern, a reader first compares the URL of every
     /// document of the upstream; the matching documents are removed in slices, so that other jobs get their turn.
-    ///
-    /// - Parameter committed: called on the writer's thread after the commit, before any queued response is stored. Responses
-    ///   that are still queued then may show outdated values.
     @discardableResult
-    public func complete(
-        _ write: CompletedWrite,
-        committed: @escaping @Sendable () -> Void = {}
-    ) async throws(StoreError) -> WriteCompletion {
+    public func complete(_ write: CompletedWrite) async throws(StoreError) -> WriteCompletion {
         try await remove(matching: write.patterns)
         let prepared = await prepare(write)
         do {
-            return try await complete(write, prepared, committed)
+            return try await complete(write, prepared)
         } catch {
             guard write.observation != nil else { throw error }
             var unobserved = write
             unobserved.observation = nil
-            return try await complete(unobserved, prepared, committed)
+            return try await complete(unobserved, prepared)
         }
     }
 
-    private func complete(
-        _ write: CompletedWrite,
-        _ prepared: PreparedBody?,
-        _ committed: @escaping @Sendable () -> Void
-    ) async throws(StoreError) -> WriteCompletion {
+    private func complete(_ write: CompletedWrite, _ prepared: PreparedBody?) async throws(StoreError)
+        -> WriteCompletion
+    {
         let queued = core.queuedResponses
-        return try await enqueueAhead(bytes: write.observation?.body.count ?? 0, committed) { session, isAhead in
+        return try await enqueueAhead(bytes: write.observation?.body.count ?? 0) { session, isAhead in
             if isAhead, try !session.mayGoAhead(write, prepared, of: queued) { return nil }
             let completion = try session.complete(write, prepared)
             if let shown = write.observation {
@@ -60,22 +52,15 @@ extension ObjectStore {
     /// Has the writer run a job ahead of everything queued; if it returns nil, it runs again after everything queued earlier.
     private func enqueueAhead<Value: Sendable>(
         bytes: Int = 0,
-        _ committed: @escaping @Sendable () -> Void,
         _ work: @escaping @Sendable (WriterSession, _ isAhead: Bool) throws -> Value?
     ) async throws(StoreError) -> Value {
         let core = core
         let early: Value? = try await result { done in
-            core.post(.express, bytes: bytes, { try work($0, true) }) { result in
-                if case .success(.some) = result { committed() }
-                done(result)
-            }
+            core.post(.express, bytes: bytes, { try work($0, true) }, done: done)
         }
         if let early { return early }
         let late: Value? = try await result { done in
-            enqueue(.prompt, bytes: bytes, { try work($0, false) }) { result in
-                if case .success = result { committed() }
-                done(result)
-            }
+            enqueue(.prompt, bytes: bytes, { try work($0, false) }, done: done)
         }
         guard let value = late else { preconditionFailure("behind the queue there is nothing to wait for") }
         return value
@@ -99,13 +84,10 @@ extension ObjectStore {
 
     /// Records that a retrieval did not find an object.
     ///
-    /// Returns after the commit. Like `complete`, it goes ahead of queued responses and calls `committed`.
-    public func note(
-        _ absence: ObservedAbsence,
-        committed: @escaping @Sendable () -> Void = {}
-    ) async throws(StoreError) {
+    /// Returns after the commit. Like `complete`, it goes ahead of queued responses.
+    public func note(_ absence: ObservedAbsence) async throws(StoreError) {
         let queued = core.queuedResponses
-        _ = try await enqueueAhead(committed) { session, isAhead -> Bool? in
+        _ = try await enqueueAhead { session, isAhead -> Bool? in
             if isAhead, try !session.mayGoAhead(absence, of: queued) { return nil }
             try session.note(absence)
             return true

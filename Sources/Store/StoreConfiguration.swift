@@ -34,6 +34,8 @@ public struct StoreConfiguration: Sendable {
     public var changes: Int64
     /// Receives notices of what the store does on its own while it is open; any thread.
     public var notify: @Sendable (StoreNotice) -> Void = { _ in }
+    /// Called on the writer's thread at the steps of each commit, for tests; the commit continues when it returns.
+    public var commitStep: (@Sendable (CommitStep) -> Void)?
 
     /// Creates a configuration; what the daemon's config sets has its default there.
     public init(
@@ -51,6 +53,14 @@ public struct StoreConfiguration: Sendable {
         (self.queueBytes, self.objectLimit, self.readers) = (queueBytes, objectLimit, readers)
         (self.lag, self.changes, self.models) = (lag, changes, models)
     }
+}
+
+/// A step of a commit.
+public enum CommitStep: Sendable {
+    /// All is written, and memory is marked; readers still find the former state.
+    case marked
+    /// Readers find the new state; memory, streams and waiting callers are not notified yet.
+    case committed
 }
 
 /// The state of a store at run time, for operators.

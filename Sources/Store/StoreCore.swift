@@ -127,9 +127,21 @@ final class StoreCore: Sendable {
         return statistics
     }
 
+    /// Marks in memory what the commit about to happen changes; writer's thread only.
+    ///
+    /// No reader may find a snapshot newer than what memory is marked for: one client would get a new value from disk, and then
+    /// the old one from memory. Between the mark and the commit, a document is read from disk without having changed there.
+    func announce(_ effects: WriterSession.BatchEffects, of session: WriterSession) {
+        let changed = Array(Set(effects.changed))
+        recent.announce(changed, at: session.numbers.sequence)
+        if !changed.isEmpty { listener?.objectsWillChange(changed) }
+        configuration.commitStep?(.marked)
+    }
+
     /// Publishes a commit to the state in memory and to the listener; writer's thread only.
     func publish(_ effects: WriterSession.BatchEffects, of session: WriterSession) {
-        recent.add(effects.changed, at: session.numbers.sequence)
+        configuration.commitStep?(.committed)
+        recent.confirm(at: session.numbers.sequence)
         publicNumbers.advance(to: session.numbers.sequence)
         if effects.isJournaled { onChanges?() }
         session.forgetAbsent(effects.vanished)

@@ -23,6 +23,37 @@ import Testing
         _ = clients
     }
 
+    @Test func `requests that clients send ahead wait with them`() throws {
+        let gate = Gate()
+        let origin = try Origin { request in
+            let response = OriginResponse.text(String(repeating: "x", count: 2_000), Fresh.hour)
+            return request.path == "/slow" ? response.after(gate) : response
+        }
+        let larder = try Larder(config: Configs.plain(origin))
+        _ = try larder.get("/x")
+        let request = "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        let ahead = String(repeating: request, count: 2_500)
+        let before = larder.residentMemory
+        let clients = try (0..<300).map { number in
+            let client = try larder.client()
+            // The first response of some is slow; the others do not take theirs.
+            let first = number % 2 == 0 ? "GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n" : request
+            let socket = client.socket
+            startThread { try? socket.send((first + ahead).utf8) }
+            return client
+        }
+        // Each has been read from.
+        #expect(try larder.waitForConnections(300))
+        #expect(eventually { (try? larder.get("/x").status) == 200 })
+        pause(.seconds(1))
+        // They have sent 30 MB, and are to get 300 times 5 MB.
+        #expect(larder.residentMemory - before < 25 << 20, "\((larder.residentMemory - before) >> 10) KiB")
+        gate.open()
+        for client in clients.prefix(4) {
+            for _ in 0...2_500 { #expect(try client.response().status == 200) }
+        }
+    }
+
     @Test func `a response that varies by what differs each time is kept for the latest only`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour + ["Vary": "X-Request-Id"]) }
         let larder = try Larder(origin)
@@ -46,7 +77,7 @@ import Testing
         let idle = (0..<200).compactMap { _ in try? larder.client() }
         // A new connection to the upstream, and a look at the disk.
         origin.closeConnections()
-        for number in 0..<5 { #expect(try first.get("/\(number)").status == 200) }
+        for number in 0..<5 { #expect(eventually { (try? larder.get("/\(number)"))?.status == 200 }) }
         #expect(!larder.log.contains("no connections accepted"))
         _ = idle
     }

@@ -68,6 +68,70 @@ import Testing
         #expect(unknown.text == #"{"message":"no"}"#)
     }
 
+    @Test(arguments: [false, true])
+    func `beside an object that nobody knows, the others keep what was served of them before`(isOffline: Bool) throws {
+        let name = Monitor("old")
+        let origin = try Origin { request in
+            if request.method == "PATCH" { return .empty(204) }
+            let users = [1, 2, 3].map { #"{"id": \#($0),"login":"u\#($0)","name":"\#(name.current)"}"# }
+            guard request.path.hasPrefix("/search") else {
+                return .json(users[request.path.hasSuffix("1") ? 0 : 1], Fresh.hour)
+            }
+            return .json("{\"items\":[\(users.joined(separator: ", "))]}", Fresh.tagged("t"))
+        }
+        let larder = try Larder(config: Configs.blog(origin))
+        let received = try larder.get("/search/users").text
+        _ = try larder.get("/users/2")
+        name.withLock { $0 = "new" }
+        #expect(try larder.get("/users/1").text.contains("new"))
+        let composed = try larder.get("/search/users")
+        let expected = received.replacing(#""u1","name":"old""#, with: #""u1","name":"new""#)
+        #expect(composed.isHit && composed.text == expected)
+        // Its response does not show the object, so nobody knows what is in it now.
+        #expect(try larder.request("PATCH", "/users/2", body: "{}").status == 204)
+        if isOffline {
+            #expect(try larder.admin("PUT", "/mode", body: #"{"mode":"offline"}"#).status == 200)
+        } else {
+            origin.stop()
+        }
+        let answer = try larder.get("/search/users")
+        #expect(answer.text == composed.text)
+        #expect(answer.cacheStatus.hasSuffix(isOffline ? "detail=offline+composed" : "detail=stale+composed"))
+        #expect(answer["ETag"]?.hasPrefix("\"larder-") == true)
+        let raw = try larder.get("/search/users", ["Larder-View": "raw"])
+        #expect(raw.text == received && raw["ETag"] == "\"t\"")
+        #expect(try larder.request("HEAD", "/search/users")["Content-Length"] == "\(composed.body.count)")
+        let again = try larder.get("/search/users", ["If-None-Match": "\"t\""])
+        #expect(again.status == 200 && again.text == composed.text)
+    }
+
+    @Test func `a response that is stale and shows a doubt says both`() throws {
+        let name = Monitor("v1")
+        let origin = try Origin { request in
+            let user = #"{"id":1,"login":"ada","name":"\#(name.current)"}"#
+            return .json(
+                request.path == "/users" ? "[\(user)]" : user,
+                request.path == "/users" ? Fresh.hour : Fresh.never
+            )
+        }
+        let larder = try Larder(config: Configs.blog(origin, upstream: ["lag: 1h"]))
+        #expect(try larder.get("/users/1").text.contains("v1"))
+        name.withLock { $0 = "v2" }
+        #expect(try larder.get("/users").text.contains("v2"))
+        #expect(try larder.waitForDocuments(2))
+        origin.stop()
+        let detail = try larder.get("/users/1")
+        #expect(
+            detail.text.contains("v1") && detail.cacheStatus.contains("detail=stale+doubt"),
+            "\(detail.cacheStatus)"
+        )
+        // The list is fresh: only the doubt is why the upstream was to be asked.
+        let list = try larder.get("/users")
+        #expect(list.text.contains("v1") && list.cacheStatus.contains("detail=doubt+composed"), "\(list.cacheStatus)")
+        #expect(try larder.admin("PUT", "/mode", body: #"{"mode":"offline"}"#).status == 200)
+        #expect(try larder.get("/users/1").cacheStatus.contains("detail=offline+doubt"))
+    }
+
     @Test func `a rate limit gives way to a stale response, a plain refusal does not`() throws {
         let origin = try Origin { _ in .json(#"{"id":1}"#, Fresh.never) }
         let larder = try Larder(origin)

@@ -72,6 +72,7 @@ import Testing
     @Test func `connections beyond the limit are told so`() async throws {
         var limits = HTTPLimits()
         limits.maxConnections = 2
+        limits.idleBeforeClosing = .seconds(3600)
         try await withServer(limits: limits) { server in
             let clients = try (0..<2).map { _ in try server.connect() }
             for client in clients {
@@ -82,6 +83,55 @@ import Testing
             #expect(try third.answer().status == 503)
             #expect(third.readToEnd().isEmpty)
             #expect(server.server.connectionCount <= 3)
+        }
+    }
+
+    @Test func `everybody beyond the limit is told so, and few of them stay`() async throws {
+        var limits = HTTPLimits()
+        limits.maxConnections = 1
+        limits.idleBeforeClosing = .seconds(3600)
+        try await withServer(limits: limits) { server in
+            let first = try server.connect()
+            first.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+            #expect(try first.answer().status == 200)
+            let others = try (0..<200).map { _ in
+                let other = try server.connect()
+                #expect(try other.answer().status == 503)
+                return other
+            }
+            #expect(server.server.connectionCount <= 18)
+            first.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+            #expect(try first.answer().status == 200)
+            _ = others
+        }
+    }
+
+    @Test(arguments: [1, 3]) func `the idle connection makes room for a new one, the busy one stays`(workers: Int)
+        async throws
+    {
+        var limits = HTTPLimits()
+        limits.maxConnections = 2
+        limits.idleBeforeClosing = .zero
+        let held = Mutex<Reply?>(nil)
+        try await withServer(
+            limits: limits,
+            workers: workers,
+            handler: { request, connection in
+                guard request.path.elementsEqual("/held".utf8) else { return HTTPTestServer.echo(request, connection) }
+                let reply = connection.takeOver(request).reply
+                held.withLock { $0 = reply }
+            }
+        ) { server in
+            let busy = try server.connect()
+            busy.send("GET /held HTTP/1.1\r\nHost: h\r\n\r\n")
+            #expect(eventually { held.withLock { $0 != nil } })
+            for _ in 0..<20 {
+                let former = try server.connect()
+                former.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+                #expect(try former.answer().status == 200)
+            }
+            held.withLock { $0?.respond(status: 200, fields: Fields(), body: Array("at last".utf8)) }
+            #expect(try busy.answer().text == "at last")
         }
     }
 

@@ -143,6 +143,45 @@ import Testing
         #expect(shelf.shown("a") == #"[{"id":1,"name":"fault","rank":1,"new":{"a":2}}]"#)
     }
 
+    @Test func `where not all is known, the known objects are composed and the others stay as received`() throws {
+        var shelf = try shelf()
+        let list = #"[{"id":1,"title":"a"}, {"id":2,"title":"b"},{"id":3,"title":"c"}]"#
+        shelf.receive("list", list, "Issue", list: true)
+        shelf.receive("one", #"{"id":1,"title":"A"}"#, "Issue")
+        shelf.receive("two", #"{"id":2,"title":"B"}"#, "Issue")
+        shelf.receive("three", #"{"id":3,"title":"C"}"#, "Issue")
+        let (skeleton, pins) = try #require(shelf.documents["list"])
+        let unknown = ObjectName(model: "Issue", identity: "2")
+        let observation = try #require(shelf.observations["list"])
+        func compose(isPartialWanted: Bool) -> Composition {
+            var doubts: Set<Int64> = []
+            return Composer(models: shelf.models, lag: shelf.lag).compose(
+                skeleton: skeleton,
+                pins: pins,
+                observation: observation,
+                isPartialWanted: isPartialWanted,
+                doubts: &doubts
+            ) { name in
+                var state = shelf.states[name]
+                if name == unknown { state?.mark = .unobserved(.max - 1) }
+                return state
+            }
+        }
+        guard case .unknown(let reason, let partial) = compose(isPartialWanted: true) else {
+            Issue.record("composed")
+            return
+        }
+        #expect(reason.contains("\(unknown)"))
+        #expect(
+            partial.map { String(decoding: $0, as: UTF8.self) }
+                == #"[{"id":1,"title":"A"}, {"id":2,"title":"b"},{"id":3,"title":"C"}]"#
+        )
+        guard case .unknown(_, nil) = compose(isPartialWanted: false) else {
+            Issue.record("a part was not wanted")
+            return
+        }
+    }
+
     @Test func `a damaged document is not composed`() throws {
         let composer = Composer(models: try Tracker.models(), lag: 0)
         let skeleton = Array(#"["\u0001Issue:1"]"#.utf8)

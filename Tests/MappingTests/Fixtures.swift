@@ -63,7 +63,7 @@ struct Shelf {
     /// When each object changed last, and when each document was last seen to show the newest; counted in responses.
     private var changes: (count: Int, of: [ObjectName: Int]) = (0, [:])
     private var verified: [String: Int] = [:]
-    private var observations: [String: Observation] = [:]
+    private(set) var observations: [String: Observation] = [:]
 
     init(_ models: Models) {
         self.models = models

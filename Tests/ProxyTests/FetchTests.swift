@@ -186,7 +186,6 @@ import Testing
             world.isFreshening = true
             world.timesFreshened += 1
             try #require(world.timesFreshened == 1 && !world.isToBeStored, "freshened twice, or what is to be stored")
-        case .show: try #require(world.isCommitting)
         case .cancel:
             try #require(world.fetch.clients.isEmpty, "cancelled, though somebody waits")
             world.isCancelled = true
@@ -293,7 +292,7 @@ import Testing
         _ = fetch.handle(.head(Fetch.Head(isStorable: true)))
         _ = fetch.handle(.ended(.whole))
         #expect(fetch.handle(.kept(.withheld)) == [])
-        #expect(fetch.handle(.commitIsLate) == [.show, .finish(0)])
+        #expect(fetch.handle(.commitIsLate) == [.finish(0)])
         #expect(fetch.handle(.committed) == [.end])
     }
 }

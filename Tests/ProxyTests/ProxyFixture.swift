@@ -65,7 +65,7 @@ enum ProxyFixture {
             body: Array(body.utf8),
             policy: policy.stored
         )
-        answer.form = form
+        (answer.form, answer.isBodyComposed) = (form, form == .composed)
         return ReadyResponse(answer, digest: request.digest, upstream: upstream, base: ClientAuthority(authority: base))
     }
 }

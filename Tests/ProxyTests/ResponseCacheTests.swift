@@ -121,6 +121,17 @@ import Testing
         await store.close()
     }
 
+    @Test func `a doubt that arises in the second of an inquiry is asked about at once`() {
+        let doubts = OpenDoubts()
+        let (first, second): (Int64, Int64) = (10_300_000, 10_700_000)
+        #expect(doubts.nextInquiry(for: request.digest, about: [first], lag: 30) == first)
+        doubts.noteInquiry(for: request.digest, about: [first], at: 10_400_000)
+        #expect(doubts.nextInquiry(for: request.digest, about: [first], lag: 30) == 40_400_000)
+        #expect(doubts.nextInquiry(for: request.digest, about: [first, second], lag: 30) == second)
+        doubts.noteInquiry(for: request.digest, about: [first, second], at: 10_800_000)
+        #expect(doubts.nextInquiry(for: request.digest, about: [first, second], lag: 30) == 40_800_000)
+    }
+
     @Test func `nothing older than a write that could not be taken in is a hit`() async throws {
         let ready = answer("old")
         keep(ready)

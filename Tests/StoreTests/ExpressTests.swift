@@ -87,11 +87,9 @@ import Testing
     {
         let bench = try bench()
         let flood = await flood(bench)
-        let atCommit = Counter()
         let change = write(bench, "/issues/7", telling: #"{"id":7,"title":"new","user":{"id":7,"login":"bela"}}"#)
-        try await bench.store.complete(change) { for _ in 0..<flood.value { atCommit.add() } }
+        try await bench.store.complete(change)
         #expect(flood.value < Self.pages)
-        #expect(atCommit.value <= flood.value)
         let after = try await bench.store.objects(ObjectQuery(model: "Issue", identity: "7")).rows
         #expect(after.map { String(decoding: $0.json, as: UTF8.self) }.first?.contains(#""new""#) == true)
         await bench.store.flush()

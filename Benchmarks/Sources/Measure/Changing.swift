@@ -61,7 +61,7 @@ enum Changing {
             let neighbour = Neighbour()
             let thread = DispatchWorkItem { neighbour.run(tier, beside: responses[0]) }
             DispatchQueue.global().async(execute: thread)
-            rounds.append(clock.measure { tier.objectsChanged([object]) }.seconds * 1000)
+            rounds.append(clock.measure { tier.objectsWillChange([object]) }.seconds * 1000)
             neighbour.isDone.store(true, ordering: .relaxed)
             thread.wait()
             waits.append(neighbour.slowest.withLock { $0 })

@@ -8,8 +8,10 @@ package struct HTTPLimits: Sendable, Equatable {
     package var maxFields = 100
     /// Bytes of a request body, without chunked coding; beyond: 413.
     package var maxBody = 1 << 30
-    /// Connections of one server; beyond: 503.
+    /// Connections of one server; beyond: the longest idle one is closed or, if none is idle, the new one gets 503.
     package var maxConnections = 4096
+    /// How long a connection must have been idle to be closed for a new one.
+    package var idleBeforeClosing: Duration = .seconds(1)
 
     /// From the first byte of a head to its last; beyond: 408.
     package var headTimeout: Duration = .seconds(10)
@@ -24,6 +26,9 @@ package struct HTTPLimits: Sendable, Equatable {
 
     /// Bytes of a request body held in memory before reading pauses.
     package var bodyWindow = 256 * 1024
+    /// Bytes of requests and responses that wait on the connections of one worker, from which on a connection holds one response
+    /// and the beginning of its next requests.
+    package var buffered = 16 << 20
     /// Requests of one connection served in one turn of the loop, before those of others.
     package var requestsPerTurn = 64
     /// Connections accepted from one listener in one turn of the loop.

@@ -6,7 +6,8 @@ import Glibc
 /// An empty buffer holds no memory. Most connections read into the worker's buffer and never need one.
 struct InputBuffer: ~Copyable {
     private var memory: UnsafeMutablePointer<UInt8>?
-    private var capacity = 0
+    /// The bytes of memory that it holds.
+    private(set) var capacity = 0
     private var start = 0
     private var end = 0
 

@@ -8,13 +8,15 @@ extension HTTPConnection {
     func readable() {
         if phase == .lingering { return linger() }
         if input.isEmpty { readIntoSharedMemory() } else { readIntoOwnMemory() }
+        noteBuffers()
         updateReading()
     }
 
     /// Handles the usual case: the input is consumed on the spot, and the connection needs no memory of its own.
     private func readIntoSharedMemory() {
         let memory = host.readMemory
-        switch SocketCall.receive(descriptor, memory, ConnectionHost.readCapacity) {
+        let size = if case .nothing = receiving { host.readSize } else { ConnectionHost.readCapacity }
+        switch SocketCall.receive(descriptor, memory, size) {
         case .done(0): ended()
         case .done(let count):
             host.meter?.received(bytes: count)
@@ -26,7 +28,7 @@ extension HTTPConnection {
     }
 
     private func readIntoOwnMemory() {
-        let room = input.makeRoom(4096)
+        let room = input.makeRoom(min(4096, host.readSize))
         switch SocketCall.receive(descriptor, room.baseAddress!, min(room.count, ConnectionHost.readCapacity)) {
         case .done(0): ended()
         case .done(let count):
@@ -68,7 +70,7 @@ extension HTTPConnection {
             if used == 0 { break }
             offset += used
             requests += 1
-            if host.output.count > ConnectionHost.outputFill { flush() }
+            if host.output.count > host.outputFill { flush() }
         }
         if phase != .closed { flush() }
         if phase != .closed, ending != .none, queue.isEmpty { end() }
@@ -231,17 +233,14 @@ extension HTTPConnection {
         if wants { readWatch?.enable() } else { readWatch?.disable() }
     }
 
-    /// The number of bytes of pipelined requests kept while an earlier one is served.
-    private static let pipelineLimit = 64 * 1024
-
     private var wantsInput: Bool {
         if phase == .lingering { return true }
         if ending != .none { return false }
-        if case .nothing = receiving {
-            // Reading goes on during a response, to notice when the client leaves.
-            return input.count < max(Self.pipelineLimit, host.limits.maxHead)
-        }
-        return body?.hasRoom ?? true
+        guard case .nothing = receiving else { return body?.hasRoom ?? true }
+        // A head that has arrived in part.
+        if phase == .idle || phase == .head, queue.isEmpty, !isResumeScheduled { return true }
+        // Reading goes on during a response, to notice when the client leaves; requests sent ahead wait in the kernel.
+        return input.isEmpty && !host.isCrowded
     }
 
     /// Continues in a later turn, so that other connections get theirs.

@@ -18,6 +18,7 @@ extension HTTPConnection {
         if phase == .closed { return }
         channel.noteBacklog(queue.byteCount, consumed: consumed)
         sendQueue()
+        noteBuffers()
         updateReading()
     }
 
@@ -154,6 +155,7 @@ extension HTTPConnection {
             deadline = host.loop.now + (phase == .idle ? host.limits.idle : host.limits.headTimeout).nanoseconds
             consumeInput()
         }
+        noteBuffers()
         updateReading()
     }
 

@@ -74,6 +74,8 @@ package final class HTTPConnection {
     /// When the sweep calls `expired`, by the loop's clock.
     var deadline = UInt64.max
     var lingered = 0
+    /// Its part of `ConnectionHost.buffered`.
+    private var buffered = 0
     var isResumeScheduled = false
 
     init(descriptor: Int32, id: UInt64, entrance: Entrance, host: ConnectionHost) {
@@ -89,6 +91,16 @@ package final class HTTPConnection {
         readWatch = host.loop.watch(descriptor: descriptor, events: .read) { _ in self.readable() }
         isReading = true
         deadline = host.loop.now + host.limits.idle.nanoseconds
+    }
+
+    /// Whether it waits for a request, of which nothing has arrived.
+    var isIdle: Bool { phase == .idle && input.isEmpty && queue.isEmpty && ending == .none }
+
+    /// Counts what it holds of requests and responses that wait; bodies beyond the output's own size are shared.
+    func noteBuffers() {
+        let held = phase == .closed ? 0 : input.capacity + min(queue.byteCount, ConnectionHost.readCapacity)
+        host.buffered += held - buffered
+        buffered = held
     }
 
     // MARK: For the handler
@@ -206,13 +218,22 @@ final class ConnectionHost {
     /// The parser for heads that arrive in one piece; a connection whose head is incomplete takes it over.
     var parser: RequestParser
     var connections: [UInt64: HTTPConnection] = [:]
+    /// The bytes of requests and responses that wait on the connections.
+    var buffered = 0
     var isDraining = false
     private var spareParsers: [RequestParser] = []
     private var date = DateLine()
 
     static let readCapacity = 64 * 1024
-    /// The size from which on `output` is sent.
-    static let outputFill = 48 * 1024
+
+    /// Whether connections may hold but little, because clients send many requests ahead or do not take their responses.
+    var isCrowded: Bool { buffered > limits.buffered }
+
+    /// How many bytes are read at once where no body is expected: what does not become a request now has to be kept.
+    var readSize: Int { isCrowded ? 1024 : 16 * 1024 }
+
+    /// The size from which on `output` is sent: what the socket does not take has to be kept.
+    var outputFill: Int { isCrowded ? 0 : 16 * 1024 }
 
     init(worker: HTTPWorker, handler: any HTTPHandler) {
         (self.worker, self.handler) = (worker, handler)
@@ -361,6 +382,7 @@ extension HTTPConnection {
             return
         }
         if queue.isEmpty { consumeInput() }
+        noteBuffers()
         updateReading()
     }
 
@@ -411,6 +433,7 @@ extension HTTPConnection {
         descriptor = -1
         deadline = .max
         host.connections[id] = nil
+        noteBuffers()
         host.counter.closed()
         host.meter?.connectionClosed()
         body?.fail(.disconnected)

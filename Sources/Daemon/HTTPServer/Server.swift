@@ -45,7 +45,8 @@ package final class Server: Sendable {
             return HTTPWorker(loop: loop, limits: limits, counter: counter, notice: notice, meter: meter)
         }
         for (index, worker) in workers.enumerated() {
-            worker.loop.enqueue { worker.assumeIsolated { $0.begin { makeHandler(index) } } }
+            let others = Array(workers[(index + 1)...] + workers[..<index])
+            worker.loop.enqueue { worker.assumeIsolated { $0.begin(beside: others) { makeHandler(index) } } }
         }
     }
 
@@ -152,7 +153,14 @@ actor HTTPWorker {
     nonisolated let notice: @Sendable (HTTPNotice) -> Void
     nonisolated let meter: (any HTTPMeter)?
     private var host: ConnectionHost?
+    /// The server's other workers.
+    private var others: [HTTPWorker] = []
     private var listeners: [Listener] = []
+    /// The refused connections, the oldest first.
+    private var refused: [UInt64] = []
+    /// The connections found idle by the last search, the longest idle last, and the deadlines that they had then.
+    private var idle: [(id: UInt64, deadline: UInt64)] = []
+    private var nextSearch: UInt64 = 0
     private var sweep: EventTimer?
     private var acceptPause: EventTimer?
     private var drained: CheckedContinuation<Void, Never>?
@@ -183,7 +191,8 @@ actor HTTPWorker {
     }
 
     /// Makes the handler and starts the sweep for deadlines.
-    func begin(_ makeHandler: @Sendable () -> any HTTPHandler) {
+    func begin(beside others: [HTTPWorker], _ makeHandler: @Sendable () -> any HTTPHandler) {
+        self.others = others
         host = ConnectionHost(worker: self, handler: makeHandler())
         let shortest = [limits.headTimeout, limits.bodyIdle, limits.idle, limits.writeStall, limits.linger].min()!
         sweep = loop.every(min(.seconds(1), shortest / 4)) { [unowned self] in self.sweepConnections() }
@@ -215,21 +224,15 @@ actor HTTPWorker {
 
     private func hand(_ descriptor: Int32, from index: Int) {
         // Counted here, because a connection that waits for another worker's loop already holds its descriptor.
-        let count = counter.opened()
-        guard count <= limits.maxConnections + min(Self.refusedConnections, limits.maxConnections) else {
-            counter.closed()
-            close(descriptor)
-            return
-        }
-        let isRefused = count > limits.maxConnections
+        let isSurplus = counter.opened() > limits.maxConnections
         let entrance = listeners[index].entrance
         let recipients = listeners[index].recipients
-        if recipients.isEmpty { return adopt(descriptor, entrance, isRefused: isRefused) }
+        if recipients.isEmpty { return adopt(descriptor, entrance, isSurplus: isSurplus) }
         let recipient = recipients[listeners[index].next % recipients.count]
         listeners[index].next += 1
-        if recipient === self { return adopt(descriptor, entrance, isRefused: isRefused) }
+        if recipient === self { return adopt(descriptor, entrance, isSurplus: isSurplus) }
         recipient.loop.enqueue {
-            recipient.assumeIsolated { $0.adopt(descriptor, entrance, isRefused: isRefused) }
+            recipient.assumeIsolated { $0.adopt(descriptor, entrance, isSurplus: isSurplus) }
         }
     }
 
@@ -244,20 +247,62 @@ actor HTTPWorker {
         }
     }
 
-    /// The number of connections beyond the limit that get a 503; further ones are just closed.
-    private static let refusedConnections = 64
-
-    private func adopt(_ descriptor: Int32, _ entrance: Entrance, isRefused: Bool) {
+    /// Takes over a new connection.
+    ///
+    /// - Parameters:
+    ///   - isSurplus: whether there are more than the limit. Then the longest idle one is closed, or else the new one refused.
+    ///   - asked: how many workers have looked for an idle one and found none.
+    private func adopt(_ descriptor: Int32, _ entrance: Entrance, isSurplus: Bool, asked: Int = 0) {
         guard let host else {
             counter.closed()
             close(descriptor)
             return
         }
+        // Others may have closed since it was counted.
+        let isRefused = isSurplus && counter.count > limits.maxConnections && !closeIdle(in: host)
+        if isRefused, asked < others.count {
+            let next = others[0]
+            return next.loop.enqueue {
+                next.assumeIsolated { $0.adopt(descriptor, entrance, isSurplus: true, asked: asked + 1) }
+            }
+        }
         let connection = HTTPConnection(descriptor: descriptor, id: counter.makeID(), entrance: entrance, host: host)
         host.connections[connection.id] = connection
         meter?.connectionOpened()
         connection.open()
-        if isRefused { connection.refuse(.tooManyConnections) }
+        if isRefused { refuse(connection, host) }
+    }
+
+    /// Sends a 503.
+    ///
+    /// The connection stays open for a moment, so that the client can read it, or until many more are refused.
+    private func refuse(_ connection: HTTPConnection, _ host: ConnectionHost) {
+        connection.refuse(.tooManyConnections)
+        refused.append(connection.id)
+        guard refused.count > Self.refusedConnections else { return }
+        host.connections[refused.removeFirst()]?.close()
+    }
+
+    /// The number of refused connections that a worker keeps open.
+    private static let refusedConnections = 16
+
+    /// Closes the connection that has been idle for the longest time; returns false if none has been idle for long enough.
+    private func closeIdle(in host: ConnectionHost) -> Bool {
+        if idle.isEmpty, loop.now >= nextSearch {
+            let latest =
+                loop.now + host.idleNanoseconds - min(host.idleNanoseconds, limits.idleBeforeClosing.nanoseconds)
+            idle = host.connections.values.filter { $0.isIdle && $0.deadline <= latest }.map { ($0.id, $0.deadline) }
+                .sorted { $0.deadline > $1.deadline }
+            // If all are busy, they are not searched again for each of many new ones.
+            if idle.isEmpty { nextSearch = loop.now + min(limits.idleBeforeClosing.nanoseconds, 100_000_000) }
+        }
+        while let (id, deadline) = idle.popLast() {
+            guard let connection = host.connections[id], connection.isIdle, connection.deadline == deadline
+            else { continue }
+            connection.close()
+            return true
+        }
+        return false
     }
 
     // MARK: From replies and bodies
@@ -326,5 +371,6 @@ actor HTTPWorker {
         sweep = nil
         drainTimer = nil
         host = nil
+        others = []
     }
 }

@@ -99,7 +99,10 @@ extension Configuration.Limits: ConfigSection {
         "Header fields of a request. More: 431.": .integer("fields", \.http.maxFields, in: 8...10_000),
         "A request's body, which is passed on as it is received. Larger ones: 413.":
             .size("body", \.http.maxBody, in: 0...1 << 40),
-        "Client connections at a time. More: 503.": .integer("connections", \.http.maxConnections, in: 1...1_000_000),
+        """
+        Client connections at a time. For one more, the longest idle one is closed, or else it gets 503. The admin \
+        side has a limit of its own.
+        """: .integer("connections", \.http.maxConnections, in: 1...1_000_000),
         "A response's body after decompression. Longer ones are passed on, but not stored.":
             .size("document", \.document, in: 1 << 10...1 << 30),
         """

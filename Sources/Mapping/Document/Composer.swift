@@ -7,7 +7,10 @@ public enum Composition: Sendable, Equatable {
     /// `added` are the objects that now appear where the document pinned others, or none.
     case composed(body: [UInt8], added: Set<ObjectName>)
     /// Not every byte of the result is known (law 6).
-    case unknown(reason: String)
+    ///
+    /// `partial` has newer values all the same: objects of which not all is known are as received. Nil if no other has a
+    /// newer value, or if it was not wanted.
+    case unknown(reason: String, partial: [UInt8]? = nil)
 }
 
 /// Composes documents: the shape comes from the pinned versions, the values from the objects' newest state.
@@ -35,6 +38,7 @@ public struct Composer: Sendable {
     ///     it, the document counts as newer than all of them.
     ///   - mayHaveChanged: whether the pin with an index may show other values than the newest of its object. If not,
     ///     the pin is copied and `state` is not called for it.
+    ///   - isPartialWanted: whether to compose what is known if not all is.
     ///   - doubts: receives, for each doubtful member in the document, the time from which it is to be settled by
     ///     fetching.
     public func compose(
@@ -43,6 +47,7 @@ public struct Composer: Sendable {
         keyed: [Int] = [],
         observation: Observation? = nil,
         mayHaveChanged: (_ pin: Int) -> Bool = { _ in true },
+        isPartialWanted: Bool = false,
         doubts: inout Set<Int64>,
         state: (ObjectName) throws -> ObjectState?
     ) rethrows -> Composition {
@@ -63,6 +68,7 @@ public struct Composer: Sendable {
                 lag: lag,
                 mayRemove: observation != nil && known.values.contains(where: \.isGone),
                 keyed: keyed,
+                isPartialWanted: isPartialWanted,
                 effort: effort
             )
             attempt.run()
@@ -74,10 +80,12 @@ public struct Composer: Sendable {
             }
             doubts.formUnion(attempt.doubts)
             if let reason = attempt.reason { return .unknown(reason: reason) }
-            guard attempt.isChanged else { return .unchanged }
-            guard attempt.output.count <= max(received * Self.growth.factor, Self.growth.atLeast) else {
-                return .unknown(reason: "the updated document would be too large")
+            let fits = attempt.output.count <= max(received * Self.growth.factor, Self.growth.atLeast)
+            if let shortfall = attempt.shortfall {
+                return .unknown(reason: shortfall, partial: attempt.isChanged && fits ? attempt.output : nil)
             }
+            guard attempt.isChanged else { return .unchanged }
+            guard fits else { return .unknown(reason: "the updated document would be too large") }
             return .composed(body: attempt.output, added: attempt.added)
         }
     }

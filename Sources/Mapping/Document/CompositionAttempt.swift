@@ -14,6 +14,8 @@ struct CompositionAttempt {
     let mayRemove: Bool
     /// The offsets in the skeleton of objects whose members are the document's objects.
     let keyed: [Int]
+    /// Whether objects of which not all is known are kept as received, instead of giving up.
+    let isPartialWanted: Bool
     /// How many bytes may still be read or written.
     var effort: Int
 
@@ -37,6 +39,8 @@ struct CompositionAttempt {
     var missing: Set<ObjectName> = []
     /// The first reason why the result is not fully known.
     var reason: String?
+    /// The same, if the objects concerned are as received.
+    var shortfall: String?
     /// The style of new elements in each list, by the list's position; computed on first use.
     var styles: [Spot: NewElementStyle] = [:]
     /// How the document separates elements; computed on first use.
@@ -95,7 +99,7 @@ struct CompositionAttempt {
             }
             if let cut = cuts.first, cut.contains(place.range.lowerBound) { continue }
             output.append(contentsOf: source[position..<place.range.lowerBound])
-            writePin(place)
+            if isPartialWanted { writePinOrKeep(place) } else { writePin(place) }
             position = place.range.upperBound
         }
         for cut in cuts {
@@ -103,6 +107,19 @@ struct CompositionAttempt {
             position = cut.upperBound
         }
         output.append(contentsOf: source[position..<range.upperBound])
+    }
+
+    /// Writes a pin's newest values or, if they are not all known, the pin as received; objects within it have their own.
+    private mutating func writePinOrKeep(_ place: PinTree.Place) {
+        let former = (count: output.count, isChanged: isChanged, added: added, doubts: doubts)
+        writePin(place)
+        // Past the limit there is no room for another attempt.
+        guard let reason, effort >= 0 else { return }
+        shortfall = shortfall ?? reason
+        self.reason = nil
+        output.removeSubrange(former.count...)
+        (isChanged, added, doubts) = (former.isChanged, former.added, former.doubts)
+        copy(place.pin, 0..<tree.pins[place.pin].count)
     }
 
     private mutating func writePin(_ place: PinTree.Place) {

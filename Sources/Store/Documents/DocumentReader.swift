@@ -121,6 +121,7 @@ struct DocumentReader {
                 keyed: stored.keyed,
                 observation: observation,
                 mayHaveChanged: { pin in changedObjects.contains(stored.pins[pin].object) },
+                isPartialWanted: true,
                 doubts: &doubts,
                 state: { name in
                     let state = try state(of: name, scope: scope)
@@ -131,7 +132,12 @@ struct DocumentReader {
         }
         var doubts: Set<Int64> = []
         let composition = try compose(payloads, &doubts)
-        if let migrated, case .composed(let body, _) = try compose(migrated, &doubts) { document.migrated = body }
+        if let migrated {
+            switch try compose(migrated, &doubts) {
+            case .composed(let body, _), .unknown(_, let body?): document.migrated = body
+            case .unknown, .unchanged: break
+            }
+        }
         document.doubts = doubts.sorted()
         switch composition {
         case .composed(let body, let added):
@@ -144,12 +150,13 @@ struct DocumentReader {
             }
             document.isForRequestOnly = !others.isEmpty
             document.form = .composed
-            document.body = body
+            (document.body, document.isBodyComposed) = (body, true)
             document.objects = Array(pinned.union(try added.compactMap { try id(of: $0, scope: scope) }))
             return false
-        case .unknown(let reason):
+        case .unknown(let reason, let partial):
             document.form = .outdated(reason: reason)
-            document.body = try stored.received(payloads: payloads)
+            document.body = try partial ?? stored.received(payloads: payloads)
+            document.isBodyComposed = partial != nil
             return false
         case .unchanged:
             document.body = try stored.received(payloads: payloads)

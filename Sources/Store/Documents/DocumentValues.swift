@@ -148,7 +148,7 @@ public struct StoredDocument: Sendable {
         case asReceived
         /// Composed with newer values.
         case composed
-        /// As received; newer values are known, but cannot be composed.
+        /// Newer values are known, but not all of them: objects with unknown values are as received.
         case outdated(reason: String)
     }
 
@@ -175,6 +175,8 @@ public struct StoredDocument: Sendable {
     /// Whether it shows values from responses for requests that agree in their fields with the one it was read for, although it
     /// serves others too.
     public var isForRequestOnly = false
+    /// Whether the body differs from the one received: it is composed or, if outdated, composed as far as values are known.
+    public var isBodyComposed = false
     /// The objects that it shows; a change of one of them may change it.
     public var objects: [ObjectID] = []
     /// Its observation.
@@ -208,9 +210,13 @@ public struct InvalidationTarget: Hashable, Sendable {
 
 /// Receives notifications of commits.
 ///
-/// It is called on the writer's thread after the commit and before its callers continue. It must be quick, and must not wait
-/// for the store.
+/// It is called on the writer's thread; except for `objectsWillChange`, after the commit and before its callers continue. It must
+/// be quick, and must not wait for the store.
 public protocol ChangeListener: Sendable {
+    /// The next commit changes these objects; no reader can see it yet.
+    ///
+    /// If the commit fails, they have not changed after all.
+    func objectsWillChange(_ objects: [ObjectID])
     /// These objects have changed.
     func objectsChanged(_ objects: [ObjectID])
     /// Documents under these keys were removed or replaced.
@@ -222,6 +228,9 @@ public protocol ChangeListener: Sendable {
 }
 
 extension ChangeListener {
+    /// Does nothing: most listeners need not act before others can see a change.
+    public func objectsWillChange(_ objects: [ObjectID]) {}
+
     /// Does nothing: most listeners do not track principals.
     public func principalsForgotten() {}
 

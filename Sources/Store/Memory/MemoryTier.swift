@@ -54,7 +54,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     private let evictions = Atomic<Int>(0)
     private let nextVictim = Atomic<Int>(0)
     private let paths = Mutex(ResidentPaths())
-    /// The index of responses by object; it is notified of every commit.
+    /// The index of responses by object; it is notified before every commit.
     public let responsesByObject = ResponsesByObject()
 
     /// A class around the lock, because an array cannot contain noncopyable elements.
@@ -264,8 +264,11 @@ private struct ResidentPaths {
 }
 
 extension MemoryTier: ChangeListener {
-    /// Marks the ready responses that show one of these objects as dirty; called on the writer's thread.
-    public func objectsChanged(_ objects: [ObjectID]) { responsesByObject.objectsChanged(objects) }
+    /// Marks the ready responses that show one of these objects as dirty, before anybody can read the change from disk.
+    public func objectsWillChange(_ objects: [ObjectID]) { responsesByObject.objectsWillChange(objects) }
+
+    /// Does nothing: the responses were marked before the commit.
+    public func objectsChanged(_ objects: [ObjectID]) {}
 
     /// Removes the ready responses of removed documents; called on the writer's thread.
     public func documentsRemoved(_ digests: [Digest128]) { for digest in digests { remove(digest) } }
@@ -440,7 +443,7 @@ public final class ResponsesByObject: Sendable {
     ///
     /// The object's list is dropped: its responses will be composed and registered again. It is removed first, so that no
     /// registration or removal waits for a long list.
-    func objectsChanged(_ objects: [ObjectID]) {
+    func objectsWillChange(_ objects: [ObjectID]) {
         for object in objects {
             guard let list = lists.withLock({ $0.removeValue(forKey: object) }) else { continue }
             list.first?.isDirty.store(true, ordering: .relaxed)

@@ -33,6 +33,9 @@ final class Writer {
                 damage = core.pool.writeWithoutTransaction { database in
                     let session = WriterSession(database, of: core, numbers: numbers, journal: journal)
                     session.isGivenUp = { core.isGivenUp }
+                    session.willCommit = { [unowned session] in core.announce($0, of: session) }
+                    // What was marked is read from disk once more, and is as it was.
+                    session.commitFailed = { core.recent.withdraw() }
                     let writer = Writer(core: core, session: session)
                     if let damage { writer.resume(after: damage) }
                     return writer.run()

@@ -64,6 +64,10 @@ final class WriterSession {
     let presence: KeyPresence
     /// Whether dispensable jobs are dropped, because the store is being closed.
     var isGivenUp: @Sendable () -> Bool = { false }
+    /// Called with the effects of each transaction when all is written but the commit.
+    var willCommit: (BatchEffects) -> Void = { _ in }
+    /// Called after that, if the commit itself has failed.
+    var commitFailed: () -> Void = {}
     var models: [String: UpstreamModels]
     var numbers: Numbers
     var bans = Bans()
@@ -134,14 +138,18 @@ final class WriterSession {
             effects = BatchEffects()
         }
         var result: Value?
+        var isAnnounced = false
         do {
             try database.inTransaction(.immediate) {
                 result = try work()
                 try flush()
                 try flushJournal()
+                isAnnounced = true
+                willCommit(effects)
                 return .commit
             }
         } catch {
+            if isAnnounced { commitFailed() }
             discard()
             throw error
         }

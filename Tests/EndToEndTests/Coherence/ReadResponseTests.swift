@@ -113,11 +113,30 @@ import Testing
         let first = try larder.get("/users/1")
         #expect(first.text == blog.user && first.status == 200)
         #expect(lock.isHeld)
-        // It is a hit, as if it were committed.
+        // Nobody gets it from the cache before its objects are stored: other documents do not show them yet.
+        lock.release()
         #expect(try larder.get("/users/1").text == blog.user)
     }
 
-    @Test func `a large list ends before all of it is stored, and is a hit`() throws {
+    @Test func `what is still to be stored is no hit, so that no hit is older than it`() throws {
+        let name = Monitor("v0")
+        // So many that they are still being stored when the next request comes.
+        let others = (2...3_000).map { #"{"id":\#($0),"login":"u\#($0)","name":"n"}"# }.joined(separator: ",")
+        let origin = try Origin { request in
+            let user = #"{"id":1,"login":"ada","name":"\#(name.current)"}"#
+            return .json(request.path == "/users" ? "[\(user),\(others)]" : "[\(user)]", Fresh.hour)
+        }
+        let larder = try Larder(config: Configs.blog(origin, top: ["store: { withhold: 1ms }"]))
+        _ = try larder.get("/users?page=2")
+        #expect(try larder.waitForDocuments(1))
+        name.withLock { $0 = "v1" }
+        #expect(try larder.get("/users").text.contains("v1"))
+        let (list, other) = (try larder.get("/users"), try larder.get("/users?page=2"))
+        #expect(list.isHit && list.text.contains("v1"))
+        #expect(other.isHit && other.text.contains("v1"), "\(other.text)")
+    }
+
+    @Test func `a large list ends before all of it is stored, and is a hit once it is`() throws {
         let users = (1...5_000).map { #"{"id":\#($0),"login":"user\#($0)","name":"Name \#($0)","company":null}"# }
         let list = "[\(users.joined(separator: ","))]"
         let origin = try Origin { _ in .json(list, Fresh.hour) }

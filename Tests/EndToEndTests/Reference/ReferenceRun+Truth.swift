@@ -63,7 +63,8 @@ extension ReferenceRun {
                 // Kept as it came until something newer is known.
                 shown.removeAll { received.shown(fact.member, of: fact.ref, at: $0.key.place)?.datum == $0.value }
             }
-            // An object that leads to others is not known if one of them is not.
+            // While the upstream is away, what is not known is as received (law 6): an object that leads to another is not known
+            // if that is not.
             if isSubstitute, !received.page.isFlat || log.isWritten(fact.ref, in: fact.scope) {
                 shown.removeAll { received.shown(fact.member, of: fact.ref, at: $0.key.place)?.datum == $0.value }
             }
@@ -79,10 +80,11 @@ extension ReferenceRun {
             }
             facts[fact] = state
         }
-        guard received.page.kind == .issue, setting.onDelete != .keep, !isSubstitute else { return .sound(facts) }
+        guard received.page.kind == .issue, setting.onDelete != .keep else { return .sound(facts) }
         for id in received.page.subject.map({ [$0.id] }) ?? received.listed {
             let ref = Ref(kind: .issue, id: id)
             let isShown = received.page.subject != nil || served.listed.contains(id)
+            if isSubstitute, isShown { continue }
             let fact = ReadLog.Fact.existence(received.scope, ref)
             let floor = log.floor(of: fact)
             guard let state = states.indices.dropFirst(floor).first(where: { (states[$0][ref] != nil) == isShown })

@@ -116,9 +116,9 @@ import Testing
             tier.insert(note, at: note.digest)
             tier.register(note, under: [7, ObjectID(rawValue: Int64(100 + index))])
         }
-        tier.objectsChanged([103])
+        tier.objectsWillChange([103])
         #expect(notes.enumerated().allSatisfy { $1.isDirty == ($0 == 3) })
-        tier.objectsChanged([7])
+        tier.objectsWillChange([7])
         #expect(notes.allSatisfy { $0.isDirty })
     }
 
@@ -146,7 +146,7 @@ import Testing
             tier.register(note, under: [1, 2, 3])
             #expect(tier.responsesByObject.objects(of: note.entry) == [1, 2, 3])
             #expect(tier.responsesByObject.registrationCount == 3)
-            tier.objectsChanged([ObjectID(rawValue: Int64(round % 3 + 1))])
+            tier.objectsWillChange([ObjectID(rawValue: Int64(round % 3 + 1))])
             #expect(note.isDirty)
         }
         tier.removeAll()
@@ -172,7 +172,7 @@ import Testing
                         tier.insert(note, at: note.digest)
                         tier.register(note, under: [ObjectID(rawValue: Int64(round % 50))])
                         _ = tier.responses(at: note.digest)
-                        if round % 3 == 0 { tier.objectsChanged([ObjectID(rawValue: Int64(round % 50))]) }
+                        if round % 3 == 0 { tier.objectsWillChange([ObjectID(rawValue: Int64(round % 50))]) }
                         if round % 5 == 0 { tier.remove(note.digest) }
                     }
                 }

@@ -89,7 +89,7 @@ final class LarderDaemon {
         limits.maxConnections = DescriptorLimit.connections(
             wanted: limits.maxConnections,
             within: descriptors,
-            upstreamConnections: settings.upstreams.count
+            otherConnections: DescriptorLimit.adminConnections(within: descriptors) + settings.upstreams.count
                 * (UpstreamSlots.total(settings.limits.upstream.maxConnectionsPerHost)
                     + UpstreamSlots.total(settings.limits.upstream.maxUploads))
         )
@@ -113,6 +113,7 @@ final class LarderDaemon {
         // A copy of a store may be as large as the store; the admin side itself limits other bodies.
         var adminLimits = HTTPLimits()
         adminLimits.maxBody = 1 << 42
+        adminLimits.maxConnections = DescriptorLimit.adminConnections(within: descriptors)
         admin = Server(loops: [loops.admin], limits: adminLimits, notice: notice) { _ in
             AdminHandler(service: service, hosts: hosts)
         }
@@ -414,12 +415,15 @@ enum DescriptorLimit {
         return Int(clamping: limit.rlim_cur)
     }
 
+    /// The number of connections to the admin side: clients of the upstreams cannot take its place.
+    static func adminConnections(within limit: Int) -> Int { max(1, min(512, limit / 16)) }
+
     /// The number of client connections that fit within a limit.
     ///
-    /// Loops, listeners, the store's files and its readers take some fifty descriptors. The server also opens up to 64
-    /// connections above its limit, to refuse them with a message.
-    static func connections(wanted: Int, within limit: Int, upstreamConnections: Int) -> Int {
-        let rest = limit - 128 - upstreamConnections
+    /// Loops, listeners, the store's files and its readers take some fifty descriptors. Each worker also keeps up to 16
+    /// connections above the limit, to refuse them with a message.
+    static func connections(wanted: Int, within limit: Int, otherConnections: Int) -> Int {
+        let rest = limit - 128 - otherConnections
         return max(1, min(wanted, max(rest, limit / 8)))
     }
 }

@@ -151,8 +151,6 @@ struct Fetch: Hashable {
         case keep
         /// Determine which stored response the 304 freshens, then send the event `freshened`.
         case freshen
-        /// Let requests find the response before its commit.
-        case show
         /// The fetch is over.
         case end
     }
@@ -214,7 +212,7 @@ struct Fetch: Hashable {
             guard phase == .committing else { return [] }
             let actions = conclude()
             phase = .committing
-            return [.show] + actions
+            return actions
         }
     }
 

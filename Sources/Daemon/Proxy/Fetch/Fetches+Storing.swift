@@ -124,7 +124,7 @@ extension Fetches {
     func note(_ absence: ObservedAbsence, then work: @escaping () -> Void) {
         after { [cache, log] in
             do throws(StoreError) {
-                try await cache.note(absence)
+                try await cache.store.note(absence)
             } catch {
                 log.storeFailed("an absence could not be stored", error)
             }

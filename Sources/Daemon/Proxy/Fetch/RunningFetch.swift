@@ -231,9 +231,6 @@ final class RunningFetch: TransferDelegate {
         case .explainLoss(.truncated): fetches.note(.truncated, in: self)
         case .keep: handle(.kept(keep()))
         case .freshen: fetches.applyNotModified(to: self)
-        case .show:
-            // A response requested before a write may be outdated: its commit decides.
-            if change == .none, let ready = served?.ready { fetches.cache.show(ready) }
         case .end: fetches.ended(self)
         }
     }

@@ -282,6 +282,7 @@ package struct ChangeListeners: ChangeListener {
 
     package init(_ all: any ChangeListener...) { self.all = all }
 
+    package func objectsWillChange(_ objects: [ObjectID]) { all.forEach { $0.objectsWillChange(objects) } }
     package func objectsChanged(_ objects: [ObjectID]) { all.forEach { $0.objectsChanged(objects) } }
     package func documentsRemoved(_ keys: [Digest128]) { all.forEach { $0.documentsRemoved(keys) } }
     package func principalsForgotten() { all.forEach { $0.principalsForgotten() } }

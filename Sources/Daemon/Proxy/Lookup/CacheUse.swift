@@ -51,7 +51,9 @@ package enum CacheUse: Sendable {
         case .revalidated(let reason, let isStored): status = .forwarded(reason, status: 304, isStored: isStored)
         case .substituted(let reason, let upstreamStatus, _):
             status = .forwarded(reason, status: upstreamStatus)
-            detail = ready.response.doubts.isEmpty ? ready.staleDetail : ready.response.detail
+            let isFresh = ready.policy.timeToLive(at: now) > 0
+            let isForDoubt = isFresh && reason != .request && ready.response.form != .outdated
+            if !isForDoubt || ready.response.doubts.isEmpty { detail = ready.staleDetail }
         case .completed(let reason): status = .forwarded(reason, status: 206, isStored: true)
         case .unkept(let reason):
             status = .forwarded(reason, status: sent == ready.response.status ? nil : ready.response.status)
@@ -61,7 +63,7 @@ package enum CacheUse: Sendable {
         }
         if case .unkept = self {} else { status.timeToLive = ready.policy.timeToLive(at: now) }
         status.isCollapsed = isCollapsed
-        status.detail = ready.detail(detail ?? ready.response.detail)
+        status.detail = ready.detail(detail)
         return status
     }
 }
@@ -70,9 +72,9 @@ extension ReadyResponse {
     /// The `detail` for a response that is served although it is stale.
     fileprivate var staleDetail: String { policy.flags.contains(.staleByRoute) ? "stale-by-route" : "stale" }
 
-    /// The `detail`: how the response is served, and how its route departs from the upstream's fields.
-    func detail(_ own: String?) -> String? {
-        let words = [own, overrideDetail].compactMap(\.self)
+    /// The `detail`: why the response is served, what it shows, and how its route departs from the upstream's fields.
+    func detail(_ use: String?) -> String? {
+        let words = [use].compactMap(\.self) + response.details + [overrideDetail].compactMap(\.self)
         return words.isEmpty ? nil : words.joined(separator: "+")
     }
 }

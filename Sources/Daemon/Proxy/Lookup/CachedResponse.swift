@@ -13,7 +13,7 @@ package struct CachedResponse: Sendable {
         case received
         /// Recomposed with newer values of its objects.
         case composed
-        /// Newer values are known, but not all: served only if the upstream cannot be asked.
+        /// Newer values are known, but not all: served only if the upstream cannot be asked, with those that are known.
         case outdated
     }
 
@@ -29,6 +29,8 @@ package struct CachedResponse: Sendable {
     package var policy: StoredPolicy
     package var selection: VarySelection
     package var form: Form
+    /// Whether the body differs from the one received, because newer values are in it.
+    var isBodyComposed = false
     var objects: [ObjectID]
     /// For each member in doubt that it shows, from when on the doubt is to be resolved by a request.
     var doubts: [Int64] = []
@@ -62,8 +64,8 @@ package struct CachedResponse: Sendable {
         self.selection = selection
     }
 
-    /// The `detail` of `Cache-Status` on how it was made, if any.
-    var detail: String? { !doubts.isEmpty ? "doubt" : form == .composed ? "composed" : nil }
+    /// The words of `detail` in `Cache-Status` on what it shows.
+    var details: [String] { (doubts.isEmpty ? [] : ["doubt"]) + (isBodyComposed ? ["composed"] : []) }
 
     /// The approximate memory that it takes besides its body, in bytes.
     var overhead: Int {
@@ -94,7 +96,7 @@ extension CachedResponse {
         else { return nil }
         (key, self.document, status, head) = (document.key, document.id, document.status, document.head)
         (body, migrated, self.policy, self.selection) = (document.body, document.migrated, policy, selection)
-        (objects, doubts) = (document.objects, document.doubts)
+        (objects, doubts, isBodyComposed) = (document.objects, document.doubts, document.isBodyComposed)
         form =
             switch document.form {
             case .asReceived: .received

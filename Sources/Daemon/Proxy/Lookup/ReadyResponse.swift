@@ -81,7 +81,7 @@ package final class ReadyResponse: MemoryResident {
         policy = upstream.applying(response.policy, route)
         let overrideDetail = policy.overrideDetail(of: route, vary: VaryField(received))
         self.overrideDetail = overrideDetail
-        let details = [response.detail, overrideDetail].compactMap(\.self)
+        let details = response.details + [overrideDetail].compactMap(\.self)
         hitDetail = details.isEmpty ? [] : Array("; detail=\(details.joined(separator: "+"))".utf8)
         isJSON = upstream.isJSON(received)
         let agreed = response.selection.lines.first { $0.name == OtherFields.name }
@@ -107,7 +107,7 @@ package final class ReadyResponse: MemoryResident {
         // Bytes other than the upstream's have no date of last change, so that ranges cannot be combined by it.
         if !rendering.fields.contains("last-modified") { stored.lastModified = nil }
         // Its `Date` is that of the received bytes, which a client may have from before.
-        if response.form == .composed { stored.date = nil }
+        if response.isBodyComposed { stored.date = nil }
         preconditions = stored
         head = Self.head(response.status, rendering.fields, length: body.count)
         notModifiedHead = Self.head(304, StoredFields.notModified(rendering.fields), length: nil)
@@ -293,7 +293,7 @@ struct Rendering {
         let links = upstream.links(for: base)
         links.rewrite(&fields)
         dependsOnBase = fields != received
-        var isChanged = response.form == .composed
+        var isChanged = response.isBodyComposed
         // In a part a link may be cut in two, and bytes are counted by their position in the upstream's body.
         if response.status != 206, upstream.settings.rewriteLinks, view != .raw, upstream.isJSON(fields),
             let rewritten = links.rewritten(body: body)

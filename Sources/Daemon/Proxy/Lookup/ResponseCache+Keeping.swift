@@ -9,9 +9,9 @@ import Synchronization
 extension ResponseCache {
     /// Keeps a response that has arrived whole: in memory and, soon, in the store.
     ///
-    /// A response without objects is a hit at once. One with objects becomes a hit with its commit, or with `show`: the commit
-    /// marks the other documents that show those objects, and checks whether the response has their newest values. A response
-    /// that a write has invalidated never comes here. Until the commit, the predecessor is hidden too, because clients have
+    /// A response without objects is a hit at once. One with objects becomes a hit with its commit, however long that takes: the
+    /// commit marks the other documents that show those objects, and checks whether the response has their newest values. A
+    /// response that a write has invalidated never comes here. Until the commit, the predecessor is hidden too, because clients have
     /// already seen newer bytes.
     ///
     /// - Parameters:
@@ -54,7 +54,7 @@ extension ResponseCache {
             containsObjects || writtenAt != nil
             || uncommittedWrites.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
         let selection = ready.response.selection
-        commits.begin(ready, sent: sent, containsObjects: containsObjects, isHidden: isHidden)
+        commits.begin(ready, isHidden: isHidden)
         if isHidden {
             memory.removeVariant(of: ready, at: ready.entry.digest)
         } else {
@@ -93,11 +93,6 @@ extension ResponseCache {
     private func removeVariantForAllFields(of ready: ReadyResponse) {
         guard let wider = ready.variantForAllFields else { return }
         memory.remove(ready.entry.digest) { $0.key == ready.key && $0.response.selection.bytes == wider }
-    }
-
-    /// Makes a response a hit before its slow commit.
-    func show(_ ready: ReadyResponse) {
-        commits.show(ready) { memory.insert(ready, at: ready.entry.digest) }
     }
 
     /// Runs on the writer's thread, so that later commits find the response registered under its objects.
@@ -150,38 +145,11 @@ extension ResponseCache {
     }
 }
 
-/// Completing writes ahead of the responses that are yet to be committed.
-extension ResponseCache {
-    /// Commits the effects of a write; returns once they hold everywhere.
-    @discardableResult
-    func complete(_ write: CompletedWrite) async throws(StoreError) -> WriteCompletion {
-        try await store.complete(write) { [self] in hideUncommitted(of: write.upstream, sentUntil: write.time) }
-    }
-
-    /// Commits the absence of an object; returns once that holds everywhere.
-    func note(_ absence: ObservedAbsence) async throws(StoreError) {
-        // Lists may lag behind the absence, even those requested later.
-        try await store.note(absence) { [self] in hideUncommitted(of: absence.key.upstream, sentUntil: .max) }
-    }
-
-    /// Hides the pending responses that may show values older than a write.
-    ///
-    /// It runs on the writer's thread, so that each response is either committed and marked, or found here. Only its commit shows
-    /// whether it is outdated; requests for it wait for that.
-    func hideUncommitted(of upstream: String, sentUntil time: Int64) {
-        for ready in commits.markOutdated(of: upstream, sentUntil: time) {
-            // It needs both, because the response may be on its way into memory just now.
-            ready.entry.isDirty.store(true, ordering: .relaxed)
-            memory.remove(ready, at: ready.entry.digest)
-        }
-    }
-}
-
 /// The kept responses whose commit is pending.
 ///
 /// Until its commit, the objects in a response are unknown: other responses that show them are served unchanged, and the disk has
 /// an older response in its own place. So a response with objects is hidden until its commit, which updates all others at the
-/// same moment. If that takes too long, it is shown before (`ResponseCache.show`). Any thread.
+/// same moment: requests for it wait. Any thread.
 final class PendingCommits: Sendable {
     /// Whether a response can be found before its commit.
     enum Visibility {
@@ -197,12 +165,7 @@ final class PendingCommits: Sendable {
 
     struct Entry {
         let ready: ReadyResponse
-        /// When its request was sent, on the store's clock.
-        let sent: Int64
-        let containsObjects: Bool
         var visibility: Visibility
-        /// Whether a later write may have changed objects that it shows.
-        var mayBeOutdated = false
         /// Whether its commit is done and its visibility final.
         var isConcluded = false
     }
@@ -224,7 +187,7 @@ final class PendingCommits: Sendable {
         state.withLock { $0.entries[digest]?.contains { $0.ready.stored?.document != document } ?? false }
     }
 
-    /// Waits until a response pending under a digest is committed or shown; returns at once if there is none.
+    /// Waits until a response pending under a digest is committed; returns at once if there is none.
     func change(at digest: Digest128) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let isPending = state.withLock { state in
@@ -237,54 +200,14 @@ final class PendingCommits: Sendable {
     }
 
     /// Adds a response, before any look-up can find it.
-    ///
-    /// - Parameter sent: when its request was sent, on the store's clock.
-    func begin(_ ready: ReadyResponse, sent: Int64, containsObjects: Bool, isHidden: Bool) {
+    func begin(_ ready: ReadyResponse, isHidden: Bool) {
         let digest = ready.entry.digest
         state.withLock { state in
             state.changeAll(at: digest) { entry in
                 let isSame = entry.ready.variant == ready.variant && entry.ready.key == ready.key
                 if isSame, entry.visibility == .hidden { entry.visibility = .superseded }
             }
-            let visibility: Visibility = isHidden ? .hidden : .shown
-            let entry = Entry(ready: ready, sent: sent, containsObjects: containsObjects, visibility: visibility)
-            state.entries[digest, default: []].append(entry)
-        }
-    }
-
-    /// Shows a hidden response before its commit, unless a write may have outdated it.
-    ///
-    /// - Parameter show: inserts it into memory; not called if the commit has begun to do so.
-    func show(_ ready: ReadyResponse, by show: () -> Void) {
-        let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>] in
-            let isShown = state.change(ready) { entry in
-                guard entry.visibility == .hidden, !entry.mayBeOutdated else { return false }
-                entry.visibility = .shown
-                return true
-            }
-            guard isShown ?? false else { return [] }
-            show()
-            return state.waiters.removeValue(forKey: ready.entry.digest) ?? []
-        }
-        for waiter in waiters { waiter.resume() }
-    }
-
-    /// Marks an upstream's responses requested before a time, because they may be older than a write.
-    ///
-    /// Only their commits show whether they are. Returns those that had been shown.
-    func markOutdated(of upstream: String, sentUntil time: Int64) -> [ReadyResponse] {
-        state.withLock { state in
-            var shown: [ReadyResponse] = []
-            for digest in Array(state.entries.keys) {
-                state.changeAll(at: digest) { entry in
-                    guard entry.containsObjects, !entry.mayBeOutdated, entry.sent <= time,
-                        entry.ready.upstream.storeKey == upstream
-                    else { return }
-                    entry.mayBeOutdated = true
-                    if entry.visibility == .shown { shown.append(entry.ready) }
-                }
-            }
-            return shown
+            state.entries[digest, default: []].append(Entry(ready: ready, visibility: isHidden ? .hidden : .shown))
         }
     }
 
@@ -299,7 +222,7 @@ final class PendingCommits: Sendable {
         }
     }
 
-    /// Concludes a response's commit and returns its visibility; from now on `show` and `dropAtCommit` have no effect on it.
+    /// Concludes a response's commit and returns its visibility; from now on `dropAtCommit` has no effect on it.
     func conclude(_ ready: ReadyResponse) -> Visibility {
         let visibility = state.withLock { state in
             state.change(ready) { entry in

@@ -26,7 +26,7 @@ extension ResponseCache {
         }
         guard let body = try await store.received(ready.document.load(ordering: .relaxed)) else { return nil }
         var response = ready.response
-        (response.body, response.form) = (body, .received)
+        (response.body, response.form, response.isBodyComposed) = (body, .received, false)
         return ReadyResponse(response, for: request).shown(to: request)
     }
 
@@ -93,7 +93,7 @@ extension ResponseCache {
 
 extension ReadyResponse {
     /// Whether a view cannot be made from this response: the raw view shows received bytes, not composed ones.
-    func needsReceivedBytes(in view: View) -> Bool { view == .raw && response.form == .composed }
+    func needsReceivedBytes(in view: View) -> Bool { view == .raw && response.isBodyComposed }
 
     /// Whether it was made from another response for the view and address of a request.
     fileprivate func isMade(of ready: ReadyResponse, for request: ProxyRequest) -> Bool {
@@ -155,7 +155,7 @@ extension ResponseCache {
         case .raw:
             if wire.needsReceivedBytes(in: .raw) {
                 guard let body = try await store.received(id) else { return nil }
-                (response.body, response.form) = (body, .received)
+                (response.body, response.form, response.isBodyComposed) = (body, .received, false)
             }
             shown = ready(.raw)
         case .mapped:

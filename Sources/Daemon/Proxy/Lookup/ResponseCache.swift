@@ -106,13 +106,15 @@ package final class ResponseCache: Sendable {
         guard !ready.response.doubts.isEmpty else { return doubts.forget(ready.entry.digest) }
         let lag = ready.upstream.settings.lag.lists.seconds
         let next = doubts.nextInquiry(for: ready.entry.digest, about: ready.response.doubts, lag: lag)
-        ready.asksAgain.store(next, ordering: .relaxed)
+        // A hit compares seconds. What is due is due at once, all else not before its time.
+        let seconds = next / 1_000_000 + (next > now && next < .max ? 1 : 0)
+        ready.asksAgain.store(seconds, ordering: .relaxed)
     }
 
     /// Notes an inquiry about a document that may show a member in doubt.
     func noteInquiry(about ready: ReadyResponse) {
         guard !ready.response.doubts.isEmpty else { return }
-        doubts.noteInquiry(for: ready.entry.digest, about: ready.response.doubts, at: seconds)
+        doubts.noteInquiry(for: ready.entry.digest, about: ready.response.doubts, at: now)
         noteDoubts(of: ready)
     }
 
@@ -311,7 +313,7 @@ final class OpenDoubts: Sendable {
     private static let capacity = 4096
 
     private struct Inquiry {
-        /// When the document was last requested, in seconds of the store's clock.
+        /// When the document was last requested, in µs of the store's clock: a doubt may arise in the second of a request.
         var asked: Int64
         /// The number of requests without success.
         var count: Int
@@ -319,7 +321,7 @@ final class OpenDoubts: Sendable {
 
     private let inquiries = Mutex<[Digest128: Inquiry]>([:])
 
-    /// When a document is to be fetched again, in seconds of the store's clock.
+    /// When a document is to be fetched again, in µs of the store's clock.
     ///
     /// Once for each doubt; if that does not resolve it, again after `lag`, twice `lag`, and so on.
     ///
@@ -327,11 +329,10 @@ final class OpenDoubts: Sendable {
     ///   - doubts: from when on each of its doubts is to be resolved, in µs of the store's clock.
     ///   - lag: how far lists may lag, in seconds.
     func nextInquiry(for digest: Digest128, about doubts: [Int64], lag: Int64) -> Int64 {
-        let times = doubts.map { $0 / 1_000_000 }
-        guard let first = times.min() else { return .max }
+        guard let first = doubts.min() else { return .max }
         guard let inquiry = inquiries.withLock({ $0[digest] }) else { return first }
-        let again = inquiry.asked + max(lag, 1) << Int64(min(inquiry.count - 1, 10))
-        return min(again, times.filter { $0 > inquiry.asked }.min() ?? .max)
+        let again = inquiry.asked + (max(lag, 1) * 1_000_000) << Int64(min(inquiry.count - 1, 10))
+        return min(again, doubts.filter { $0 > inquiry.asked }.min() ?? .max)
     }
 
     /// Notes that a document is being requested.
@@ -339,7 +340,7 @@ final class OpenDoubts: Sendable {
         inquiries.withLock { inquiries in
             if inquiries.count >= Self.capacity, inquiries[digest] == nil { inquiries = [:] }
             let known = inquiries[digest]
-            let isNew = known.map { known in doubts.contains { $0 / 1_000_000 > known.asked } } ?? true
+            let isNew = known.map { known in doubts.contains { $0 > known.asked } } ?? true
             inquiries[digest] = Inquiry(asked: now, count: isNew ? 1 : (known?.count ?? 0) + 1)
         }
     }

@@ -378,5 +378,8 @@ extension StoreConfiguration {
         )
         for upstream in upstreams { lags[upstream.storeKey] = upstream.settings.lag.stored }
         group = settings.store.group
+        #if DEBUG
+            commitStep = CommitGate.step()
+        #endif
     }
 }

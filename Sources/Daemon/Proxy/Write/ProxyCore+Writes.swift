@@ -61,7 +61,7 @@ extension ProxyCore {
         invalidate(Invalidation(paths, matching: write.patterns, of: upstream), at: write.time)
         let token = fetches.invalidations.token(for: request.digest)
         do {
-            let completion = try await cache.complete(write)
+            let completion = try await cache.store.complete(write)
             paths += completion.removed.filter { !paths.contains($0) }
         } catch {
             retryLater(write, of: upstream, because: error)
@@ -113,7 +113,6 @@ extension ProxyCore {
         uncommittedWriteCount += 1
         let number = uncommittedWriteCount
         cache.uncommittedWrites.begin(number, upstream: upstream.storeKey, time: write.time)
-        cache.hideUncommitted(of: upstream.storeKey, sentUntil: write.time)
         cache.memory.removeAll { $0.key.upstream == upstream.storeKey }
         fetches.invalidations.noteAll(of: upstream)
         // The objects in its response are held until then, within the limit for all bodies.
@@ -128,7 +127,7 @@ extension ProxyCore {
             try? await Task.sleep(for: pause)
             pause = min(pause * 2, .seconds(30))
             do {
-                let completion = try await cache.complete(write)
+                let completion = try await cache.store.complete(write)
                 let paths = write.targets.map(\.path) + completion.removed
                 // Fetches begun since then are newer than what the store has.
                 invalidate(Invalidation(paths, matching: write.patterns, of: upstream), at: cache.now)
