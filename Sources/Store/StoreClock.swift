@@ -54,6 +54,10 @@ struct StoredTime: Sendable {
     var boot: Int64?
     /// Ages of anything before this time are unknown.
     var agesKnownSince: Int64 = 0
+    /// When the store was last opened after a crash; 0 for never.
+    var restarted: Int64 = 0
+    /// Whether the store was not closed since.
+    var isLeft = false
 }
 
 /// The store's own clock.
@@ -70,6 +74,10 @@ public final class StoreClock: Sendable {
     /// Ages of anything before this time are unknown, because the store was closed for an unknown time.
     public var agesKnownSince: Int64 { ageless.load(ordering: .relaxed) }
     private let ageless: Atomic<Int64>
+    /// When the store was last opened after a crash, which may have lost the last observations; 0 for never.
+    ///
+    /// Whatever was observed before counts as observed until then (law 3).
+    let restarted: Int64
 
     init(source: TimeSource, stored: StoredTime) {
         self.source = source
@@ -85,6 +93,7 @@ public final class StoreClock: Sendable {
         }
         let start = max(wall, passed ?? 0, stored.clock + 1)
         ageless = Atomic(passed == nil ? start : stored.agesKnownSince)
+        restarted = stored.isLeft ? start : stored.restarted
         offset = start - elapsed
         last = Atomic(start - 1)
     }
@@ -120,7 +129,8 @@ public final class StoreClock: Sendable {
             wallLead: wallLead,
             offset: offset,
             boot: source.boot,
-            agesKnownSince: agesKnownSince
+            agesKnownSince: agesKnownSince,
+            restarted: restarted
         )
     }
 

@@ -26,29 +26,77 @@ extension Int: MemberValue {
 
     /// One request, and what its response showed.
     private struct Event: CustomStringConvertible {
-        var source: Observation.Kind
+        var document: Document
         var sent: Int64
         var completed: Int64
         var value: Int
+        var isNotModified = false
 
-        var description: String { "\(source)[\(sent),\(completed)]=\(value)" }
+        var isWrite: Bool { document == .none }
+        var kind: Observation.Kind {
+            switch document {
+            case .none: .write
+            case .detail: .detail
+            case .list, .otherList: .list
+            }
+        }
+
+        var description: String {
+            "\(isWrite ? "write" : "\(document)")[\(sent),\(completed)]=\(value)\(isNotModified ? " (304)" : "")"
+        }
+    }
+
+    /// What shows the member; a write is no document.
+    private enum Document: Int64, CaseIterable {
+        case none, detail, list, otherList
     }
 
     /// What is known, and the newest that was served from it.
     private struct Known {
         var member: Member?
-        /// Until when nothing that was observed may be served.
+        /// The time of a write that cannot be ordered against what was observed.
         var mark = Int64.min
+        var wrote = Int64.min
+        /// The time of the start after the last crash.
+        var restarted = Int64.min
         var served = -1
+        /// By source, the word of a document and its completion.
+        var words: [Int64: LastWord] = [:]
 
         mutating func merge(_ seen: Member.Observed, lag: Int64) {
-            guard seen.lo > mark else { return }
-            guard var known = member else { return member = Member(first: seen) }
-            if case .unordered(let until) = known.merge(seen, lag: lag) {
-                mark = until
-                return member = nil
+            if seen.isWrite { wrote = max(wrote, seen.hi) }
+            words[seen.source] = seen.word.map { LastWord(document: $0.document, completed: seen.hi) }
+            guard var known = member else {
+                var first = Member(first: seen)
+                first.doubt(until: mark)
+                return member = first
             }
+            known.doubt(until: mark)
+            let history = ObjectHistory(wrote: max(wrote, restarted)) { [words, restarted] source in
+                words[source].map { LastWord(document: $0.document, completed: max($0.completed, restarted)) }
+            }
+            if case .unordered(let until) = known.merge(seen, lag: lag, history) { mark = max(mark, until) }
             member = known
+        }
+
+        /// The daemon ends, and may have lost its last observations.
+        mutating func crash(restartingAt time: Int64) {
+            restarted = time
+            guard let known = member else { return }
+            var clock = known.clock
+            clock.hi = max(clock.hi, time)
+            var doubt = known.doubt
+            if let hi = doubt?.challenger?.hi { doubt?.challenger?.hi = max(hi, time) }
+            member = Member(value: known.value, clock: clock, doubt: doubt, source: known.source)
+        }
+
+        /// What a hit shows after a response, if it is served from the cache: after a write that cannot be ordered, a document
+        /// shows nothing but what is certainly newer, or what it and all others said since.
+        func hit(after event: Event) -> Int? {
+            guard let member else { return nil }
+            if member.clock.lo > mark { return member.value }
+            let isConfirmed = event.sent > mark && event.value == member.value && member.doubt?.challenger == nil
+            return isConfirmed ? member.value : nil
         }
     }
 
@@ -57,14 +105,22 @@ extension Int: MemberValue {
     }
 
     private static func observed(_ event: Event, at index: Int, _ setting: Setting) -> Member.Observed {
-        let lag = event.source == .list ? setting.lag : 0
+        let lag = event.kind == .list ? setting.lag : 0
         let stamp = setting.isStamped(index) ? stamps[setting.isCoarse ? event.value / 2 : event.value] : nil
         return Member.Observed(
             value: event.value,
             lo: event.sent - lag,
             hi: event.completed,
             stamp: stamp,
-            kind: event.source
+            kind: event.kind,
+            word: event.isWrite
+                ? nil
+                : DocumentWord(
+                    document: event.document.rawValue,
+                    sent: event.sent,
+                    isNotModified: event.isNotModified
+                ),
+            source: Int64(index)
         )
     }
 
@@ -74,60 +130,81 @@ extension Int: MemberValue {
         let horizon: Int64
         /// The instant at which a write takes effect; nil: nothing is written.
         var writeAt: Int64?
+        var documents: [Document] = [.list, .detail]
+        /// Whether a document may be validated, by a 304 that stands for its last word.
+        var hasNotModified = false
+        /// After how many observations the daemon crashes and starts again, without having lost any.
+        var crashAfter: Int?
         var failures: [String] = []
         var histories = 0
 
-        mutating func check(_ count: Int) { descend(count, [], Known(), isWritten: false) }
+        mutating func check(_ count: Int) { descend(count, [], Known()) }
 
-        private mutating func descend(_ count: Int, _ events: [Event], _ known: Known, isWritten: Bool) {
+        private mutating func descend(_ count: Int, _ events: [Event], _ known: Known) {
             guard failures.count < 3 else { return }
             if count == 0 {
                 histories += 1
                 return settle(events, known)
             }
+            var known = known
             let earliest = events.last?.completed ?? 0
+            if let crashAfter, crashAfter == events.count { known.crash(restartingAt: earliest) }
             for completed in earliest...horizon {
                 for sent in 0...completed {
-                    for source in [Observation.Kind.list, .detail, .write] {
-                        let values = values(source, sent, completed, isWritten)
-                        for value in values {
-                            let event = Event(source: source, sent: sent, completed: completed, value: value)
-                            step(count, events + [event], known, isWritten || source == .write)
-                        }
+                    if isCut(sent, after: events) { continue }
+                    for event in responses(sent, completed, after: events) {
+                        step(count, events + [event], known)
                     }
                 }
             }
         }
 
-        /// What a response may show: what was true at some instant of its interval.
-        private func values(
-            _ source: Observation.Kind,
-            _ sent: Int64,
-            _ completed: Int64,
-            _ isWritten: Bool
-        ) -> ClosedRange<Int> {
-            switch source {
-            case .list: return setting.value(at: sent - setting.lag)...setting.value(at: completed)
-            case .detail: return setting.value(at: sent)...setting.value(at: completed)
-            case .write:
-                guard let writeAt, !isWritten, sent < writeAt, writeAt <= completed else { return 1...0 + 1 }
-                return setting.value(at: writeAt)...setting.value(at: writeAt)
-            }
+        /// Whether a request was under way when the daemon crashed.
+        private func isCut(_ sent: Int64, after events: [Event]) -> Bool {
+            guard let crashAfter, crashAfter <= events.count, crashAfter > 0 else { return false }
+            return sent <= events[crashAfter - 1].completed
         }
 
-        private mutating func step(_ count: Int, _ events: [Event], _ before: Known, _ isWritten: Bool) {
+        /// What a request may get: what was true at some instant of its interval.
+        private func responses(_ sent: Int64, _ completed: Int64, after events: [Event]) -> [Event] {
+            var found: [Event] = []
+            if let writeAt, sent < writeAt, writeAt <= completed, !events.contains(where: \.isWrite) {
+                let value = setting.value(at: writeAt)
+                found.append(Event(document: .none, sent: sent, completed: completed, value: value))
+            }
+            for document in documents {
+                let from = document == .detail ? sent : sent - setting.lag
+                // No document goes back itself, except where two of its responses overlap.
+                let earlier = events.filter { $0.document == document && $0.completed < sent }.map(\.value).max() ?? 0
+                for value in setting.value(at: from)...setting.value(at: completed) where value >= earlier {
+                    var event = Event(document: document, sent: sent, completed: completed, value: value)
+                    found.append(event)
+                    let last = events.last { $0.document == document }
+                    guard hasNotModified, last?.value == value, last.map({ $0.completed < sent }) == true else {
+                        continue
+                    }
+                    event.isNotModified = true
+                    found.append(event)
+                }
+            }
+            return found
+        }
+
+        private mutating func step(_ count: Int, _ events: [Event], _ before: Known) {
             guard let last = events.last else { return }
-            if last.source == .write, writeAt.map({ last.sent < $0 && $0 <= last.completed }) != true { return }
             var known = before
-            known.merge(SettledMemberTests.observed(last, at: events.count - 1, setting), lag: setting.lag)
-            if let value = known.member?.value {
+            known.merge(SettledMemberTests.observed(last, at: events.count, setting), lag: setting.lag)
+            if let value = known.hit(after: last) {
                 if value < known.served {
                     failures.append("\(setting.changes) \(events): served \(known.served), then \(value)")
                 }
-                if last.source == .write, value < last.value { failures.append("\(events): an own write is lost") }
                 known.served = max(known.served, value)
             }
-            descend(count - 1, events, known, isWritten: isWritten)
+            let written = events.last { $0.isWrite }
+            if let written, let value = known.hit(after: last), value < written.value {
+                failures.append("\(events): an own write is lost")
+            }
+            descend(count - 1, events, known)
         }
 
         /// Once all is told, by reads that nothing overlaps, the truth is settled.
@@ -135,8 +212,8 @@ extension Int: MemberValue {
             var known = before
             let truth = setting.value(at: 1000)
             for time in [Int64(1000), 2000] {
-                let event = Event(source: .detail, sent: time, completed: time + 1, value: truth)
-                known.merge(SettledMemberTests.observed(event, at: 9, setting), lag: setting.lag)
+                let event = Event(document: .detail, sent: time, completed: time + 1, value: truth)
+                known.merge(SettledMemberTests.observed(event, at: Int(time), setting), lag: setting.lag)
             }
             if known.member?.value != truth || known.member?.doubt != nil {
                 failures.append("\(setting.changes) \(events): not settled in the end")
@@ -148,6 +225,8 @@ extension Int: MemberValue {
     private static let isThorough = getenv("LARDER_THOROUGH") != nil
 
     private static let truths: [[Int64]] = [[], [2], [1, 3], [2, 3]]
+    /// For checks with more documents, which have many more histories.
+    private static let fewTruths = isThorough ? truths : [[2], [1, 3]]
 
     @Test(arguments: [false, true])
     func `whatever three responses overlap, what is served never goes back and is settled in the end`(
@@ -169,8 +248,39 @@ extension Int: MemberValue {
         for odd in 0..<3 {
             for changes in Self.truths {
                 var checker = Checker(
-                    setting: Setting(changes: changes, isStamped: { $0 != odd }, isCoarse: isCoarse),
+                    setting: Setting(changes: changes, isStamped: { $0 - 1 != odd }, isCoarse: isCoarse),
                     horizon: Self.isThorough ? 5 : 3
+                )
+                checker.check(3)
+                #expect(checker.failures == [])
+            }
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `the same with two lists and a detail that are validated by 304s`(isStamped: Bool) {
+        for changes in Self.fewTruths {
+            var checker = Checker(
+                setting: Setting(changes: changes, isStamped: { _ in isStamped }),
+                horizon: Self.isThorough ? 5 : 3,
+                documents: [.list, .otherList, .detail],
+                hasNotModified: true
+            )
+            checker.check(3)
+            #expect(checker.failures == [])
+            #expect(checker.histories > 1000)
+        }
+    }
+
+    @Test(arguments: [1, 2])
+    func `the same if the daemon crashes between the responses`(after count: Int) {
+        for changes in Self.fewTruths {
+            for isStamped in [false, true] {
+                var checker = Checker(
+                    setting: Setting(changes: changes, isStamped: { _ in isStamped }),
+                    horizon: Self.isThorough ? 5 : 3,
+                    documents: [.list, .otherList, .detail],
+                    crashAfter: count
                 )
                 checker.check(3)
                 #expect(checker.failures == [])
@@ -191,6 +301,20 @@ extension Int: MemberValue {
         }
     }
 
+    @Test func `an own write is never lost among two lists`() {
+        for (changes, write) in [([2], 2), ([1, 3], 1), ([1, 3], 3)] as [([Int64], Int64)] {
+            var checker = Checker(
+                setting: Setting(changes: changes),
+                horizon: Self.isThorough ? 5 : 3,
+                writeAt: write,
+                documents: [.list, .otherList, .detail],
+                hasNotModified: true
+            )
+            checker.check(3)
+            #expect(checker.failures == [])
+        }
+    }
+
     @Test func `long random histories hold as well`() {
         var random = SeededGenerator(seed: 7)
         for _ in 0..<(Self.isThorough ? 200_000 : 10_000) {
@@ -204,30 +328,36 @@ extension Int: MemberValue {
                 isStamped: { mask >> $0 & 1 == 1 },
                 isCoarse: Bool.random(using: &random)
             )
-            var events = (0..<Int.random(in: 4...6, using: &random)).map { _ in
+            var events = (0..<Int.random(in: 4...8, using: &random)).map { _ in
                 let sent = Int64.random(in: 0...9, using: &random)
+                let document = [Document.list, .otherList, .detail].randomElement(using: &random) ?? .list
                 let completed = Int64.random(in: sent...10, using: &random)
-                let source: Observation.Kind = Bool.random(using: &random) ? .list : .detail
-                let from = source == .list ? sent - setting.lag : sent
-                let value = setting.value(at: Int64.random(in: from...completed, using: &random))
-                return Event(source: source, sent: sent, completed: completed, value: value)
+                return Event(document: document, sent: sent, completed: completed, value: 0)
             }
             events.sort { $0.completed < $1.completed }
             var known = Known()
-            for (index, event) in events.enumerated() {
+            for index in events.indices {
+                var event = events[index]
+                let from = event.document == .detail ? event.sent : event.sent - setting.lag
+                let value = setting.value(at: Int64.random(in: from...event.completed, using: &random))
+                // No document goes back itself, except where two of its responses overlap.
+                let earlier = events[..<index].filter { $0.document == event.document && $0.completed < event.sent }
+                event.value = max(value, earlier.map(\.value).max() ?? 0)
+                events[index] = event
                 known.merge(Self.observed(event, at: index, setting), lag: setting.lag)
-                let value = known.member?.value ?? known.served
-                #expect(value >= known.served, "\(changes) \(events)")
-                known.served = max(known.served, value)
+                let served = known.hit(after: event) ?? known.served
+                #expect(served >= known.served, "\(changes) \(events[...index])")
+                known.served = max(known.served, served)
             }
         }
     }
 
     @Test func `observations that do not overlap leave one state in whatever order they arrive`() {
         let setting = Setting(changes: [2, 5], lag: 0)
-        let events = [(0, 1), (2, 3), (4, 4), (5, 6)].map { sent, completed in
-            Event(source: .detail, sent: sent, completed: completed, value: setting.value(at: sent))
-        }
+        let documents: [[Document]] = [
+            [.detail, .detail, .detail, .detail], [.list, .otherList, .detail, .list],
+            [.list, .list, .otherList, .list],
+        ]
         func orders(_ events: [Event]) -> [[Event]] {
             events.isEmpty
                 ? [[]]
@@ -237,11 +367,24 @@ extension Int: MemberValue {
                     return orders(rest).map { [first] + $0 }
                 }
         }
-        for order in orders(events) {
-            var known = Known()
-            for event in order { known.merge(Self.observed(event, at: 0, setting), lag: 0) }
-            #expect(known.member?.value == 2, "\(order)")
-            #expect(known.member?.clock.hi == 6, "\(order)")
+        for documents in documents {
+            let events = zip([(0, 1), (2, 3), (4, 4), (5, 6)] as [(Int64, Int64)], documents).map { times, document in
+                Event(document: document, sent: times.0, completed: times.1, value: setting.value(at: times.0))
+            }
+            for order in orders(events) {
+                // The words of one document arrive in theirs.
+                let isInOrder = Document.allCases.allSatisfy { document in
+                    let own = order.filter { $0.document == document }.map(\.sent)
+                    return document == .detail || own == own.sorted()
+                }
+                guard isInOrder else { continue }
+                var known = Known()
+                for event in order { known.merge(Self.observed(event, at: Int(event.sent), setting), lag: 0) }
+                #expect(known.member?.value == 2, "\(order)")
+                #expect(known.member?.clock.hi == 6, "\(order)")
+                #expect(known.member?.source == 5, "\(order)")
+                #expect(known.member?.doubt == nil, "\(order)")
+            }
         }
     }
 
@@ -257,12 +400,63 @@ extension Int: MemberValue {
         Member.Observed(value: value, lo: lo, hi: hi, stamp: stamp.flatMap { Self.stamps[$0] }, kind: source)
     }
 
+    /// A list's word; lists lag by 10.
+    private func word(
+        _ value: Int,
+        _ sent: Int64,
+        _ completed: Int64,
+        stamp: Int? = nil,
+        of document: Document = .list,
+        isNotModified: Bool = false
+    ) -> Event {
+        Event(document: document, sent: sent, completed: completed, value: value, isNotModified: isNotModified)
+    }
+
+    private func known(_ events: Event..., stamps: [Int: Int] = [:]) -> Known {
+        var known = Known()
+        for (index, event) in events.enumerated() {
+            var seen = Self.observed(event, at: index, Setting(changes: [], lag: 10))
+            seen.stamp = stamps[index].flatMap { Self.stamps[$0] }
+            known.merge(seen, lag: 10)
+        }
+        return known
+    }
+
     @Test func `W1 a write whose response has a lower stamp replaces all the same`() {
         var member = Member(first: seen(1, 0, 1, stamp: 5))
         #expect(member.merge(seen(2, 3, 4, stamp: 3, .write), lag: 10) == .replaced(.lowerStampedWrite))
         #expect(!member.clock.isExact)
         // What it replaced has the higher stamp, and does not come back by it.
         #expect(member.merge(seen(1, 5, 6, stamp: 5), lag: 10) == .replaced(.newer))
+    }
+
+    @Test func `W2 a write with a lower stamp that overlaps leaves the value, and a doubt until it is seen`() {
+        var member = Member(first: seen(1, 0, 5, stamp: 5))
+        #expect(member.merge(seen(2, 3, 6, stamp: 3, .write), lag: 10) == .unordered(until: 6))
+        #expect(member.value == 1)
+        #expect(!member.clock.isExact)
+        #expect(member.doubt?.challenger?.value == 2)
+        #expect(member.merge(seen(1, 6, 7, stamp: 5), lag: 10) == .confirmed)
+        #expect(member.doubt != nil)
+        #expect(member.merge(seen(1, 7, 8, stamp: 5), lag: 10) == .confirmed)
+        #expect(member.doubt == nil)
+    }
+
+    @Test func `W3 a write that overlaps settles its value, and the former one becomes the challenger`() {
+        var member = Member(first: seen(1, 0, 5))
+        #expect(member.merge(seen(2, 3, 6, .write), lag: 10) == .unordered(until: 6))
+        #expect(member.value == 2)
+        #expect(member.doubt?.challenger?.value == 1)
+        #expect(member.merge(seen(2, 7, 8), lag: 10) == .confirmed)
+        #expect(member.doubt == nil)
+    }
+
+    @Test func `W4 after a write that no response shows, only an observation from after it ends the doubt`() {
+        var member = Member(first: seen(1, 0, 5))
+        member.doubt(until: 20)
+        #expect(member.merge(seen(2, 15, 22, .list), lag: 10) == .doubted)
+        #expect(member.merge(seen(2, 21, 23), lag: 10) == .replaced(.decided))
+        #expect(member.doubt == nil)
     }
 
     @Test func `S1 an upstream that goes back is believed once it stays there for the lag`() {
@@ -282,6 +476,82 @@ extension Int: MemberValue {
         #expect(member.merge(seen(2, -4, 7, stamp: 3, .list), lag: 10) == .doubted)
     }
 
+    @Test func `D1 a list's later word takes the place of its earlier one at once`() {
+        let known = known(word(1, 0, 1), word(2, 2, 3))
+        #expect(known.member?.value == 2)
+        #expect(known.member?.doubt == nil)
+        #expect(known.member?.clock.lo == -8, "other documents are ordered by the lag as before")
+        #expect(known.member?.source == 1)
+    }
+
+    @Test func `D1 does not order words that overlap, words of other documents, or a 304`() {
+        #expect(self.known(word(1, 0, 2), word(2, 2, 3)).member?.value == 1)
+        #expect(self.known(word(1, 0, 1), word(2, 2, 3, of: .otherList)).member?.value == 1)
+        #expect(self.known(word(1, 0, 1), word(2, 2, 3, isNotModified: true)).member?.value == 1)
+        // The other list has confirmed it since.
+        let other = self.known(word(1, 0, 1), word(1, 2, 3, of: .otherList), word(2, 4, 5))
+        #expect(other.member?.value == 1)
+        #expect(other.member?.doubt?.challenger?.value == 2)
+    }
+
+    @Test func `D1 follows a 304 that confirmed the value last`() {
+        let known = known(
+            word(1, 0, 1),
+            word(1, 2, 3, of: .otherList),
+            word(1, 4, 5, isNotModified: true),
+            word(2, 6, 7)
+        )
+        #expect(known.member?.value == 2)
+    }
+
+    @Test func `D1 never orders anything within the lag of an own write`() {
+        let write = Event(document: .none, sent: 0, completed: 1, value: 1)
+        let soon = known(write, word(1, 2, 3), word(0, 4, 5))
+        #expect(soon.member?.value == 1)
+        #expect(soon.member?.doubt?.challenger?.value == 0)
+        #expect(known(write, word(1, 2, 3), word(2, 12, 13)).member?.value == 2)
+    }
+
+    @Test func `D1 keeps a doubt whose challenger is another value, and loses its own`() {
+        let lists = [word(1, 0, 1), word(2, 2, 3, of: .otherList)]
+        let third = known(lists[0], lists[1], word(3, 4, 5))
+        #expect(third.member?.value == 3)
+        #expect(third.member?.doubt?.challenger?.value == 2)
+        #expect(third.member?.clock.isExact == false)
+        let same = known(lists[0], lists[1], word(2, 4, 5))
+        #expect(same.member?.value == 2)
+        #expect(same.member?.doubt == nil, "it has neither a challenger nor a third value")
+        let rest = known(lists[0], word(3, 1, 2, of: .otherList), lists[1], word(2, 4, 5))
+        #expect(rest.member?.value == 2)
+        #expect(rest.member?.doubt?.challenger == nil)
+        #expect(rest.member?.doubt?.rest == 2)
+        let after = known(lists[0], lists[1], word(3, 14, 15))
+        #expect(after.member?.doubt == nil, "its `lo` is after the challenger")
+    }
+
+    @Test func `D1 makes its stamp the floor, and is exact without a doubt`() {
+        let stamped = known(word(1, 0, 1), word(2, 2, 3), stamps: [1: 4])
+        #expect(stamped.member?.clock.floor == Self.stamps[4])
+        #expect(stamped.member?.clock.isExact == true)
+        let unstamped = known(word(1, 0, 1), word(2, 2, 3), stamps: [0: 4])
+        #expect(unstamped.member?.clock.floor == Self.stamps[4])
+        #expect(unstamped.member?.clock.isExact == false)
+        let lower = known(word(1, 0, 1), word(2, 2, 3), stamps: [0: 4, 1: 3])
+        #expect(lower.member?.value == 1, "a lower stamp is older, whichever document shows it")
+    }
+
+    @Test func `after a crash every time counts up to the start`() {
+        var known = known(word(1, 0, 1))
+        known.crash(restartingAt: 5)
+        var late = known
+        late.merge(Self.observed(word(2, 5, 8), at: 1, Setting(changes: [], lag: 10)), lag: 10)
+        #expect(late.member?.value == 1, "its earlier word may be among what was lost")
+        // A write may be, too.
+        known.merge(Self.observed(word(2, 6, 8), at: 1, Setting(changes: [], lag: 10)), lag: 10)
+        #expect(known.member?.value == 1)
+        #expect(known.member?.doubt?.challenger?.value == 2)
+    }
+
     @Test func `C4 of two challengers the one that is seen after all others settles`() {
         var member = Member(first: seen(1, 0, 10))
         #expect(member.merge(seen(2, 5, 12), lag: 0) == .doubted)
@@ -289,5 +559,12 @@ extension Int: MemberValue {
         #expect(member.value == 1)
         #expect(member.merge(seen(3, 15, 16), lag: 0) == .replaced(.decided))
         #expect(member.doubt == nil)
+    }
+}
+
+extension SettledMember {
+    /// Applies an observation of which no earlier word is known.
+    fileprivate mutating func merge(_ seen: Observed, lag: Int64) -> Outcome {
+        merge(seen, lag: lag, ObjectHistory())
     }
 }

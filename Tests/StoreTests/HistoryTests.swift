@@ -9,7 +9,7 @@ import Testing
 /// or overlapping, within the lag of lists or after it, with modification times or without.
 ///
 /// A history is checked against the truth: no document of the object shows a state that never was, none shows an older one
-/// than any showed before, own writes and deletions are never forgotten, and in the end the truth is settled. Histories with
+/// than any showed before, unless it goes back itself, own writes and deletions are never forgotten, and in the end the truth is settled. Histories with
 /// the same times run side by side in one store, each on an object of its own.
 struct HistoryTests {
     private static let lag: Int64 = 30_000_000
@@ -43,6 +43,8 @@ struct HistoryTests {
         var truth: [(since: Int64, state: Int?)] = [(.min, 0)]
         /// The newest state that was served from the store, or is known by a write or a deletion.
         var seen = 0
+        /// What each document's responses showed, and when each was complete.
+        var words: [String: [(state: Int, end: Int64)]] = [:]
         var failure: String?
 
         init(_ id: Int, _ events: [Event]) { (self.id, self.events) = (id, events) }
@@ -120,7 +122,12 @@ struct HistoryTests {
         switch event.kind {
         case .list, .detail, .stub:
             let earliest = event.kind == .detail ? start : start - lag
-            guard let state = history.state(at: event.isOld ? earliest : end) else { return }
+            guard var state = history.state(at: event.isOld ? earliest : end) else { return }
+            let url = urls[event.kind == .list ? 0 : event.kind == .detail ? 1 : 2]
+            // No document goes back itself, except where two of its responses overlap.
+            let earlier = history.words[url, default: []].filter { $0.end < start }
+            state = max(state, earlier.map(\.state).max() ?? 0)
+            history.words[url, default: []].append((state, end))
             switch event.kind {
             case .list: _ = try await bench.store.receive(received(urls[0], "[\(setup.user(id, state))]", users, .list))
             case .detail: _ = try await bench.store.receive(received(urls[1], setup.user(id, state), user, .detail))
@@ -280,7 +287,8 @@ struct HistoryTests {
                 isWhole
                 ? Self.sequences(of: Self.events, 3)
                 : (0..<200).map { _ in (0..<length).map { _ in Self.events.randomElement(using: &random)! } }
-            #expect(try await Self.failures(moments, histories, isStamped: isStamped) == [])
+            let found = try await Self.failures(moments, histories, isStamped: isStamped)
+            #expect(found == [])
         }
     }
 }

@@ -128,7 +128,10 @@ struct StoreFileTests {
         await bench.store.close()
     }
 
-    @Test(arguments: ["INSERT INTO grdb_migrations VALUES ('2001')", "UPDATE grdb_migrations SET identifier = '2001'"])
+    @Test(arguments: [
+        "INSERT INTO grdb_migrations VALUES ('2001')",
+        "DELETE FROM grdb_migrations; INSERT INTO grdb_migrations VALUES ('2001')",
+    ])
     func `a file of a newer Larder is refused, and left alone`(_ change: String) async throws {
         let bench = try Bench()
         try await bench.receive("/x", "1")
@@ -182,6 +185,26 @@ struct StoreFileTests {
         let again = try Bench(folder: folder)
         #expect(again.notices.isEmpty, "the new file has this Larder's format")
         #expect(try await again.body("/issues/1") == #"{"id":1}"#)
+        await again.store.close()
+    }
+
+    @Test func `a file of Larder 0.2 keeps everything`() async throws {
+        let bench = try Bench()
+        try await bench.receive("/issues", #"[{"id":1,"title":"old"}]"#, issues)
+        try await bench.receive("/issues/1", #"{"id":1,"title":"new"}"#, issue)
+        await bench.store.close()
+        let path = bench.folder.file()
+        let changes = """
+            ALTER TABLE _observations DROP COLUMN document;
+            ALTER TABLE _objects DROP COLUMN wrote;
+            DELETE FROM grdb_migrations WHERE identifier = '1002';
+            """
+        #expect(alter(path, changes) == "")
+        let again = try Bench(folder: bench.folder, time: bench.time)
+        #expect(again.notices.isEmpty)
+        #expect(try await again.body("/issues") == #"[{"id":1,"title":"new"}]"#)
+        try await again.receive("/issues", #"[{"id":1,"title":"newer"}]"#, issues)
+        #expect(try await again.body("/issues/1") == #"{"id":1,"title":"newer"}"#)
         await again.store.close()
     }
 

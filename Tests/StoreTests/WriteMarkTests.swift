@@ -159,6 +159,114 @@ struct WriteMarkTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
+    // MARK: Lists that may lag
+
+    private static let written = list.replacing(#""a""#, with: #""written""#)
+
+    private func laggingBench() throws -> Bench { try Bench { $0.lag = Lag(lists: 30_000_000) } }
+
+    @Test func `once a detail is known after a write, lists are hits and the table decides about them`() async throws {
+        let bench = try laggingBench()
+        try await bench.receive("/issues", Self.list, issues)
+        try await bench.store.complete(write(bench, "/issues/1", bound: first))
+        #expect(try await isOutdated(bench, "/issues"))
+        try await bench.receive("/issues/1", #"{"id":1,"title":"written"}"#, issue)
+        // The list was requested before the write, and may show what else was written.
+        #expect(try await isOutdated(bench, "/issues"))
+        try await bench.receive("/issues", Self.written, issues)
+        #expect(try await form(bench, "/issues") == .asReceived)
+        // A list that lags is composed, and its value noted as a doubt.
+        try await bench.receive("/search", Self.list, issues)
+        #expect(try await form(bench, "/search") == .composed)
+        #expect(try await bench.body("/search") == Self.written)
+        #expect(try await bench.document("/search")?.doubts.count == 1)
+        await bench.store.close()
+    }
+
+    @Test func `after a write that shows nothing a list that says what is known is a hit, and asked when the lag ends`()
+        async throws
+    {
+        let bench = try laggingBench()
+        try await bench.receive("/issues", Self.list, issues)
+        let write = try write(bench, "/issues/1", bound: first)
+        try await bench.store.complete(write)
+        try await bench.receive("/search", Self.list, issues)
+        #expect(try await form(bench, "/search") == .asReceived)
+        #expect(try await bench.document("/search")?.doubts == [write.time + 30_000_000])
+        #expect(try await isOutdated(bench, "/issues"))
+        bench.time.advance(40_000_000)
+        try await bench.receive("/search", Self.written, issues)
+        #expect(try await bench.document("/search")?.doubts == [])
+        #expect(try await bench.body("/search") == Self.written)
+        await bench.store.close()
+    }
+
+    @Test func `a list's next word after a write that shows nothing is a hit`() async throws {
+        let bench = try laggingBench()
+        try await bench.receive("/issues", Self.list, issues)
+        try await bench.store.complete(write(bench, "/issues/1", bound: first))
+        try await bench.receive("/issues", Self.written, issues)
+        #expect(try await !isOutdated(bench, "/issues"))
+        #expect(try await bench.body("/issues") == Self.written)
+        // If it goes back, this may be from before the write.
+        try await bench.receive("/issues", Self.list, issues)
+        #expect(try await isOutdated(bench, "/issues"))
+        await bench.store.close()
+    }
+
+    @Test func `a list that cannot be ordered against what was known before a write is no hit, nor is any other`()
+        async throws
+    {
+        let bench = try laggingBench()
+        try await bench.receive("/issues/1", #"{"id":1,"title":"a"}"#, issue)
+        try await bench.store.complete(write(bench, "/issues/1", bound: first))
+        try await bench.receive("/lagging", Self.list, issues)
+        try await bench.receive("/issues", Self.written, issues)
+        #expect(try await isOutdated(bench, "/issues"))
+        #expect(try await isOutdated(bench, "/lagging"))
+        try await bench.receive("/issues/1", #"{"id":1,"title":"written"}"#, issue)
+        #expect(try await bench.body("/issues") == Self.written)
+        #expect(try await bench.body("/lagging") == Self.written)
+        await bench.store.close()
+    }
+
+    @Test func `a write that overlaps a read settles its value, and later lists are hits`() async throws {
+        let bench = try laggingBench()
+        var slow = bench.response("/issues/1", #"{"id":1,"title":"a"}"#, issue)
+        var change = try write(bench, "/issues/1", bound: first, response: #"{"id":1,"title":"written"}"#)
+        change.observation?.start = slow.start + 1
+        slow.end = bench.store.clock.now()
+        _ = try await bench.store.receive(slow)
+        change.time = bench.store.clock.now()
+        try await bench.store.complete(change)
+        try await bench.receive("/issues/1", #"{"id":1,"title":"written"}"#, issue)
+        try await bench.receive("/issues", Self.written, issues)
+        #expect(try await form(bench, "/issues") == .asReceived)
+        #expect(try await form(bench, "/issues/1") == .asReceived)
+        await bench.store.close()
+    }
+
+    @Test func `a user is found by the login that puts the known one in doubt`() async throws {
+        let bench = try bench()
+        let responses = ["ada", "lovelace"].map { login in
+            bench.response("/users/\(login)", #"{"id":7,"login":"\#(login)"}"#, user)
+        }
+        for var response in responses {
+            (response.start, response.end) = (responses[0].start, responses[1].end)
+            _ = try await bench.store.receive(response)
+        }
+        try await bench.receive("/team", #"[{"id":7,"admin":true}]"#, users)
+        #expect(try await bench.document("/users/ada")?.doubts.count == 1)
+        for login in ["lovelace", "ada"] {
+            let key = BoundObject(model: "User", keys: [login])
+            try await bench.store.complete(write(bench, "/elsewhere/\(login)", bound: key))
+            #expect(try await isOutdated(bench, "/team"), "\(login)")
+            try await bench.receive("/team", #"[{"id":7,"admin":true}]"#, users)
+            #expect(try await !isOutdated(bench, "/team"))
+        }
+        await bench.store.close()
+    }
+
     // MARK: Patterns and suspects
 
     @Test func `patterns reach every principal, context and query of their paths`() async throws {

@@ -278,7 +278,9 @@ extension KnowledgeRule {
         case .lowerStampedWrite: "a later write replaced it, though its response says that it was modified earlier"
         case .wentBack: "the upstream itself went back to an earlier modification, and stayed there"
         case .laterStamp: "the object says that it was modified later"
+        case .laterWord: "the response that showed it last now shows another value"
         case .newer: "it was observed later"
+        case .overlappingWrite: "a write showed another value; which one is newer is unknown"
         case .decided: "which value was newer is unknown; the one seen last is kept"
         }
     }

@@ -118,6 +118,8 @@ struct KnownObject {
     private let state: ObjectState?
     /// The settled members; nil if nothing is known or the model is no longer declared.
     let resolved: ResolvedObject?
+    /// Whether some value is newer than its mark, if it has one.
+    let isCurrent: Bool
     /// By doubtful member, the time from which it is to be settled by fetching.
     let doubts: [MemberPath: Int64]
     /// When the object first showed itself to be deleted.
@@ -128,23 +130,24 @@ struct KnownObject {
         guard let state, let model = models.index(of: name.model), let payload = state.payload,
             let value = JSONSlice(payload)
         else {
-            (resolved, doubts, deletion) = (nil, [:], nil)
+            (resolved, isCurrent, doubts, deletion) = (nil, false, [:], nil)
             return
         }
-        guard !state.isOutdated(lag: lag) else {
+        if state.mark?.isTombstone == true, state.isOutdated(lag: lag) {
             // Documents that keep showing a deleted object (`on_delete: keep`) show its last known values; there is
             // nothing to fetch.
-            let isKept = state.mark?.isTombstone == true && models.onDelete(payload, model: model) == .keep
+            let isKept = models.onDelete(payload, model: model) == .keep
             resolved = isKept ? ResolvedObject(value, model: model, models: models) : nil
-            (doubts, deletion) = ([:], nil)
+            (isCurrent, doubts, deletion) = (isKept, [:], nil)
             return
         }
+        isCurrent = !state.isOutdated(lag: lag)
         resolved = ResolvedObject(value, model: model, models: models)
         doubts = Dictionary(
             state.knowledge.doubts.map { (MemberPath(pointer: $0.member), $0.asksFrom) },
             uniquingKeysWith: { first, _ in first }
         )
-        deletion = state.deletedSince
+        deletion = isCurrent ? state.deletedSince : nil
     }
 
     /// Set if a write may have changed the object, or if it is deleted.
@@ -154,6 +157,9 @@ struct KnownObject {
     var payload: [UInt8]? { state?.payload }
 
     var isInDoubt: Bool { !doubts.isEmpty }
+
+    /// Whether it has a mark of a write, so that some of its values may be older than that.
+    var isUnseenInPart: Bool { if case .unobserved = mark { true } else { false } }
 
     /// Whether the object is deleted, which affects documents observed before that.
     var isGone: Bool { deletion != nil || mark?.isTombstone == true }

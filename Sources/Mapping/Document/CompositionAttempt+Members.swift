@@ -40,6 +40,9 @@ extension CompositionAttempt {
         isStrict: Bool
     ) {
         if !isStrict, kept[shape.text]?.contains(path) == true { return copy(shape.text, shape.value.range) }
+        if let name, let time = unseenWrite(to: path, of: resolved, name, shownBy: shape) {
+            return write(shape, member: path, of: resolved, name: name, unseenSince: time, isStrict: isStrict)
+        }
         if resolved[path]?.isShared == true, let asksFrom = name.flatMap({ known[$0]?.doubts[path] }) {
             doubts.insert(asksFrom)
         }
@@ -67,6 +70,47 @@ extension CompositionAttempt {
         } else {
             writeLiteral(newest.value)
         }
+    }
+
+    /// The time of a write that may have changed a member since the settled value and this document's were true.
+    private func unseenWrite(
+        to path: MemberPath,
+        of resolved: ResolvedObject,
+        _ name: ObjectName,
+        shownBy shape: Shape
+    ) -> Int64? {
+        guard let settled = resolved[path], settled.isShared,
+            // The members of an object are examined one by one.
+            !settled.isContainer || shape.value.kind != .object,
+            let time = unseenWrite(to: name, shownBy: shape.text), known[name]?.lo(of: path, lag: lag) ?? .min <= time
+        else { return nil }
+        return time
+    }
+
+    /// The time of a write that may have changed an object since the text that shows it was true.
+    func unseenWrite(to name: ObjectName, shownBy text: Int) -> Int64? {
+        guard let observation, case .unobserved(let time) = known[name]?.mark else { return nil }
+        let isEmbedded = text == PinTree.skeleton || tree.isEmbedded(text)
+        return observation.lo(isEmbedded: isEmbedded, lag: lag) <= time ? time : nil
+    }
+
+    /// Writes a member that may have been written since its settled value was true.
+    ///
+    /// The document was requested after the write. It shows its own value if that is the settled one and nothing contradicts it;
+    /// the document is fetched again when the lag ends. Any other value may be newer or older than what was served before.
+    private mutating func write(
+        _ shape: Shape,
+        member path: MemberPath,
+        of resolved: ResolvedObject,
+        name: ObjectName,
+        unseenSince time: Int64,
+        isStrict: Bool
+    ) {
+        guard !isStrict, known[name]?.doubts[path] == nil, let settled = resolved[path],
+            ObservedMember(value: shape.value, isShared: true, link: settled.link).agrees(with: settled)
+        else { return fail("a write may have changed \(path.text) of \(name)") }
+        doubts.insert(time + lag.lists)
+        copy(shape.text, shape.value.range)
     }
 
     /// Whether a value has the same members as the pinned one; a pinned value without members has none to lose.

@@ -23,8 +23,9 @@ extension CompositionAttempt {
         }
         let lo = observation.lo(isEmbedded: isEmbedded, lag: lag)
         if let mark = object.mark, lo <= mark.time {
-            guard mark.isTombstone else { return .stale }
-            return fate(after: mark, of: name, shownAs: payload, observation)
+            if mark.isTombstone { return fate(after: mark, of: name, shownAs: payload, observation) }
+            // It was requested before the write was complete.
+            if observation.start <= mark.time { return .stale }
         }
         if let deletion = object.deletion, let index = models.index(of: name.model) {
             let mark = ObjectMark.tombstone(deletion)

@@ -132,8 +132,10 @@ struct CompositionAttempt {
         case .gone: return fail("\(name) is deleted")
         case .removed: return fail("\(name) is deleted, and is not an element of a list")
         }
-        guard let object = known[name], let resolved = object.resolved, object.payload != payload || object.isInDoubt,
-            let value = JSONSlice(payload)
+        guard let object = known[name], let resolved = object.resolved,
+            // What was known before a write is no longer known.
+            object.isCurrent || unseenWrite(to: name, shownBy: place.pin) != nil,
+            object.payload != payload || object.isInDoubt || object.isUnseenInPart, let value = JSONSlice(payload)
         else { return copy(place.pin, 0..<payload.count) }
         keepLiterals(of: place.pin, showing: name, value, object, resolved)
         write(Shape(text: place.pin, value: value), showing: resolved, name: name, isStrict: false)
@@ -419,7 +421,9 @@ extension CompositionAttempt {
             missing.insert(name)
             return
         }
-        guard let resolved = object.resolved else { return fail("there are no current values of \(name)") }
+        guard let resolved = object.resolved, object.isCurrent else {
+            return fail("there are no current values of \(name)")
+        }
         added.insert(name)
         write(shape, showing: resolved, name: name, isStrict: true)
     }

@@ -61,9 +61,9 @@ public enum Knowledge: Sendable, Equatable {
         }
     }
 
-    /// A value that cannot be ordered against the settled one.
+    /// Why a settled value is not certain.
     public struct Doubt: Sendable, Equatable {
-        /// The other value, as raw JSON.
+        /// The value that cannot be ordered against the settled one, as raw JSON; empty if there is none any more.
         public var value: [UInt8]
         /// When it was observed: the start of the interval.
         public var lo: Int64
@@ -101,6 +101,21 @@ public enum Knowledge: Sendable, Equatable {
     public var sources: Set<Int64> {
         guard case .groups(let groups) = self else { return [] }
         return Set(groups.flatMap { [$0.source, $0.doubt?.source].compactMap(\.self) })
+    }
+
+    /// The same knowledge if every value counts as observed at least until a time.
+    ///
+    /// After a crash, observations until the start may have been lost.
+    public func observed(until time: Int64) -> Knowledge {
+        guard time > 0, case .groups(let groups) = self else { return self }
+        return .groups(
+            groups.map { group in
+                var group = group
+                group.clock.hi = max(group.clock.hi, time)
+                if let hi = group.doubt?.hi { group.doubt?.hi = max(hi, time) }
+                return group
+            }
+        )
     }
 
     /// The doubtful members, as JSON pointers without the leading slash, and the time from which each is fetched again.

@@ -3,11 +3,9 @@ struct KnownMembers {
     /// One member.
     struct Member {
         var settled: SettledMember<ObservedMember>
-        /// The sequence of the observation that last showed the value.
-        var source: Int64
         var former: Knowledge.Former?
-        /// The observation of the challenging value, and the time from which the member is fetched again.
-        var challenger: (source: Int64, asksFrom: Int64)?
+        /// While it is in doubt, the time from which documents that show it are fetched again.
+        var asksFrom: Int64?
         /// Until this time, a response that contradicts itself about the member shows its own literals.
         var contradictedUntil: Int64?
     }
@@ -24,12 +22,23 @@ struct KnownMembers {
 
     private(set) var members: [MemberPath: Member] = [:]
     private(set) var effect = Effect()
+    /// The time of a write that no response has shown (row W4); what was observed before it is in doubt.
+    private let writtenUnseen: Int64?
 
     /// Nothing is known yet.
-    init() {}
+    init(writtenUnseen: Int64? = nil) { self.writtenUnseen = writtenUnseen }
 
     /// Reads the stored knowledge.
-    init(_ payload: JSONSlice, _ knowledge: Knowledge, base: Contribution, model: Int, models: Models, lag: Lag) {
+    init(
+        _ payload: JSONSlice,
+        _ knowledge: Knowledge,
+        base: Contribution,
+        model: Int,
+        models: Models,
+        lag: Lag,
+        writtenUnseen: Int64?
+    ) {
+        self.init(writtenUnseen: writtenUnseen)
         let observed = ObservedMembers(payload, model: model, models: models).sound
         switch knowledge {
         case .whole(let isEmbedded):
@@ -37,10 +46,8 @@ struct KnownMembers {
             let lo = base.observation.lo(isEmbedded: isEmbedded, lag: lag)
             let clock = Knowledge.Clock(lo: lo, hi: base.observation.end, stamp: stamp)
             members = observed.mapValues { value in
-                Member(
-                    settled: SettledMember(value: value, clock: clock, doubt: nil),
-                    source: base.observation.sequence
-                )
+                let source = base.observation.sequence
+                return Member(settled: SettledMember(value: value, clock: clock, doubt: nil, source: source))
             }
         case .groups(let groups):
             var byMember: [MemberPath: Int] = [:]
@@ -50,13 +57,22 @@ struct KnownMembers {
             let rest = groups.firstIndex { $0.members == nil } ?? 0
             for (path, value) in observed { members[path] = Member(value, groups[byMember[path] ?? rest]) }
         }
+        guard let writtenUnseen else { return }
+        for path in members.keys { members[path]?.settled.doubt(until: writtenUnseen) }
     }
 
     /// Merges what one response shows of the object, at one place or several.
     ///
-    /// - Parameter asksFrom: called for each member that this response puts in doubt, with its pointer and the
-    ///   challenger. Returns the time from which documents that show the member are fetched again.
-    mutating func merge(_ seen: Sighting, lag: Lag, asksFrom: (_ member: String, _ challenger: [UInt8]) -> Int64) {
+    /// - Parameters:
+    ///   - history: what is known of earlier words and writes.
+    ///   - asksFrom: called for each member that this response puts in doubt, with its pointer and the challenger.
+    ///     Returns the time from which documents that show the member are fetched again.
+    mutating func merge(
+        _ seen: Sighting,
+        lag: Lag,
+        _ history: ObjectHistory,
+        asksFrom: (_ member: String, _ challenger: [UInt8]) -> Int64
+    ) {
         for path in seen.contradicted {
             guard let known = members[path], known.settled.clock.lo <= seen.observation.end else { continue }
             members[path]?.contradictedUntil = max(known.contradictedUntil ?? .min, seen.observation.end)
@@ -64,29 +80,26 @@ struct KnownMembers {
         for (path, observed) in seen.outermostFirst {
             guard var member = members[path] else {
                 guard isKnownContainer(path.parent, showing: seen, by: observed.hi) else { continue }
-                members[path] = Member(settled: SettledMember(first: observed), source: seen.sequence)
+                var first = Member(settled: SettledMember(first: observed))
+                if let writtenUnseen { first.settled.doubt(until: writtenUnseen) }
+                members[path] = first
                 effect.isChanged = effect.isChanged || observed.value.isShared
                 continue
             }
-            let (old, wasInDoubt) = (member.settled.value, member.settled.doubt != nil)
-            let hi = member.settled.clock.hi
-            switch member.settled.merge(observed, lag: lag.lists) {
-            case .replaced(let rule):
+            let (old, wasInDoubt) = (member.settled.value, isInDoubt(member))
+            let outcome = member.settled.merge(observed, lag: lag.lists, history)
+            if let rule = Self.rule(of: outcome, old, member.settled.value) {
                 note(observed, at: path, insteadOf: old, by: seen)
-                member.source = seen.sequence
                 let isShort = old.value.range.count <= Knowledge.Former.limit && !old.isContainer
                 member.former = isShort ? Knowledge.Former(value: Array(old.value.bytes), rule: rule) : nil
-            case .confirmed: if observed.hi >= hi { member.source = seen.sequence }
-            case .doubted:
-                let known = wasInDoubt ? member.challenger?.asksFrom : nil
+            }
+            if !wasInDoubt, let challenger = member.settled.doubt?.challenger?.value {
                 // A member that does not move keeps its literal, so there is nothing to fetch.
                 let isAsked = old.isShared || observed.value.isShared
-                let time = known ?? (isAsked ? asksFrom(path.text, Array(observed.value.value.bytes)) : .max)
-                member.challenger = (seen.sequence, time)
-            case .unordered(let time): effect.unordered = max(effect.unordered ?? .min, time)
-            case .ignored: break
+                member.asksFrom = isAsked ? asksFrom(path.text, Array(challenger.value.bytes)) : .max
             }
-            if wasInDoubt != (member.settled.doubt != nil), old.isShared { effect.hasDoubtChanged = true }
+            if case .unordered(let time) = outcome { effect.unordered = max(effect.unordered ?? .min, time) }
+            if wasInDoubt != isInDoubt(member), old.isShared { effect.hasDoubtChanged = true }
             if let until = member.contradictedUntil, member.settled.clock.lo > until {
                 member.contradictedUntil = nil
                 effect.hasDoubtChanged = true
@@ -97,6 +110,26 @@ struct KnownMembers {
                 for inner in members.keys where inner.isWithin(path) { members[inner] = nil }
             }
         }
+    }
+
+    /// The row by which an observation replaced the settled value; nil if it stands.
+    private static func rule(
+        of outcome: SettledMember<ObservedMember>.Outcome,
+        _ old: ObservedMember,
+        _ new: ObservedMember
+    ) -> KnowledgeRule? {
+        switch outcome {
+        case .replaced(let rule): rule
+        case .unordered: old.agrees(with: new) ? nil : .overlappingWrite
+        case .confirmed, .ignored, .doubted: nil
+        }
+    }
+
+    /// Whether a member is in doubt for another reason than the unseen write, which its mark says already.
+    private func isInDoubt(_ member: Member) -> Bool { member.settled.doubt.map { !isMarked($0) } ?? false }
+
+    private func isMarked(_ doubt: SettledMember<ObservedMember>.Doubt) -> Bool {
+        doubt.challenger == nil && writtenUnseen.map { doubt.rest <= $0 } ?? false
     }
 
     private mutating func note(
@@ -164,7 +197,9 @@ struct KnownMembers {
         return .groups(
             groups.enumerated().compactMap { index, group in
                 let isRest = index == 0 && group.key.path == nil
-                return members[group.paths[0]]?.group(naming: isRest ? nil : group.paths.map(\.text).sorted())
+                guard let member = members[group.paths[0]] else { return nil }
+                let names = isRest ? nil : group.paths.map(\.text).sorted()
+                return member.group(naming: names, isInDoubt: isInDoubt(member))
             }
         )
     }
@@ -172,7 +207,10 @@ struct KnownMembers {
     /// The members grouped by what they share: the base's own group first, else the largest.
     private func sortedGroups(base: Int64) -> [(key: GroupKey, paths: [MemberPath])] {
         var groups: [GroupKey: [MemberPath]] = [:]
-        for (path, member) in members { groups[GroupKey(path, member), default: []].append(path) }
+        for (path, member) in members {
+            let isPlain = member.former == nil && member.contradictedUntil == nil && !isInDoubt(member)
+            groups[GroupKey(path, member, isPlain: isPlain), default: []].append(path)
+        }
         func order(_ key: GroupKey, _ paths: [MemberPath]) -> (Int, Int, Int64, Int64) {
             let rank = key.path != nil ? 0 : key.source == base ? 2 : 1
             return (rank, paths.count, key.source, key.clock.lo)
@@ -187,9 +225,9 @@ struct KnownMembers {
         /// Set for a member with more than a clock, which forms a group of its own.
         let path: MemberPath?
 
-        init(_ path: MemberPath, _ member: Member) {
-            (source, clock) = (member.source, member.settled.clock)
-            self.path = member.isPlain ? nil : path
+        init(_ path: MemberPath, _ member: Member, isPlain: Bool) {
+            (source, clock) = (member.settled.source, member.settled.clock)
+            self.path = isPlain ? nil : path
         }
 
         static func == (left: GroupKey, right: GroupKey) -> Bool {
@@ -205,34 +243,39 @@ struct KnownMembers {
 }
 
 extension KnownMembers.Member {
-    /// Whether the member has nothing but its clock.
-    fileprivate var isPlain: Bool { settled.doubt == nil && former == nil && contradictedUntil == nil }
-
     /// Reads a stored member.
     init(_ value: ObservedMember, _ group: Knowledge.Group) {
         var doubt: SettledMember<ObservedMember>.Doubt?
-        if let known = group.doubt, let slice = JSONSlice(known.value) {
-            doubt = SettledMember.Doubt(challenger: value.with(slice), lo: known.lo, hi: known.hi, rest: known.rest)
-            challenger = (known.source, known.asksFrom)
+        if let known = group.doubt {
+            doubt = SettledMember.Doubt(rest: known.rest)
+            if let slice = known.value.isEmpty ? nil : JSONSlice(known.value) {
+                doubt?.challenger = .init(
+                    value: value.with(slice),
+                    lo: known.lo,
+                    hi: known.hi,
+                    source: known.source
+                )
+            }
+            asksFrom = known.asksFrom
         }
-        settled = SettledMember(value: value, clock: group.clock, doubt: doubt)
-        source = group.source
+        settled = SettledMember(value: value, clock: group.clock, doubt: doubt, source: group.source)
         former = group.former
         contradictedUntil = group.contradictedUntil
     }
 
-    fileprivate func group(naming members: [String]?) -> Knowledge.Group {
+    fileprivate func group(naming members: [String]?, isInDoubt: Bool) -> Knowledge.Group {
         Knowledge.Group(
-            source: source,
+            source: settled.source,
             clock: settled.clock,
-            doubt: settled.doubt.map { doubt in
-                Knowledge.Doubt(
-                    value: Array(doubt.challenger.value.bytes),
-                    lo: doubt.lo,
-                    hi: doubt.hi,
+            doubt: settled.doubt.flatMap { doubt in
+                guard isInDoubt else { return nil }
+                return Knowledge.Doubt(
+                    value: doubt.challenger.map { Array($0.value.value.bytes) } ?? [],
+                    lo: doubt.challenger?.lo ?? 0,
+                    hi: doubt.challenger?.hi ?? 0,
                     rest: doubt.rest,
-                    source: challenger?.source ?? source,
-                    asksFrom: challenger?.asksFrom ?? doubt.hi
+                    source: doubt.challenger?.source ?? settled.source,
+                    asksFrom: asksFrom ?? doubt.end
                 )
             },
             former: former,
@@ -249,6 +292,19 @@ extension ObservedMember: MemberValue {
         member.value = value
         member.isContainer = value.kind == .object && (isContainer || link?.arity == .one) && !isWhole
         return member
+    }
+}
+
+/// What is known of an object beside its members, and is looked up only where it decides.
+public struct ObjectHistory {
+    /// The word of the observation with a sequence; nil if that was a write, or it is no longer known.
+    var word: (_ source: Int64) -> LastWord?
+    /// The latest `hi` of a write to the object; `Int64.min` if there was none.
+    var wrote: Int64
+
+    /// Describes what is known.
+    public init(wrote: Int64 = .min, word: @escaping (_ source: Int64) -> LastWord? = { _ in nil }) {
+        (self.word, self.wrote) = (word, wrote)
     }
 }
 

@@ -42,6 +42,7 @@ public struct ObjectState: Sendable, Equatable {
     /// - Parameters:
     ///   - new: the versions that the response shows.
     ///   - model: the object's model. If it is not declared, only the newest version is kept.
+    ///   - history: what is known of earlier words and writes.
     ///   - asksFrom: called for each member that this response puts in doubt, with its pointer and the challenger.
     ///     Returns the time from which documents that show the member are fetched again. By default they are fetched at
     ///     once.
@@ -50,6 +51,7 @@ public struct ObjectState: Sendable, Equatable {
         model: String,
         models: Models,
         lag: Lag,
+        history: ObjectHistory = ObjectHistory(),
         asksFrom: (_ member: String, _ challenger: [UInt8]) -> Int64 = { _, _ in .min }
     ) -> Merge {
         guard let index = models.index(of: model) else {
@@ -66,7 +68,7 @@ public struct ObjectState: Sendable, Equatable {
         if confirms(new, lag: lag) { return Merge() }
         guard let seen = Sighting(new, model: index, models: models, lag: lag) else { return Merge() }
         var known = known(model: index, models: models, lag: lag)
-        known.merge(seen, lag: lag, asksFrom: asksFrom)
+        known.merge(seen, lag: lag, history, asksFrom: asksFrom)
         keep(known, seen: (new, seen), model: index, models: models, lag: lag)
         let wasDeleted = deletedSince != nil
         noteDeletion(by: new[0], model: model, models: models, lag: lag)
@@ -102,9 +104,21 @@ public struct ObjectState: Sendable, Equatable {
         return true
     }
 
+    private var writtenUnseen: Int64? { if case .unobserved(let time) = mark { time } else { nil } }
+
     func known(model: Int, models: Models, lag: Lag) -> KnownMembers {
-        guard let base, let payload = payload.flatMap({ JSONSlice($0) }) else { return KnownMembers() }
-        return KnownMembers(payload, knowledge, base: base, model: model, models: models, lag: lag)
+        guard let base, let payload = payload.flatMap({ JSONSlice($0) }) else {
+            return KnownMembers(writtenUnseen: writtenUnseen)
+        }
+        return KnownMembers(
+            payload,
+            knowledge,
+            base: base,
+            model: model,
+            models: models,
+            lag: lag,
+            writtenUnseen: writtenUnseen
+        )
     }
 
     /// Stores the merged knowledge in this state.
@@ -168,6 +182,14 @@ public struct ObjectState: Sendable, Equatable {
     /// Whether nothing known of the object is newer than a mark.
     public func isOutdated(by mark: ObjectMark, lag: Lag) -> Bool { newest(lag: lag).map { $0 <= mark.time } ?? true }
 
+    /// Whether everything known of the object is newer than a mark.
+    public func isNewer(than mark: ObjectMark, lag: Lag) -> Bool {
+        switch knowledge {
+        case .whole: !isOutdated(by: mark, lag: lag)
+        case .groups(let groups): groups.allSatisfy { $0.clock.lo > mark.time }
+        }
+    }
+
     /// The latest `lo` of any member.
     private func newest(lag: Lag) -> Int64? {
         switch knowledge {
@@ -195,6 +217,21 @@ public struct ObjectState: Sendable, Equatable {
         var resolved = ResolvedObject(observed.sound, model: index)
         for (path, value) in accumulated(model: index, models: models) { resolved.put(value, at: path) }
         var writer = MergedWriter(resolved, leavingOut: observed.quarantined)
+        writer.write(value, at: .root)
+        return writer.output
+    }
+
+    /// The settled values, with those that put them in doubt in their place; nil if there are none.
+    public func challengedPayload(model: String, models: Models) -> [UInt8]? {
+        guard let index = models.index(of: model), case .groups(let groups) = knowledge,
+            groups.contains(where: { $0.doubt?.value.isEmpty == false }), let value = payload.flatMap({ JSONSlice($0) })
+        else { return nil }
+        var resolved = ResolvedObject(value, model: index, models: models)
+        for group in groups {
+            guard let doubt = group.doubt, let member = group.members?.first else { continue }
+            resolved.put(doubt.value, at: MemberPath(pointer: member))
+        }
+        var writer = MergedWriter(resolved)
         writer.write(value, at: .root)
         return writer.output
     }
@@ -320,15 +357,17 @@ public struct ObjectState: Sendable, Equatable {
             member.moves = settled.value.isShared
             let value = Self.plain(settled.value.value)
             member.value = value
-            member.shown = Provenance.Sighting(value: value, source: known.source, time: settled.clock.hi)
+            member.shown = Provenance.Sighting(value: value, source: settled.source, time: settled.clock.hi)
             member.replaced = known.former.map { Knowledge.Former(value: Reference.plain($0.value), rule: $0.rule) }
             if let doubt = settled.doubt {
                 member.standing = .doubt
-                member.challenger = Provenance.Sighting(
-                    value: Self.plain(doubt.challenger.value),
-                    source: known.challenger?.source ?? known.source,
-                    time: doubt.hi
-                )
+                member.challenger = doubt.challenger.map { challenger in
+                    Provenance.Sighting(
+                        value: Self.plain(challenger.value.value),
+                        source: challenger.source,
+                        time: challenger.hi
+                    )
+                }
             }
             return member
         }

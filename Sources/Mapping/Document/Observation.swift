@@ -62,10 +62,12 @@ public struct Contribution: Sendable, Equatable {
     public var version: Int64
     /// The version's bytes in payload form.
     public var payload: [UInt8]
-    /// The response that showed it, the same for every refresh of that response; 0 if this is no longer needed.
+    /// The digest of the cache key under which it was shown, the same for every refresh; 0 if this is no longer needed.
     public var origin: Int64
     /// Whether the object is within another one, or one of several; it may then lag like a list.
     public var isEmbedded: Bool
+    /// Whether a 304 stands for it.
+    public var isNotModified = false
 
     /// Pairs a version with its observation.
     public init(observation: Observation, version: Int64, payload: [UInt8], origin: Int64 = 0, isEmbedded: Bool = false)
@@ -77,6 +79,33 @@ public struct Contribution: Sendable, Equatable {
     /// The start of the interval in which the version was true at some time.
     public func lo(lag: Lag) -> Int64 { observation.lo(isEmbedded: isEmbedded, lag: lag) }
 
+    /// Whose word it is; nil for a write.
+    var word: DocumentWord? {
+        guard observation.kind != .write, origin != 0 else { return nil }
+        return DocumentWord(document: origin, sent: observation.start, isNotModified: isNotModified)
+    }
+
     /// The kind of response that it counts as.
     var kind: Observation.Kind { isEmbedded ? .list : observation.kind }
+}
+
+/// What a document says of an object in one response.
+struct DocumentWord: Sendable {
+    /// The digest of the document's cache key.
+    var document: Int64
+    /// `lo` without the lag: `lag` orders different documents, not two words of one.
+    var sent: Int64
+    /// Whether it is a 304, which stands for what its validator covers.
+    var isNotModified = false
+}
+
+/// The word that settled or confirmed a value last.
+public struct LastWord: Equatable, Sendable {
+    /// The digest of the document's cache key.
+    public var document: Int64
+    /// When the response was complete.
+    public var completed: Int64
+
+    /// Names a document and a time.
+    public init(document: Int64, completed: Int64) { (self.document, self.completed) = (document, completed) }
 }

@@ -207,7 +207,15 @@ struct Sighting {
                     // A place of its own has more weight than an embedded one.
                     guard known.lo < lo else { continue }
                 }
-                members[path] = .init(value: value, lo: lo, hi: observation.end, stamp: stamp, kind: contribution.kind)
+                members[path] = .init(
+                    value: value,
+                    lo: lo,
+                    hi: observation.end,
+                    stamp: stamp,
+                    kind: contribution.kind,
+                    word: contribution.word,
+                    source: observation.sequence
+                )
             }
         }
         for path in contradicted {

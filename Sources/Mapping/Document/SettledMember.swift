@@ -18,17 +18,32 @@ struct SettledMember<Value: MemberValue>: Sendable {
         var stamp: ModificationTime?
         /// The kind of response; embedded objects count as a list.
         var kind = Observation.Kind.list
+        /// Whose word it is; nil for a write.
+        var word: DocumentWord?
+        /// The sequence of the observation.
+        var source: Int64 = 0
 
         var isWrite: Bool { kind == .write }
     }
 
-    /// A value that cannot be ordered against the settled one.
+    /// Why a value is not certain: another one cannot be ordered against it, or a write has not been seen.
     struct Doubt: Sendable {
-        var challenger: Value
+        /// The other value; nil if there is none, or none any more.
+        var challenger: Challenger?
+        /// The latest `hi` of any third value, or the time of a write that no response showed.
+        var rest = Int64.min
+
+        /// The time after which an observation of the settled value ends the doubt.
+        var end: Int64 { max(challenger?.hi ?? .min, rest) }
+    }
+
+    /// A value that cannot be ordered against the settled one.
+    struct Challenger: Sendable {
+        var value: Value
         var lo: Int64
         var hi: Int64
-        /// The latest `hi` of any third value.
-        var rest = Int64.min
+        /// The observation that showed it last: the one that was complete last.
+        var source: Int64
     }
 
     /// The effect of an observation.
@@ -40,37 +55,50 @@ struct SettledMember<Value: MemberValue>: Sendable {
         case ignored
         /// Two values compete, and only a later observation can decide.
         case doubted
-        /// A write cannot be ordered against other observations.
+        /// A write cannot be ordered against other observations (rows W2 and W3).
         ///
-        /// Neither value may be served until an observation whose `lo` is after this time (rows W2 and W3).
+        /// A document that was requested up to this time may have been served with any of the values.
         case unordered(until: Int64)
     }
 
     private(set) var value: Value
     private(set) var clock: Knowledge.Clock
     private(set) var doubt: Doubt?
+    /// The observation that settled or confirmed the value last: the one that was complete last.
+    private(set) var source: Int64
 
     /// Row F: the first observation.
     init(first seen: Observed) {
-        value = seen.value
+        (value, source) = (seen.value, seen.source)
         clock = Knowledge.Clock(lo: seen.lo, hi: seen.hi, stamp: seen.stamp)
     }
 
     /// Restores the stored state.
-    init(value: Value, clock: Knowledge.Clock, doubt: Doubt?) {
-        (self.value, self.clock, self.doubt) = (value, clock, doubt)
+    init(value: Value, clock: Knowledge.Clock, doubt: Doubt?, source: Int64) {
+        (self.value, self.clock, self.doubt, self.source) = (value, clock, doubt, source)
+    }
+
+    /// Row W4: a write was complete at this time, and no response shows its effect on the member.
+    mutating func doubt(until time: Int64) {
+        guard clock.lo <= time else { return }
+        var doubt = doubt ?? Doubt()
+        doubt.rest = max(doubt.rest, time)
+        self.doubt = doubt
     }
 
     /// Applies one observation, by the first row that fits.
     ///
-    /// - Parameter lag: how long lower stamps must be seen before the upstream counts as having gone back.
-    mutating func merge(_ seen: Observed, lag: Int64) -> Outcome {
+    /// - Parameters:
+    ///   - lag: how long lower stamps must be seen before the upstream counts as having gone back.
+    ///   - history: what is known of earlier words and writes.
+    mutating func merge(_ seen: Observed, lag: Int64, _ history: ObjectHistory) -> Outcome {
         let isEqual = value.agrees(with: seen.value)
         let isNewer = seen.lo > clock.hi
         if seen.stamp.isBelow(clock.floor) {
             if seen.isWrite {
                 // W1: the upstream's clocks differ; the last write holds.
                 if isNewest(seen) { return replace(by: seen, keeping: clock.floor, .lowerStampedWrite) }
+                if !isEqual, seen.hi >= clock.lo || doubt != nil { return doubtWrite(seen) }  // W2
             } else if seen.kind == .detail, isNewer, !isEqual, let since = clock.lowerSince, seen.lo - since >= lag {
                 return replace(by: seen, keeping: nil, .wentBack)  // S1
             } else {
@@ -81,55 +109,114 @@ struct SettledMember<Value: MemberValue>: Sendable {
             return replace(by: seen, keeping: nil, .laterStamp)  // S3
         }
         if isEqual { return confirm(seen) }  // C1
+        if let word = seen.word, isLater(word, seen, history) { return succeed(by: seen) }  // D1
         if isNewest(seen) { return replace(by: seen, keeping: clock.floor, .newer) }  // C2
-        if seen.hi < clock.lo { return .ignored }  // C3
-        if seen.isWrite { return .unordered(until: max(latest, seen.hi)) }  // W2, W3
+        if doubt == nil, seen.hi < clock.lo { return .ignored }  // C3
+        if seen.isWrite, overlaps(seen) { return settleWrite(seen) }  // W3
         return challenge(seen)  // C4
     }
 
     /// The latest time at which any other value may have been true.
-    private var latest: Int64 { doubt.map { max(clock.hi, $0.hi, $0.rest) } ?? clock.hi }
+    private var latest: Int64 { max(clock.hi, doubt?.end ?? .min) }
 
     private func isNewest(_ seen: Observed) -> Bool { (doubt == nil || seen.isWrite) && seen.lo > latest }
 
+    /// Whether a document that settled or confirmed the value last has said something else since.
+    ///
+    /// Within the lag of a write its word may be older than the write, and does not take the place of what was written.
+    /// A value that nothing has confirmed since the write is not what was written.
+    private func isLater(_ word: DocumentWord, _ seen: Observed, _ history: ObjectHistory) -> Bool {
+        guard !word.isNotModified, let by = history.word(source), by.document == word.document,
+            word.sent > by.completed
+        else { return false }
+        return seen.lo > history.wrote || by.completed < history.wrote
+    }
+
+    /// Whether an observation overlaps the settled value, the challenger or the rest.
+    private func overlaps(_ seen: Observed) -> Bool {
+        if seen.lo <= clock.hi, clock.lo <= seen.hi { return true }
+        guard let doubt else { return false }
+        return doubt.challenger.map { seen.lo <= $0.hi && $0.lo <= seen.hi } ?? false || seen.lo <= doubt.rest
+    }
+
     private mutating func replace(by seen: Observed, keeping floor: ModificationTime?, _ rule: KnowledgeRule) -> Outcome
     {
+        take(seen, keeping: floor)
+        doubt = nil
+        return .replaced(rule)
+    }
+
+    /// Puts an observation in the place of the settled value; a stamp that is missing or lower keeps the floor.
+    private mutating func take(_ seen: Observed, keeping floor: ModificationTime?) {
         let isExact = seen.stamp != nil && !seen.stamp.isBelow(floor)
-        value = seen.value
+        (value, source) = (seen.value, seen.source)
         clock = Knowledge.Clock(
             lo: max(clock.lo, seen.lo),
             hi: max(clock.hi, seen.hi),
             stamp: isExact ? seen.stamp : floor
         )
         clock.isExact = isExact
-        doubt = nil
-        return .replaced(rule)
     }
 
     private mutating func confirm(_ seen: Observed) -> Outcome {
+        if seen.hi >= clock.hi { source = seen.source }
         clock.lo = max(clock.lo, seen.lo)
         clock.hi = max(clock.hi, seen.hi)
         if let stamp = seen.stamp, !seen.stamp.isBelow(clock.floor) {
             (clock.floor, clock.isExact, clock.lowerSince) = (stamp, true, nil)
         }
-        if let known = doubt, seen.lo > max(known.hi, known.rest) { doubt = nil }
+        if let known = doubt, seen.lo > known.end { doubt = nil }
         return .confirmed
     }
 
-    private mutating func challenge(_ seen: Observed) -> Outcome {
-        var doubt = doubt ?? Doubt(challenger: seen.value, lo: seen.lo, hi: seen.hi)
-        if doubt.challenger.agrees(with: seen.value) {
-            (doubt.lo, doubt.hi) = (max(doubt.lo, seen.lo), max(doubt.hi, seen.hi))
-        } else {
-            doubt.rest = max(doubt.rest, doubt.hi)
-            (doubt.challenger, doubt.lo, doubt.hi) = (seen.value, seen.lo, seen.hi)
+    /// D1: a document's later word takes the place of its earlier one, whatever other documents say.
+    private mutating func succeed(by seen: Observed) -> Outcome {
+        take(seen, keeping: clock.floor)
+        if var known = doubt {
+            if known.challenger?.value.agrees(with: seen.value) == true { known.challenger = nil }
+            let isOver = known.challenger == nil && known.rest == .min || seen.lo > known.end
+            doubt = isOver ? nil : known
         }
-        if doubt.lo > max(clock.hi, doubt.rest) {
-            var settling = seen
-            (settling.lo, settling.hi) = (doubt.lo, doubt.hi)
-            return replace(by: settling, keeping: clock.floor, .decided)
+        if doubt != nil { clock.isExact = false }
+        return .replaced(.laterWord)
+    }
+
+    private mutating func doubtWrite(_ seen: Observed) -> Outcome {
+        let until = max(latest, seen.hi)
+        clock.isExact = false
+        oppose(Challenger(value: seen.value, lo: seen.lo, hi: seen.hi, source: seen.source))
+        return .unordered(until: until)
+    }
+
+    private mutating func settleWrite(_ seen: Observed) -> Outcome {
+        let until = max(latest, seen.hi)
+        let former = Challenger(value: value, lo: clock.lo, hi: clock.hi, source: source)
+        take(seen, keeping: clock.floor)
+        oppose(former)
+        return .unordered(until: until)
+    }
+
+    /// Makes a value the challenger; the intervals of one value are joined.
+    private mutating func oppose(_ new: Challenger) {
+        var doubt = doubt ?? Doubt()
+        if let known = doubt.challenger, known.value.agrees(with: new.value) {
+            if new.hi >= known.hi { doubt.challenger?.source = new.source }
+            doubt.challenger?.lo = max(known.lo, new.lo)
+            doubt.challenger?.hi = max(known.hi, new.hi)
+        } else {
+            doubt.rest = doubt.end
+            doubt.challenger = new
         }
         self.doubt = doubt
+    }
+
+    private mutating func challenge(_ seen: Observed) -> Outcome {
+        oppose(Challenger(value: seen.value, lo: seen.lo, hi: seen.hi, source: seen.source))
+        if let doubt, let challenger = doubt.challenger, challenger.lo > max(clock.hi, doubt.rest) {
+            var settling = seen
+            (settling.lo, settling.hi, settling.source) = (challenger.lo, challenger.hi, challenger.source)
+            return replace(by: settling, keeping: clock.floor, .decided)
+        }
         if seen.stamp == nil { clock.isExact = false }
         return .doubted
     }
@@ -143,8 +230,12 @@ public enum KnowledgeRule: String, Sendable {
     case wentBack = "S1"
     /// S3: its `modified` member is later.
     case laterStamp = "S3"
+    /// D1: the document that showed the former value last now shows this one.
+    case laterWord = "D1"
     /// C2: it was observed later.
     case newer = "C2"
+    /// W3: a write showed it, while another response showed the former value.
+    case overlappingWrite = "W3"
     /// C4: it was the last one seen of two values in doubt.
     case decided = "C4"
 }

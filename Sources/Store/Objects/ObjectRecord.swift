@@ -32,6 +32,8 @@ final class ObjectRecord {
     var accumulated: [UInt8] = []
     /// Since when its members show it to be deleted; nil under a tombstone, which has the same column.
     var deletedSince: Int64?
+    /// When the latest write to it was complete, whatever replaced its values since; nil for none.
+    private(set) var wrote: Int64?
     /// Set if a write may have changed it, or if it is deleted.
     private(set) var mark: ObjectMark?
     /// The request that caused the mark; the outer nil keeps the stored one.
@@ -48,13 +50,14 @@ final class ObjectRecord {
         (isStored, wasPinned) = (false, false)
     }
 
-    /// Reads the columns id, collection, identity and changed, and those of `StoredState`.
+    /// Reads the columns id, collection, identity and changed, those of `StoredState`, and wrote.
     init(_ row: QueryRow) throws {
         (id, collection, identity) = (row.id(0), row.id(1), Identity(row, column: 2))
         changed = row.id(3)
         let stored = try StoredState(row, from: 4)
         (entries, merged, knowledge) = (stored.entries, stored.merged, stored.knowledge)
         (accumulated, deletedSince, mark) = (stored.accumulated, stored.deletedSince, stored.mark)
+        wrote = row.isNull(10) ? nil : row.integer(10)
         wasPinned = entries.contains { $0.uses > 0 }
         // In the file, the last entry may represent all spilled versions.
         if entries.last?.version == Self.spilled { spilledUses = entries.removeLast().uses }
@@ -111,6 +114,13 @@ final class ObjectRecord {
         self.mark = mark
         markSource = .some(source)
         if mark?.isTombstone == true { deletedSince = nil }
+        isModified = true
+    }
+
+    /// Records that a write to it was complete at a time.
+    func noteWrite(at time: Int64) {
+        guard wrote.map({ $0 < time }) ?? true else { return }
+        wrote = time
         isModified = true
     }
 

@@ -2,7 +2,7 @@ import GRDB
 
 /// The tables, created by numbered migrations that every store goes through once.
 ///
-/// There is one migration so far. A store with an earlier format is set aside.
+/// A store with a format from before the first migration is set aside.
 enum Schema {
     /// Marks the file as Larder's, for `file(1)` and for Larder itself: "Lrdr".
     static let applicationID: Int64 = 0x4c72_6472
@@ -12,6 +12,17 @@ enum Schema {
         migrator.registerMigration("1002") { database in
             try database.execute(sql: "PRAGMA application_id = \(applicationID)")
             try database.execute(sql: tables)
+        }
+        // Adding a column does not touch the rows. Words and writes from before are unknown.
+        migrator.registerMigration("1002") { database in
+            try database.execute(
+                sql: """
+                    -- document: digest of the cache key under which the response was received; NULL: a write, or unknown.
+                    ALTER TABLE _observations ADD COLUMN document INTEGER;
+                    -- wrote: when the latest write to the object was complete, in µs of the store's clock; NULL: unknown.
+                    ALTER TABLE _objects ADD COLUMN wrote INTEGER;
+                    """
+            )
         }
         return migrator
     }
@@ -243,7 +254,7 @@ enum Meta: String {
     /// The highest object id ever assigned, as of the last removal of an object.
     case object
     /// The highest time ever committed, and the rest of `StoredTime`.
-    case clock, wallLead, clockOffset, boot, agesKnownSince
+    case clock, wallLead, clockOffset, boot, agesKnownSince, restarted
     /// 1 after an orderly shutdown.
     case closed
     /// The digest of the views' definitions.
@@ -306,6 +317,7 @@ extension StoredTime {
         offset = try Meta.clockOffset.integer(in: database)
         boot = try Meta.boot.integer(in: database)
         agesKnownSince = try Meta.agesKnownSince.integer(in: database) ?? 0
+        restarted = try Meta.restarted.integer(in: database) ?? 0
     }
 
     /// Writes everything but the time itself, which each commit writes.
@@ -314,5 +326,6 @@ extension StoredTime {
         try Meta.clockOffset.set(offset ?? 0, in: database)
         try Meta.boot.set(boot ?? 0, in: database)
         try Meta.agesKnownSince.set(agesKnownSince, in: database)
+        try Meta.restarted.set(restarted, in: database)
     }
 }

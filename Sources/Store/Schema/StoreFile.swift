@@ -119,13 +119,15 @@ struct StoreFile: Sendable {
                 guard let secret = try Meta.secret(in: database) else {
                     throw StoreError.corrupt("its secret is missing")
                 }
+                var time = try StoredTime(in: database)
+                time.isLeft = !wasClosed
                 return StoreFile(
                     pool: pool,
                     lock: lock,
                     budget: budget,
                     secret: secret,
                     keySecret: try Meta.keySecret(in: database) ?? secret,
-                    time: try StoredTime(in: database),
+                    time: time,
                     numbers: try numbers(in: database),
                     publicNumbers: try PublicNumbers(in: database),
                     notices: notices

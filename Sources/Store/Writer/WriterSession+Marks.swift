@@ -19,7 +19,9 @@ extension WriterSession {
         by source: MarkSource
     ) throws {
         for (record, scope) in try records(of: object, upstream: upstream) {
-            if let mark = scope == owner ? own : others { try apply(mark, to: record, by: source) }
+            guard let mark = scope == owner ? own : others else { continue }
+            if source.isWrite { record.noteWrite(at: mark.time) }
+            try apply(mark, to: record, by: source)
         }
         if let own, let owner { remember(own, by: source, object, upstream, scope: owner) }
         if let others { remember(others, by: source, object, upstream, scope: nil, exception: owner) }
@@ -59,13 +61,11 @@ extension WriterSession {
                 try eraseValues(of: record)
                 state = try self.state(of: record)
             }
-            if !state.isOutdated(by: mark, lag: models.lag) {
-                // The object exists again. Documents older than the deletion show another object of the same name.
-                if mark.isTombstone {
-                    return try apply(.unobserved(mark.time), to: record, by: source, isJournaled: false)
-                }
+            // The object exists again. Whatever is older than the deletion shows another object of the same name.
+            if mark.isTombstone, !state.isOutdated(by: mark, lag: models.lag) {
                 state.drop(outdatedBy: mark, model: model, models: models.models, lag: models.lag)
                 try keep(state, as: record, of: model, models: models)
+                return try apply(.unobserved(mark.time), to: record, by: source, isJournaled: false)
             }
         }
         let wasGone = record.mark?.isTombstone == true || record.deletedSince != nil
@@ -126,10 +126,10 @@ extension WriterSession {
         )
     }
 
-    /// Whether an object has values that are newer than its mark.
-    func isCounting(_ record: ObjectRecord) throws -> Bool {
+    /// Whether all known values of an object are newer than its mark.
+    func isNewerThanMark(_ record: ObjectRecord) throws -> Bool {
         guard let mark = record.mark, record.base != nil, let lag = try model(of: record).1?.lag else { return false }
-        return try !state(of: record).isOutdated(by: mark, lag: lag)
+        return try state(of: record).isNewer(than: mark, lag: lag)
     }
 
     /// Writes the request that caused a mark, if the mark is new.
@@ -185,11 +185,16 @@ extension WriterSession {
         return found.sorted { $0.key < $1.key }.map(\.value)
     }
 
-    /// Whether an object still has a key with this value: the index also contains earlier values.
+    /// Whether an object still has a key with this value, or may have it: the index also contains earlier values.
     private func isKnown(_ record: ObjectRecord, by key: String, model: String, upstream: String) throws -> Bool {
-        guard let models = models[upstream] else { return false }
-        let payload = try state(of: record).newestPayload(model: model, models: models.models) ?? []
-        return models.models.keys(in: payload, of: model).contains { $0.value.utf8.elementsEqual(key.utf8) }
+        guard let models = models[upstream]?.models else { return false }
+        let state = try state(of: record)
+        let payloads = [
+            state.newestPayload(model: model, models: models), state.challengedPayload(model: model, models: models),
+        ]
+        return payloads.compactMap(\.self).contains { payload in
+            models.keys(in: payload, of: model).contains { $0.value.utf8.elementsEqual(key.utf8) }
+        }
     }
 }
 
@@ -251,6 +256,9 @@ public struct MarkSource: Sendable, Hashable {
         self.method = method.isEmpty ? nil : method
         self.path = path.isEmpty ? nil : path
     }
+
+    /// Whether it is a write, or may be one.
+    var isWrite: Bool { method != "GET" && method != "HEAD" }
 
     // MARK: Stored form
 

@@ -15,26 +15,49 @@ extension WriterSession {
     ) throws -> (changes: [MemberChange], warnings: [MappingWarning]) {
         let model = try names.collection(record.collection, in: database).model
         var new = new
+        let write = new.first { $0.observation.kind == .write && !$0.isEmbedded }
+        if let write { record.noteWrite(at: write.observation.end) }
         if let mark = record.mark {
-            // A write in progress at the time of the mark may have happened after it.
-            let write = new.first { $0.observation.kind == .write && !$0.isEmbedded && $0.observation.end > mark.time }
-            new = new.filter { $0.lo(lag: models.lag) > mark.time }
-            if mark.isTombstone { new.removeAll { models.models.saysDeleted($0.payload, of: model) } }
-            // Older contributions and repeated deletions are ignored.
-            guard !new.isEmpty else {
-                if let write { try apply(.unobserved(write.observation.end), to: record, by: source) }
-                return ([], [])
+            let isSuperseded: Bool
+            if mark.isTombstone {
+                new = new.filter { $0.lo(lag: models.lag) > mark.time }
+                new.removeAll { models.models.saysDeleted($0.payload, of: model) }
+                // Older contributions and repeated deletions are ignored.
+                guard !new.isEmpty else {
+                    // A write in progress at the time of the deletion may have happened after it.
+                    if let write, write.observation.end > mark.time {
+                        try apply(.unobserved(write.observation.end), to: record, by: source)
+                    }
+                    return ([], [])
+                }
+                isSuperseded = true
+            } else {
+                // Whatever is known is older. If the two could not be ordered, the table would decide.
+                let newest = max(mark.time, try record.base == nil ? .min : state(of: record).lastSeen ?? .min)
+                isSuperseded = new.allSatisfy { $0.lo(lag: models.lag) > newest }
             }
-            try supersede(mark, of: record, by: new, model: model, models)
+            if isSuperseded { try supersede(mark, of: record, by: new, model: model, models) }
         }
         if try isMergedUnparsed(new, into: record, model: model, models) { return ([], []) }
         var state = try state(of: record)
         let wasKnown = state.base != nil
         let doubtsBefore = record.knowledge.doubts.map(\.member)
         var warnings: [MappingWarning] = []
-        let merge = state.merge(new, model: model, models: models.models, lag: models.lag) { member, challenger in
+        var failure: (any Error)?
+        let history = ObjectHistory(wrote: max(record.wrote ?? .min, clock.restarted)) { [self] source in
+            do { return try word(of: ObservationID(rawValue: source)) } catch { failure = error }
+            return nil
+        }
+        let merge = state.merge(
+            new,
+            model: model,
+            models: models.models,
+            lag: models.lag,
+            history: history
+        ) { member, challenger in
             asksFrom(member, challenger: challenger, of: record, model: model, models, warnings: &warnings)
         }
+        if let failure { throw failure }
         try keep(state, as: record, of: model, models: models)
         note(merge, of: record, doubtsBefore: doubtsBefore)
         if merge.hasDeletionChanged {
@@ -77,8 +100,10 @@ extension WriterSession {
         }
         let old = try observation(base.observation)
         let (lo, known) = (seen.lo(lag: models.lag), old.lo(isEmbedded: wasEmbedded, lag: models.lag))
-        if lo <= known, seen.observation.end <= old.end { return true }
-        guard lo >= known, seen.observation.end >= old.end else { return false }
+        let end = try end(of: base.observation)
+        if lo <= known, seen.observation.end <= end { return true }
+        // The later one becomes the last word, too.
+        guard lo >= known, seen.observation.end >= end else { return false }
         if base.observation != seen.observation.id {
             try rebase(record, on: seen.versionID, seen.observation.id)
         }

@@ -16,7 +16,8 @@ extension WriterSession {
         if let id = recordIDs[RecordKey(collection: collection, identity: identity)] { return records[id] }
         let found = try query(
             """
-            SELECT id, collection, identity, changed, state, merged, known, accumulated, deleted, unobserved FROM _objects
+            SELECT id, collection, identity, changed, state, merged, known, accumulated, deleted, unobserved,
+            wrote FROM _objects
             WHERE collection = ? AND identity = ?
             """
         ).first(collection, identity, read: ObjectRecord.init)
@@ -29,7 +30,8 @@ extension WriterSession {
         if let known = records[id] { return known }
         let found = try query(
             """
-            SELECT id, collection, identity, changed, state, merged, known, accumulated, deleted, unobserved FROM _objects
+            SELECT id, collection, identity, changed, state, merged, known, accumulated, deleted, unobserved,
+            wrote FROM _objects
             WHERE id = ?
             """
         ).first(id, read: ObjectRecord.init)
@@ -78,7 +80,17 @@ extension WriterSession {
         )
         let (model, models) = try model(of: record)
         state.bringUpToDate(from: found.declared, model, models?.models)
+        state.base?.observation.end = try end(of: base.observation)
+        state.knowledge = state.knowledge.observed(until: clock.restarted)
         return state
+    }
+
+    /// When a response was complete; if the last responses before a crash were lost, all count until the start after it.
+    func end(of id: ObservationID) throws -> Int64 { max(try observation(id).end, clock.restarted) }
+
+    /// Whose word a response was, and when it was complete; nil for a write, or if it is not known.
+    func word(of id: ObservationID) throws -> LastWord? {
+        try observationRecord(id).document.map { LastWord(document: $0, completed: try end(of: id)) }
     }
 }
 
@@ -90,7 +102,7 @@ extension WriterSession {
             for entry in record.takeSurplus() {
                 try query("INSERT INTO _spilled VALUES (?, ?)").run(entry.version, entry.uses)
             }
-            if case .unobserved = record.mark, !record.isPinned, try isCounting(record) {
+            if case .unobserved = record.mark, !record.isPinned, try isNewerThanMark(record) {
                 // No document is left that was observed before the mark.
                 record.setMark(nil)
             }
@@ -116,9 +128,9 @@ extension WriterSession {
             record.isStored
             ? """
             UPDATE _objects SET changed = ?4, version = ?5, state = ?6, merged = ?7, known = ?8, accumulated = ?9,
-            deleted = ?10, unobserved = ?11 WHERE id = ?1
+            deleted = ?10, unobserved = ?11, wrote = ?12 WHERE id = ?1
             """
-            : "INSERT INTO _objects VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+            : "INSERT INTO _objects VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
         try query(sql).run(
             record.id,
             record.collection,
@@ -130,7 +142,8 @@ extension WriterSession {
             known.isEmpty ? SQLValue.null : .blob(known),
             accumulated.isEmpty ? SQLValue.null : .text(accumulated),
             record.deleted,
-            record.unobserved
+            record.unobserved,
+            record.wrote
         )
         try writeMarkSource(of: record)
     }
@@ -139,10 +152,20 @@ extension WriterSession {
 /// Maintains observations: one row for each response, as long as something refers to it.
 extension WriterSession {
     /// Creates the observation of a new response, without uses.
-    func newObservation(start: Int64, end: Int64, kind: Observation.Kind, dividedBy: Int64? = nil) -> Observation {
+    ///
+    /// - Parameters:
+    ///   - document: the digest of its cache key; nil for a write.
+    ///   - dividedBy: as in `ReceivedDocument`.
+    func newObservation(
+        start: Int64,
+        end: Int64,
+        kind: Observation.Kind,
+        document: Int64? = nil,
+        dividedBy: Int64? = nil
+    ) -> Observation {
         let id = numbers.observation.increment()
         let observation = Observation(sequence: id.rawValue, start: start, end: end, kind: kind)
-        let record = ObservationRecord(observation, uses: 0, isStored: false)
+        let record = ObservationRecord(observation, document: document, uses: 0, isStored: false)
         record.dividedBy = dividedBy
         observations[id] = record
         return observation
@@ -170,9 +193,14 @@ extension WriterSession {
 
     private func observationRecord(_ id: ObservationID) throws -> ObservationRecord {
         if let known = observations[id] { return known }
-        let found = try query("SELECT start, finish, kind, uses FROM _observations WHERE id = ?")
+        let found = try query("SELECT start, finish, kind, uses, document FROM _observations WHERE id = ?")
             .first(id) { row in
-                ObservationRecord(row.observation(id, from: 0), uses: row.integer(3), isStored: true)
+                ObservationRecord(
+                    row.observation(id, from: 0),
+                    document: row.isNull(4) ? nil : row.integer(4),
+                    uses: row.integer(3),
+                    isStored: true
+                )
             }
         guard let found else { throw StoreError.corrupt("observation \(id) is missing") }
         observations[id] = found
@@ -192,7 +220,10 @@ extension WriterSession {
                 }
             } else {
                 try query(
-                    "INSERT INTO _observations VALUES (?, ?, ?, ?, ?, ?, ?)"
+                    """
+                    INSERT INTO _observations (id, start, finish, kind, uses, source, document, divided)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                    """
                 ).run(
                     id,
                     observation.start,
@@ -200,6 +231,7 @@ extension WriterSession {
                     Int(observation.kind.rawValue),
                     record.uses,
                     record.source,
+                    record.document,
                     record.dividedBy
                 )
             }

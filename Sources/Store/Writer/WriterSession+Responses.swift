@@ -44,10 +44,12 @@ extension WriterSession {
             || predecessors.contains {
                 try self.observation($0.observation).end > min(document.end, document.upstreamWrittenAt ?? .max)
             }
+        let origin = Int64(bitPattern: digest.low)
         let observation = newObservation(
             start: document.start,
             end: document.end,
             kind: document.kind,
+            document: origin,
             dividedBy: document.dividedBy
         )
         let observed = try observe(
@@ -56,7 +58,7 @@ extension WriterSession {
             scope: scope,
             upstream: key.upstream,
             observation: observation,
-            origin: Int64(bitPattern: digest.low),
+            origin: origin,
             pinning: !isSuperseded && !prepared.isSecret
         )
         receipt.objects = observed.objects
@@ -164,6 +166,7 @@ extension WriterSession {
             if mayBeMarked {
                 let keys = (occurrence.keys + occurrence.boundKeys).map(\.value)
                 if let recent = recentMarks.mark(of: occurrence.name, keys: keys, upstream: upstream, scope: scope) {
+                    if recent.source.isWrite { record.noteWrite(at: recent.mark.time) }
                     try apply(recent.mark, to: record, by: recent.source)
                 }
             }
@@ -354,12 +357,15 @@ extension WriterSession {
             let embedded = try areEmbedded ?? stored.areEmbedded(in: observation.kind, database)
             areEmbedded = embedded
             let contributions = try versions.map { version, pin in
-                Contribution(
+                var contribution = Contribution(
                     observation: observation,
                     version: version.rawValue,
                     payload: try known(version, of: record),
+                    origin: try word(of: observation.id)?.document ?? 0,
                     isEmbedded: embedded[pin]
                 )
+                contribution.isNotModified = true
+                return contribution
             }
             _ = try merge(contributions, into: record, models: models, by: source)
         }

@@ -36,6 +36,8 @@ final class WriterSession {
 
     final class ObservationRecord {
         var observation: Observation
+        /// The digest of the cache key of its document; nil for a write, or if it is not known.
+        let document: Int64?
         /// How many documents and objects refer to it.
         var uses: Int64
         /// The method and URL, if no document has them; nil keeps the stored value.
@@ -45,8 +47,9 @@ final class WriterSession {
         let isStored: Bool
         var isModified: Bool
 
-        init(_ observation: Observation, uses: Int64, isStored: Bool) {
-            (self.observation, self.uses, self.isStored) = (observation, uses, isStored)
+        init(_ observation: Observation, document: Int64?, uses: Int64, isStored: Bool) {
+            (self.observation, self.document) = (observation, document)
+            (self.uses, self.isStored) = (uses, isStored)
             isModified = !isStored
         }
     }

@@ -261,10 +261,20 @@ extension LiveDocument {
 
     /// Sends each reader the events that it lacks.
     ///
-    /// - Parameter afterInquiry: whether an inquiry has just ended.
-    func send(_ update: Update?, problem: ProblemDocument?, afterInquiry: Bool, opening: Opening, now: Int64) {
+    /// - Parameters:
+    ///   - received: the upstream's response as it came, if an inquiry has just brought it.
+    ///   - afterInquiry: whether an inquiry has just ended.
+    func send(
+        _ update: Update?,
+        received: Update?,
+        problem: ProblemDocument?,
+        afterInquiry: Bool,
+        opening: Opening,
+        now: Int64
+    ) {
         if let update, !isNew(update) { state?.policy = update.stored?.ready.policy }
         var messages = Messages(document: self, update: update)
+        var endings = Messages(document: self, update: received)
         let hasRecovered = afterInquiry && problem == nil && failure != nil
         let fails = problem.map { failure != $0.status } ?? false
         if afterInquiry { failure = problem?.status }
@@ -284,7 +294,14 @@ extension LiveDocument {
             if hasConcluded, reader.isOnce, update == nil, problem == nil { continue }
             if hasConcluded { reader.phase = .following }
             let isLast = hasConcluded && reader.isOnce
-            if let problem, hasConcluded || fails && reader.phase == .following {
+            if isLast, problem == nil, let received {
+                // Such a stream ends with the upstream's word, whatever is settled.
+                if reader.shown == received.content {
+                    endings.sendUnchanged(isLast: true, to: reader)
+                } else {
+                    endings.send(.fresh, isLast: true, to: reader)
+                }
+            } else if let problem, hasConcluded || fails && reader.phase == .following {
                 let isSentError = update?.event.problem != nil && !isUpToDate
                 if update != nil, !isUpToDate { messages.send(.changed, isLast: isLast && isSentError, to: reader) }
                 if !isSentError { messages.send(failure: problem, age: age(at: now), isLast: isLast, to: reader) }
@@ -349,6 +366,7 @@ private struct Messages {
         guard let update else { return }
         var event = update.event
         event.kind = event.problem == nil ? kind : .error
+        reader.shown = update.content
         reader.send(state: message(event, isLast: isLast), edition: document.edition)
     }
 

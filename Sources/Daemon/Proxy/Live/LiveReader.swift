@@ -2,6 +2,7 @@ import CachePolicy
 import EventLoops
 import HTTPSemantics
 import HTTPServer
+import Store
 
 /// One client's stream: what it was sent, and what is waiting to be sent.
 ///
@@ -28,6 +29,8 @@ final class LiveReader {
     var awaited = 0
     /// The edition of the document that it was sent last, if any.
     var edition: Int?
+    /// The content of that edition.
+    var shown: Digest128?
 
     /// How long a client may read nothing and still count as merely busy, in ns.
     private static let patience: UInt64 = 5_000_000_000

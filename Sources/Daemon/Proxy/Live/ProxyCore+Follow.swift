@@ -70,7 +70,14 @@ extension ProxyCore {
             }
         }
         let opening = opening(of: document, decision, stored, asks: asks)
-        document.send(update, problem: failure, afterInquiry: conclusion != nil, opening: opening, now: now)
+        document.send(
+            update,
+            received: conclusion.flatMap { received(in: $0, for: document) },
+            problem: failure,
+            afterInquiry: conclusion != nil,
+            opening: opening,
+            now: now
+        )
         document.releaseExamined()
         // Its commit triggers another look, which can plan the next inquiry.
         guard !document.isOver, !isUnfindable || document.mustAsk else { return }
@@ -245,15 +252,26 @@ extension ProxyCore {
         switch conclusion {
         case nil: return nil
         case .failed(let problem, let response): return update(LiveEvent(failure: problem, age: nil, response))
-        case .received(var event, let isKept):
+        case .received(let event, let isKept):
             if isKept, isOutdated(document, decision) { return nil }
-            if document.request.upstream.settings.cookies != .replay { event.fields?.remove("set-cookie") }
-            return update(event)
+            return update(received: event, for: document)
         case .served(let ready, let cacheUse, _):
             if let failure { return update(LiveEvent(failure: failure, age: nil)) }
             if conclusion?.isUnkept != true, isOutdated(document, decision) { return nil }
             return update(LiveEvent(.changed, ready, as: cacheUse, now: now))
         }
+    }
+
+    /// The upstream's response as it came; nil if it did not come whole, or the view is the models' own.
+    func received(in conclusion: LiveInquiry.Conclusion, for document: LiveDocument) -> LiveDocument.Update? {
+        guard case .received(let event, _) = conclusion, document.request.view != .mapped else { return nil }
+        return update(received: event, for: document)
+    }
+
+    private func update(received event: LiveEvent, for document: LiveDocument) -> LiveDocument.Update {
+        var event = event
+        if document.request.upstream.settings.cookies != .replay { event.fields?.remove("set-cookie") }
+        return update(event)
     }
 
     /// The `Cache-Status` of the upstream's response.
