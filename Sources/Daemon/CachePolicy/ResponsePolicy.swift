@@ -108,6 +108,8 @@ package struct ResponsePolicy: Sendable, Equatable {
     package var vary: VaryField
     /// Whether it is private, or must be revalidated: then it only serves requests that agree in their `OtherFields`.
     package var isForSameOtherFields: Bool
+    /// Whether it only serves requests with the same `Accept-Encoding`, because its coding must not be changed.
+    package var hasFixedCoding = false
     /// Lower-case names of fields to omit when the response is reused without validation (`no-cache="…"`).
     package var fieldsNotReused: [[UInt8]]
     /// Lower-case names of fields not to store (`private="…"`, shared cache only).

@@ -13,6 +13,11 @@ package struct Variant: Sendable {
     let selection: [UInt8]
     /// The validators to ask the upstream with.
     let validators: Preconditions.Stored
+
+    /// Whether its coding, if it may not be changed, is one for the request's client.
+    fileprivate func hasCoding(for request: ProxyRequest) -> Bool {
+        VarySelection(bytes: selection)?.hasCoding(for: request.message.fields) ?? false
+    }
 }
 
 /// The stored responses that one request validates, and the selection of those that a 304 to it confirms (RFC 9111 §4.3).
@@ -45,7 +50,7 @@ package struct Validation: Sendable {
         self.init(
             chosen: stored.flatMap { $0.response.isValidatable ? $0.response.validators : nil },
             // The response to a HEAD has no body to store under another selection.
-            variants: request.isShareable ? variants : []
+            variants: request.isShareable ? variants.filter { $0.hasCoding(for: request) } : []
         )
     }
 
@@ -186,6 +191,7 @@ extension Fetches {
         (response.fields, response.policy) = (new.fields, policy.stored)
         // A response restricted to requests that agree in their `OtherFields` stays so, whatever freshness the 304 gives.
         if stored.selection.isForSameOtherFields { policy.isForSameOtherFields = true }
+        policy.hasFixedCoding = stored.selection.hasFixedCoding
         let selection = policy.storability == .yes ? request.selection(policy) : nil
         let withheld = new.withheld.filter { !$0.isNamed("set-cookie") }
         return (response, selection, head.cookies + withheld)

@@ -55,6 +55,8 @@ package struct CachedResponse: Sendable {
     ///
     /// - Parameter wall: when it arrived, in seconds of the wall clock.
     init?(_ head: UpstreamHead, to request: ProxyRequest, _ policy: ResponsePolicy, at wall: Int64) {
+        var policy = policy
+        policy.hasFixedCoding = head.hasFixedCoding
         guard let selection = request.selection(policy) else { return nil }
         let fields = request.storable(head.fields, policy, at: wall)
         self.init(key: request.key, status: head.status, fields: fields, body: [], policy: policy.stored)
