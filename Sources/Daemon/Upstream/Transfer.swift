@@ -161,7 +161,10 @@ package final class Transfer {
         switch framing {
         case .none, .length, .chunks: return nil
         case .stream(let length): return length == curl.receivedBytes ? nil : .unprovenEnd(.stream)
-        case .connection: return closure?.isAnnounced ?? true ? nil : .unprovenEnd(.closure)
+        case .connection:
+            // Without a session to ask, a proxy's included, only a connection without TLS is believed.
+            let isWhole = closure?.isAnnounced ?? !request.url.hasPrefix("https:")
+            return isWhole ? nil : .unprovenEnd(.closure)
         }
     }
 
