@@ -184,7 +184,7 @@ import Testing
     @Test(arguments: tools.indices) func `bytes after the end are left away, whatever they are`(index: Int) throws {
         let (coding, tool) = Self.tools[index]
         guard let coded = Self.compress(Self.text, with: tool) else { return }
-        for rest in ["\n", "\0", "\0\0\0\0\0\0\0\0", "<!-- 3 ms -->", "(c) 2026", "\u{1F}\u{20}...", "VVVVVVVV"] {
+        for rest in ["\n", "\0", "\0\0\0\0\0\0\0\0", "<!-- 3 ms -->", "(c) 2026", "\u{1F}\u{20}", "VVVVVVVV"] {
             for pieces in [1, 1 << 20] {
                 let (body, isWhole) = try Self.decode(coded + rest.utf8, coding, pieces: pieces, room: 1_000)
                 #expect(body == Self.text && isWhole, "\(rest)")

@@ -55,6 +55,8 @@ final class ContentDecoder {
         -> Int
     {
         if !input.isEmpty { hasInput = true }
+        // Of these the algorithm may take some before it sees that they begin nothing.
+        let size = input.count
         if !hasTrailingBytes {
             do throws(Malformed) {
                 let count = try algorithm.decode(&input, room)
@@ -63,7 +65,7 @@ final class ContentDecoder {
                 guard algorithm.isBetweenMembers else { throw error }
             }
         }
-        trailingBytes += input.count
+        trailingBytes += size
         input = UnsafeRawBufferPointer(start: nil, count: 0)
         guard trailingBytes <= Self.trailingLimit else { throw Malformed(reason: "too many bytes follow its end") }
         return 0

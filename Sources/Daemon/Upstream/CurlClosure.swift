@@ -32,12 +32,14 @@ final class CurlClosure {
     }
 
     /// The place of this object among a session's data.
-    private static let index: Int32 = {
-        let release: CRYPTO_EX_free = { _, closure, _, _, _, _ in
-            if let closure { Unmanaged<CurlClosure>.fromOpaque(closure).release() }
-        }
-        return CRYPTO_get_ex_new_index(CRYPTO_EX_INDEX_SSL, 0, nil, nil, nil, release)
-    }()
+    private static let index = CRYPTO_get_ex_new_index(
+        CRYPTO_EX_INDEX_SSL,
+        0,
+        nil,
+        nil,
+        nil,
+        { _, closure, _, _, _, _ in if let closure { Unmanaged<CurlClosure>.fromOpaque(closure).release() } }
+    )
 
     private static func from(_ context: UnsafeMutableRawPointer) -> CurlClosure {
         Unmanaged<CurlClosure>.fromOpaque(context).takeUnretainedValue()
