@@ -1,5 +1,6 @@
 #pragma once
 #include <curl/curl.h>
+#include <openssl/ssl.h>
 
 /* libcurl's setters and getters are variadic, which Swift cannot call: one typed form per kind of value. */
 

@@ -24,6 +24,7 @@ import Testing
         var isNoting = false
         var isCancelled = false
         var isTransferred = false
+        var isOdd = false
         var isKeeping = false
         var isFreshening = false
         var isCommitting = false
@@ -105,7 +106,7 @@ import Testing
         if !world.hasHead {
             return world.isNoting ? steps : steps + [.absence]
         }
-        steps += [.end(.whole), .end(.cut)]
+        steps += [.end(.whole), .end(.odd), .end(.cut)]
         if !world.isNoting, world.pieces < 2 { steps += [.piece(fits: true), .piece(fits: false)] }
         if fetch.phase == .relaying, fetch.clients.count > 1, !fetch.body.isWhole {
             steps += fetch.clients.map { .lag($0.id) }
@@ -136,7 +137,9 @@ import Testing
             world.pieces += 1
             event = .body([UInt8(world.pieces)], fits: fits)
         case .lag(let id): event = .lagging([id])
-        case .end(let end): (event, world.isTransferred, world.isWhole) = (.ended(end), true, end == .whole)
+        case .end(let end):
+            (event, world.isTransferred) = (.ended(end), true)
+            (world.isWhole, world.isOdd) = (end == .whole || end == .odd, end == .odd)
         case .kept(let kept): (event, world.isKeeping, world.isCommitting) = (.kept(kept), false, kept == .withheld)
         case .freshened(let kept):
             (event, world.isFreshening, world.isCommitting) = (.freshened(kept), false, kept == .withheld)
@@ -178,7 +181,10 @@ import Testing
                 world.clients[id] = .elsewhere
             }
         case .keep:
-            try #require(world.isWhole && world.isTransferred && world.fetch.body.isWhole, "what is cut is kept")
+            try #require(
+                world.isWhole && !world.isOdd && world.isTransferred && world.fetch.body.isWhole,
+                "what is cut or odd is kept"
+            )
             world.timesKept += 1
             world.isKeeping = true
             try #require(world.timesKept == 1, "kept twice")

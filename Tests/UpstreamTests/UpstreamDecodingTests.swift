@@ -179,8 +179,19 @@ import Testing
         #expect(throws: ContentDecoder.Malformed.self) {
             try Self.decode(changed, coding, pieces: 1 << 20, room: 1 << 16)
         }
-        #expect(throws: (any Error).self) {
-            try Self.decode(one + [0, 1, 2, 3], coding, pieces: 1 << 20, room: 1 << 16)
+    }
+
+    @Test(arguments: tools.indices) func `bytes after the end are left away, whatever they are`(index: Int) throws {
+        let (coding, tool) = Self.tools[index]
+        guard let coded = Self.compress(Self.text, with: tool) else { return }
+        for rest in ["\n", "\0", "\0\0\0\0\0\0\0\0", "<!-- 3 ms -->", "(c) 2026", "\u{1F}\u{20}", "VVVVVVVV"] {
+            for pieces in [1, 1 << 20] {
+                let (body, isWhole) = try Self.decode(coded + rest.utf8, coding, pieces: pieces, room: 1_000)
+                #expect(body == Self.text && isWhole, "\(rest)")
+            }
+        }
+        #expect(throws: ContentDecoder.Malformed.self) {
+            try Self.decode(coded + [UInt8](repeating: 0, count: 300_000), coding, pieces: 1 << 20, room: 1 << 16)
         }
     }
 
@@ -192,7 +203,7 @@ import Testing
         defer { bench.stop() }
         let answer = await bench.get(server.url)
         #expect(answer.body == Self.text)
-        #expect(answer.summary?.isCodingWhole == false)
+        #expect(answer.summary?.defect?.label == "decoding")
     }
 
     @Test func `a body that breaks its coding later on fails`() async throws {

@@ -20,7 +20,7 @@ final class TLSServer {
     init?(http2: Bool, names: String = "DNS:localhost", daysValid: Int = 2) throws {
         guard access("/usr/sbin/nginx", X_OK) == 0, access("/usr/bin/openssl", X_OK) == 0 else { return nil }
         let folder = temporary.path
-        try Self.makeCertificates(in: folder, names: names, days: daysValid)
+        _ = try TestCertificates(in: folder, names: names, days: daysValid)
         let arguments = ["-p", folder, "-c", folder + "/nginx.conf", "-e", folder + "/error.log"]
         // Another test may take a port between the moment it is named and the moment nginx binds it.
         var attempts = 0
@@ -62,20 +62,6 @@ final class TLSServer {
         return server.port
     }
 
-    private static func makeCertificates(in folder: String, names: String, days: Int) throws {
-        let commands = """
-            cd '\(folder)' &&
-            openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj '/CN=Test authority' \
-              -keyout ca.key -out ca.pem &&
-            openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj '/CN=Test' \
-              -keyout server.key -out server.csr &&
-            printf 'subjectAltName=\(names)\\n' > ext &&
-            openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days \(days) -extfile ext \
-              -out server.pem
-            """
-        try ChildProcess.run("/bin/sh", ["-c", commands])
-    }
-
     private static func configuration(folder: String, port: Int, http2: Bool) -> String {
         """
         daemon off; master_process off; pid \(folder)/pid; error_log \(folder)/error.log;
@@ -102,6 +88,7 @@ final class TLSServer {
     static func options(_ server: TLSServer) -> UpstreamOptions {
         var options = UpstreamBench.options
         options.caFile = server.caFile
+        options.http2 = true
         return options
     }
 
@@ -182,11 +169,11 @@ final class TLSServer {
         #expect(connections.count == 1 && connections.first != .some(nil))
     }
 
-    @Test func `HTTP/2 can be switched off`() async throws {
+    @Test func `HTTP/1.1 is spoken by default`() async throws {
         guard let server = try TLSServer(http2: true) else { return }
         defer { server.stop() }
         var options = Self.options(server)
-        options.http2 = false
+        options.http2 = UpstreamOptions().http2
         let bench = try UpstreamBench(options)
         defer { bench.stop() }
         #expect(await bench.get(server.url).head?.version == .http11)

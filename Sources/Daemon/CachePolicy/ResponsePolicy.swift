@@ -110,6 +110,8 @@ package struct ResponsePolicy: Sendable, Equatable {
     ///
     /// Never in a shared cache, where RFC 9111 alone counts.
     package var isForSameOtherFields: Bool
+    /// Whether it only serves requests with the same `Accept-Encoding`, because its coding must not be changed.
+    package var hasFixedCoding = false
     /// Lower-case names of fields to omit when the response is reused without validation (`no-cache="…"`).
     package var fieldsNotReused: [[UInt8]]
     /// Lower-case names of fields not to store (`private="…"`, shared cache only).

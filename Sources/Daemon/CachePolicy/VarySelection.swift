@@ -202,6 +202,14 @@ extension VarySelection {
     /// Whether the response only serves requests that agree in their `OtherFields`.
     package var isForSameOtherFields: Bool { lines.contains { $0.name == OtherFields.name } }
 
+    /// Whether the response only serves requests with the same `Accept-Encoding`.
+    package var hasFixedCoding: Bool { lines.contains { $0.name == "accept-encoding" } }
+
+    /// Whether a request accepts the coding of the response, as far as the selection says.
+    package func hasCoding(for request: Fields) -> Bool {
+        VarySelection(lines: lines.filter { $0.name == "accept-encoding" }).matches(request)
+    }
+
     /// Whether a request has the same `OtherFields`, if the selection includes them.
     package func agrees(with request: Fields) -> Bool {
         lines.allSatisfy { $0.name != OtherFields.name || $0.value == request.combinedBytes(OtherFields.name) }

@@ -62,7 +62,7 @@ package struct UpstreamOptions: Sendable, Equatable {
     /// connection at this very moment, which servers do to idle connections. So a new connection is made instead.
     package var unsafeReuseAge: Duration = .seconds(1)
     /// Whether HTTP/2 is offered over TLS.
-    package var http2 = true
+    package var http2 = false
 
     package init() {}
 

@@ -151,6 +151,8 @@ extension Configuration {
         package var caFile: String?
         package var proxy = UpstreamOptions().proxy
         package var http2 = UpstreamOptions().http2
+        /// Whether a body that must not be transformed stays in its content coding; a recording has all bodies decoded.
+        package private(set) var keepsFixedCodings = true
         /// The longest freshness guessed from `Last-Modified`; zero for none.
         package var heuristic: Duration = .seconds(CachePolicySettings().heuristicMaximum)
         /// How stale a response may be that replaces a failed one.
@@ -233,6 +235,7 @@ extension Configuration {
 extension Configuration.Upstream {
     fileprivate mutating func askAlways() {
         backOff = .never
+        keepsFixedCodings = false
         var rest = Configuration.Route()
         rest.declaration.path = "**"
         if !routes.contains(where: { $0.declaration == rest.declaration }) { routes.append(rest) }

@@ -68,7 +68,10 @@ extension UpstreamDraft: ConfigSection {
         The proxy on the way to the upstream: a URL (http, https, socks4a, socks5, socks5h), none, or environment \
         for http_proxy, https_proxy and no_proxy.
         """: .proxy,
-        "Use HTTP/2 if the upstream offers it.": .boolean("http2", \.settings.http2),
+        """
+        Use HTTP/2 if the upstream offers it. libcurl does not tell a whole response in HTTP/2 from a cut one: only those with a \
+        length or a content coding are stored, and the others end like cut ones.
+        """: .boolean("http2", \.settings.http2),
         """
         The longest freshness to assume if the upstream says nothing about it: a tenth of the time since Last-Modified, \
         at most this. 0s assumes none.

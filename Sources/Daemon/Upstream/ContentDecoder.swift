@@ -15,6 +15,10 @@ final class ContentDecoder {
 
     private let algorithm: any Algorithm
     private var hasInput = false
+    /// The number of bytes that follow the coded body and are no part of it.
+    private var trailingBytes = 0
+    /// The largest number of them that is ignored.
+    private static let trailingLimit = 256 << 10
 
     enum Coding {
         case gzip, deflate, brotli, zstandard
@@ -44,24 +48,45 @@ final class ContentDecoder {
 
     /// Decodes into `room`, and removes the consumed bytes from the front of the input.
     ///
+    /// Bytes after the end are ignored, as browsers do: some servers pad a body, or append to it.
+    ///
     /// - Returns: The number of bytes written; 0 if more input is needed.
     func decode(_ input: inout UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer) throws(Malformed)
         -> Int
     {
         if !input.isEmpty { hasInput = true }
-        return try algorithm.decode(&input, room)
+        // Of these the algorithm may take some before it sees that they begin nothing.
+        let size = input.count
+        if !hasTrailingBytes {
+            do throws(Malformed) {
+                let count = try algorithm.decode(&input, room)
+                if count > 0 || input.isEmpty { return count }
+            } catch {
+                guard algorithm.isBetweenMembers else { throw error }
+            }
+        }
+        trailingBytes += size
+        input = UnsafeRawBufferPointer(start: nil, count: 0)
+        guard trailingBytes <= Self.trailingLimit else { throw Malformed(reason: "too many bytes follow its end") }
+        return 0
     }
 
+    /// Whether bytes followed the end that are no part of the coded body.
+    var hasTrailingBytes: Bool { trailingBytes > 0 }
+
     /// Whether the input so far is a complete coded body, checksums included; an empty one is complete, too.
-    var isAtEnd: Bool { !hasInput || algorithm.isAtEnd }
+    var isAtEnd: Bool { !hasInput || hasTrailingBytes || algorithm.isAtEnd }
 }
 
 private typealias Malformed = ContentDecoder.Malformed
 
 /// A library's decoder for one coding.
 private protocol Algorithm: AnyObject {
+    /// Decodes into the room; leaves input that follows the end and begins nothing new.
     func decode(_ input: inout UnsafeRawBufferPointer, _ room: UnsafeMutableRawBufferPointer) throws(Malformed) -> Int
     var isAtEnd: Bool { get }
+    /// Whether one member has ended, and nothing has been decoded of a next one.
+    var isBetweenMembers: Bool { get }
 }
 
 /// Decodes gzip, and deflate with or without zlib's frame, because servers differ.
@@ -72,6 +97,8 @@ private final class Inflater: Algorithm {
     private let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
     private var isReady = false
     private(set) var isAtEnd = false
+    private var hasEnded = false
+    var isBetweenMembers: Bool { hasEnded && (isAtEnd || stream.pointee.total_out == 0) }
 
     init(_ format: Format) {
         self.format = format
@@ -86,9 +113,8 @@ private final class Inflater: Algorithm {
     func decode(_ input: inout UnsafeRawBufferPointer, _ room: UnsafeMutableRawBufferPointer) throws(Malformed) -> Int {
         while true {
             if isAtEnd {
-                guard let next = input.first else { return 0 }
                 // Another member may follow (RFC 1952 §2.2).
-                guard format == .gzip, next == 0x1F else { throw Malformed(reason: "bytes follow its end") }
+                guard format == .gzip, input.first == 0x1F else { return 0 }
                 inflateReset(stream)
                 isAtEnd = false
             }
@@ -109,7 +135,7 @@ private final class Inflater: Algorithm {
             input = UnsafeRawBufferPointer(rebasing: input.suffix(Int(stream.pointee.avail_in)))
             let written = room.count - Int(stream.pointee.avail_out)
             switch status {
-            case Z_STREAM_END: isAtEnd = true
+            case Z_STREAM_END: (isAtEnd, hasEnded) = (true, true)
             case Z_OK, Z_BUF_ERROR: break
             default: throw Malformed(reason: stream.pointee.msg.map { String(cString: $0) } ?? "not compressed")
             }
@@ -122,6 +148,7 @@ private final class Inflater: Algorithm {
 private final class BrotliDecoder: Algorithm {
     private let state: OpaquePointer
     private(set) var isAtEnd = false
+    var isBetweenMembers: Bool { isAtEnd }
 
     init() {
         guard let state = BrotliDecoderCreateInstance(nil, nil, nil)
@@ -132,10 +159,7 @@ private final class BrotliDecoder: Algorithm {
     deinit { BrotliDecoderDestroyInstance(state) }
 
     func decode(_ input: inout UnsafeRawBufferPointer, _ room: UnsafeMutableRawBufferPointer) throws(Malformed) -> Int {
-        if isAtEnd {
-            guard input.isEmpty else { throw Malformed(reason: "bytes follow its end") }
-            return 0
-        }
+        if isAtEnd { return 0 }
         var (leftIn, leftOut) = (input.count, room.count)
         var nextIn = input.baseAddress?.assumingMemoryBound(to: UInt8.self)
         var nextOut = room.baseAddress?.assumingMemoryBound(to: UInt8.self)
@@ -153,6 +177,7 @@ private final class BrotliDecoder: Algorithm {
 private final class ZstandardDecoder: Algorithm {
     private let context: OpaquePointer
     private(set) var isAtEnd = false
+    private(set) var isBetweenMembers = false
 
     init() {
         guard let context = ZSTD_createDCtx() else { preconditionFailure("out of memory for zstd") }
@@ -167,16 +192,22 @@ private final class ZstandardDecoder: Algorithm {
         var source = ZSTD_inBuffer(src: input.baseAddress, size: input.count, pos: 0)
         var target = ZSTD_outBuffer(dst: room.baseAddress, size: room.count, pos: 0)
         repeat {
+            // Another frame may follow, or a skippable one (RFC 8878 §3.1).
+            if isAtEnd, source.pos < source.size, !Self.mayBegin(input[source.pos]) { break }
             let before = source.pos
             let rest = ZSTD_decompressStream(context, &target, &source)
             guard ZSTD_isError(rest) == 0 else { throw Malformed(reason: String(cString: ZSTD_getErrorName(rest))) }
-            // A frame has ended when nothing is left to flush; another one may follow (RFC 8878 §3.1). Without input the library
-            // returns the size it expects of the next frame.
+            // A frame has ended when nothing is left to flush. Without input the library returns the size it expects of the next
+            // one.
             if source.pos > before || target.pos > 0 { isAtEnd = rest == 0 }
+            if isAtEnd { isBetweenMembers = true } else if target.pos > 0 { isBetweenMembers = false }
         } while target.pos == 0 && source.pos < source.size
         input = UnsafeRawBufferPointer(rebasing: input.suffix(source.size - source.pos))
         return target.pos
     }
+
+    /// Whether a frame, or a skippable one, may begin with this byte.
+    private static func mayBegin(_ byte: UInt8) -> Bool { byte == 0x28 || byte & 0xF0 == 0x50 }
 }
 
 /// Decodes bodies that are already complete, such as those in files of other tools.
@@ -196,7 +227,7 @@ package enum DecodedBody {
                 else { return false }
                 result += room[..<count]
                 if result.count > limit { return false }
-                if count == 0 { return rest.isEmpty && decoder.isAtEnd }
+                if count == 0 { return rest.isEmpty && decoder.isAtEnd && !decoder.hasTrailingBytes }
             }
         }
         return isWhole ? result : nil

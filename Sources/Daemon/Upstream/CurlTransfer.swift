@@ -155,6 +155,9 @@ final class CurlTransfer {
     var systemError: Int32 { Int32(truncatingIfNeeded: long(CURLINFO_OS_ERRNO)) }
     var isConnected: Bool { offset(CURLINFO_CONNECT_TIME_T) > 0 }
 
+    /// Watches how the connection ends, from within a callback; nil without TLS.
+    func watchingClosure() -> CurlClosure? { CurlClosure.watching(handle) }
+
     private func long(_ info: CURLINFO) -> Int {
         var value = 0
         larder_easy_get_long(handle, info, &value)
@@ -187,6 +190,9 @@ struct CurlResult {
         [CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_HTTP2, CURLE_HTTP2_STREAM].contains(code)
     }
 
+    /// Whether the connection's HTTP/2 session ended, for whatever reason, before this request was done.
+    var isEndOfSession: Bool { code == CURLE_HTTP2 || code == CURLE_RECV_ERROR && text.contains("nghttp2") }
+
     /// The error for a failure before any request was sent.
     func errorBeforeSending() -> UpstreamError {
         switch code {
@@ -212,6 +218,8 @@ struct CurlResult {
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY: .badResponse(text)
         case CURLE_UPLOAD_FAILED, CURLE_READ_ERROR: .requestBodyFailed(text)
         case CURLE_HTTP2: .badResponse(text)
+        // A faulty frame, or a head over libcurl's 128 KiB.
+        case CURLE_RECV_ERROR where text.contains("nghttp2"): .badResponse(text)
         case _ where isTLS: .tls(text)
         default: .reset(afterBytes: 0)
         }
@@ -327,6 +335,8 @@ extension CurlTransfer {
         set(CURLOPT_TCP_KEEPALIVE, true)
         set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(options.timeouts.connect.nanoseconds / 1_000_000)))
         set(CURLOPT_HTTP_VERSION, options.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
+        // libcurl 7.88 forgets the rest of a head in HTTP/2 that is larger than its buffer, and takes none over 128 KiB.
+        if options.http2 { set(CURLOPT_BUFFERSIZE, 128 << 10) }
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
         if !request.isSafe || bodyLength != nil {
             // libcurl also checks whether the connection has been closed meanwhile (UpstreamOptions.unsafeReuseAge).

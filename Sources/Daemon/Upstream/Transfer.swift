@@ -30,13 +30,21 @@ package final class Transfer {
     var untaken: [UInt8] = []
     /// Whether body bytes are dropped, because the response has no content.
     var dropsBody = false
+    /// What shows that the response's body is whole, once its head has come.
+    private var framing = BodyFraming.none
+    /// The end of a TLS connection with which the body ends.
+    private var closure: CurlClosure?
 
     init(client: UpstreamClient, request: UpstreamRequest, delegate: any TransferDelegate) {
         (self.client, self.request, self.delegate) = (client, request, delegate)
         timeouts = client.options.timeouts
         stallTimeout = timeouts.stall
         state = TransferState(now: client.loop.now)
-        head = ResponseHeadReader(limit: client.options.maxHeadBytes, decodes: request.decodes)
+        head = ResponseHeadReader(
+            limit: client.options.maxHeadBytes,
+            decodes: request.decodes,
+            clientCodings: request.clientCodings
+        )
     }
 
     // MARK: For the user
@@ -93,6 +101,15 @@ package final class Transfer {
         watch()
     }
 
+    /// Whether the request may be sent once more, because its HTTP/2 session ended without a response.
+    ///
+    /// A server ends a session when it wants no more requests (GOAWAY), even before the first. libcurl repeats a request by itself only
+    /// if the connection came from the pool.
+    func mayRepeat(after result: CurlResult) -> Bool {
+        result.isEndOfSession && request.isSafe && head.isEmpty && body == nil && state.attempts == 1
+            && state.ownReason == nil
+    }
+
     /// Runs when libcurl has finished the transfer.
     func ended(_ result: CurlResult) {
         guard let curl else { return }
@@ -103,7 +120,8 @@ package final class Transfer {
             wireBytes: curl.receivedBytes,
             reusedConnection: curl.madeConnections == 0,
             attempts: state.attempts,
-            isCodingWhole: decoder?.isAtEnd ?? true
+            defect: defect(curl),
+            hasTrailingBytes: decoder?.hasTrailingBytes ?? false
         )
         end(.success(summary))
     }
@@ -131,6 +149,22 @@ package final class Transfer {
             // The response was complete before the connection broke during the rest of the request body.
             if result.isLostConnection, curl.announcedBytes == received { return nil }
             return result.errorInBody(announced: curl.announcedBytes, received: received)
+        }
+    }
+
+    /// Why a response that libcurl reports as complete is not shown to be whole; nil if it is.
+    private func defect(_ curl: CurlTransfer) -> UpstreamError? {
+        if let decoder, curl.receivedBytes > 0 {
+            // Each coding says itself where it ends.
+            return decoder.isAtEnd ? nil : .decoding("it ends too early")
+        }
+        switch framing {
+        case .none, .length, .chunks: return nil
+        case .stream(let length): return length == curl.receivedBytes ? nil : .unprovenEnd(.stream)
+        case .connection:
+            // Without a session to ask, a proxy's included, only a connection without TLS is believed.
+            let isWhole = closure?.isAnnounced ?? !request.url.hasPrefix("https:")
+            return isWhole ? nil : .unprovenEnd(.closure)
         }
     }
 
@@ -195,6 +229,8 @@ extension Transfer: CurlTransfer.Owner {
         case .final(let response):
             state.headArrived(now: client.loop.now)
             dropsBody = response.status == 205
+            if request.method != "HEAD" { framing = response.framing }
+            if framing == .connection { closure = curl?.watchingClosure() }
             if request.method != "HEAD" {
                 decoder = response.decodedFrom.flatMap(ContentDecoder.Coding.init(named:)).map(ContentDecoder.init)
             }
@@ -355,6 +391,8 @@ package struct TransferSummary: Sendable, Equatable {
     var reusedConnection: Bool
     /// How often the request was sent; more than once only for a safe one whose pooled connection died.
     var attempts: Int
-    /// Whether the body's content coding is complete, checksum included; a complete message may contain a truncated one.
-    package var isCodingWhole = true
+    /// Why it is not certain that the body is whole; nil if it is.
+    package var defect: UpstreamError?
+    /// Whether bytes followed the end of the body's content coding.
+    package var hasTrailingBytes = false
 }

@@ -144,6 +144,7 @@ package final class UpstreamClient {
 
     private func completed(_ curl: CurlTransfer, _ result: CurlResult) {
         guard let transfer = curl.owner as? Transfer else { return }
+        if transfer.mayRepeat(after: result) { return add(transfer) }
         _ = release(transfer)
         transfer.ended(result)
     }

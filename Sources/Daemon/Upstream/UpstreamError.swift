@@ -22,12 +22,22 @@ package enum UpstreamError: Error, Sendable, Equatable {
     case badResponse(String)
     case headTooLarge
     case decoding(String)
+    /// The response ended, but nothing shows that it is whole.
+    case unprovenEnd(UnprovenEnd)
 
     // Decided by Larder or the client.
     /// The request was so slow that it was ended for others, which waited for its slot.
     case tooSlow(bytesPerSecond: Int)
     case requestBodyFailed(String)
     case cancelled
+
+    /// An end that a whole response and a cut one have in common.
+    package enum UnprovenEnd: String, Sendable {
+        /// A stream of HTTP/2, of which libcurl reports no more than that it ended.
+        case stream = "it came over HTTP/2 with neither a length nor a content coding"
+        /// A connection closed without TLS's closure alert (RFC 9112 §9.8).
+        case closure = "it has no length, and the TLS connection ended without a closure alert"
+    }
 
     /// A short name from a fixed set, for metrics and problem documents.
     package var label: String {
@@ -46,6 +56,7 @@ package enum UpstreamError: Error, Sendable, Equatable {
         case .badResponse: "bad_response"
         case .headTooLarge: "head_too_large"
         case .decoding: "decoding"
+        case .unprovenEnd: "unproven_end"
         case .requestBodyFailed: "request_body_failed"
         case .tooSlow: "too_slow"
         case .cancelled: "cancelled"
@@ -89,6 +100,7 @@ extension UpstreamError: CustomStringConvertible {
         case .badResponse(let reason): "the upstream's response is not valid HTTP: \(reason)"
         case .headTooLarge: "the upstream's response has more header fields than allowed (`limits.upstream_head`)"
         case .decoding(let reason): "the upstream's response could not be decompressed: \(reason)"
+        case .unprovenEnd(let reason): "the upstream's response may be cut: \(reason.rawValue)"
         case .requestBodyFailed(let reason): "the request's body did not arrive whole: \(reason)"
         case .tooSlow(let pace):
             "ended: it transferred only \(pace) bytes a second while other requests were waiting "

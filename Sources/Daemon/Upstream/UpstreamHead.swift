@@ -13,6 +13,11 @@ package struct UpstreamHead: Sendable, Equatable {
     package var fields: Fields
     /// The content codings removed from the body, as the response named them; nil if it had none.
     var decodedFrom: String?
+    /// Whether the upstream forbids to change the body's coding (`no-transform`), so that clients that accept other codings get
+    /// other bytes.
+    package var hasFixedCoding = false
+    /// What shows that the body is whole, unless the response is one to HEAD.
+    var framing = BodyFraming.none
     /// Whether the body does not conform to the coding in its fields: it is passed on as received, and not worth storing.
     package var isGarbled = false
 
@@ -32,6 +37,23 @@ package struct UpstreamHead: Sendable, Equatable {
     /// Whether the body consists of several ranges, each with a head of its own (RFC 9110 §14.6).
     package var isMultipart: Bool { fields.hasType("multipart/byteranges") }
     package var cookies: [Field] { fields.lines.filter { $0.isNamed("set-cookie") } }
+}
+
+/// What shows that a response's body is whole (RFC 9112 §6.3, RFC 9113 §8.1).
+enum BodyFraming: Sendable, Equatable {
+    /// There is no body.
+    case none
+    /// It has a length, which libcurl compares.
+    case length
+    /// It has a last chunk, for which libcurl waits.
+    case chunks
+    /// It ends with its connection.
+    case connection
+    /// It ends with its stream of HTTP/2, and may have a length.
+    ///
+    /// Only the flag END_STREAM shows that such a body is whole, and libcurl does not report it. It takes RST_STREAM with NO_ERROR for
+    /// the same, except in 8.0 to 8.2; in 7.88 also errors of the connection, which end other streams, too.
+    case stream(length: Int?)
 }
 
 extension Fields {
@@ -66,6 +88,7 @@ struct ResponseHeadReader {
 
     private let limit: Int
     private let decodes: Bool
+    private let clientCodings: [UInt8]?
     private var size = 0
     private var statusLine: StatusLine?
     private var lines: [Field] = []
@@ -74,7 +97,9 @@ struct ResponseHeadReader {
     private(set) var garbled: UpstreamHead?
 
     /// - Parameter limit: The maximum size of all heads and the trailers together, in bytes.
-    init(limit: Int, decodes: Bool) { (self.limit, self.decodes) = (limit, decodes) }
+    init(limit: Int, decodes: Bool, clientCodings: [UInt8]? = nil) {
+        (self.limit, self.decodes, self.clientCodings) = (limit, decodes, clientCodings)
+    }
 
     /// Whether no line has arrived yet.
     var isEmpty: Bool { size == 0 }
@@ -140,18 +165,35 @@ struct ResponseHeadReader {
         } else if !passed.unifyContentLength() {
             return .failed(.badResponse("contradictory Content-Length fields"))
         }
+        let framing = BodyFraming(status: line.status, line.version, passed, isChunked: fields.isChunked)
         if line.status == 205 {
             // A 205 has no content (RFC 9110 §15.3.6), whatever follows.
             passed.removeEncodedBodyFields()
             passed.append("Content-Length", "0")
         }
         var head = UpstreamHead(version: line.version, status: line.status, reason: line.reason, fields: passed)
+        head.framing = framing
         guard decodes, line.status != 205, let codings = fields.decodableCodings() else { return .final(head) }
+        if let clientCodings {
+            head.hasFixedCoding = fields.forbidTransforming
+            if head.hasFixedCoding, Fields.accept(codings, clientCodings) { return .final(head) }
+        }
         garbled = head
         garbled?.isGarbled = true
         head.decodedFrom = codings
         head.fields.removeEncodedBodyFields()
         return .final(head)
+    }
+}
+
+extension BodyFraming {
+    fileprivate init(status: Int, _ version: UpstreamHead.Version, _ fields: Fields, isChunked: Bool) {
+        let length = fields.text("content-length").flatMap(Int.init)
+        switch version {
+        case _ where [204, 205, 304].contains(status): self = .none
+        case .http2: self = .stream(length: length)
+        case .http10, .http11: self = isChunked ? .chunks : length != nil ? .length : .connection
+        }
     }
 }
 
@@ -185,6 +227,31 @@ extension Fields {
         let codings = all("transfer-encoding").flatMap { FieldSyntax.members($0) }
             .filter { !FieldSyntax.equalsIgnoringCase($0, "identity".utf8) }
         return codings.count <= 1 && codings.allSatisfy { FieldSyntax.equalsIgnoringCase($0, "chunked".utf8) }
+    }
+
+    /// Whether the body arrives in chunks.
+    fileprivate var isChunked: Bool {
+        all("transfer-encoding").flatMap { FieldSyntax.members($0) }
+            .contains { FieldSyntax.equalsIgnoringCase($0, "chunked".utf8) }
+    }
+
+    /// Whether no one in between may change the content (RFC 9111 §5.2.2.6).
+    fileprivate var forbidTransforming: Bool {
+        all("cache-control").contains { value in
+            FieldSyntax.members(value).contains { FieldSyntax.equalsIgnoringCase($0, "no-transform".utf8) }
+        }
+    }
+
+    /// Whether a value of `Accept-Encoding` names these codings, and not with a weight of 0 (RFC 9110 §12.5.3).
+    fileprivate static func accept(_ codings: String, _ value: [UInt8]) -> Bool {
+        guard let wanted = ContentDecoder.Coding(named: codings) else { return false }
+        return FieldSyntax.members(value).contains { member in
+            let parts = FieldSyntax.members(member, separator: 0x3B)
+            guard let name = parts.first, wanted == ContentDecoder.Coding(named: String(decoding: name, as: UTF8.self))
+            else { return false }
+            let weight = parts.dropFirst().first { $0.starts(with: "q=".utf8) || $0.starts(with: "Q=".utf8) }
+            return weight?.dropFirst(2).contains { (0x31...0x39).contains($0) } ?? true
+        }
     }
 
     /// The content coding of the body as the field spells it; nil if there is none, or it is unknown.

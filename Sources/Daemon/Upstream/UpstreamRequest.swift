@@ -14,6 +14,10 @@ package struct UpstreamRequest: Sendable {
     ///
     /// If false, the request's own `Accept-Encoding` goes upstream and the body is passed on as received: for ranges.
     var decodes = true
+    /// The codings that the client accepts, as its `Accept-Encoding` says.
+    ///
+    /// A body in one of them stays in it if the response says `no-transform`. Nil if nobody can use a coded body.
+    package var clientCodings: [UInt8]?
     /// The client that made the request, for a fair share of limited resources.
     package var client = UpstreamSlots.Client()
 

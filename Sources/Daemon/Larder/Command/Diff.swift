@@ -221,7 +221,7 @@ actor BlockingClient {
             state.withLock { state in
                 switch result {
                 case .failure(let error): state.failure = error.message
-                case .success(let summary): if !summary.isCodingWhole { state.failure = "the response broke off" }
+                case .success(let summary): if summary.defect != nil { state.failure = "the response broke off" }
                 }
             }
             isDone.signal()

@@ -70,7 +70,9 @@ struct Fetch: Hashable {
     /// How the transfer ended.
     enum End: Hashable {
         case whole
-        /// The message is whole, but its content coding is not.
+        /// The content is whole, but the message is not as it should be: it is not worth storing.
+        case odd
+        /// Nothing shows that the response is whole.
         case cut
         case failed
     }
@@ -108,7 +110,7 @@ struct Fetch: Hashable {
 
     /// Why a response that should be stored is not.
     enum Loss: Equatable {
-        case tooLarge, truncated
+        case tooLarge, truncated, odd
     }
 
     /// An instruction for `RunningFetch`.
@@ -336,6 +338,10 @@ struct Fetch: Hashable {
         case (_, .whole) where phase != .asking:
             if isStoring { return [.stopJoining, .keep] }
             return [.stopJoining] + (phase == .relaying ? finish() : finishUnstored())
+        case (_, .odd) where phase != .asking:
+            let loss: [Action] = isStoring ? [.supersede, .explainLoss(.odd)] : []
+            isStoring = false
+            return [.stopJoining] + loss + (phase == .relaying ? finish() : finishUnstored())
         case (.relaying, _), (.gathering, .cut):
             // A truncated response reaches the clients as it came, must look truncated, and is not stored (law 8).
             var actions: [Action] = isStoring ? [.stopJoining, .explainLoss(.truncated)] : [.stopJoining]

@@ -3,6 +3,7 @@ import HTTPSemantics
 import HTTPServer
 import Mapping
 package import Store
+import Upstream
 
 /// Why a response was not stored: the rule, and who decided it.
 package struct NotStoredReason: Error, Sendable, Equatable {
@@ -27,10 +28,16 @@ package struct NotStoredReason: Error, Sendable, Equatable {
 
     static let eventStream = Self("event-stream", .upstream, "it is a stream of events, which has no end to wait for")
     static let garbled = Self("garbled", .upstream, "its head is malformed")
-    static let truncated = Self("truncated", .upstream, "its body broke off")
+    static let trailingBytes = Self("garbled", .upstream, "bytes follow the end of its content coding")
     static let invalidated = Self("invalidated", .larder, "a write or a clean made it outdated on its way")
     static let olderIsBetter = Self("error", .standard, "an error does not take the place of a good stored response")
     static let part = Self("partial", .standard, "it is a part that fits no stored response")
+
+    /// - Parameter defect: why a response that ended in order is not shown to be whole; nil for one that did not.
+    static func truncated(_ defect: UpstreamError?) -> Self {
+        guard case .unprovenEnd(let reason) = defect else { return Self("truncated", .upstream, "its body broke off") }
+        return Self("unproven-end", .upstream, "its body may be cut: \(reason.rawValue)")
+    }
 
     static func tooLarge(limit: Int) -> Self {
         Self("too-large", .config, "it is larger than limits.document, \(limit) bytes")

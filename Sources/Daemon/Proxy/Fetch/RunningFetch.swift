@@ -45,6 +45,8 @@ final class RunningFetch: TransferDelegate {
     private var relays: [(id: Int, relay: Relay)] = []
     private var nextID = 0
     private var error: UpstreamError?
+    /// Why a complete response is not shown to be whole.
+    private var defect: UpstreamError?
     /// The response that was kept or freshened.
     private var served: ServedResponse?
     /// Bytes of the body that count as held in `Fetches`.
@@ -170,7 +172,10 @@ final class RunningFetch: TransferDelegate {
 
     func completed(_ result: Result<TransferSummary, UpstreamError>) {
         transfer = nil
-        if case .failure(let error) = result { self.error = error }
+        switch result {
+        case .success(let summary): defect = summary.defect
+        case .failure(let error): self.error = error
+        }
         let (end, seconds) = fetches.transferEnded(request, result, status: head?.status, since: start)
         for (_, relay) in relays { relay.request.note?.upstreamTook(seconds) }
         handle(.ended(end))
@@ -228,7 +233,8 @@ final class RunningFetch: TransferDelegate {
         case .fetchUnconditionally(let ids): fetches.askAgain(take(ids), insteadOf: self)
         case .supersede: fetches.supersede(self, by: nil)
         case .explainLoss(.tooLarge): fetches.note(.tooLarge(limit: fetches.settings.limits.document), in: self)
-        case .explainLoss(.truncated): fetches.note(.truncated, in: self)
+        case .explainLoss(.truncated): fetches.note(.truncated(defect), in: self)
+        case .explainLoss(.odd): fetches.note(.trailingBytes, in: self)
         case .keep: handle(.kept(keep()))
         case .freshen: fetches.applyNotModified(to: self)
         case .end: fetches.ended(self)

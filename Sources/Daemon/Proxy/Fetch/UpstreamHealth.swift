@@ -120,6 +120,8 @@ extension Fetches {
         switch result {
         case .failure(let error) where !error.isAboutUpstream: return metrics.note { $0.gaveUp() }
         case .failure(let error): failure = (error.message, error.cure(for: request.upstream.settings))
+        case .success(let summary) where summary.defect != nil:
+            failure = summary.defect.map { ($0.message, $0.cure(for: request.upstream.settings)) }
         // A gateway reports that the origin behind it is unavailable.
         case .success where status.map { 502...504 ~= $0 } ?? false:
             failure = ("a gateway responded with \(status ?? 0) \(statusPhrase(status ?? 0))", nil)
@@ -157,7 +159,7 @@ extension UpstreamError {
         switch self {
         case .invalidRequest, .queueTimeout, .tooSlow, .requestBodyFailed, .cancelled: false
         case .couldNotResolve, .refused, .connectTimeout, .proxy, .tls, .firstByteTimeout, .stalled, .reset, .truncated,
-            .badResponse, .headTooLarge, .decoding:
+            .badResponse, .headTooLarge, .decoding, .unprovenEnd:
             true
         }
     }
@@ -180,8 +182,12 @@ extension UpstreamError {
         case .firstByteTimeout: return "timeouts.first_byte waits longer"
         case .stalled: return "timeouts.stall waits longer"
         case .headTooLarge: return "raise limits.upstream_head"
+        case .badResponse where !upstream.http2:
+            return "check that \(key("url")) is a web server's; if it has HTTP/2 only, set \(key("http2")): true"
         case .badResponse: return "check that \(key("url")) is a web server's; \(key("http2")): false avoids HTTP/2"
-        case .invalidRequest, .queueTimeout, .tooSlow, .requestBodyFailed, .cancelled, .reset, .truncated, .decoding:
+        case .unprovenEnd(.stream): return "set \(key("http2")): false"
+        case .invalidRequest, .queueTimeout, .tooSlow, .requestBodyFailed, .cancelled, .reset, .truncated, .decoding,
+            .unprovenEnd(.closure):
             return nil
         }
     }
@@ -198,6 +204,7 @@ extension UpstreamError {
         if says("wrong version number") || says("packet length too long") {
             return "the port does not speak TLS: check \(key("url")), perhaps it is http://"
         }
+        if says("no application protocol") { return "the server has HTTP/2 only: set \(key("http2")): true" }
         if says("setting certificate") { return "\(key("ca_file")) cannot be read, or is no PEM file" }
         return upstream.caFile == nil
             ? "if the upstream has a certificate of your own authority, name that authority's PEM file in \(key("ca_file"))"

@@ -15,6 +15,11 @@ package struct Variant: Sendable {
     let validators: Preconditions.Stored
     /// Whether a 304 must have a strong tag, because the response is for requests with other `OtherFields`.
     var needsStrongTag = false
+
+    /// Whether its coding, if it may not be changed, is one for the request's client.
+    fileprivate func hasCoding(for request: ProxyRequest) -> Bool {
+        VarySelection(bytes: selection)?.hasCoding(for: request.message.fields) ?? false
+    }
 }
 
 /// The stored responses that one request validates, and the selection of those that a 304 to it confirms (RFC 9111 §4.3).
@@ -47,7 +52,7 @@ package struct Validation: Sendable {
         self.init(
             chosen: stored.flatMap { $0.response.isValidatable ? $0.response.validators : nil },
             // The response to a HEAD has no body to store under another selection.
-            variants: request.isShareable ? variants : []
+            variants: request.isShareable ? variants.filter { $0.hasCoding(for: request) } : []
         )
     }
 
@@ -191,6 +196,7 @@ extension Fetches {
         (response.fields, response.policy) = (new.fields, policy.stored)
         // A response restricted to requests that agree in their `OtherFields` stays so, whatever freshness the 304 gives.
         if stored.selection.isForSameOtherFields { policy.isForSameOtherFields = true }
+        policy.hasFixedCoding = stored.selection.hasFixedCoding
         let isJSON = upstream.isJSON(new.fields)
         let selection = policy.storability == .yes ? request.selection(policy, isJSON: isJSON) : nil
         let withheld = new.withheld.filter { !$0.isNamed("set-cookie") }

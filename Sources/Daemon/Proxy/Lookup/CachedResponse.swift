@@ -57,6 +57,8 @@ package struct CachedResponse: Sendable {
     ///
     /// - Parameter wall: when it arrived, in seconds of the wall clock.
     init?(_ head: UpstreamHead, to request: ProxyRequest, _ policy: ResponsePolicy, at wall: Int64) {
+        var policy = policy
+        policy.hasFixedCoding = head.hasFixedCoding
         let isJSON = request.upstream.isJSON(head.fields)
         guard let selection = request.selection(policy, isJSON: isJSON) else { return nil }
         let fields = request.storable(head.fields, policy, at: wall)

@@ -182,6 +182,7 @@ package final class ProxiedUpstream: Sendable {
         else { return nil }
         if policy.isForSameOtherFields { selecting.append(OtherFields.name) }
         if !isJSON, request.contains(JSONOnly.name) { selecting.append(JSONOnly.name) }
+        if policy.hasFixedCoding { selecting.append("accept-encoding") }
         return VarySelection(.fields(selecting.sorted()), request: request)
     }
 
@@ -189,6 +190,9 @@ package final class ProxiedUpstream: Sendable {
     func isFailure(status: Int, fields: Fields) -> Bool {
         StatusFacts.isFailure(status) || StatusFacts.isRateLimited(status, fields)
     }
+
+    /// Whether bodies stay in their coding where the upstream says `no-transform`: only what is not coded can be mapped.
+    var keepsFixedCodings: Bool { settings.keepsFixedCodings && settings.models.isEmpty && !settings.rewriteLinks }
 
     func isJSON(_ fields: Fields) -> Bool {
         guard let type = fields[first: "content-type"], !fields.isContentCoded else { return false }

@@ -32,6 +32,8 @@ package struct ProxyRequest: Sendable {
     let hasForeignRange: Bool
     /// Whether the whole is fetched although the request asks for ranges, which are then cut from it.
     var isForWhole = false
+    /// Whether its client gets the response's body, and not what is made from that.
+    private let isForBody: Bool
     /// Whether it is passed on without a look-up, and its response not stored.
     private(set) var isPassed = false
     /// Notes how the client's request is served.
@@ -47,6 +49,7 @@ package struct ProxyRequest: Sendable {
         for name in [OtherFields.name, JSONOnly.name] { message.fields.remove(name) }
         if let otherFields { message.fields.append(OtherFields.name, OtherFields.text(otherFields)) }
         dividedBy = otherFields?.division
+        isForBody = incoming.live == nil
         upstream = incoming.upstream
         target = incoming.target
         route = incoming.route
@@ -158,6 +161,9 @@ package struct ProxyRequest: Sendable {
         if isRanged { fields.append("Accept-Encoding", "identity") }
         let (method, url) = (message.method, upstream.url(of: target))
         var sent = UpstreamRequest(method: method, url: url, fields: fields, body: message.body, decodes: !isRanged)
+        if isForBody, upstream.keepsFixedCodings {
+            sent.clientCodings = message.fields.combinedBytes("accept-encoding") ?? []
+        }
         sent.client = UpstreamSlots.Client(principal: key.principal.rawValue, host: message.peer)
         return sent
     }

@@ -75,6 +75,7 @@ struct Write: Hashable {
         case (.asking, .ended(let end)), (.responding, .ended(let end)):
             self.end = hasHead ? end : .failed
             phase = .committing
+            // What was sent must be certain before objects are taken from it.
             if end != .whole { body.letGo() }
             body.join()
             if body.isWhole, !isBegun { held = body.pieces }
@@ -92,7 +93,7 @@ struct Write: Hashable {
         guard hasHead, end != .failed || isBegun || !held.isEmpty else { return [.fail] }
         if isMapped, !isBegun, end == .whole, body.isWhole { return [.serveMapped] }
         let start: [Action] = isBegun ? [] : [.begin]
-        return start + held.map { .write($0) } + [end == .whole ? .finish : .abort]
+        return start + held.map { .write($0) } + [end == .whole || end == .odd ? .finish : .abort]
     }
 
     private mutating func passOn() -> [Action] {
