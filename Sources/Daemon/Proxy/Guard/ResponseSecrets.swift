@@ -109,8 +109,8 @@ extension PrincipalFields {
                 defer { begin = nil }
                 guard let begin, begin < index else { continue }
                 let rest = text[(index + 1)...]
-                // A structured field (RFC 9651), such as `sig1=:…:` in `Signature`.
-                if begin == 0, rest.first == 0x3A || rest.first == 0x28 { continue }
+                // A structured field (RFC 9651), such as `sig1=:…:` in `Signature`, or the end of Base64.
+                if begin == 0, let first = rest.first, [0x28, 0x3A, 0x3D].contains(first) { continue }
                 let end = rest.firstIndex { endsOfValues.contains($0) } ?? text.count
                 found.append((begin..<index, (index + 1)..<end))
             default: break

@@ -29,6 +29,7 @@ enum FieldsOnDisk {
             lines.append(line)
         }
         let bytes = [version] + StoredHead.encode(Fields(lines))
+        guard bytes.contains(bracket) else { return bytes }
         return decode(bytes, for: request) == StoredHead.encode(fields) ? bytes : nil
     }
 
