@@ -17,7 +17,9 @@ import Testing
         "XAuthToken", "AccessToken", "accesstoken", "access_token2", "token1", "oauth2", "X-Amz-Security-Token",
         "X-Amz-Signature", "Signature", "password", "userPassword", "client_secret", "clientSecret", "session",
         "JSESSIONID", "PHPSESSID", "sessionid", "auth[token]", "key", "X-Api-Key2", "backendtoken", "X-GitHub-OTP",
-        "Impersonate-User", "jwt", "s3key", "X-JFrog-Art-Api", "appid", "pass",
+        "Impersonate-User", "jwt", "s3key", "X-JFrog-Art-Api", "appid", "pass", "X-MS-Client-Principal",
+        "Mcp-Session-Id",
+        "code_verifier",
     ])
     func `a credential is recognised in any spelling`(_ name: String) {
         #expect(isCredential(.ofField(Array(name.utf8))), "\(NameMeaning.ofField(Array(name.utf8)))")
@@ -28,7 +30,9 @@ import Testing
         "nextPageToken", "nextpagetoken", "$skiptoken", "syncToken", "continuation_token", "csrf_token", "csrfToken",
         "csrfmiddlewaretoken", "_xsrf_token", "max_tokens", "sort_key", "sortkey", "startkey", "start_key", "keyboard",
         "tokenizer", "user", "username", "user_id", "account", "tenant", "sudo", "q", "", "%", "authority", "page",
-        "design", "assign", "secretary", "passing", "cookies_policy_of", "desktop",
+        "design", "assign", "secretary", "passing", "cookies_policy_of", "desktop", "code", "ticket", "client_id",
+        "uid",
+        "CallSid", "side", "member_id",
     ])
     func `a query parameter that is none is not taken for one`(_ name: String) {
         #expect(NameMeaning.ofParameter(Array(name.utf8)) == .unknown)
@@ -37,6 +41,8 @@ import Testing
     @Test(arguments: [
         "Sudo", "X-User", "X-User-Id", "X-Remote-User", "Stripe-Account", "X-Tenant-Id", "X-Redmine-Switch-User",
         "On-Behalf-Of", "X-Scope-OrgID", "OpenAI-Organization", "X-Hasura-Role", "X-SSL-Client-Cert",
+        "Dropbox-API-Select-Admin", "Dropbox-API-Select-User", "X-Uid", "X-Login", "X-Member-Id", "X-MemberId",
+        "x-memberid", "X-Customer-Id", "Client-Id", "X-MS-Client-Principal-Id",
     ])
     func `a field that says on whose behalf is recognised`(_ name: String) {
         guard case .identity = NameMeaning.ofField(Array(name.utf8)) else {
@@ -51,7 +57,8 @@ import Testing
         "sentry-trace", "baggage", "X-B3-TraceId", "X-Amzn-Trace-Id", "uber-trace-id", "X-Cloud-Trace-Context",
         "X-CSRF-Token", "X-CSRFToken", "X-XSRF-TOKEN", "Sec-WebSocket-Key", "Sec-Fetch-User", "X-Forwarded-User",
         "X-Forwarded-Access-Token", "Proxy-Authorization", "If-None-Match", "Content-Type", "Range", "Date",
-        "x-ms-client-request-id", "amz-sdk-invocation-id", "X-Stainless-Retry-Count", "Accept-Encoding",
+        "x-ms-client-request-id", "X-Request-UID", "amz-sdk-invocation-id", "X-Stainless-Retry-Count",
+        "Accept-Encoding",
     ])
     func `a field that says nothing is known to`(_ name: String) {
         #expect(NameMeaning.ofField(Array(name.utf8)) == .harmless)
@@ -72,6 +79,13 @@ import Testing
         ] {
             #expect(!NameMeaning.isSecretItself(Array(name.utf8)), "\(name)")
         }
+    }
+
+    @Test func `what permits credentials in a response is none`() {
+        for name in ["Access-Control-Allow-Credentials", "access-control-allow-headers"] {
+            #expect(!NameMeaning.isSecretField(Array(name.utf8)), "\(name)")
+        }
+        #expect(NameMeaning.isSecretField(Array("Mcp-Session-Id".utf8)))
     }
 
     // MARK: URLs

@@ -58,7 +58,26 @@ import Testing
     }
 
     @Test(arguments: [
+        ("code=a&state=b", "code=b&state=b"), ("redirect_uri=x&code=a", "redirect_uri=x&code=b"),
+        ("ticket=a&service=s", "ticket=b&service=s"), ("sid=a", "sid=b"), ("%63ode=a&STATE=b", "%63ode=b&STATE=b"),
+    ])
+    func `parameters of OAuth and CAS divide principals`(_ one: String, _ other: String) {
+        #expect(canonical([], query: one) != nil)
+        #expect(canonical([], query: one) != canonical([], query: other))
+    }
+
+    @Test(arguments: ["code=DE", "code=DE&country=x", "ticket=17&code=DE", "ticket=17", "service=s", "state=open"])
+    func `parameters of the same names elsewhere do not`(_ query: String) {
+        #expect(canonical([], query: query) == nil)
+        #expect(
+            PrincipalFields(["-?code", "-?ticket"]).canonical(target: bytes("/x?code=a&state=b"), fields: fields([]))
+                == nil
+        )
+    }
+
+    @Test(arguments: [
         ("/a?access_token=secret&page=2", "/a?access_token=REDACTED&page=2"),
+        ("/a?code=s&state=x", "/a?code=REDACTED&state=x"), ("/a?code=DE", "/a?code=DE"),
         ("/a?page=2&Access%5Ftoken=s", "/a?page=2&Access%5Ftoken=REDACTED"),
         ("/a?access_token=a=b", "/a?access_token=REDACTED"), ("/a?access_token", "/a?access_token"),
         ("/a?x=access_token", "/a?x=access_token"),

@@ -38,7 +38,13 @@ enum ProxyFixture {
             live: nil,
             base: ClientAuthority(authority: "localhost:8787")
         )
-        return ProxyRequest(incoming, principal: .anonymous, otherFields: nil, hasher)
+        return ProxyRequest(
+            incoming,
+            principal: .anonymous,
+            otherFields: nil,
+            hasher,
+            credentialHasher: KeyHasher(secret: (3, 4))
+        )
     }
 
     /// A response that arrived at second 1000 with these fields.

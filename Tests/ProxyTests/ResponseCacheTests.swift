@@ -5,6 +5,7 @@ import Store
 import TestSupport
 import Testing
 
+@testable import CachePolicy
 @testable import HTTPSemantics
 @testable import Proxy
 
@@ -31,7 +32,8 @@ import Testing
     }
 
     private func keep(_ ready: ReadyResponse, writtenAt: Int64? = nil) {
-        cache.keep(ready, sent: cache.now, age: 0, match: nil, writtenAt: writtenAt)
+        let share = DiskShare(of: ready.response, to: request)
+        cache.keep(ready, sent: cache.now, age: 0, match: nil, writtenAt: writtenAt, onDisk: share)
     }
 
     /// The same response as a 304 has renewed it.
@@ -46,6 +48,12 @@ import Testing
         )
     }
 
+    /// Has a response renewed by a 304.
+    private func replace(_ old: ReadyResponse, by renewed: ReadyResponse, sent: Int64, isLatest: Bool) throws {
+        let head = try #require(FieldsOnDisk.encode(renewed.response.fields, for: request))
+        cache.replace(old, by: renewed, head: head, sent: sent, isLatest: isLatest)
+    }
+
     private var remembered: [ReadyResponse] { memory.responses(at: request.digest) ?? [] }
 
     @Test func `a response that a 304 renews does not take the place of one that was kept since`() async throws {
@@ -55,13 +63,13 @@ import Testing
         let sent = cache.now
         // Whether its commit is still to come, or done; and also where memory has let go of it.
         keep(new)
-        cache.replace(old, by: renewed(old), sent: sent, isLatest: false)
+        try replace(old, by: renewed(old), sent: sent, isLatest: false)
         #expect(remembered.map { $0 === new } == [true])
         await store.flush()
-        cache.replace(old, by: renewed(old), sent: sent, isLatest: false)
+        try replace(old, by: renewed(old), sent: sent, isLatest: false)
         #expect(remembered.map { $0 === new } == [true])
         memory.remove(new, at: request.digest)
-        cache.replace(old, by: renewed(old), sent: sent, isLatest: false)
+        try replace(old, by: renewed(old), sent: sent, isLatest: false)
         #expect(remembered.isEmpty)
         await store.close()
     }
@@ -74,11 +82,11 @@ import Testing
         await store.flush()
         let sent = cache.now
         let first = renewed(old)
-        cache.replace(old, by: first, sent: sent, isLatest: true)
+        try replace(old, by: first, sent: sent, isLatest: true)
         #expect(remembered.map { $0 === first } == [true])
         memory.remove(request.digest)
         let second = renewed(old)
-        cache.replace(old, by: second, sent: sent, isLatest: true)
+        try replace(old, by: second, sent: sent, isLatest: true)
         #expect(remembered.map { $0 === second } == [true])
         await store.close()
     }
@@ -92,11 +100,47 @@ import Testing
         let sent = cache.now
         let renewed = ProxyFixture.answer([("Cache-Control", "max-age=0")], body: "old", of: upstream, for: request)
         renewed.committed(as: try #require(old.stored?.document), showing: [])
-        cache.replace(old, by: renewed, sent: sent, isLatest: true)
+        try replace(old, by: renewed, sent: sent, isLatest: true)
         memory.remove(request.digest)
         let found = try #require(cache.admit(documents, for: request, now: cache.now / 1_000_000))
         #expect(found.response.fields.text("cache-control") == "max-age=0")
         #expect(found.response.policy == renewed.response.policy && found.response.policy != old.response.policy)
+        await store.close()
+    }
+
+    @Test func `fields that Larder 0.2 wrote are served if they are those received, and dropped otherwise`()
+        async throws
+    {
+        func admitted(_ fields: [(String, String)]) async throws -> ReadyResponse? {
+            let response = ProxyFixture.answer(fields, of: upstream, for: request).response
+            let head = StoredHead.encode(response.fields)
+            let moment = cache.now
+            let document = ReceivedDocument(
+                key: request.key,
+                variant: response.selection.bytes,
+                head: head,
+                policy: response.policy.bytes,
+                body: response.body,
+                start: moment,
+                end: moment
+            )
+            store.receive(document) { _ in }
+            await store.flush()
+            memory.remove(request.digest)
+            let documents = try await store.documents(at: request.key)
+            #expect(documents.map(\.head) == [head])
+            return cache.admit(documents, for: request, now: moment / 1_000_000)
+        }
+        let plain = [("Cache-Control", "max-age=60"), ("Link", "</x?page=2>; rel=next")]
+        #expect(try await admitted(plain)?.response.fields == Fields(plain.map { Field($0.0, $0.1) }))
+        for line in [
+            ("Location", "/x?token=REDACTED"), ("X-Auth-Token", "REDACTED"),
+            ("Operation-Location", "/x?token=secret-12"),
+        ] {
+            #expect(try await admitted(plain + [line]) == nil, "\(line)")
+            await store.flush()
+            #expect(try await store.documents(at: request.key).isEmpty)
+        }
         await store.close()
     }
 

@@ -51,7 +51,7 @@ struct ForgettingTests {
         await bench.store.flush()
         #expect(sqlite(bench.folder.file(), "SELECT count(*) FROM _principals WHERE id = \(forgotten)") == "0")
         let receipt = try await bench.receive("/mine", #"[{"id":2,"title":"b"}]"#, issues, principal: forgotten)
-        #expect(receipt.document == nil && !receipt.isSecret)
+        #expect(receipt.document == nil && !receipt.isInMemoryOnly)
         // Its writes still have an effect for others.
         bench.time.advance(1_000_000)
         let now = bench.store.clock.now()

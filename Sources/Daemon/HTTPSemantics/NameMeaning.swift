@@ -33,8 +33,21 @@ package enum NameMeaning: Sendable, Equatable {
     /// It is never harmless, because a parameter that is not a credential is a part of the URL.
     package static func ofParameter(_ name: [UInt8]) -> NameMeaning {
         parameters.meaning(of: name) {
+            let whole = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
+            if Names.credentialParameters.contains(whole) { return .credential(word: whole) }
             let found = find(in: name, isField: false)
             return if case .credential(let word) = found { .credential(word: word) } else { .unknown }
+        }
+    }
+
+    /// The parameters, in lower case, beside which a parameter of this name is a credential, too; nil if its name alone decides.
+    ///
+    /// OAuth's `code` is one, and a country's is not.
+    package static func companions(ofParameter name: some Collection<UInt8>) -> Set<String>? {
+        switch name.count {
+        case 4 where FieldSyntax.equalsIgnoringCase(name, "code".utf8): Names.besideCode
+        case 6 where FieldSyntax.equalsIgnoringCase(name, "ticket".utf8): Names.besideTicket
+        default: nil
         }
     }
 
@@ -55,7 +68,11 @@ package enum NameMeaning: Sendable, Equatable {
 
     /// The same for the name of a response field, remembered as that of a request field is.
     package static func isSecretField(_ name: [UInt8]) -> Bool {
-        responseFields.meaning(of: name) { isSecretItself(name) ? .credential(word: "") : .harmless } != .harmless
+        responseFields.meaning(of: name) {
+            // `Access-Control-Allow-Credentials` only permits some.
+            FieldSyntax.equalsIgnoringCase(name.prefix(15), "access-control-".utf8) || !isSecretItself(name)
+                ? .harmless : .credential(word: "")
+        } != .harmless
     }
 
     /// Finds the meaning by the words of a name, both as separated and as divided by capitals.
@@ -84,10 +101,14 @@ package enum NameMeaning: Sendable, Equatable {
             return previous.map { markers.contains($0) } == true ? .harmless : .credential(word: word)
         }
         if Names.credentialWords.contains(word) { return .credential(word: word) }
+        // As `sessionid` is.
+        if word == "id", previous == "session" { return .credential(word: "session") }
         if word == "user", next == "agent" { return .harmless }
         if Names.identityWords.contains(word) { return .identity(word: word) }
         if Names.harmlessWords.contains(word) { return .harmless }
-        if word == "id", let previous, Names.harmlessIDs.contains(previous) { return .harmless }
+        if word == "id" || word == "uid", let previous, Names.harmlessIDs.contains(previous) { return .harmless }
+        if word == "id", let previous, Names.ownersOfIDs.contains(previous) { return .identity(word: previous) }
+        if word.hasSuffix("id"), Names.ownersOfIDs.contains(String(word.dropLast(2))) { return .identity(word: word) }
         for ending in Names.credentialEndings where word.count > ending.count && word.hasSuffix(ending) {
             let rest = word.dropLast(ending.count)
             // Many English words end with "key".
@@ -155,8 +176,20 @@ private enum Names {
         "secret", "secrets", "auth", "oauth", "authorization", "authentication", "session", "sessionid", "sessid",
         "signature", "sig", "sign", "hmac", "password", "passwd", "pass", "pwd", "passphrase", "passcode", "credential",
         "credentials", "cookie", "jwt", "bearer", "otp", "totp", "assertion", "apikey", "appid", "impersonate",
-        "impersonation",
+        "impersonation", "verifier",
     ]
+
+    /// Parameters that are credentials, although their words do not show it.
+    static let credentialParameters: Set<String> = ["sid", "connect.sid"]
+
+    /// OAuth's parameters (RFC 6749, RFC 7636, RFC 9207), beside which `code` grants a token.
+    static let besideCode: Set<String> = [
+        "state", "session_state", "redirect_uri", "client_id", "client_secret", "grant_type", "response_type",
+        "code_verifier", "code_challenge", "iss",
+    ]
+
+    /// CAS's parameter, beside which `ticket` is a proof of login.
+    static let besideTicket: Set<String> = ["service"]
 
     /// Such words at the end of compounds, as in `accesstoken`.
     static let credentialEndings = [
@@ -174,7 +207,13 @@ private enum Names {
     /// Words of request fields that say on whose behalf the request is made.
     static let identityWords: Set<String> = [
         "user", "username", "userid", "account", "accountid", "tenant", "tenantid", "sudo", "role", "behalf", "org",
-        "orgid", "organization", "organisation", "workspace", "cert", "certificate", "clientcert",
+        "orgid", "organization", "organisation", "workspace", "cert", "certificate", "clientcert", "login", "principal",
+    ]
+
+    /// Words before `id` that make it say so, too.
+    static let ownersOfIDs: Set<String> = [
+        "member", "customer", "client", "person", "profile", "employee", "subscriber", "patient", "student", "company",
+        "merchant", "partner", "team", "owner", "actor", "viewer", "contact", "identity", "subject",
     ]
 
     /// Words before `token` that make it a position in a list, or a guard against forged requests.
@@ -204,10 +243,12 @@ private enum Names {
     ]
 
     /// Fields that are credentials, although their words do not show it.
-    static let credentials: Set<String> = ["x-jfrog-art-api", "x-honeycomb-team"]
+    static let credentials: Set<String> = ["x-jfrog-art-api", "x-honeycomb-team", "x-ms-client-principal"]
 
     /// Fields that say on whose behalf the request is made, although their words do not show it.
-    static let identities: Set<String> = ["x-scope-orgid"]
+    static let identities: Set<String> = [
+        "x-scope-orgid", "x-uid", "uid", "dropbox-api-select-admin", "dropbox-api-path-root",
+    ]
 
     /// Fields that do not depend on the principal, but on the connection, the representation, the client's program or a single
     /// request.

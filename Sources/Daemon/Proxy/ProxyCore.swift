@@ -72,7 +72,13 @@ package actor ProxyCore {
 
     package func makeRequest(_ incoming: IncomingRequest, of principal: PrincipalID) -> ProxyRequest {
         let other = principals.otherFields(incoming.otherLines)
-        return ProxyRequest(incoming, principal: principal, otherFields: other, cache.store.hasher)
+        return ProxyRequest(
+            incoming,
+            principal: principal,
+            otherFields: other,
+            cache.store.hasher,
+            credentialHasher: principals.fieldHasher
+        )
     }
 
     func serve(_ incoming: IncomingRequest, _ reply: Reply) async {

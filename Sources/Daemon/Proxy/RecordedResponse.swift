@@ -124,7 +124,7 @@ extension ResponseCache {
             key: incoming.cacheKey(of: principal),
             variant: VarySelection.none.bytes,
             status: recorded.status,
-            head: StoredHead.encode(upstream.storable(fields)),
+            head: StoredHead.encode(upstream.principal.redacted(fields)),
             policy: policy.bytes,
             body: recorded.body,
             start: moment,
@@ -138,7 +138,10 @@ extension ResponseCache {
         return true
     }
 
-    package static func fields(of document: StoredDocument) -> Fields { StoredHead.decode(document.head) }
+    /// The fields of a document for people, without credentials.
+    package static func fields(of document: StoredDocument) -> Fields {
+        StoredHead.decode(FieldsOnDisk.shown(document.head))
+    }
 }
 
 extension ProxiedUpstream {

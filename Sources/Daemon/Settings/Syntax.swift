@@ -65,7 +65,10 @@ package enum PrincipalWords {
         for word in words where word.hasPrefix("-") && !added.contains(name(of: word).lowercased()) {
             let name = name(of: word)
             if name.hasPrefix("?") {
-                guard NameMeaning.ofParameter(Array(name.dropFirst().utf8)) == .unknown else { continue }
+                let parameter = Array(name.dropFirst().utf8)
+                guard NameMeaning.ofParameter(parameter) == .unknown,
+                    NameMeaning.companions(ofParameter: parameter) == nil
+                else { continue }
                 return "\"\(word)\" removes nothing: the parameter \(name.dropFirst()) does not count anyway; "
                     + "correct the name, or remove the word"
             }

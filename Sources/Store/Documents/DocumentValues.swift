@@ -79,6 +79,8 @@ public struct ReceivedDocument: Sendable {
     public var rule: BodyRule?
     /// The surroundings of the body, for identities and keys that are not in it.
     public var surroundings: MappingContext
+    /// Whether its fields hold a secret, so that only its objects are stored.
+    public var isInMemoryOnly = false
 
     /// Creates a document; without `sent`, the request was sent at `start`.
     public init(
@@ -134,8 +136,8 @@ public struct Receipt: Sendable {
     public var isDirty = false
     /// The commit sequence at which this holds.
     public var sequence: CommitNumber
-    /// Whether the response shows a secret; only its objects without the secret are stored, and it may be kept only in memory.
-    public var isSecret = false
+    /// Whether the response holds a secret; only its objects without the secret are stored, and it may be kept only in memory.
+    public var isInMemoryOnly = false
     /// The warnings of the mapping.
     public var warnings: [MappingWarning]
 }

@@ -44,6 +44,7 @@ extension WriterSession {
             || predecessors.contains {
                 try self.observation($0.observation).end > min(document.end, document.upstreamWrittenAt ?? .max)
             }
+        let isInMemoryOnly = prepared.isSecret || document.isInMemoryOnly
         let origin = Int64(bitPattern: digest.low)
         let observation = newObservation(
             start: document.start,
@@ -59,21 +60,21 @@ extension WriterSession {
             upstream: key.upstream,
             observation: observation,
             origin: origin,
-            pinning: !isSuperseded && !prepared.isSecret
+            pinning: !isSuperseded && !isInMemoryOnly
         )
         receipt.objects = observed.objects
         receipt.warnings += observed.warnings
         // The changes by this response itself now have sequences.
         receipt.sequence = numbers.sequence
-        if isSuperseded || prepared.isSecret { try note(source: "GET \(key.url)", of: observation.id) }
+        if isSuperseded || isInMemoryOnly { try note(source: "GET \(key.url)", of: observation.id) }
         if isSuperseded { return receipt }
         // The old documents are unpinned after the new one was pinned, so that a version in both is never deleted in between.
         for predecessor in predecessors { try deleteDocument(predecessor.id, notifying: false) }
         receipt.isDirty =
             try !observed.areNewest && isDirty(prepared, observation, scope: scope, upstream: key.upstream)
-        receipt.isSecret = prepared.isSecret
+        receipt.isInMemoryOnly = isInMemoryOnly
         // Only memory keeps such a response, and is not notified of the predecessor's removal.
-        if prepared.isSecret { return receipt }
+        if isInMemoryOnly { return receipt }
         if predecessors.isEmpty { try displaceVariants(of: key, under: digest) }
         let skeleton = prepared.isExact ? prepared.decomposed?.skeleton : nil
         receipt.document = try insert(

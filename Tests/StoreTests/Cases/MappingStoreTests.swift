@@ -117,14 +117,14 @@ struct MappingStoreTests: MappingStoreFixtures {
         let bench = try bench([thingModel { $0.secret = ["token"] }])
         try await bench.receive("/a", #"{"id":1,"name":"before"}"#, thing)
         let receipt = try await bench.receive("/a", #"{"id":1,"token":"sEcReT-5","name":"n"}"#, thing)
-        #expect(receipt.isSecret)
+        #expect(receipt.isInMemoryOnly)
         #expect(receipt.document == nil)
         #expect(receipt.objects.count == 1)
         #expect(try await bench.body("/a") == nil)
         #expect(try await bench.json("Thing", "1") == [#"{"id":1,"name":"n"}"#])
         // What cannot be read may hold one.
         let broken = try await bench.receive("/b", #"{"id":1,"token":"sEcReT-5""#, thing)
-        #expect(broken.isSecret)
+        #expect(broken.isInMemoryOnly)
         await bench.store.close()
         let left = try bench.folder.names.map { name in
             try String(contentsOfFile: bench.folder.file(name), encoding: .isoLatin1)

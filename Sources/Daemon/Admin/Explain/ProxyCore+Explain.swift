@@ -271,9 +271,9 @@ extension ProxiedUpstream {
         }
         for line in request.fields.lines { add(line.lowercasedName, principal.reason(forField: line.name)) }
         let target = Array(request.target.utf8)
-        for parameter in URLParameters(target) {
+        for (parameter, reason) in principal.parameters(in: target) {
             let name = FieldSyntax.lowercased(TargetNormaliser.unescaped(target[parameter.name]))
-            add("?" + String(decoding: name, as: UTF8.self), principal.reason(forParameter: target[parameter.name]))
+            add("?" + String(decoding: name, as: UTF8.self), reason)
         }
         return found
     }
@@ -318,7 +318,7 @@ extension ResponseCache {
         }
         let documents = store.mayHave(request.digest) ? try await store.documents(at: request.key) : []
         for document in documents {
-            guard !isDropped(document.id), let response = CachedResponse(document) else { continue }
+            guard !isDropped(document.id), let response = CachedResponse(document, for: request) else { continue }
             let known = variants.firstIndex { $0.ready.response.selection == response.selection }
             // As for any request, a response in memory precedes the disk unless it is dirty.
             if let known, !variants[known].isDirty { continue }

@@ -182,7 +182,7 @@ extension Fetches {
             age: ready.response.policy.knownAge,
             match: match,
             writtenAt: writtenAt,
-            isSecret: fetch.request.isRepeated(in: ready.response.body, ready.response.fields),
+            onDisk: DiskShare(of: ready.response, to: fetch.request),
             isAwaited: isAwaited,
             done: done
         )
@@ -195,8 +195,8 @@ extension Fetches {
         // A write's response is as new as the write's completion (law 3).
         let match = request.upstream.bodyMatch("GET", request.route, url: url, status: status, fields: fields)
         let ready = ReadyResponse(posted, for: request)
-        let isSecret = request.isRepeated(in: posted.body, fields)
-        cache.keep(ready, sent: cache.now, age: 0, match: match, writtenAt: nil, isSecret: isSecret)
+        let share = DiskShare(of: posted, to: request)
+        cache.keep(ready, sent: cache.now, age: 0, match: match, writtenAt: nil, onDisk: share)
     }
 
     /// Drops the response stored for a fetch's request, because it is outdated.

@@ -101,13 +101,13 @@ extension Fetches {
             onceCommitted(stored) { [self] in freshenChosen(stored, by: head, fetch) }
         case .variant(let variant):
             // Its objects may have changed since the request was sent, so it is read from the store.
-            let (key, selection) = (fetch.request.key, variant.selection)
+            let (request, selection) = (fetch.request, variant.selection)
             after({ [cache] in
                 await cache.store.flush()
                 // A variant that cannot be read counts as gone.
-                return try? await cache.store.documents(at: key) { $0 == selection }
+                return try? await cache.store.documents(at: request.key) { $0 == selection }
             }) { [self] found in
-                freshenVariant(found?.compactMap { CachedResponse($0) }.first, by: head, fetch)
+                freshenVariant(found?.compactMap { CachedResponse($0, for: request) }.first, by: head, fetch)
             }
         }
     }
@@ -125,13 +125,15 @@ extension Fetches {
             fetch.restrictStored(by: response.policy)
             return fetch.endFreshening(nil)
         }
-        if let known = stored.stored { (response.document, response.objects) = known }
-        if selection == stored.response.selection {
+        if selection == stored.response.selection, let known = stored.stored,
+            let head = FieldsOnDisk.encode(response.fields, for: fetch.request)
+        {
+            (response.document, response.objects) = known
             let ready = ready(response, fetch)
-            replaceStored(stored, by: ready, fetch)
+            replaceStored(stored, by: ready, head: head, fetch)
             return fetch.endFreshening(served(ready, isStored: true, cookies))
         }
-        // From now on it varies by other fields, or must not be kept.
+        // From now on it varies by other fields, must not be kept, or is in memory only.
         cache.drop(stored)
         // Parts that are no longer kept still serve this one request.
         if stored.isPartial { selection = nil }
@@ -169,9 +171,9 @@ extension Fetches {
         return RunningFetch.ServedResponse(ready: ready, use: use, cookies: cookies, isForVariantOnly: true)
     }
 
-    private func replaceStored(_ stored: ReadyResponse, by ready: ReadyResponse, _ fetch: RunningFetch) {
+    private func replaceStored(_ stored: ReadyResponse, by ready: ReadyResponse, head: [UInt8], _ fetch: RunningFetch) {
         let isLatest = !invalidations.hasKept(at: ready.entry.digest, since: fetch.token)
-        cache.replace(stored, by: ready, sent: fetch.start, isLatest: isLatest)
+        cache.replace(stored, by: ready, head: head, sent: fetch.start, isLatest: isLatest)
     }
 
     /// Merges the fields of a 304, or of the response to a HEAD, into a stored response.
@@ -228,8 +230,10 @@ extension Fetches {
         guard known.objects.isEmpty || head.fields.contains("etag") || head.fields.contains("last-modified")
         else { return }
         var (response, selection, _) = freshen(stored.response, by: head, fetch)
-        guard selection == stored.response.selection else { return cache.drop(stored) }
+        guard selection == stored.response.selection,
+            let disk = FieldsOnDisk.encode(response.fields, for: fetch.request)
+        else { return cache.drop(stored) }
         (response.document, response.objects) = known
-        replaceStored(stored, by: ready(response, fetch), fetch)
+        replaceStored(stored, by: ready(response, fetch), head: disk, fetch)
     }
 }

@@ -17,6 +17,8 @@ package struct FieldRole: OptionSet, Sendable {
     package static let other = FieldRole(rawValue: 4)
     /// The parameter that asks for a stream of events.
     static let live = FieldRole(rawValue: 8)
+    /// A parameter that identifies the principal beside certain others only.
+    static let byCompany = FieldRole(rawValue: 16)
 }
 
 extension FieldRole {
@@ -97,8 +99,13 @@ final class FieldRoleCache {
         switch kind {
         case .field: FieldRole(of: Array(name), upstream.principal, upstream.context)
         case .parameter:
-            upstream.principal.reason(forParameter: name) != nil
-                ? .principal : name.elementsEqual(LiveMode.parameter.utf8) ? .live : []
+            if upstream.principal.reason(forParameter: name) != nil {
+                .principal
+            } else if name.elementsEqual(LiveMode.parameter.utf8) {
+                .live
+            } else {
+                NameMeaning.companions(ofParameter: name) != nil ? .byCompany : []
+            }
         }
     }
 

@@ -1,5 +1,4 @@
 import HTTPSemantics
-import HTTPServer
 import Settings
 
 /// The request fields and parameters that identify the principal (law 4).
@@ -65,6 +64,26 @@ package struct PrincipalFields: Sendable, Equatable {
         return nil
     }
 
+    /// The same for a parameter of a URL, whose other parameters may decide.
+    func reason(forParameter name: ArraySlice<UInt8>, beside others: () -> [ArraySlice<UInt8>]) -> Reason? {
+        if let reason = reason(forParameter: name) { return reason }
+        func plain(_ name: ArraySlice<UInt8>) -> String {
+            String(decoding: FieldSyntax.lowercased(TargetNormaliser.unescaped(name)), as: UTF8.self)
+        }
+        guard base != .nothing, let companions = NameMeaning.companions(ofParameter: TargetNormaliser.unescaped(name)),
+            !excluded.contains("?" + plain(name)), others().contains(where: { companions.contains(plain($0)) })
+        else { return nil }
+        return .credential(plain(name))
+    }
+
+    /// The parameters of a URL that identify the principal.
+    package func parameters(in url: [UInt8]) -> [(parameter: URLParameters.Parameter, reason: Reason)] {
+        let all = Array(URLParameters(url))
+        return all.compactMap { parameter in
+            reason(forParameter: url[parameter.name]) { all.map { url[$0.name] } }.map { (parameter, $0) }
+        }
+    }
+
     /// Why a field or parameter identifies the principal.
     package enum Reason: Sendable, Equatable, CustomStringConvertible {
         case configured
@@ -101,6 +120,14 @@ package struct PrincipalFields: Sendable, Equatable {
         isShared && FieldSyntax.equalsIgnoringCase(name, "authorization".utf8)
     }
 
+    /// Whether the value of a response field is a secret by the field's name.
+    func isSecret(responseField name: [UInt8]) -> Bool {
+        if Self.alwaysSecret.contains(where: { FieldSyntax.equalsIgnoringCase(name, $0.utf8) }) { return true }
+        return (Self.lists(name, in: included) || NameMeaning.isSecretField(name)) && !Self.lists(name, in: excluded)
+    }
+
+    private static let alwaysSecret = ["proxy-authorization", "set-cookie"]
+
     /// Whether a list of the configuration, which is rarely given, contains the name of a field.
     private static func lists(_ name: [UInt8], in names: Set<String>) -> Bool {
         !names.isEmpty && names.contains(String(decoding: FieldSyntax.lowercased(name), as: UTF8.self))
@@ -119,7 +146,7 @@ package struct PrincipalFields: Sendable, Equatable {
         for (_, line) in counted.enumerated().sorted(by: { ($0.element.0, $0.offset) < ($1.element.0, $1.offset) }) {
             Self.append(line.0, line.1, to: &text)
         }
-        for parameter in URLParameters(target) where reason(forParameter: target[parameter.name]) != nil {
+        for (parameter, _) in parameters(in: target) {
             let name = FieldSyntax.lowercased(TargetNormaliser.unescaped(target[parameter.name]))
             Self.append("?" + String(decoding: name, as: UTF8.self), Array(target[parameter.value ?? 0..<0]), to: &text)
         }
@@ -135,9 +162,7 @@ package struct PrincipalFields: Sendable, Equatable {
 // MARK: What is stored and logged
 
 extension PrincipalFields {
-    private static let mark = Array("REDACTED".utf8)
-    private static let alwaysRedacted = ["proxy-authorization", "set-cookie"]
-    private static let references = ["location", "content-location", "referer", "refresh"]
+    static let mark = Array("REDACTED".utf8)
 
     /// The target with redacted values of the principal's parameters, for storage and logs.
     ///
@@ -147,8 +172,8 @@ extension PrincipalFields {
     /// The target with the values of the principal's parameters replaced.
     package func replacingValues(in target: [UInt8], by replacement: (ArraySlice<UInt8>) -> [UInt8]) -> [UInt8] {
         var (result, end): ([UInt8], Int) = ([], 0)
-        for parameter in URLParameters(target) {
-            guard let value = parameter.value, reason(forParameter: target[parameter.name]) != nil else { continue }
+        for (parameter, _) in parameters(in: target) {
+            guard let value = parameter.value else { continue }
             result += target[end..<value.lowerBound]
             result += replacement(target[value])
             end = value.upperBound
@@ -171,25 +196,6 @@ extension PrincipalFields {
         String(decoding: redacted(reference: Array(url.utf8)), as: UTF8.self)
     }
 
-    /// A response's fields with credentials and new cookies redacted, also in URLs (`Location`, `Link`, `Content-Location`,
-    /// `Referer`, `Refresh`).
-    func redacted(_ fields: Fields) -> Fields {
-        Fields(
-            fields.lines.map { line in
-                let isSecret = Self.lists(line.name, in: included) || NameMeaning.isSecretField(line.name)
-                if isSecret && !Self.lists(line.name, in: excluded) || Self.alwaysRedacted.contains(where: line.isNamed)
-                {
-                    return Field(name: line.name, value: Self.mark)
-                }
-                if Self.references.contains(where: line.isNamed) {
-                    return Field(name: line.name, value: redacted(reference: line.value))
-                }
-                guard line.isNamed("link") else { return line }
-                return Field(name: line.name, value: Self.replacingURLs(inLink: line.value, by: redacted(reference:)))
-            }
-        )
-    }
-
     /// Replaces what is between `<` and `>` of each link in a `Link` field.
     package static func replacingURLs(inLink value: [UInt8], by replacement: ([UInt8]) -> [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
@@ -200,125 +206,5 @@ extension PrincipalFields {
             rest = rest[close...]
         }
         return result + rest
-    }
-}
-
-/// The parameters of a URL: after `;` in the path, in the query, where `;` separates as `&` does, and in the fragment.
-package struct URLParameters: Sequence, IteratorProtocol {
-    package struct Parameter {
-        package var name: Range<Int>
-        /// The text after the `=`; nil without one.
-        package var value: Range<Int>?
-    }
-
-    private let url: [UInt8]
-    private var position = 0
-    private var part = Part.path
-
-    private enum Part { case path, query, fragment }
-
-    package init(_ url: [UInt8]) { self.url = url }
-
-    package mutating func next() -> Parameter? {
-        while position < url.count {
-            let begins = isBeginning(url[position])
-            position += 1
-            guard begins else { continue }
-            let start = position
-            var end = start
-            while end < url.count, !isEnd(url[end]) { end += 1 }
-            position = end
-            guard end > start else { continue }
-            let equals = url[start..<end].firstIndex(of: 0x3D)
-            return Parameter(name: start..<(equals ?? end), value: equals.map { ($0 + 1)..<end })
-        }
-        return nil
-    }
-
-    /// Whether a parameter begins after this byte.
-    private mutating func isBeginning(_ byte: UInt8) -> Bool {
-        switch (byte, part) {
-        case (0x23, .path), (0x23, .query): part = .fragment
-        case (0x3F, .path): part = .query
-        case (0x3B, _), (0x26, .query), (0x26, .fragment): break
-        default: return false
-        }
-        return true
-    }
-
-    private func isEnd(_ byte: UInt8) -> Bool {
-        switch part {
-        case .path: byte == 0x3B || byte == 0x2F || byte == 0x3F || byte == 0x23
-        case .query: byte == 0x26 || byte == 0x3B || byte == 0x23
-        case .fragment: byte == 0x26 || byte == 0x3B
-        }
-    }
-}
-
-/// The credentials of a request, as a response may repeat them.
-extension ProxyRequest {
-    /// Whether a response repeats a credential that it was asked for with; then nothing of it may reach the disk (law 4).
-    func isRepeated(in body: [UInt8], _ fields: @autoclosure () -> Fields = Fields()) -> Bool {
-        let secrets = secrets
-        guard !secrets.isEmpty else { return false }
-        let texts = [body] + upstream.storable(fields()).lines.map(\.value)
-        return secrets.contains { secret in texts.contains { MultipartByteRanges.occurs(secret, in: $0[...]) } }
-    }
-
-    /// Shorter ones are not looked for: they would be found by chance.
-    private static let shortest = 8
-    /// Of cookies only the longer ones are: many say `lang=en-GB`.
-    private static let shortestCookie = 16
-
-    private var secrets: [[UInt8]] {
-        var secrets: [[UInt8]] = []
-        if let credential = upstream.settings.credential { secrets += Self.parts(of: credential.value.bytes) }
-        for line in message.fields.lines where upstream.principal.isSecret(field: line.name) {
-            // `X-Auth-Email` comes with a credential, and is none.
-            if NameMeaning.ofField(line.name) != .unknown, !NameMeaning.isSecretItself(line.name) { continue }
-            if line.isNamed("cookie") {
-                for cookie in line.value.split(separator: 0x3B) {
-                    let value = cookie.drop { $0 != 0x3D }.dropFirst()
-                    if value.count >= Self.shortestCookie { secrets.append(Array(value)) }
-                }
-            } else {
-                secrets += Self.parts(of: line.value)
-            }
-        }
-        let url = Array(target.utf8)
-        for parameter in URLParameters(url) where upstream.principal.reason(forParameter: url[parameter.name]) != nil {
-            guard let value = parameter.value else { continue }
-            secrets += [Array(url[value]), TargetNormaliser.unescaped(url[value])]
-        }
-        return secrets.filter { $0.count >= Self.shortest }
-    }
-
-    /// A field's value, what follows its scheme, and what is encoded in that as `Basic` has it.
-    private static func parts(of value: [UInt8]) -> [[UInt8]] {
-        guard let space = value.firstIndex(of: 0x20) else { return [value] }
-        let credential = Array(value[(space + 1)...])
-        guard FieldSyntax.equalsIgnoringCase(value[..<space], "basic".utf8),
-            let colon = decoded(credential).firstIndex(of: 0x3A)
-        else { return [credential] }
-        let plain = decoded(credential)
-        let password = Array(plain[(colon + 1)...])
-        // Some APIs take their key for the user name.
-        return [credential, password.isEmpty ? Array(plain[..<colon]) : password]
-    }
-
-    /// What Base64 (RFC 4648 §4) stands for, as far as it is that.
-    private static func decoded(_ text: [UInt8]) -> [UInt8] {
-        let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-        var (bytes, bits, count): ([UInt8], UInt32, Int) = ([], 0, 0)
-        for byte in text {
-            guard let digit = digits.firstIndex(of: byte) else { break }
-            bits = bits << 6 | UInt32(digit)
-            count += 6
-            if count >= 8 {
-                count -= 8
-                bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
-            }
-        }
-        return bytes
     }
 }

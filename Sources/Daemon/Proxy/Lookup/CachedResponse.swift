@@ -35,7 +35,7 @@ package struct CachedResponse: Sendable {
     /// For each member in doubt that it shows, from when on the doubt is to be resolved by a request.
     var doubts: [Int64] = []
 
-    /// The fields as they are stored: none that concerns a connection, a moment or the framing.
+    /// The fields that are kept: none that concerns a connection, a moment or the framing.
     ///
     /// Decoded on each access; a hit does not use them.
     package var fields: Fields {
@@ -92,11 +92,19 @@ package struct CachedResponse: Sendable {
 }
 
 extension CachedResponse {
-    /// A response from the store; nil if its bytes cannot be decoded.
-    package init?(_ document: StoredDocument) {
+    /// A response from the store, for a request of its principal; nil if it cannot be restored as it was received.
+    package init?(_ document: StoredDocument, for request: ProxyRequest) {
+        guard let head = FieldsOnDisk.decode(document.head, for: request) else { return nil }
+        self.init(document, head: head)
+    }
+
+    /// A response from the store for people, without the credentials in its fields; nil if its bytes cannot be decoded.
+    package init?(shown document: StoredDocument) { self.init(document, head: FieldsOnDisk.shown(document.head)) }
+
+    private init?(_ document: StoredDocument, head: [UInt8]) {
         guard let policy = StoredPolicy(bytes: document.policy), let selection = VarySelection(bytes: document.variant)
         else { return nil }
-        (key, self.document, status, head) = (document.key, document.id, document.status, document.head)
+        (key, self.document, status, self.head) = (document.key, document.id, document.status, head)
         (body, migrated, self.policy, self.selection) = (document.body, document.migrated, policy, selection)
         (objects, doubts, isBodyComposed) = (document.objects, document.doubts, document.isBodyComposed)
         form =
@@ -108,7 +116,7 @@ extension CachedResponse {
     }
 }
 
-/// The encoding of a response's fields in the store: the lines of HTTP/1.1.
+/// The encoding of a response's fields in memory: the lines of HTTP/1.1.
 enum StoredHead {
     static func encode(_ fields: Fields) -> [UInt8] {
         var bytes: [UInt8] = []

@@ -166,7 +166,7 @@ extension ResponseCache {
         guard !commits.contains(digest) else { return partsInMemory(request) }
         let found = documents.compactMap { document -> ReadyResponse? in
             guard !uncommittedWrites.mayBeNewer(than: document.start, of: request.upstream.storeKey) else { return nil }
-            guard let response = CachedResponse(document),
+            guard let response = CachedResponse(document, for: request),
                 PartialContent(fields: response.fields, body: response.body) != nil
             else {
                 store.remove(document.id)
@@ -186,7 +186,7 @@ extension ResponseCache {
         if let ready = partsInMemory(request) { return ready }
         let digest = partsDigest(of: request)
         let found = try await partsOnDisk(request).compactMap { document in
-            CachedResponse(document).map { ReadyResponse($0, for: request, at: digest) }
+            CachedResponse(document, for: request).map { ReadyResponse($0, for: request, at: digest) }
         }
         return Self.newest(found, for: request)
     }

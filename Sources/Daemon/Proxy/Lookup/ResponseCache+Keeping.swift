@@ -18,7 +18,7 @@ extension ResponseCache {
     ///   - sent: when its request was sent, on the store's clock.
     ///   - age: the response's `Age` in µs: it shows the state at that time before the request.
     ///   - writtenAt: when the first write to its upstream since then completed, in µs of the store's clock; nil without one.
-    ///   - isSecret: whether nothing of it may reach the disk; it is then kept in memory, and only if it contains no objects.
+    ///   - share: how much of it may be on disk. If that is nothing, it is kept in memory, and only if it contains no objects.
     ///   - isAwaited: whether a client waits for the commit, which is then not delayed to form a batch.
     ///   - done: called once, on the writer's thread, when it is committed, or never will be.
     /// - Returns: whether it contains objects; if not, `done` is not called.
@@ -29,7 +29,7 @@ extension ResponseCache {
         age: Int64,
         match: CompiledUpstream.BodyMatch?,
         writtenAt: Int64?,
-        isSecret: Bool = false,
+        onDisk share: DiskShare,
         isAwaited: Bool = false,
         done: @escaping @Sendable () -> Void = {}
     ) -> Bool {
@@ -43,16 +43,22 @@ extension ResponseCache {
         let rule = ready.isJSON && size > 0 ? match?.rule : nil
         let containsObjects = rule != nil
         removeVariantForAllFields(of: ready)
-        guard !isSecret else {
-            memory.removeVariant(of: ready, at: ready.entry.digest)
-            if !containsObjects { memory.insert(ready, at: ready.entry.digest) }
-            store.remove(at: ready.key)
-            return false
-        }
         // A response requested before a write may be older than the stored one, so its commit decides.
         let isHidden =
             containsObjects || writtenAt != nil
             || uncommittedWrites.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
+        let head: [UInt8]?
+        switch share {
+        case .whole(let fields): head = fields
+        case .objects where containsObjects: head = nil
+        case .objects, .nothing:
+            memory.removeVariant(of: ready, at: ready.entry.digest)
+            // It has no commit that would decide.
+            if !isHidden { memory.insert(ready, at: ready.entry.digest) }
+            store.remove(at: ready.key)
+            watch.documentChanged(ready.entry.digest)
+            return false
+        }
         let selection = ready.response.selection
         commits.begin(ready, isHidden: isHidden)
         if isHidden {
@@ -66,7 +72,7 @@ extension ResponseCache {
             variant: selection.bytes,
             selectedBy: ready.upstream.context.rest(of: selection),
             status: ready.response.status,
-            head: StoredHead.encode(ready.upstream.storable(ready.response.fields)),
+            head: head ?? [],
             policy: ready.response.policy.bytes,
             body: ready.response.body,
             start: sent - age,
@@ -76,6 +82,7 @@ extension ResponseCache {
             rule: rule,
             surroundings: match?.context(url: ready.key.url, fields: ready.response.fields) ?? .none
         )
+        document.isInMemoryOnly = head == nil
         document.upstreamWrittenAt = writtenAt
         document.variantForAllFields = ready.variantForAllFields
         document.dividedBy = ready.otherFields?.division
@@ -112,8 +119,8 @@ extension ResponseCache {
         let visibility = commits.conclude(ready)
         switch result {
         case .success(let receipt):
-            // A response that shows a secret is kept in memory only, and follows its objects like any other.
-            guard receipt.document != nil || receipt.isSecret else {
+            // A response with a secret is kept in memory only, and follows its objects like any other.
+            guard receipt.document != nil || receipt.isInMemoryOnly else {
                 // A clean or a write has outdated it.
                 return memory.remove(ready, at: digest)
             }

@@ -132,11 +132,11 @@ extension ResponseCache {
     ) async throws(StoreError) -> DocumentView? {
         guard let found = try await store.inspect(id) else { return nil }
         let upstream = upstreams.first { $0.storeKey == found.stored.key.upstream }
-        guard let upstream, var response = CachedResponse(found.stored) else {
+        guard let upstream, var response = CachedResponse(shown: found.stored) else {
             guard let body = try await store.received(id) else { return nil }
             return DocumentView(
                 document: found,
-                fields: StoredHead.decode(found.stored.head),
+                fields: Self.fields(of: found.stored),
                 body: body,
                 ready: nil,
                 notice: "its upstream is no longer in the config: the body is shown as it was received"

@@ -74,8 +74,14 @@ package final class ResponseCache: Sendable {
         let isPending = commits.contains(request.digest)
         for document in documents {
             guard !isDropped(document.id) else { continue }
-            guard var response = CachedResponse(document) else {
-                log.warning("a stored response is unreadable and was dropped", metadata: ["url": "\(request.key.url)"])
+            guard var response = CachedResponse(document, for: request) else {
+                // What an earlier Larder stored with redacted fields is no damage.
+                let level: Logger.Level = FieldsOnDisk.isEarlier(document.head) ? .debug : .warning
+                log.log(
+                    level: level,
+                    "a stored response cannot be restored as it was received, and was dropped",
+                    metadata: ["url": "\(request.key.url)"]
+                )
                 store.remove(document.id)
                 continue
             }
@@ -174,7 +180,8 @@ package final class ResponseCache: Sendable {
     /// - Parameters:
     ///   - sent: when the request of the 304 was sent, on the store's clock.
     ///   - isLatest: whether nothing has been kept under the cache key since then.
-    func replace(_ stored: ReadyResponse, by ready: ReadyResponse, sent: Int64, isLatest: Bool) {
+    ///   - head: its fields for disk.
+    func replace(_ stored: ReadyResponse, by ready: ReadyResponse, head: [UInt8], sent: Int64, isLatest: Bool) {
         let document = ready.document.load(ordering: .relaxed)
         // Until the original is committed, the objects whose changes it must follow are unknown.
         guard document != .zero else { return }
@@ -182,8 +189,8 @@ package final class ResponseCache: Sendable {
         memory.register(ready, under: ready.response.objects)
         // If the original has become dirty, so is its successor.
         if !isStillClean(stored) { ready.entry.isDirty.store(true, ordering: .relaxed) }
-        let (head, policy) = (StoredHead.encode(ready.upstream.storable(ready.response.fields)), ready.response.policy)
-        freshened.withLock { $0.insert(FreshenedFields(head: head, policy: policy, sent: sent), of: document) }
+        let (fields, policy) = (StoredHead.encode(ready.response.fields), ready.response.policy)
+        freshened.withLock { $0.insert(FreshenedFields(head: fields, policy: policy, sent: sent), of: document) }
         let digest = ready.entry.digest
         let isResident = memory.responses(at: digest)?.contains { $0.stored?.document == document } == true
         if !commits.contains(digest, besides: document), !isDropped(document), isResident || isLatest {
@@ -270,7 +277,7 @@ extension ResponseCache {
             add(ready.response, isClean: ready.isClean)
         }
         for document in try await store.variants(at: request.key) {
-            if let response = CachedResponse(document) { add(response, isClean: true) }
+            if let response = CachedResponse(document, for: request) { add(response, isClean: true) }
         }
         return variants.sorted { ($0.validators.date ?? .min) > ($1.validators.date ?? .min) }
     }

@@ -99,6 +99,7 @@ struct CacheKeyBuilder {
         guard let query = request.query else { return true }
         var start = 0
         var isName = true
+        var hasNameToWeigh = false
         for index in 0...query.count {
             let byte = index < query.count ? query[index] : 0x26
             guard byte == 0x26 || byte == 0x3B || byte == 0x3D else {
@@ -107,12 +108,13 @@ struct CacheKeyBuilder {
             }
             if isName, index > start {
                 let name = UnsafeRawBufferPointer(rebasing: query[start..<index])
-                if !roles.role(of: name, .parameter, upstream).isEmpty { return false }
+                let role = roles.role(of: name, .parameter, upstream)
+                if role == .byCompany { hasNameToWeigh = true } else if !role.isEmpty { return false }
             }
             isName = byte != 0x3D
             start = index + 1
         }
-        return true
+        return !hasNameToWeigh || upstream.principal.parameters(in: [0x3F] + Array(query)).isEmpty
     }
 
     private mutating func readOddTarget(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream)

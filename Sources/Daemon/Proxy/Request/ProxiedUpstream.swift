@@ -201,15 +201,6 @@ package final class ProxiedUpstream: Sendable {
             || FieldSyntax.equalsIgnoringCase(essence.suffix(5), "+json".utf8)
     }
 
-    /// The fields in a form fit for disk: without the credentials in links and cookies (law 4).
-    ///
-    /// With `cookies: replay` the operator wants cookies to be kept.
-    func storable(_ fields: Fields) -> Fields {
-        let redacted = principal.redacted(fields)
-        guard settings.cookies == .replay else { return redacted }
-        return Fields(zip(fields.lines, redacted.lines).map { $0.isNamed("set-cookie") ? $0 : $1 })
-    }
-
     // MARK: Requests
 
     /// The absolute URL of a target at the upstream.

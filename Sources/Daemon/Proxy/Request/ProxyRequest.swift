@@ -14,6 +14,8 @@ package struct ProxyRequest: Sendable {
     package let route: String
     package let key: CacheKey
     package let digest: Digest128
+    /// Digests credentials; its secret is not in the store.
+    let credentialHasher: KeyHasher
     package let directives: RequestDirectives
     package let view: View
     /// The address that the client used, for rewritten links.
@@ -41,8 +43,16 @@ package struct ProxyRequest: Sendable {
     /// Why the upstream is asked, for `Cache-Status`; set by the decision.
     package private(set) var reason = CacheStatus.Forward.uriMiss
 
-    /// - Parameter otherFields: the digest of the request's `OtherFields`; nil for none.
-    init(_ incoming: IncomingRequest, principal: PrincipalID, otherFields: Digest128?, _ hasher: KeyHasher) {
+    /// - Parameters:
+    ///   - otherFields: the digest of the request's `OtherFields`; nil for none.
+    ///   - credentialHasher: digests credentials; its secret is not in the store.
+    init(
+        _ incoming: IncomingRequest,
+        principal: PrincipalID,
+        otherFields: Digest128?,
+        _ hasher: KeyHasher,
+        credentialHasher: KeyHasher
+    ) {
         message = incoming.live.map { incoming.message.asking($0) } ?? incoming.message
         // Hop-by-hop fields are not sent upstream, so they must not select a variant.
         message.fields = message.fields.withoutHopByHop()
@@ -55,6 +65,7 @@ package struct ProxyRequest: Sendable {
         route = incoming.route
         key = incoming.cacheKey(of: principal)
         digest = hasher.digest(key)
+        self.credentialHasher = credentialHasher
         note = incoming.note
         note?.hasKey(digest)
         directives = RequestDirectives(fields: message.fields)
