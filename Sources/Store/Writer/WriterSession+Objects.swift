@@ -170,7 +170,7 @@ extension WriterSession {
         if let known = observations[id] { return known }
         let found = try query("SELECT start, finish, kind, uses FROM _observations WHERE id = ?")
             .first(id) { row in
-                ObservationRecord(row.observation(id, from: 0), uses: row.integer(3), isStored: true)
+                ObservationRecord(row.observation(id, from: 0), uses: row.count(3), isStored: true)
             }
         guard let found else { throw StoreError.corrupt("observation \(id) is missing") }
         observations[id] = found

@@ -82,9 +82,26 @@ package struct CachedResponse: Sendable {
 }
 
 extension CachedResponse {
-    /// A response from the store; nil if its bytes cannot be decoded.
+    /// Whether a response in a copy of a store, which anybody may have made, is one that could have been stored.
+    ///
+    /// Its fields must survive decoding, and contain none that concerns a connection or the framing.
+    static func isServable(_ stored: OpaqueResponse, replaysCookies: Bool) -> Bool {
+        let fields = StoredHead.decode(stored.head)
+        return StoredPolicy(bytes: stored.policy) != nil && VarySelection(bytes: stored.variant) != nil
+            && statuses.contains(stored.status) && StoredHead.encode(fields) == stored.head
+            && fields.lines.allSatisfy { line in
+                !line.name.isEmpty && line.name.allSatisfy { $0 > 0x20 && $0 != 0x7f }
+                    && !line.value.contains { [0x00, 0x0A, 0x0D].contains($0) }
+            }
+            && StoredFields.storable(fields, replaysCookies: replaysCookies).lines.count == fields.lines.count
+    }
+
+    private static let statuses = 100...999
+
+    /// A response from the store; nil if it cannot be decoded.
     package init?(_ document: StoredDocument) {
-        guard let policy = StoredPolicy(bytes: document.policy), let selection = VarySelection(bytes: document.variant)
+        guard Self.statuses.contains(document.status), let policy = StoredPolicy(bytes: document.policy),
+            let selection = VarySelection(bytes: document.variant)
         else { return nil }
         (key, self.document, status, head) = (document.key, document.id, document.status, document.head)
         (body, migrated, self.policy, self.selection) = (document.body, document.migrated, policy, selection)
