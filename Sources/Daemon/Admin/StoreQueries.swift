@@ -173,7 +173,9 @@ private final class QueryProcess: Sendable {
             waitpid(id, &status, 0)
             state.isEnded = true
             guard status != 0 else { return }
-            let words = said.split(whereSeparator: \.isNewline).joined(separator: " ")
+            let line = said.split(whereSeparator: \.isNewline).joined(separator: " ")
+            // The command that asks puts its own name before it.
+            let words = line.hasPrefix("larder: ") ? String(line.dropFirst(8)) : line
             state.complaint = words.isEmpty ? "the query was ended: it took too long" : words
         }
         ended()

@@ -58,7 +58,7 @@ struct CopyRebuilding {
     private func run() throws {
         try copyMeta()
         try new.query("DELETE FROM _principals").run()
-        for table in tables { try copy(table) }
+        for table in Self.tables { try copy(table) }
         try copyDocuments()
         try checkRelations()
     }
@@ -90,7 +90,7 @@ struct CopyRebuilding {
     }
 
     /// All tables but `_meta` and those of documents.
-    private var tables: [Table] {
+    private static var tables: [Table] {
         [
             Table(name: "_names", columns: [("id", .id), ("text", .text)]),
             Table(name: "_principals", columns: [("id", .id), ("digest", .blob), ("label", .line)]),
@@ -164,6 +164,15 @@ struct CopyRebuilding {
         condition: "WHERE document = ?"
     )
     private static let use = Table(name: "_used", columns: [("at", .time)], condition: "WHERE document = ?")
+
+    /// The columns that are copied, by table.
+    static var columns: [String: [String]] {
+        let all = tables + [document, body, use]
+        return Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0.columns.map(\.name)) })
+    }
+
+    /// The tables that are not copied column by column.
+    static let otherTables: Set<String> = ["_meta", "_undivided", "_changes", "_gone", "_told"]
 
     private func select(_ table: Table) throws -> Query {
         let names = table.columns.map(\.name).joined(separator: ", ")
