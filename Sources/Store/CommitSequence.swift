@@ -84,8 +84,11 @@ final class PublicNumbers: Sendable {
         var reader = VariableReader(bytes, of: "the base of its numbers is")
         var openings: [Opening] = []
         while !reader.isAtEnd {
-            let start = CommitNumber(rawValue: try reader.nextInteger())
-            openings.append(Opening(start: start, base: try reader.nextInteger()))
+            let (start, base) = (try reader.nextInteger(), try reader.nextInteger())
+            guard RowBounds.numbers ~= start, RowBounds.times ~= base else {
+                throw StoreError.corrupt("the base of its numbers is none that a store can have")
+            }
+            openings.append(Opening(start: CommitNumber(rawValue: start), base: base))
         }
         return openings
     }

@@ -83,7 +83,7 @@ struct Journal {
                 last &+= Int64(bitPattern: zigzag >> 1) ^ -Int64(bitPattern: zigzag & 1)
                 let sequence = CommitNumber(rawValue: number)
                 entries.append(Entry(sequence: sequence, object: ObjectID(rawValue: last), kind: kind))
-                number += 1
+                number &+= 1
             }
         }
         return entries
@@ -107,9 +107,9 @@ extension WriterSession {
             journal.floor = numbers.sequence
             try Meta.journal.set(journal.floor.rawValue, in: database)
         }
-        let newest = try query("SELECT total FROM _changes ORDER BY sequence DESC LIMIT 1").integer()
+        let newest = try query("SELECT total FROM _changes ORDER BY sequence DESC LIMIT 1").first { $0.count(0) }
         let oldest = try query("SELECT sequence, total, entries FROM _changes ORDER BY sequence LIMIT 1").first { row in
-            row.integer(1) - Int64(try Journal.decode(row.bytes(2), at: row.id(0)).count)
+            row.count(1) - Int64(try Journal.decode(row.bytes(2), at: row.id(0)).count)
         }
         journal.total = newest ?? 0
         journal.dropped = oldest ?? journal.total

@@ -81,6 +81,8 @@ public struct StoreStatistics: Sendable, Equatable {
     public var evicted: Int64 = 0
     /// Warnings counted since opening.
     public var warnings: Int64 = 0
+    /// The process whose lock keeps the store from being written, such as `process 4711 (sqlite3)`; nil for none.
+    public var lockHolder: String?
     /// The last error; nil once a commit has succeeded again.
     public var trouble: String?
 }

@@ -13,8 +13,6 @@ final class StoreCore: Sendable {
     private let damage = Mutex<String?>(nil)
     /// The progress of the copy being made.
     let copying = Mutex<CopyProgress?>(nil)
-    /// The progress of the merge under way.
-    let merging = Mutex<MergeProgress?>(nil)
     /// Whether a copy is being loaded.
     let isLoading = Atomic(false)
     let configuration: StoreConfiguration
@@ -44,6 +42,8 @@ final class StoreCore: Sendable {
     private let scans = DispatchQueue(label: "larder.scan", qos: .utility)
     let lock: StoreLock
     let reserve: DiskReserve
+    /// Other processes' locks on the files.
+    let foreignLocks: ForeignLockWatch
     private let shared: Mutex<Shared>
 
     private struct Shared {
@@ -67,6 +67,7 @@ final class StoreCore: Sendable {
         batchDelay = Int64(configuration.batchDelay / .microseconds(1))
         unusedPrincipals = configuration.unusedPrincipals
         notify = configuration.notify
+        foreignLocks = ForeignLockWatch(store: file.budget.path, notify: configuration.notify)
         changeLimit = file.budget.changes(wanted: configuration.changes)
         publicNumbers = file.publicNumbers
         recent = RecentChanges(since: file.numbers.sequence)
@@ -124,6 +125,7 @@ final class StoreCore: Sendable {
         statistics.queued = queueLimit.queued
         statistics.fileBytes = budget.fileBytes
         statistics.walBytes = budget.walBytes
+        statistics.lockHolder = foreignLocks.holder
         return statistics
     }
 

@@ -18,6 +18,8 @@ public enum StoreError: Error, Sendable, Equatable {
     case full(String)
     /// The disk accepts no writes: it is full, read-only or failing; a `StoreNotice` reports when that begins and ends.
     case unwritable(String)
+    /// Another process locks the file; a `StoreNotice` reports when that begins and ends.
+    case lockedOut(String)
     /// The file is damaged.
     case corrupt(String)
     /// An earlier Larder wrote the file in a format that this one does not read.
@@ -58,6 +60,8 @@ extension StoreError: CustomStringConvertible {
         case .full(let reason): "the store has no room: \(reason)"
         case .unwritable(let reason):
             "nothing can be written to the store: \(reason); make room on its disk, or see what is wrong with it"
+        case .lockedOut(let reason):
+            "nothing can be written to the store: \(reason); try again when that process has ended"
         case .corrupt(let reason):
             "the store is damaged: \(reason)"
         case .earlierFormat:
@@ -103,11 +107,17 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
     /// The disk accepts writes again.
     case writesWork
 
+    /// Another process locks the file, so that nothing can be written.
+    case lockedOut(by: String)
+
+    /// The file can be written again.
+    case lockGone
+
     /// The store's file was moved, removed or replaced while in use.
     case fileMoved(path: String)
 
     /// Whether it reports the end of a problem.
-    public var isRelief: Bool { self == .writesWork }
+    public var isRelief: Bool { self == .writesWork || self == .lockGone }
 
     /// The notice as a sentence.
     public var description: String {
@@ -134,6 +144,10 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
             "the store cannot grow: the disk is full or failing (\(reason)). Stored responses are served; new ones that do not "
                 + "fit are passed on without being stored"
         case .writesWork: "the disk has room for the store again"
+        case .lockedOut(let holder):
+            "nothing can be written to the store: \(holder) keeps it locked. Stored responses are served, new ones are passed on "
+                + "without being stored, and writes to upstreams are refused, until that process ends or lets go"
+        case .lockGone: "the store can be written again"
         case .fileMoved(let path):
             "the file of the store \(path) was moved, removed or replaced while it is in use: anything stored from now on will "
                 + "be lost; restart Larder"

@@ -56,6 +56,69 @@ import Testing
         _ = origin
     }
 
+    private func asked(_ larder: Larder, _ arguments: String...) throws -> (
+        end: ChildProcess.End?, output: String, errors: String
+    ) {
+        let admin = ["--admin", "127.0.0.1:\(larder.adminPort)", "--store", larder.folder.file("larder.db")]
+        return try Larder.run(["sql"] + admin + arguments)
+    }
+
+    @Test func `the daemon runs the query of whoever names its address, with the same results and limits`() throws {
+        let (origin, larder) = try Self.filled()
+        let query = "select id, login, name, 1.5 as half from User_current order by id"
+        for form in [[], ["--json"], ["--csv"]] {
+            for sql in [[query], ["select 1 where 0"], []] {
+                let command = ["--store", larder.folder.file("larder.db")] + form + sql
+                let direct = try Larder.run(["sql"] + command)
+                let asked = try Larder.run(["sql", "--admin", "127.0.0.1:\(larder.adminPort)"] + command)
+                #expect(asked.output == direct.output && asked.end == direct.end, "\(asked)")
+                #expect(!asked.output.isEmpty)
+            }
+        }
+        for (sql, words) in [
+            ("delete from _documents", "only reads"), ("select 1; select 2", "one statement"),
+            ("select * from Usr", "did you mean"), ("attach 'x' as y", "only reads"),
+        ] {
+            let refusal = try asked(larder, sql)
+            #expect(refusal.end == .exited(1) && refusal.errors.contains(words), "\(refusal)")
+        }
+        let rows = try asked(
+            larder,
+            "--csv",
+            "with recursive n(i) as (select 1 union all select i + 1 from n) select i from n limit 300000"
+        )
+        #expect(rows.output.split(separator: "\n").count == 300_001)
+        #expect(try larder.admin("POST", "/sql", body: #"{"query":"select 7 as n"}"#).text == #"[{"n":7}]"# + "\n")
+        #expect(try larder.admin("POST", "/sql", body: #"{"query":"select 7","timeout":"1h"}"#).status == 400)
+        #expect(try larder.admin("POST", "/sql", body: #"{"query":"select 7","file":"x"}"#).status == 400)
+        #expect(try larder.admin("POST", "/sql?form=xml", body: #"{"query":"select 7"}"#).status == 400)
+        _ = origin
+    }
+
+    /// A search that takes minutes within one function, and a recursion without an end.
+    private static let slow = [
+        "select instr(replace(hex(zeroblob(30000000)), '00', 'a'), replace(hex(zeroblob(5000000)), '00', 'a') || 'b')",
+        "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n",
+    ]
+
+    @Test(arguments: slow) func `a query ends when its time is over, also within one function`(query: String) throws {
+        let (origin, larder) = try Self.filled()
+        for ending in [try sql(larder, "--timeout", "300ms", query), try asked(larder, "--timeout", "300ms", query)] {
+            #expect(ending.end == .exited(1) && ending.errors.contains("took longer than"), "\(ending)")
+        }
+        #expect(try larder.get("/users").isHit)
+        _ = origin
+    }
+
+    @Test func `a value larger than the limit is an error, and no memory is taken for it`() throws {
+        let (origin, larder) = try Self.filled()
+        for query in ["select length(hex(zeroblob(200000000)))", "select length(randomblob(1000000000))"] {
+            let ending = try sql(larder, query)
+            #expect(ending.end == .exited(1) && ending.errors.contains("too big"), "\(ending)")
+        }
+        _ = origin
+    }
+
     @Test func `without a query the views are listed with their columns`() throws {
         let (origin, larder) = try Self.filled()
         let list = try sql(larder)

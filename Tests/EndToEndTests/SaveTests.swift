@@ -146,6 +146,80 @@ import Testing
         #expect(!larder.folder.names.contains { $0.contains(".loading") })
     }
 
+    /// Changes a copy by the `sqlite3` command, and gives its pages the checksums that this one does not know.
+    private func forge(_ copy: String, as file: String, _ sql: String) throws {
+        try ChildProcess.run("cp", [copy, file])
+        let said = try ChildProcess.run("sqlite3", [file, sql])
+        #expect(said.isEmpty, "\(said)")
+        var bytes = try Data(contentsOf: URL(filePath: file)).map { $0 }
+        let size = Int(bytes[16]) << 8 | Int(bytes[17])
+        for page in stride(from: 0, to: bytes.count, by: size) {
+            var sum = UInt64(page) ^ 0x9e37_79b9_7f4a_7c15
+            for place in stride(from: page, to: page + size - 8, by: 8) {
+                let word = (0..<8).reduce(UInt64(0)) { $0 | UInt64(bytes[place + $1]) << UInt64(8 * $1) }
+                sum = (sum ^ word) &* 0x9fb2_1c65_1e98_df25
+                sum ^= sum >> 32
+            }
+            if sum == 0 { sum = 1 }
+            for byte in 0..<8 { bytes[page + size - 8 + byte] = UInt8(truncatingIfNeeded: sum >> UInt64(8 * byte)) }
+        }
+        try Data(bytes).write(to: URL(filePath: file))
+    }
+
+    @Test func `a copy that somebody has changed to do harm is refused, and the daemon goes on`() throws {
+        let (origin, folder) = (try Self.origin(), TemporaryFolder())
+        let larder = try Self.larder(origin)
+        for number in 1...5 { _ = try larder.get("/users/\(number)") }
+        _ = try larder.get("/users/1", ["Authorization": "Bearer bob"])
+        #expect(try larder.waitForDocuments(6))
+        let copy = folder.file("copy.db")
+        #expect(try larder.command("save", copy).end == .exited(0))
+        let before = try contents(larder)
+        let publish =
+            "CREATE TRIGGER t AFTER INSERT ON _documents BEGIN UPDATE _documents SET scope = (SELECT id FROM _scopes "
+            + "WHERE principal = 1) WHERE id = new.id; END"
+        let endless =
+            "CREATE TRIGGER t AFTER UPDATE ON _documents BEGIN INSERT INTO _names (text) WITH RECURSIVE n(i) AS "
+            + "(SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n; END"
+        let cases = [
+            (publish, "a trigger"), (endless, "a trigger"), ("CREATE TABLE more (x)", "a table"),
+            ("UPDATE _documents SET status = -5", "damaged"), ("UPDATE _documents SET head = x'00'", "damaged"),
+            (
+                "UPDATE _documents SET head = CAST('A: b' || char(13, 10) || 'Transfer-Encoding: x' || char(13, 10) AS BLOB)",
+                "damaged"
+            ),
+            ("UPDATE _documents SET policy = x'00'", "damaged"),
+            (
+                "UPDATE _documents SET policy = substr(policy, 1, 57) || x'ffffffffffffff7f' || substr(policy, 66)",
+                "damaged"
+            ),
+            ("UPDATE _documents SET id = 9223372036854775807 WHERE id = (SELECT max(id) FROM _documents)", "damaged"),
+            ("UPDATE _principals SET id = 9223372036854775807 WHERE id > 1", "damaged"),
+            (
+                "UPDATE _observations SET id = 9223372036854775807 WHERE id = (SELECT max(id) FROM _observations)",
+                "damaged"
+            ),
+        ]
+        for (sql, reason) in cases {
+            try forge(copy, as: folder.file("forged"), sql)
+            let refusal = try load(larder, folder.file("forged"), "--replace")
+            #expect(refusal.end == .exited(1) && refusal.errors.contains(reason), "\(sql): \(refusal.errors)")
+            #expect(try contents(larder) == before)
+        }
+        #expect(try larder.get("/users/1").isHit)
+        try forge(copy, as: folder.file("same"), "SELECT 1 WHERE 0")
+        #expect(try load(larder, folder.file("same"), "--replace").end == .exited(0))
+        #expect(try contents(larder) == before)
+        try larder.restart()
+        #expect(try contents(larder) == before)
+    }
+
+    @Test func `--merge is no longer an option, and the error says what to do`() throws {
+        let end = try Larder.run(["load", "copy.db", "--merge"])
+        #expect(end.end == .exited(64) && end.errors.contains("--merge no longer exists"), "\(end.errors)")
+        #expect(try !Larder.run(["load", "--help"]).output.contains("--merge"))
+    }
+
     @Test func `a copy goes to no folder, and over no file or store unless that is said`() throws {
         let (origin, folder) = (try Self.origin(), TemporaryFolder())
         let larder = try Self.larder(origin)

@@ -166,5 +166,5 @@ struct AdminResponse: Sendable {
 extension AdminRoute {
     /// Every endpoint, in the order of the OpenAPI document.
     static let all: [AdminRoute] =
-        dashboard + monitoring + activity + contents + following + clean + mode + copies + recordings
+        dashboard + monitoring + activity + contents + queries + following + clean + mode + copies + recordings
 }

@@ -31,10 +31,12 @@ extension DaemonCore {
         return response
     }
 
-    /// What happens to the store's content when a copy is loaded.
-    fileprivate enum Loading { case ontoNothing, replacing, merging }
-
-    fileprivate func loadCopy(_ body: RequestBody?, _ loading: Loading) async throws(ProblemDocument) -> LoadResult {
+    /// Loads a copy.
+    ///
+    /// - Parameter isReplacing: whether the store may have contents, which go.
+    fileprivate func loadCopy(_ body: RequestBody?, replacing isReplacing: Bool) async throws(ProblemDocument)
+        -> LoadResult
+    {
         guard let body else { throw .badRequest("the body is missing: send a copy that larder save has made") }
         let path = store.copyPaths.loading
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -51,8 +53,7 @@ extension DaemonCore {
             throw error
         }
         do throws(StoreError) {
-            return loading == .merging
-                ? try await proxy.merge(path) : try await proxy.load(path, replacing: loading == .replacing)
+            return try await proxy.load(path, replacing: isReplacing)
         } catch {
             unlink(path)
             throw Self.problem(error)
@@ -137,24 +138,12 @@ package struct SavingResponse: AdminBody {
     package var total: Int64
 }
 
-/// `GET /load`.
-package struct MergingResponse: AdminBody {
-    package static let sentences = [
-        "merging": "Whether a copy is being merged.",
-        "merged": "Responses and objects of the copy that were looked at.", "total": "All of them.",
-    ]
-    package var merging: Bool
-    package var merged: Int
-    package var total: Int
-}
-
 /// `POST /load`.
 package struct LoadResponse: AdminBody {
     package static let sentences = [
         "bytes": "Bytes in use in the store's file.", "models": "The number of objects of each model.",
         "droppedObjects": "Objects that were left out: they belong to principals of another key.",
-        "droppedDocuments": "The same for documents.", "addedObjects": "Objects that the store did not have.",
-        "addedDocuments": "The same for documents.",
+        "droppedDocuments": "The same for documents.",
     ]
     package var objects: Int
     package var documents: Int
@@ -162,14 +151,11 @@ package struct LoadResponse: AdminBody {
     package var models: [String: Int]
     package var droppedObjects: Int
     package var droppedDocuments: Int
-    package var addedObjects: Int
-    package var addedDocuments: Int
 
     init(_ result: LoadResult) {
         let count = result.count
         (objects, documents, bytes, models) = (count.objects, count.documents, count.bytes, count.models)
         (droppedObjects, droppedDocuments) = (result.dropped.objects, result.dropped.documents)
-        (addedObjects, addedDocuments) = (result.added.objects, result.added.documents)
     }
 }
 
@@ -182,27 +168,18 @@ extension AdminRoute {
         },
         "Copies the store while it serves; the response is the copy, an SQLite file.":
             AdminRoute("POST /save", mediaType: DaemonCore.copyType) { _, daemon in try await daemon.saveCopy() },
-        "How far the merging of a copy is.": .json("GET /load") { _, daemon in
-            let progress = daemon.store.mergeProgress
-            return MergingResponse(merging: progress != nil, merged: progress?.merged ?? 0, total: progress?.total ?? 0)
-        },
-        "Puts the content of a copy, which is the body, in the place of the store's, or adds it. Nothing changes if anything is wrong with it.":
+        "Puts the content of a copy, which is the body, in the place of the store's. Nothing changes if anything is wrong with it.":
             AdminRoute(
                 "POST /load",
                 query: Parameter.documented([
                     "Whether the store may have content, which goes; without it, only an empty store is loaded.":
-                        Parameter("replace", .boolean),
-                    "Whether the copy is added to the store's content, which stays.": Parameter("merge", .boolean),
+                        Parameter("replace", .boolean)
                 ]),
                 takesFile: true,
                 schema: LoadResponse.self
             ) { request, daemon in
-                let (isReplacing, isMerging) = (try request.flag("replace"), try request.flag("merge"))
-                guard !isReplacing || !isMerging else {
-                    throw ProblemDocument.badRequest("replace and merge exclude each other; give one of them")
-                }
-                let loading: DaemonCore.Loading = isMerging ? .merging : isReplacing ? .replacing : .ontoNothing
-                return .json(LoadResponse(try await daemon.loadCopy(request.upload, loading)))
+                let isReplacing = try request.flag("replace")
+                return .json(LoadResponse(try await daemon.loadCopy(request.upload, replacing: isReplacing)))
             },
     ])
 }

@@ -106,15 +106,12 @@ package struct WhyResponse: AdminBody {
             "url": "Path and query, credentials replaced; absent if they are no longer known.",
             "stored": "Whether the response is still in the store.", "at": "When the value was last seen (RFC 3339).",
             "age": "Seconds since then.",
-            "copied":
-                "True if a loaded copy added the value to an object that was known; then `at` and `age` are absent.",
         ]
         package var method: String?
         package var url: String?
         var stored: Bool
-        var at: String?
-        package var age: Int64?
-        package var copied: Bool?
+        var at: String
+        package var age: Int64
     }
 }
 
@@ -252,16 +249,12 @@ extension WhyResponse.Source {
     fileprivate init(_ sighting: Provenance.Sighting, _ why: ObjectWhy, now: Int64) {
         let source = why.sources[sighting.source]
         (method, url, stored) = (source?.method, source?.url, source?.isStored ?? false)
-        guard !CopiedTime.isUnknown(sighting.time) else {
-            copied = true
-            return
-        }
         (at, age) = (StoreTime.text(sighting.time), seconds(since: sighting.time, now: now))
     }
 }
 
 /// Whole seconds between two times of the store's clock.
-private func seconds(since time: Int64, now: Int64) -> Int64 { max(0, now - CopiedTime.shown(time)) / 1_000_000 }
+private func seconds(since time: Int64, now: Int64) -> Int64 { max(0, now - time) / 1_000_000 }
 
 extension Provenance.Member {
     /// The names that users may give it: a property, its key path, or its pointer with or without the slash.

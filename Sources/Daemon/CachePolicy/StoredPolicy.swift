@@ -149,7 +149,7 @@ extension StoredPolicy {
         return bytes
     }
 
-    /// Reads the form written by `bytes`; nil if it has another form.
+    /// Reads the form written by `bytes`; nil if it has another form, or numbers that no response has.
     package init?(bytes: some RandomAccessCollection<UInt8>) {
         let bytes = Array(bytes)
         guard bytes.count == Self.byteCount, bytes[0] == Self.formVersion,
@@ -158,6 +158,9 @@ extension StoredPolicy {
         let numbers = bytes.withUnsafeBytes { bytes in
             (0..<10).map { Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: 1 + $0 * 8, as: Int64.self)) }
         }
+        // Whoever can write the store's file can write any number: these are so far from the end of 64 bits that no sum or
+        // product of ages overflows.
+        guard numbers.allSatisfy({ -(1 << 42)...(1 << 42) ~= $0 }) else { return nil }
         let bits = bytes.withUnsafeBytes { UInt32(littleEndian: $0.loadUnaligned(fromByteOffset: 82, as: UInt32.self)) }
         self.init(ExchangeTimes(request: numbers[1], response: numbers[2]), date: numbers[3])
         status = numbers[0]

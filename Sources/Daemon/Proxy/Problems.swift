@@ -213,7 +213,12 @@ extension Logger {
     ///
     /// The store itself logs once that nothing can be written, so each unstored response need not be logged.
     func storeFailed(_ message: Message, _ error: StoreError, url: String? = nil) {
-        let level: Level = if case .unwritable = error { .debug } else { .error }
+        // The store has logged the cause of these itself.
+        let level: Level =
+            switch error {
+            case .unwritable, .lockedOut: .debug
+            default: .error
+            }
         var metadata: Metadata = ["error": "\(error)"]
         if let url { metadata["url"] = "\(url)" }
         log(level: level, message, metadata: metadata)

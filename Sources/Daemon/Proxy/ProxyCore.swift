@@ -293,18 +293,18 @@ extension ProxyCore {
         liveDocuments.invalidateAll()
         defer { liveDocuments.invalidationsCommitted() }
         await cache.store.flush()
-        let result = try await cache.store.load(path, principalKey: principals.keyDigest, replacing: replacing)
+        let replaysCookies = upstreams.contains { $0.settings.cookies == .replay }
+        let result = try await cache.store.load(
+            path,
+            principalKey: principals.keyDigest,
+            replacing: replacing,
+            bodyLimit: settings.limits.document
+        ) {
+            CachedResponse.isServable($0, replaysCookies: replaysCookies)
+        }
         fetches.invalidations.noteClean()
         cache.memory.removeAll()
         return result
-    }
-
-    /// Adds a copy's content to the store while it serves; keeps all stored responses.
-    package func merge(_ path: String) async throws(StoreError) -> LoadResult {
-        await cache.store.flush()
-        return try await cache.store.merge(path, principalKey: principals.keyDigest) { policy in
-            StoredPolicy(bytes: policy)?.aged(at: 0, knownSince: .max).bytes ?? policy
-        }
     }
 }
 

@@ -293,6 +293,11 @@ public enum JSONBody {
         }
     }
 
+    /// Whether a text, in which references may stand for objects, is JSON that the scanner reads to its end.
+    public static func isWhole(_ text: [UInt8]) -> Bool {
+        text.withUnsafeBufferPointer { JSONScanner($0, allowsReferences: true).scanText() >= 0 }
+    }
+
     /// Whether a text is a valid JSON number.
     public static func isNumber(_ text: String) -> Bool { Reference.isNumber(text) }
 }

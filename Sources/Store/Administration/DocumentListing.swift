@@ -111,7 +111,7 @@ struct DocumentScan: Sendable {
             position = row.id(0)
             if wanted.contains(row.id(1)), row.integer(3) != 0, try isWanted(position, { row.string(4) }) {
                 found.append(position)
-                bytes += row.integer(2)
+                bytes += row.count(2)
             }
             examined += 1
             isAtEnd = !bounds.areReached(found: found.count, bytes: bytes, examined: examined)
@@ -219,7 +219,7 @@ extension DocumentRow {
                 bytes: row.integer(5),
                 start: row.integer(6),
                 end: row.integer(7),
-                used: row.integer(8) * 1_000_000
+                used: min(row.count(8), RowBounds.times.upperBound / 1_000_000) * 1_000_000
             )
         }
     }

@@ -57,7 +57,10 @@ struct SecretErasure {
         return Set((text ?? "").split(separator: "\n").map(String.init))
     }
 
-    private static func key(_ upstream: String) -> String { "secrets \(upstream)" }
+    private static func key(_ upstream: String) -> String { keyPrefix + upstream }
+
+    /// The beginning of the keys in `_meta` of what is recorded.
+    static let keyPrefix = "secrets "
 }
 
 extension StoreCore {
@@ -75,6 +78,8 @@ extension StoreCore {
                     return
                 } catch .unwritable {
                     // The file keeper has reported it.
+                } catch .lockedOut {
+                    // The watch has reported it.
                 } catch {
                     notify(.secretsNotErased(reason: error.description))
                 }

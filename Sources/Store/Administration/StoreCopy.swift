@@ -96,10 +96,7 @@ final class StoreCopy {
 
     init(of database: Database, to path: String) throws {
         PageChecksums.install
-        Self.remove(path)
-        let file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard file >= 0 else { throw StoreError.unwritable(StoreError.reason()) }
-        close(file)
+        try Self.create(path)
         var handle: OpaquePointer?
         let code = sqlite3_open_v2(path, &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil)
         guard code == SQLITE_OK, let handle else {
@@ -142,7 +139,7 @@ final class StoreCopy {
     static func complete(_ path: String, principalKey: [UInt8]) throws {
         // The copied header declares a WAL. There are no checksums yet.
         let file = open(path, O_RDWR | O_CLOEXEC)
-        guard file >= 0, pwrite(file, [1, 1], 2, 18) == 2 else {
+        guard file >= 0, pwrite(file, [1, 1] as [UInt8], 2, 18) == 2 else {
             throw StoreError.unwritable(StoreError.reason())
         }
         close(file)
@@ -157,9 +154,17 @@ final class StoreCopy {
         try copy.close()
     }
 
-    /// The paths beside a store for copies: one for saving, one for loading.
-    static func names(beside store: String) -> (saving: String, loading: String) {
-        ("\(store).saving", "\(store).loading")
+    /// The paths beside a store for copies: the one being saved, the one being loaded, and what is made of its rows.
+    static func names(beside store: String) -> (saving: String, loading: String, rebuilding: String) {
+        ("\(store).saving", "\(store).loading", "\(store).rebuilding")
+    }
+
+    /// Creates an empty file for a copy, readable only by its owner, in the place of whatever is there.
+    static func create(_ path: String) throws {
+        remove(path)
+        let file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { throw StoreError.unwritable(StoreError.reason()) }
+        close(file)
     }
 
     /// Removes copies left by a daemon that was killed.
@@ -167,6 +172,7 @@ final class StoreCopy {
         let names = names(beside: store)
         remove(names.saving)
         remove(names.loading)
+        remove(names.rebuilding)
     }
 
     /// Removes a copy and the files that SQLite keeps beside it.

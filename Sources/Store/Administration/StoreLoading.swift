@@ -10,45 +10,34 @@ public struct LoadResult: Sendable {
     public var count: StoreCount
     /// What was left out because it belongs to principals of another key.
     public var dropped: StoreCount
-    /// Objects and documents that were new.
-    public var added: StoreCount
 }
 
 extension ObjectStore {
     /// The files beside the store in which copies are saved, and from which they are loaded.
-    public var copyPaths: (saving: String, loading: String) { StoreCopy.names(beside: core.budget.path) }
+    public var copyPaths: (saving: String, loading: String) {
+        let names = StoreCopy.names(beside: core.budget.path)
+        return (names.saving, names.loading)
+    }
 
     /// Replaces the store's contents with those of a copy, in one transaction.
     ///
-    /// The copy is first checked page by page. If it is damaged or anything fails, the store stays as it is. Loaded documents
-    /// are of unknown age: they are validated before they are served, unless the upstream is away.
+    /// Anybody may have made the copy: its rows are read as data and checked, and nothing else of it is used. If anything is
+    /// wrong with it or fails, the store stays as it is. Loaded documents are of unknown age: they are validated before they are
+    /// served, unless the upstream is away.
     ///
     /// - Parameters:
     ///   - path: a copy made by `save`. It is consumed.
     ///   - principalKey: a digest of the key from which principals are derived. If the copy has another one, its principals'
     ///     data is left out, because no request could reach it.
     ///   - isReplacing: whether the store may have contents.
-    public func load(_ path: String, principalKey: [UInt8], replacing isReplacing: Bool) async throws(StoreError)
-        -> LoadResult
-    {
-        try await loading(path) { core throws(StoreError) in
-            if !isReplacing {
-                let present = try await count()
-                guard present.objects == 0, present.documents == 0 else {
-                    throw .refused(
-                        "the store has \(present.objects) objects and \(present.documents) documents; "
-                            + "--replace puts the copy in their place, --merge adds it to them"
-                    )
-                }
-            }
-            return try await replace(by: path, principalKey: principalKey)
-        }
-    }
-
-    /// Does something with a copy, alone; then the copy goes.
-    func loading(
+    ///   - bodyLimit: the most bytes that the caller stores of a body.
+    ///   - isServable: whether the caller can read and serve the opaque parts of a response; any thread.
+    public func load(
         _ path: String,
-        _ work: (StoreCore) async throws(StoreError) -> LoadResult
+        principalKey: [UInt8],
+        replacing isReplacing: Bool,
+        bodyLimit: Int,
+        isServable: @escaping @Sendable (OpaqueResponse) -> Bool
     ) async throws(StoreError) -> LoadResult {
         let core = core
         guard !core.isLoading.exchange(true, ordering: .acquiringAndReleasing) else {
@@ -58,12 +47,28 @@ extension ObjectStore {
             StoreCopy.remove(path)
             core.isLoading.store(false, ordering: .releasing)
         }
-        return try await work(core)
+        if !isReplacing {
+            let present = try await count()
+            guard present.objects == 0, present.documents == 0 else {
+                throw .refused(
+                    "the store has \(present.objects) objects and \(present.documents) documents; "
+                        + "--replace puts the copy in their place"
+                )
+            }
+        }
+        return try await replace(by: path, principalKey: principalKey, bodyLimit: bodyLimit, isServable: isServable)
     }
 
-    private func replace(by path: String, principalKey: [UInt8]) async throws(StoreError) -> LoadResult {
+    private func replace(
+        by path: String,
+        principalKey: [UInt8],
+        bodyLimit: Int,
+        isServable: @escaping @Sendable (OpaqueResponse) -> Bool
+    ) async throws(StoreError) -> LoadResult {
         let core = core
-        let copiedKey = try await blocking { try StoreLoading.check(path, for: core) }
+        let copiedKey = try await blocking {
+            try StoreLoading.rebuild(path, for: core, bodyLimit: bodyLimit, isServable: isServable)
+        }
         let dropped = try await StoreLoading.prepare(path, for: core, withoutPrivate: copiedKey != principalKey)
         let owners = try await blocking { try StoreLoading.principals(in: path) }
         // These ids are now taken, so that no other principal gets one of them meanwhile.
@@ -86,7 +91,7 @@ extension ObjectStore {
             try StoreLoading.takeOver(copy, session, core)
         }
         let count = try await count()
-        return LoadResult(count: count, dropped: dropped, added: count)
+        return LoadResult(count: count, dropped: dropped)
     }
 }
 
@@ -97,52 +102,54 @@ enum StoreLoading {
     /// How far the copy's clock may be ahead; this store's clock stands still for that long, and nothing ages.
     private static let lead: Int64 = 300_000_000
 
-    /// Refuses a file that is not a complete copy of a compatible store; returns the digest of its principal key.
+    /// Puts a new file, made of the rows of a copy, in the copy's place; returns the digest of its principal key.
     ///
-    /// - Parameter isMerged: whether its rows are read, so that neither its pages nor its clock become the store's.
-    static func check(_ path: String, for core: StoreCore, isMerged: Bool = false) throws -> [UInt8] {
+    /// Refuses a file that is not a complete copy of a compatible store.
+    static func rebuild(
+        _ path: String,
+        for core: StoreCore,
+        bodyLimit: Int,
+        isServable: @escaping @Sendable (OpaqueResponse) -> Bool
+    )
+        throws -> [UInt8]
+    {
+        let new = StoreCopy.names(beside: core.budget.path).rebuilding
+        defer { StoreCopy.remove(new) }
         do {
-            let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
-            guard file >= 0 else { throw StoreError.refused(StoreError.reason()) }
-            defer { Glibc.close(file) }
-            try StoreFile.checkHeader(path, file)
-            _ = try StoreFile.checkIdentity(path, models: core.models.mapValues(\.models))
-            var settings = Configuration()
-            settings.readonly = true
-            let queue = try DatabaseQueue(path: path, configuration: settings)
-            defer { try? queue.close() }
-            return try queue.read { database in
-                let key = try database.query("SELECT value FROM _meta WHERE key = ?")
-                    .first(Meta.principalKey.rawValue) { $0.bytes(0) }
-                guard let key else {
-                    throw StoreError.refused("this is a store, not a copy; make one with larder save")
+            let latest = core.clock.now() + lead
+            let size = FileBudget.extent(of: path).bytes
+            guard size <= core.budget.database else {
+                throw StoreError.refused(
+                    "the copy has \(size) bytes, and the store may have \(core.budget.database); raise store.maximum_size"
+                )
+            }
+            let key = try ForeignCopy.read(path) { copy, migration in
+                let key = try ForeignCopy.principalKey(of: copy)
+                guard try Meta.clock.integer(in: copy) ?? 0 <= latest else {
+                    throw StoreError.refused(
+                        "the copy is from the future: the clock of one of the two machines is wrong"
+                    )
                 }
-                if !isMerged { try checkFit(database, core) }
-                let problem = try database.query("PRAGMA quick_check(1)").first { $0.string(0) }
-                guard problem == "ok" else { throw StoreError.corrupt(problem ?? "quick_check gave no result") }
+                try CopyRebuilding.write(copy, to: new, upTo: migration, latest: latest, budget: core.budget)
                 return key
             }
+            let queue = try DatabaseQueue(path: new)
+            try queue.read { database in
+                try ModelVersions(path: path, models: core.models.mapValues(\.models)).check(in: database)
+                try CopyInspection(
+                    database: database,
+                    models: core.models,
+                    latest: latest,
+                    bodyLimit: bodyLimit,
+                    isServable: isServable
+                )
+                .run()
+            }
+            try queue.close()
+            guard rename(new, path) == 0 else { throw StoreError.unwritable(StoreError.reason()) }
+            return key
         } catch {
             throw refusal(StoreError(error))
-        }
-    }
-
-    /// Refuses a copy whose pages or whose clock cannot become the store's.
-    private static func checkFit(_ database: Database, _ core: StoreCore) throws {
-        let pages = try database.query("PRAGMA page_count").integer() ?? 0
-        let size = try database.query("PRAGMA page_size").integer() ?? 0
-        guard size == core.budget.pageSize else {
-            throw StoreError.refused("the copy has pages of \(size) bytes, the store of \(core.budget.pageSize)")
-        }
-        guard pages * size <= core.budget.database else {
-            throw StoreError.refused(
-                "the copy has \(pages * size) bytes, and the store may have \(core.budget.database); "
-                    + "raise store.maximum_size"
-            )
-        }
-        let clock = try Meta.clock.integer(in: database) ?? 0
-        guard clock <= core.clock.now() + lead else {
-            throw StoreError.refused("the copy is from the future: the clock of one of the two machines is wrong")
         }
     }
 

@@ -80,9 +80,6 @@ public struct KeyHasher: Sendable {
         return Int64(bitPattern: digest.low)
     }
 
-    /// Whether another hasher has the same secret.
-    func agrees(with other: KeyHasher) -> Bool { secret == other.secret }
-
     /// The hash of an object's key, for its index.
     func keyHash(_ value: String) -> Int64 { Int64(bitPattern: contentHash(Array(value.utf8))) }
 

@@ -174,6 +174,9 @@ final class ObjectRecord {
             last &+= try reader.nextSigned()
             let uses = try reader.nextInteger()
             let observation = ObservationID(rawValue: try reader.nextInteger())
+            guard RowBounds.numbers ~= uses else {
+                throw .corrupt("an object's state has more uses than a store can have")
+            }
             let (version, content) = (VersionID(rawValue: last), try reader.nextFixed())
             entries.append(Entry(version: version, content: content, uses: uses, observation: observation))
         }

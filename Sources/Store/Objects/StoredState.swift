@@ -18,9 +18,10 @@ struct StoredState {
         entries = try ObjectRecord.decode(row.bytes(column))
         merged = row.isNull(column + 1) ? nil : row.bytes(column + 1)
         knowledge = try KnowledgeBytes.decode(row.bytes(column + 2))
+        guard knowledge.hasPossibleTimes() else { throw .corrupt("a value was observed at no possible time") }
         accumulated = row.bytes(column + 3)
-        mark = ObjectMark(deleted: row.integer(column + 4), unobserved: row.integer(column + 5))
-        deletedSince = row.integer(column + 4) < 0 ? -row.integer(column + 4) : nil
+        mark = ObjectMark(deleted: row.time(column + 4), unobserved: row.time(column + 5))
+        deletedSince = row.time(column + 4) < 0 ? -row.time(column + 4) : nil
     }
 
     /// The state of an object, with the names of its model and its upstream; nil if the object is gone.
@@ -49,7 +50,7 @@ struct StoredState {
                 WHERE o.id = ? AND v.id = ?
                 """
             ).first(entry.observation, entry.version) { row in
-                declared = Int(row.integer(4))
+                declared = Int(row.count(4))
                 return Contribution(
                     observation: row.observation(entry.observation, from: 0),
                     version: entry.version.rawValue,

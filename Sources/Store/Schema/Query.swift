@@ -51,7 +51,10 @@ struct Query {
     }
 
     /// Runs to the end and ignores rows.
-    func run(_ values: any SQLBindable...) throws {
+    func run(_ values: any SQLBindable...) throws { try run(values: values) }
+
+    /// Runs to the end and ignores rows.
+    func run(values: [any SQLBindable]) throws {
         try bind(values)
         defer { sqlite3_reset(handle) }
         while try step() {}
@@ -176,12 +179,16 @@ struct QueryRow {
 
     func isInteger(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_INTEGER }
 
+    func isText(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_TEXT }
+
+    func isBlob(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_BLOB }
+
     /// An observation whose start, finish and kind are in this column and the next two.
     func observation(_ id: ObservationID, from column: Int32) -> Observation {
         Observation(
             sequence: id.rawValue,
-            start: integer(column),
-            end: integer(column + 1),
+            start: time(column),
+            end: time(column + 1),
             kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: integer(column + 2))) ?? .list
         )
     }
@@ -226,6 +233,9 @@ extension StoreError {
             default: .sqlite(code: code, message: message)
             }
     }
+
+    /// Whether another connection holds a lock.
+    var isLocked: Bool { if case .sqlite(let code, _) = self { code & 0xff == SQLITE_BUSY } else { false } }
 
     /// Whether the cause is the disk: it is full, read-only or failing.
     var isOfDisk: Bool {

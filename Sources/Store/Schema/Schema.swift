@@ -312,12 +312,17 @@ extension StoredTime {
 
     init(in database: Database) throws {
         clock = try Meta.clock.integer(in: database) ?? 0
-        guard (0..<Self.end).contains(clock) else { throw StoreError.corrupt("its clock is at no possible time") }
         wallLead = try Meta.wallLead.integer(in: database)
         offset = try Meta.clockOffset.integer(in: database)
         boot = try Meta.boot.integer(in: database)
         agesKnownSince = try Meta.agesKnownSince.integer(in: database) ?? 0
         restarted = try Meta.restarted.integer(in: database) ?? 0
+        let isPossible = [wallLead, offset, agesKnownSince, restarted].allSatisfy { time in
+            time.map { (-Self.end..<Self.end).contains($0) } ?? true
+        }
+        guard (0..<Self.end).contains(clock), isPossible else {
+            throw StoreError.corrupt("its clock is at no possible time")
+        }
     }
 
     /// Writes everything but the time itself, which each commit writes.

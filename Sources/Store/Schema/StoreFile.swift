@@ -60,9 +60,12 @@ struct StoreFile: Sendable {
     }
 
     private static func budget(of configuration: StoreConfiguration) -> FileBudget {
-        FileBudget(
+        // No file may grow past the limit of the process (`LimitFSIZE`); within the store's own bound, none tries to.
+        var limit = rlimit()
+        let hasLimit = getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0
+        return FileBudget(
             path: configuration.path,
-            maximum: configuration.maximumFileBytes,
+            maximum: min(configuration.maximumFileBytes, hasLimit ? Int64(clamping: limit.rlim_cur) : .max),
             pageSize: Int64(configuration.pageSize)
         )
     }
@@ -138,7 +141,12 @@ struct StoreFile: Sendable {
         } catch let error as RowDecodingError {
             throw .corrupt("\(error)")
         } catch {
-            throw StoreError(error)
+            let error = StoreError(error)
+            guard error.isLocked else { throw error }
+            // Whatever it has locked there: nobody else has a reason to lock the index of a store that is not open.
+            let locks = ForeignLocks(store: path)
+            defer { locks.close() }
+            throw .cannotOpen(path: path, reason: "\(locks.holder(of: 0...1023)) keeps it locked; end that process")
         }
     }
 
@@ -259,19 +267,31 @@ struct StoreFile: Sendable {
 
     static func numbers(in database: Database) throws -> WriterSession.Numbers {
         func last(_ column: String, _ table: String) throws -> Int64 {
-            try database.query("SELECT max(\(column)) FROM \(table)").integer() ?? 0
+            let last = try database.query("SELECT max(\(column)) FROM \(table)").integer() ?? 0
+            // Numbers go on from the last one, and must never reach the end of 64 bits.
+            guard RowBounds.numbers ~= last else {
+                throw StoreError.corrupt("\(table) has numbers that no store reaches")
+            }
+            return last
+        }
+        let (object, sequence) = (try Meta.object.integer(in: database) ?? 0, try Meta.commitNumber(in: database))
+        guard RowBounds.numbers ~= object, RowBounds.numbers ~= sequence.rawValue else {
+            throw StoreError.corrupt("it has numbers that no store reaches")
+        }
+        for (column, table) in [("id", "_names"), ("id", "_collections"), ("sequence", "_changes")] {
+            _ = try last(column, table)
         }
         return WriterSession.Numbers(
             document: DocumentID(rawValue: try last("id", "_documents")),
             // Object ids are never reused: the journal may still contain an object that is gone.
-            object: ObjectID(rawValue: max(try last("id", "_objects"), try Meta.object.integer(in: database) ?? 0)),
+            object: ObjectID(rawValue: max(try last("id", "_objects"), object)),
             version: VersionID(rawValue: try last("id", "_versions")),
             observation: ObservationID(rawValue: try last("id", "_observations")),
             suspect: SuspectID(rawValue: try last("suspect", "_suspects")),
             // Ids of forgotten principals are not reused while they have data.
             principal: PrincipalID(rawValue: max(try last("id", "_principals"), try last("principal", "_scopes"))),
             scope: ScopeID(rawValue: try last("id", "_scopes")),
-            sequence: try Meta.commitNumber(in: database)
+            sequence: sequence
         )
     }
 

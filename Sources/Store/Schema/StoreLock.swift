@@ -113,11 +113,13 @@ final class StoreLock: Sendable {
         return (lines.first.flatMap { Int32($0) }, lines.count > 1 ? lines[1] : nil)
     }
 
-    /// The process that labelled a file; the exclusive lock does not identify its owner.
+    /// The process that labelled a file; the exclusive lock of a daemon does not identify its owner, that of another program does.
     private static func owner(of file: Int32) -> Int32? {
-        var lock = range(F_WRLCK, at: labelByte)
-        guard fcntl(file, F_GETLK, &lock) == 0, lock.l_type != F_UNLCK, lock.l_pid > 0 else { return nil }
-        return lock.l_pid
+        for byte in [labelByte, exclusionByte] {
+            var lock = range(F_WRLCK, at: byte)
+            if fcntl(file, F_GETLK, &lock) == 0, lock.l_type != F_UNLCK, lock.l_pid > 0 { return lock.l_pid }
+        }
+        return nil
     }
 
     private static func range(_ kind: Int32, at byte: off_t) -> flock {

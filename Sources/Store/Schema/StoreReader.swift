@@ -36,6 +36,7 @@ public final class StoreReader {
         deadline = .allocate(capacity: 1)
         deadline.initialize(to: nil)
         sqlite3_busy_timeout(handle, 2_000)
+        sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Self.valueLimit)
         sqlite3_progress_handler(
             handle,
             1_000,
@@ -53,6 +54,12 @@ public final class StoreReader {
         sqlite3_close(handle)
         deadline.deallocate()
     }
+
+    /// The longest text or blob that a query may make.
+    private static let valueLimit: Int32 = 256 << 20
+
+    /// Limits the memory that SQLite takes in this process.
+    public static func limitMemory() { sqlite3_hard_heap_limit64(1 << 30) }
 
     private func check(_ path: String) throws(StoreError) {
         var application: SQLCell?

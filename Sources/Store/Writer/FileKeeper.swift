@@ -13,7 +13,7 @@ struct FileKeeper {
     init(core: StoreCore) { self.core = core }
 
     /// How long the writer may sleep before the next check, in microseconds.
-    var checkInterval: Int64 { isWALUsed ? 1_000_000 : 3_600_000_000 }
+    var checkInterval: Int64 { isWALUsed || core.foreignLocks.isLockedOut ? 1_000_000 : 3_600_000_000 }
 
     /// Runs after a batch: evicts if the file is too large, and keeps the WAL short.
     mutating func committed(_ session: WriterSession) {
@@ -54,16 +54,33 @@ struct FileKeeper {
         if Int64(bytes) > core.budget.reserve / 4, session.disk.trouble == nil {
             if core.reserve.replenish(for: Int64(bytes) * 2) != nil { checkDisk(session) }
         }
-        guard !core.budget.isWithinBound else { return nil }
-        evict(session, down: low(session))
-        returnPages(session)
-        _ = emptyWAL(session, timeout: 250)
-        guard !core.budget.isWithinBound else { return nil }
-        return "the file and its WAL are past their bound, and another process reads an old state of it"
+        guard !isWithinBound else { return nil }
+        // While a lock is known to keep the WAL from being emptied, nobody waits for it.
+        let timeout = core.foreignLocks.isLockedOut ? 0 : 250
+        if timeout > 0 {
+            evict(session, down: low(session))
+            returnPages(session)
+        }
+        _ = emptyWAL(session, timeout: timeout)
+        guard !isWithinBound else { return nil }
+        core.foreignLocks.begin(.reading)
+        return "\(core.foreignLocks.holder ?? "another process") reads an old state of it, and its WAL is full"
+    }
+
+    /// Whether the files are within their bound, so that no reader of an old state keeps anything from being stored.
+    private var isWithinBound: Bool {
+        guard core.budget.isWithinBound else { return false }
+        core.foreignLocks.end(.reading)
+        return true
     }
 
     /// Runs when there is nothing to do: empties the WAL.
     mutating func idle(_ session: WriterSession) {
+        if core.foreignLocks.isLockedOut {
+            _ = isWithinBound
+            // Only a write shows whether another process still locks the file.
+            if (try? session.transaction {}) != nil { core.foreignLocks.end(.writing) }
+        }
         if emptyWAL(session, timeout: 0) { isWALUsed = session.disk.trouble != nil }
         checkDisk(session)
     }
@@ -93,7 +110,7 @@ struct FileKeeper {
         ).eachWhile { row in
             documents.append(row.id(0))
             last = row.integer(1)
-            bytes += Int(row.integer(2))
+            bytes += Int(row.count(2))
             return bytes < core.budget.batch
         }
         let (orphans, effects) = try session.transaction {
@@ -128,7 +145,7 @@ struct FileKeeper {
     /// blocks unless its bytes must be erased.
     func emptyWAL(_ session: WriterSession, timeout milliseconds: Int, erasing: Bool = false) -> Bool {
         let database = session.database
-        defer { try? database.execute(sql: "PRAGMA busy_timeout = 2000") }
+        defer { core.foreignLocks.install(on: database.sqliteConnection) }
         do {
             try database.execute(sql: "PRAGMA busy_timeout = \(milliseconds)")
             let isCut = erasing || session.disk.trouble == nil
@@ -193,8 +210,9 @@ extension FileKeeper {
         evict(session, down: low(session))
     }
 
-    /// The error for the callers: `.unwritable` if the keeper has already logged the cause, else the error itself.
+    /// The error for the callers: `.unwritable` or `.lockedOut` if the cause is logged already, else the error itself.
     func reported(_ error: StoreError, _ session: WriterSession) -> StoreError {
+        if error.isLocked, let holder = core.foreignLocks.holder { return .lockedOut("\(holder) keeps it locked") }
         guard case .full = error, let trouble = session.disk.trouble else { return error }
         return .unwritable(trouble)
     }
@@ -385,7 +403,7 @@ struct DiskReserve: Sendable {
         while allocate(descriptor, Self.keepSize, off_t(start), off_t(count)) != 0 {
             switch errno {
             case EINTR: continue
-            case ENOSPC, EDQUOT, EROFS, EIO: return errno
+            case ENOSPC, EDQUOT, EROFS, EIO, EFBIG: return errno
             // The file system does not support preallocation, or not of this size.
             default: return nil
             }

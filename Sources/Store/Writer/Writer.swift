@@ -36,6 +36,7 @@ final class Writer {
                     session.willCommit = { [unowned session] in core.announce($0, of: session) }
                     // What was marked is read from disk once more, and is as it was.
                     session.commitFailed = { core.recent.withdraw() }
+                    core.foreignLocks.install(on: database.sqliteConnection)
                     let writer = Writer(core: core, session: session)
                     if let damage { writer.resume(after: damage) }
                     return writer.run()
@@ -50,6 +51,7 @@ final class Writer {
             // The pool cannot be closed from within an access to it.
             core.endAllReading()
             try? core.pool.close()
+            core.foreignLocks.close()
             // SQLite has truncated the WAL. The next start must not depend on free room on the disk.
             _ = core.reserve.replenish()
             core.lock.release()
@@ -132,7 +134,7 @@ final class Writer {
         if batch.contains(where: { $0.bytes > 0 }),
             let reason = keeper.makeRoom(session, for: batch.reduce(0) { $0 + $1.bytes })
         {
-            for job in batch where job.bytes > 0 { job.failed(.full(reason)) }
+            for job in batch where job.bytes > 0 { job.failed(.lockedOut(reason)) }
             commit(batch.filter { $0.bytes == 0 })
             return done
         }
@@ -182,6 +184,7 @@ final class Writer {
                 }
                 return completions
             }
+            core.foreignLocks.end(.writing)
             core.publish(effects, of: session)
             core.updateStatistics {
                 $0.commits += 1

@@ -198,7 +198,7 @@ extension WriterSession {
                 ObservationRecord(
                     row.observation(id, from: 0),
                     document: row.isNull(4) ? nil : row.integer(4),
-                    uses: row.integer(3),
+                    uses: row.count(3),
                     isStored: true
                 )
             }

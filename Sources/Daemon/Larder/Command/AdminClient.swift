@@ -26,10 +26,11 @@ struct AdminClient {
     /// Sends a request whose request or response body may be a large file; a status that is not 2xx is an error.
     func transfer(
         _ target: String,
+        body: [UInt8] = [],
         upload: CurlExchange.Upload? = nil,
         received: (UnsafeRawBufferPointer) -> Void
     ) throws(AdminClientError) {
-        var exchange = exchange("POST", target, upload == nil ? [] : nil, accept: "*/*")
+        var exchange = exchange("POST", target, upload == nil ? body : nil, accept: "*/*")
         exchange.upload = upload
         _ = try perform(exchange) { received($1) }
     }

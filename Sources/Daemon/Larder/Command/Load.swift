@@ -5,7 +5,7 @@ import Glibc
 import Settings
 import Upstream
 
-/// `larder load`: replaces the store's content by that of a copy, or adds to it.
+/// `larder load`: replaces the store's content by that of a copy.
 struct Load: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Load a copy made by larder save.",
@@ -14,10 +14,9 @@ struct Load: ParsableCommand {
 
               larder load monday.db
               larder load monday.db --replace
-              larder load monday.db --merge
 
-            --replace removes what the store had before. --merge adds what the store does not have; its own responses and \
-            values stay. A file that is damaged, or not a copy, is refused, and the store stays as it is.
+            --replace removes what the store had before. A file that is damaged, or not a copy, is refused, and the store \
+            stays as it is.
 
             Larder asks the API about loaded responses before it serves them, unless the API cannot be reached or the mode \
             is offline. Responses of authenticated users are left out if the copy comes from a Larder with another \
@@ -27,12 +26,16 @@ struct Load: ParsableCommand {
 
     @Argument(help: .value("file", "A file made by larder save.")) var file: String
     @Flag(help: "Replace what the store contains.") var replace = false
-    @Flag(help: "Add to what the store contains, which stays.") var merge = false
+    @Flag(help: .hidden) var merge = false
     @OptionGroup var options: AdminOptions
 
     func validate() throws {
         try GivenText.check(["the file": file])
-        if replace, merge { throw ValidationError("--replace and --merge exclude each other; give one of them.") }
+        guard !merge else {
+            throw ValidationError(
+                "--merge no longer exists: a copy is loaded whole; --replace puts it in the place of what the store contains."
+            )
+        }
     }
 
     func run() throws {
@@ -48,13 +51,11 @@ struct Load: ParsableCommand {
             throw source.failure("this is the file of a store itself; make a copy with larder save")
         }
         let length = Int(status.st_size)
-        let target = replace ? "/load?replace=true" : merge ? "/load?merge=true" : "/load"
+        let target = replace ? "/load?replace=true" : "/load"
         var response: [UInt8] = []
         try send(descriptor, length, to: target) { response += $0 }
         try options.present(LoadResponse.self, response) { loaded in
-            let count = HumanText.counts(loaded.objects, loaded.documents)
-            let added = HumanText.counts(loaded.addedObjects, loaded.addedDocuments)
-            let line = merge ? "added \(added); the store has \(count)" : "loaded \(count)"
+            let line = "loaded \(HumanText.counts(loaded.objects, loaded.documents))"
             guard loaded.droppedDocuments > 0 || loaded.droppedObjects > 0 else { return line }
             let dropped = HumanText.counts(loaded.droppedObjects, loaded.droppedDocuments)
             return "\(line)\nleft out \(dropped) of users under another principal.key"
@@ -70,11 +71,7 @@ struct Load: ParsableCommand {
     ) throws {
         let isShown = !options.json && isatty(2) == 1
         let client = try options.client()
-        let watch = isShown && merge ? ProgressWatch { Self.progress(client) } : nil
-        defer {
-            watch?.end()
-            if isShown { Terminal.progress("") }
-        }
+        defer { if isShown { Terminal.progress("") } }
         let upload = CurlExchange.Upload(descriptor: descriptor, length: length) { sent in
             guard isShown else { return }
             Terminal.progress(
@@ -83,13 +80,5 @@ struct Load: ParsableCommand {
             )
         }
         try client.transfer(target, upload: upload, received: received)
-    }
-
-    private static func progress(_ client: AdminClient) -> String? {
-        let bytes = try? client.send("GET", "/load")
-        guard let response = bytes.flatMap({ try? AdminJSON.decode(MergingResponse.self, from: $0) }),
-            response.total > 0
-        else { return nil }
-        return "merged \(response.merged) of \(response.total)"
     }
 }

@@ -1,8 +1,11 @@
+import Admin
 import ArgumentParser
+import Dispatch
 import Glibc
 import HTTPSemantics
 import Settings
 import Store
+import Synchronization
 
 /// `larder sql`: a query on the store's file.
 struct SQLCommand: ParsableCommand {
@@ -28,7 +31,8 @@ struct SQLCommand: ParsableCommand {
                           join Label_current l on l.identity = e.value'
 
             Put names that are SQL keywords in double quotes: select * from "Group". The store is only read, whether \
-            the daemon runs or not.
+            the daemon runs or not. If you may not read the store's file, or name the daemon with --admin, the daemon runs \
+            the query.
             """
     )
 
@@ -64,6 +68,15 @@ struct SQLCommand: ParsableCommand {
     )
     var config: String?
 
+    @Option(
+        help: .value(
+            "addr",
+            "The admin address of a daemon that is to run the query: HOST:PORT or unix:PATH. (default: the file is read; if you may not, as the other commands)"
+        ),
+        transform: Address.option
+    )
+    var admin: Address?
+
     func validate() throws {
         try GivenText.require(["query": query])
         try GivenText.check(["--store": store, "--config": config])
@@ -71,18 +84,24 @@ struct SQLCommand: ParsableCommand {
     }
 
     func run() throws {
-        let (query, reader) = (try statement(), try opened())
+        let query = try statement()
+        guard let reader = try opened() else { return try ask(query) }
+        StoreReader.limitMemory()
+        let guardian = limit.map { QueryGuardian($0, complaint: complaint(about: .tookTooLong, reader)) }
+        defer { guardian?.end() }
         let watch = ProgressWatch.waiting(atMost: limit.map { Units.text($0) })
         defer { watch?.end() }
         do throws(QueryFailure) {
             guard let query else {
                 let views = try reader.views(within: limit)
+                guardian?.end()
                 watch?.end()
                 return show(views)
             }
             guard json || csv else {
                 var result = QueryResult()
                 try reader.run(query, within: limit, columns: { result.columns = $0 }, row: { result.rows.append($0) })
+                guardian?.end()
                 watch?.end()
                 return Terminal.out(result.table)
             }
@@ -92,6 +111,7 @@ struct SQLCommand: ParsableCommand {
                 watch?.end()
                 printer.write(row)
             }
+            guardian?.end()
             watch?.end()
             printer.end()
         } catch { throw CommandFailure(complaint(about: error, reader)) }
@@ -106,8 +126,10 @@ struct SQLCommand: ParsableCommand {
 
     private var limit: Duration? { timeout == .zero ? nil : timeout }
 
-    private func opened() throws -> StoreReader {
-        let paths = try DaemonFinder(store: store, config: config, environment: Environment.variables).stores()
+    /// The store's file; nil if the daemon is to be asked.
+    private func opened() throws -> StoreReader? {
+        guard admin == nil else { return nil }
+        let paths = try finder.stores()
         guard let path = paths.first(where: { access($0, F_OK) == 0 || errno == EACCES }) else {
             let places = paths.map(\.printable).joined(separator: " and no ")
             throw CommandFailure(
@@ -116,9 +138,42 @@ struct SQLCommand: ParsableCommand {
                     : "there is no store \(places)"
             )
         }
+        // The group that may use the daemon's socket need not be the one that may read its files.
+        if store == nil, access(path, R_OK) != 0, errno == EACCES, isDaemonReachable { return nil }
         do throws(StoreError) {
             return try StoreReader(path: path)
         } catch { throw CommandFailure(error.description.printable) }
+    }
+
+    private var finder: DaemonFinder {
+        DaemonFinder(admin: admin, store: store, config: config, environment: Environment.variables)
+    }
+
+    private var isDaemonReachable: Bool { (try? finder.client().send("GET", "/count")) != nil }
+
+    // MARK: By the daemon
+
+    /// Has the daemon run a query, and prints what it sends.
+    private func ask(_ query: String?) throws {
+        struct Body: Encodable {
+            var query: String?
+            var timeout: String
+        }
+        let watch = ProgressWatch.waiting(atMost: limit.map { Units.text($0) })
+        defer { watch?.end() }
+        // The daemon runs nothing for ever.
+        let body = AdminJSON.encode(Body(query: query, timeout: Units.text(limit ?? .seconds(600))))
+        let isTerminal = isatty(1) == 1
+        var text: [UInt8] = []
+        try finder.client().transfer("/sql?form=\(json ? "json" : csv ? "csv" : "table")", body: body) { bytes in
+            watch?.end()
+            if isTerminal { text += bytes } else { _ = writeAll(bytes, to: 1) }
+        }
+        guard isTerminal, !text.isEmpty else { return }
+        let result = String(decoding: text.last == UInt8(ascii: "\n") ? text.dropLast() : text[...], as: UTF8.self)
+        guard !json else { return Terminal.out(json: result) }
+        let lines = result.split(separator: "\n", omittingEmptySubsequences: false)
+        Terminal.out(lines.map(\.printable).joined(separator: "\n"))
     }
 
     /// The error message, with the remedy if that is known.
@@ -187,6 +242,28 @@ struct SQLCommand: ParsableCommand {
         }
         Terminal.out(blocks.joined(separator: "\n\n"))
     }
+}
+
+/// Ends this process with an error if a query is not over in time.
+///
+/// SQLite looks at the clock between its steps, and `StoreReader` ends the query then. Within one function of SQL, such as a
+/// search in a very long text, it does not.
+private final class QueryGuardian: Sendable {
+    private let isOver = Mutex(false)
+
+    init(_ limit: Duration, complaint: String) {
+        // SQLite comes first where it can.
+        let time = limit + .milliseconds(500)
+        DispatchQueue.global().asyncAfter(deadline: .now() + time / .seconds(1)) { [self] in
+            isOver.withLock { isOver in
+                guard !isOver else { return }
+                Terminal.complain("larder: \(complaint)")
+                _exit(1)
+            }
+        }
+    }
+
+    func end() { isOver.withLock { $0 = true } }
 }
 
 /// The rows of a query as a table for people.

@@ -113,17 +113,16 @@ extension WhyResponse.Member {
     private static func row(_ value: RawJSON?, _ from: WhyResponse.Source?, _ note: String) -> [String] {
         [
             "", HumanText.line(value?.text ?? "", width: 40),
-            from?.words ?? "", from?.age.map { HumanText.age(Int($0)) } ?? "", note,
+            from?.words ?? "", from.map { HumanText.age(Int($0.age)) } ?? "", note,
         ]
     }
 }
 
 extension WhyResponse.Source {
-    /// Its request, and whether it came with a copy: when it was seen is unknown then.
+    /// Its request.
     fileprivate var words: String {
-        let isCopied = copied == true
-        guard let url else { return isCopied ? "a loaded copy" : "a response no longer known" }
-        return "\(method ?? "") \(HumanText.line(url, width: 60))" + (isCopied ? ", in a loaded copy" : "")
+        guard let url else { return "a response no longer known" }
+        return "\(method ?? "") \(HumanText.line(url, width: 60))"
     }
 }
 

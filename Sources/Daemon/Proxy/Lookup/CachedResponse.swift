@@ -92,6 +92,23 @@ package struct CachedResponse: Sendable {
 }
 
 extension CachedResponse {
+    /// Whether a response in a copy of a store, which anybody may have made, is one that could have been stored.
+    ///
+    /// Its fields must survive decoding, and contain none that concerns a connection or the framing.
+    static func isServable(_ stored: OpaqueResponse, replaysCookies: Bool) -> Bool {
+        let head = FieldsOnDisk.shown(stored.head)
+        let fields = StoredHead.decode(head)
+        return StoredPolicy(bytes: stored.policy) != nil && VarySelection(bytes: stored.variant) != nil
+            && statuses.contains(stored.status) && StoredHead.encode(fields) == head
+            && fields.lines.allSatisfy { line in
+                !line.name.isEmpty && line.name.allSatisfy { $0 > 0x20 && $0 != 0x7f }
+                    && !line.value.contains { [0x00, 0x0A, 0x0D].contains($0) }
+            }
+            && StoredFields.storable(fields, replaysCookies: replaysCookies).lines.count == fields.lines.count
+    }
+
+    private static let statuses = 100...999
+
     /// A response from the store, for a request of its principal; nil if it cannot be restored as it was received.
     package init?(_ document: StoredDocument, for request: ProxyRequest) {
         guard let head = FieldsOnDisk.decode(document.head, for: request) else { return nil }
@@ -102,7 +119,8 @@ extension CachedResponse {
     package init?(shown document: StoredDocument) { self.init(document, head: FieldsOnDisk.shown(document.head)) }
 
     private init?(_ document: StoredDocument, head: [UInt8]) {
-        guard let policy = StoredPolicy(bytes: document.policy), let selection = VarySelection(bytes: document.variant)
+        guard Self.statuses.contains(document.status), let policy = StoredPolicy(bytes: document.policy),
+            let selection = VarySelection(bytes: document.variant)
         else { return nil }
         (key, self.document, status, self.head) = (document.key, document.id, document.status, head)
         (body, migrated, self.policy, self.selection) = (document.body, document.migrated, policy, selection)

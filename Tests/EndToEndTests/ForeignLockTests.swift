@@ -1,0 +1,59 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// A program that locks a daemon's store: it may read the files, and so it may lock them.
+@Suite(.scripts) struct ForeignLockTests {
+    private static func origin() throws -> Origin {
+        try Origin { request in
+            request.method == "PATCH"
+                ? .empty(204) : .json(#"{"id":1,"login":"ada","name":"\#(request.path)"}"#, Fresh.hour)
+        }
+    }
+
+    /// Holds a shared lock on one byte of the WAL's index, which stops every writer.
+    private static func lock(_ larder: Larder) throws -> ChildProcess {
+        let script = """
+            import fcntl, os, sys, time
+            fcntl.lockf(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_SH, 1, 120)
+            print("held", file=sys.stderr, flush=True)
+            time.sleep(600)
+            """
+        let process = try ChildProcess("python3", ["-c", script, larder.folder.file("larder.db-shm")])
+        guard process.waitForErrors(until: { $0.contains("held") }) else { throw SocketError.timedOut }
+        return process
+    }
+
+    @Test func `hits and misses go on, writes are refused with the holder's name, and all is well when it ends`() throws
+    {
+        let origin = try Self.origin()
+        let larder = try Larder(config: Configs.blog(origin))
+        _ = try larder.get("/users/1")
+        _ = try larder.get("/other")
+        #expect(try larder.waitForDocuments(2))
+        let holder = try Self.lock(larder)
+        let name = "process \(holder.pid) (python3)"
+        for number in 2...10 {
+            #expect(try larder.get("/users/1").isHit)
+            #expect(try larder.get("/other").isHit)
+            #expect(try larder.get("/users/\(number)").status == 200)
+            #expect(try larder.get("/users/1", ["Authorization": "Bearer \(number)"]).status == 200)
+            // Without objects a response is kept in memory.
+            #expect(try larder.get("/more/\(number)").status == 200)
+            #expect(try larder.get("/more/\(number)").isHit)
+            let asked = origin.count()
+            let refusal = try larder.request("PATCH", "/users/1", body: "{}")
+            #expect(refusal.status == 503 && refusal.text.contains(name), "\(refusal.text)")
+            #expect(origin.count() == asked)
+        }
+        #expect(larder.log.contains("\(name) keeps it locked"), "\(larder.log)")
+        #expect(try larder.admin("GET", "/metrics").text.contains(#"larder_store_locked{by="\#(name)"} 1"#))
+        #expect(try larder.admin("GET", "/count").object["documents"] as? Int == 2)
+        holder.signal(SIGKILL)
+        #expect(eventually { larder.log.contains("the store can be written again") })
+        #expect(try larder.admin("GET", "/metrics").text.contains("larder_store_locked 0"))
+        #expect(try larder.request("PATCH", "/users/1", body: "{}").status == 204)
+        _ = try larder.get("/users/3")
+        #expect(try eventually { try larder.get("/users/3").isHit })
+    }
+}
