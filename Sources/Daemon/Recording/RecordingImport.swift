@@ -26,7 +26,7 @@ package struct RecordingImport {
     private var file: ForeignRecording
     /// The kinds of data left out, each with its number.
     package var losses: [(text: String, count: Int)] { file.losses }
-    /// Names of values that look secret and were not redacted, with their numbers.
+    /// What looks secret and was not redacted, with how often each was seen.
     package private(set) var suspects: [String: Int] = [:]
 
     /// - Parameter origins: The origins to import; empty for the only one in the file.
@@ -67,13 +67,13 @@ package struct RecordingImport {
             let upstream = upstreams[place]
             exchange.target = target
             let owner = upstream.credentials(target: target, fields: exchange.requestFields ?? Fields())
-            try writer.append(
+            let reason = try writer.append(
                 exchange,
                 of: upstream.name,
                 route: upstream.route(ofURL: target),
                 credential: owner.map { writer.number(of: $0) }
             )
-            count += 1
+            if let reason { self.file.lose("exchanges with a body that \(reason)") } else { count += 1 }
         }
         try writer.lookThrough()
         suspects = writer.suspects

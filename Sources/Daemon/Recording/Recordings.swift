@@ -179,6 +179,7 @@ extension Recordings {
         let recording = try RecordingWriter(folder, config: config, recorded: now)
         let writer = RedactedWriter(recording, upstreams: upstreams)
         let known = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
+        var summary = RecordingSummary()
         do throws(RecordingError) {
             for row in rows {
                 guard let upstream = known[row.upstream], let document = try await Self.document(row, selection, store)
@@ -194,12 +195,13 @@ extension Recordings {
                     time: Double(row.end) / 1_000_000
                 )
                 let credential = row.principal == Self.anonymous ? nil : 1
-                try writer.append(
+                let reason = try writer.append(
                     exchange,
                     of: row.upstream,
                     route: upstream.route(ofURL: row.url),
                     credential: credential
                 )
+                if let reason { summary.leaveOut(exchange, reason) }
             }
             try writer.lookThrough()
         } catch {
@@ -207,7 +209,6 @@ extension Recordings {
             throw error
         }
         recording.flush()
-        var summary = RecordingSummary()
         (summary.count, summary.suspects) = (recording.count, writer.suspects)
         return summary
     }

@@ -1,6 +1,7 @@
 import HTTPSemantics
 import HTTPServer
 import Settings
+import Upstream
 
 /// The request fields and parameters that identify the principal (law 4).
 ///
@@ -257,17 +258,20 @@ package struct URLParameters: Sequence, IteratorProtocol {
 
 /// The credentials of a request, as a response may repeat them.
 extension ProxyRequest {
-    /// Whether a response repeats a credential that it was asked for with; then nothing of it may reach the disk (law 4).
+    /// Whether a response repeats a credential that it was asked for with, in any spelling; then nothing of it may reach the disk
+    /// (law 4).
+    ///
+    /// One with a content coding that cannot be decoded may do so.
     func isRepeated(in body: [UInt8], _ fields: @autoclosure () -> Fields = Fields()) -> Bool {
         let secrets = secrets
         guard !secrets.isEmpty else { return false }
-        let texts = [body] + upstream.storable(fields()).lines.map(\.value)
-        return secrets.contains { secret in texts.contains { MultipartByteRanges.occurs(secret, in: $0[...]) } }
+        let (known, fields) = (KnownValues(secrets), fields())
+        if upstream.storable(fields).lines.contains(where: { known.occurs(in: $0.value) }) { return true }
+        guard fields.isContentCoded, !body.isEmpty else { return known.occurs(in: body) }
+        return DecodedBody.decode(body, fields).map { known.occurs(in: $0) } ?? true
     }
 
-    /// Shorter ones are not looked for: they would be found by chance.
-    private static let shortest = 8
-    /// Of cookies only the longer ones are: many say `lang=en-GB`.
+    /// Of cookies only the longer ones are looked for: many say `lang=en-GB`.
     private static let shortestCookie = 16
 
     private var secrets: [[UInt8]] {
@@ -290,7 +294,7 @@ extension ProxyRequest {
             guard let value = parameter.value else { continue }
             secrets += [Array(url[value]), TargetNormaliser.unescaped(url[value])]
         }
-        return secrets.filter { $0.count >= Self.shortest }
+        return secrets.filter { $0.count >= KnownValues.shortest }
     }
 
     /// A field's value, what follows its scheme, and what is encoded in that as `Basic` has it.
@@ -298,27 +302,11 @@ extension ProxyRequest {
         guard let space = value.firstIndex(of: 0x20) else { return [value] }
         let credential = Array(value[(space + 1)...])
         guard FieldSyntax.equalsIgnoringCase(value[..<space], "basic".utf8),
-            let colon = decoded(credential).firstIndex(of: 0x3A)
+            let colon = Base64.decode(credential).firstIndex(of: 0x3A)
         else { return [credential] }
-        let plain = decoded(credential)
+        let plain = Base64.decode(credential)
         let password = Array(plain[(colon + 1)...])
         // Some APIs take their key for the user name.
         return [credential, password.isEmpty ? Array(plain[..<colon]) : password]
-    }
-
-    /// What Base64 (RFC 4648 §4) stands for, as far as it is that.
-    private static func decoded(_ text: [UInt8]) -> [UInt8] {
-        let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-        var (bytes, bits, count): ([UInt8], UInt32, Int) = ([], 0, 0)
-        for byte in text {
-            guard let digit = digits.firstIndex(of: byte) else { break }
-            bits = bits << 6 | UInt32(digit)
-            count += 6
-            if count >= 8 {
-                count -= 8
-                bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
-            }
-        }
-        return bytes
     }
 }
