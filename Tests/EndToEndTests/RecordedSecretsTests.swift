@@ -110,4 +110,53 @@ import Testing
         #expect(recording.lines.count == 2)
         for (name, bytes) in recording.files { #expect(!bytes.contains("5ecret"), "\(name)") }
     }
+
+    @Test func `secrets in any form of body reach no file, and the recording is replayed with other secrets`() throws {
+        let token = "tok+5ecret/value=1"
+        let spelled = #"{"a":"tok\u002B5ecret\/value=1","b":"tok%2b5ecret%2fvalue=1"}"#
+        let origin = try Origin { request in
+            switch request.path {
+            case "/login":
+                .text("access_token=\(token)&token_type=bearer", ["Content-Type": "application/x-www-form-urlencoded"])
+            case "/twice":
+                .body(gzipStored(gzipStored(Array(spelled.utf8))), ["Content-Encoding": "gzip, gzip"])
+            case "/unknown": .body(Array("5ecret".utf8), ["Content-Encoding": "compress"])
+            default: .json(spelled)
+            }
+        }
+        func ask(_ larder: Larder, _ secret: String, _ token: String) throws -> [Int] {
+            let form: FieldLines = ["Content-Type": "application/x-www-form-urlencoded"]
+            let grant = "grant_type=authorization_code&code=\(secret)&code_verifier=\(secret)-1"
+            let part = "--b\r\nContent-Disposition: form-data; name=\"client_secret\"\r\n\r\n\(secret)\r\n--b--\r\n"
+            let responses = [
+                try larder.request("POST", "/login", form, body: grant),
+                try larder.request("POST", "/plain", body: "password=\(secret)"),
+                try larder.request("POST", "/parts", ["Content-Type": "multipart/form-data; boundary=b"], body: part),
+                try larder.get("/twice", ["Authorization": "Bearer \(token)", "Cookie": secret]),
+                try larder.get(
+                    "/once",
+                    ["Authorization": "Bearer \(token)", "X-Original-URL": "?access_token=\(secret)"]
+                ),
+                try larder.get("/unknown", ["Authorization": "Bearer \(token)"]),
+            ]
+            return responses.map(\.status)
+        }
+        let recording = RecordedFolder()
+        let log = try recording.record(origin) { (larder: Larder) throws -> Void in
+            #expect(try ask(larder, "given-5ecret", token) == [200, 200, 200, 200, 200, 200])
+        }
+        #expect(recording.lines.count == 5)
+        #expect(log.contains("not recorded: 1 that could not be searched for secrets"))
+        #expect(log.contains("GET /unknown has a content coding that cannot be decoded: compress"))
+        for (name, bytes) in recording.files { #expect(!bytes.contains("5ecret"), "\(name)") }
+        let larder = try Larder.replaying(recording.path)
+        #expect(try ask(larder, "other-secret", "another") == [200, 200, 200, 200, 200, 504])
+        let given = try larder.request(
+            "POST",
+            "/login",
+            ["Content-Type": "application/x-www-form-urlencoded"],
+            body: "grant_type=authorization_code&code=x&code_verifier=y"
+        )
+        #expect(given.text.hasPrefix("access_token=REDACTED-") && given.text.hasSuffix("&token_type=bearer"))
+    }
 }

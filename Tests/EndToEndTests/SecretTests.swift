@@ -67,4 +67,34 @@ import Testing
         #expect(try larder.count()["objects"] as? Int == 2)
         #expect(!Self.isOnDisk(larder))
     }
+
+    @Test func `a response that repeats its request's token in any spelling is in no file, and served from memory`()
+        throws
+    {
+        let token = "tok+5ecret/value"
+        let spellings = [
+            token, #"tok\u002B5ecret\/value"#, "tok%2b5ecret%2Fvalue", "tok&#43;5ecret/value",
+            Data("user:\(token)".utf8).base64EncodedString(),
+        ]
+        let origin = try Origin { request in
+            let number = Int(request.path.dropFirst()) ?? 0
+            return .json(#"{"mark":"repeats-it","token":"\#(spellings[number])"}"#, Fresh.hour)
+        }
+        let larder = try Larder(origin)
+        for _ in 0..<2 {
+            for number in spellings.indices {
+                let response = try larder.get("/\(number)", ["Authorization": "Bearer \(token)"])
+                #expect(response.text.contains(spellings[number]))
+            }
+        }
+        #expect(origin.count() == spellings.count)
+        // The writer takes responses in their order, so that this one is stored last.
+        origin.behave { _ in .json(#"{"mark":"repeats-nothing"}"#, Fresh.hour) }
+        _ = try larder.get("/other", ["Authorization": "Bearer \(token)"])
+        #expect(try eventually { try larder.count()["documents"] as? Int == 1 })
+        larder.kill()
+        let files = larder.folder.names.map { larder.folder.bytes($0) }
+        #expect(files.contains { $0.contains("repeats-nothing") })
+        #expect(!files.contains { $0.contains("repeats-it") })
+    }
 }

@@ -71,8 +71,10 @@ package struct RecordingSummary: Sendable, Equatable {
     package var failure: String?
     /// The last reason why Larder itself responded with an error; nil if it did not.
     package var problem: String?
-    /// Names of members that look secret and are not declared so, with how often each was recorded.
+    /// What looks secret and was recorded as it is, with how often: names of values, kinds of tokens, paths.
     package var suspects: [String: Int] = [:]
+    /// The last exchange left out because it could not be searched for secrets, with the reason.
+    package var unsearchable: String?
 
     package init() {}
 
@@ -87,6 +89,19 @@ package struct RecordingSummary: Sendable, Equatable {
         case unfit = "have a method, target, status or field that HTTP does not allow"
         case ownForm = "asked for a view other than wire or for events, which replays make themselves"
         case failed = "came after recording had ended"
+        /// A body cannot be decoded.
+        case unsearchable = "could not be searched for secrets"
+    }
+
+    /// Notes an exchange that was left out.
+    mutating func leaveOut(_ exchange: WholeExchange, _ omission: RedactedWriter.Omission) {
+        switch omission {
+        case .unfit: skipped[.unfit, default: 0] += 1
+        case .unsearchable(let reason):
+            skipped[.unsearchable, default: 0] += 1
+            let path = exchange.target.prefix { $0 != "?" }
+            unsearchable = "a body of \(exchange.method) \(String(path).printable) \(reason)"
+        }
     }
 
     /// The summary for people, one sentence per line.
@@ -99,10 +114,11 @@ package struct RecordingSummary: Sendable, Equatable {
         for reason in Reason.allCases where !hasOnlyFailed {
             if let count = skipped[reason] { lines.append("not recorded: \(count) that \(reason.rawValue)") }
         }
+        if let unsearchable { lines.append("for example, \(unsearchable)") }
         if let failure { lines.append("recording ended early: \(failure)") }
         if !suspects.isEmpty {
             let names = suspects.sorted { $0.key < $1.key }.map { "\($0.key) (\($0.value))" }.joined(separator: ", ")
-            lines.append("members that look secret and were recorded as they are: \(names)")
+            lines.append("values that look secret and were recorded as they are: \(names)")
             lines.append("look at them before you share the recording; \"secret:\" in their models keeps them out")
         }
         return lines
@@ -207,15 +223,14 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
             time: watch.time
         )
         do throws(RecordingError) {
-            let flaw = try writer.append(
+            let omission = try writer.append(
                 exchange,
                 of: incoming.upstream.name,
                 route: incoming.route,
                 credential: incoming.clientCredentials.map { writer.number(of: $0) },
                 looksBack: writer.looked.times < Self.looks
             )
-            guard flaw == nil else { return skipped(.unfit) }
-            summary.count += 1
+            if let omission { summary.leaveOut(exchange, omission) } else { summary.count += 1 }
         } catch {
             summary.failure = error.description
             log.error("recording has ended: what follows is not recorded", metadata: ["error": "\(error)"])

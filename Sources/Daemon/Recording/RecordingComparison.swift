@@ -1,5 +1,5 @@
 import Foundation
-import HTTPSemantics
+package import HTTPSemantics
 import Mapping
 package import Proxy
 import Settings
@@ -90,11 +90,18 @@ package struct RecordingComparison: Sendable {
         return "\(upstream) \(exchange.title) \(Data(body).base64EncodedString())"
     }
 
-    /// Writes the new responses into the recording, redacted.
-    package func update(_ recording: RecordingContents, upstreams: [ProxiedUpstream]) throws(RecordingError) {
+    /// Writes the new responses into the recording, redacted; those that cannot be searched for secrets are left out, and listed
+    /// as not compared.
+    ///
+    /// - Parameter credentials: The fields with which the new responses were asked for, besides the recorded ones.
+    package mutating func update(
+        _ recording: RecordingContents,
+        upstreams: [ProxiedUpstream],
+        credentials: Fields
+    ) throws(RecordingError) {
         guard !updates.isEmpty else { return }
         let editor = try RecordingWriter(recording.folder, config: recording.manifest.config, recorded: 0)
-        let redactors = RedactedWriter(editor, upstreams: upstreams)
+        let redactors = RedactedWriter(editor, upstreams: upstreams, credentials: credentials)
         var exchanges = recording.exchanges
         for (number, update) in updates.sorted(by: { $0.key < $1.key }) {
             let exchange = exchanges[number]
@@ -106,7 +113,14 @@ package struct RecordingComparison: Sendable {
                 response: update
             )
             let route = upstream?.route(ofURL: request.target) ?? ""
-            let response = redactors.redacted(plain, of: exchange.upstream, route: route).response
+            let response: WholeExchange.Response
+            do throws(UndecodableContent) {
+                response = try redactors.redacted(plain, of: exchange.upstream, route: route).response
+            } catch {
+                updates[number] = nil
+                skipped.append((exchange.title, "the new body \(error.reason)"))
+                continue
+            }
             var updated = exchange
             updated.response = .init(status: response.status, fields: response.fields.recorded)
             // What no reader would accept must not get in.

@@ -26,7 +26,7 @@ package struct RecordingImport {
     private var file: ForeignRecording
     /// The kinds of data left out, each with its number.
     package var losses: [(text: String, count: Int)] { file.losses }
-    /// Names of values that look secret and were not redacted, with their numbers.
+    /// What looks secret and was not redacted, with how often each was seen.
     package private(set) var suspects: [String: Int] = [:]
 
     /// - Parameter origins: The origins to import; empty for the only one in the file.
@@ -67,16 +67,16 @@ package struct RecordingImport {
             let upstream = upstreams[place]
             exchange.target = target
             let owner = upstream.credentials(target: target, fields: exchange.requestFields ?? Fields())
-            let flaw = try writer.append(
+            let omission = try writer.append(
                 exchange,
                 of: upstream.name,
                 route: upstream.route(ofURL: target),
                 credential: owner.map { writer.number(of: $0) }
             )
-            if let flaw {
-                self.file.lose("exchanges whose \(flaw.part) HTTP does not allow")
-            } else {
-                count += 1
+            switch omission {
+            case .unfit(let flaw): self.file.lose("exchanges whose \(flaw.part) HTTP does not allow")
+            case .unsearchable(let reason): self.file.lose("exchanges with a body that \(reason)")
+            case nil: count += 1
             }
         }
         try writer.lookThrough()

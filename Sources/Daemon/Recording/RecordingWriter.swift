@@ -110,20 +110,24 @@ package final class RecordingWriter {
     /// Changes everything that this writer and earlier ones have written, to remove secrets recognised late.
     ///
     /// A crash leaves each file either unchanged or changed.
-    func rewrite(_ change: ([UInt8]) -> [UInt8]) throws(RecordingError) {
+    ///
+    /// - Parameter change: Given a file's bytes and, if it is the body of a message, the message's fields.
+    func rewrite(_ change: ([UInt8], Fields?) -> [UInt8]) throws(RecordingError) {
+        let old = try folder.read(folder.exchanges, limit: 4 << 30)
+        let fields = Self.fieldsOfBodies(old)
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.bodies)) ?? []
         for name in names.sorted() {
             let file = "\(folder.bodies)/\(name)"
             // Users may have put any files there.
-            guard let old = try? folder.body("\(RecordingFolder.bodiesName)/\(name)") else { continue }
-            let new = change(old)
+            let path = "\(RecordingFolder.bodiesName)/\(name)"
+            guard let old = try? folder.body(path) else { continue }
+            let new = change(old, fields[path] ?? Fields())
             guard new != old else { continue }
             let draft = "\(folder.path)/body.new"
             try folder.write(new, to: draft)
             guard rename(draft, file) == 0 else { throw RecordingError(file, RecordingFolder.reason(errno)) }
         }
-        let old = try folder.read(folder.exchanges, limit: 4 << 30)
-        let new = change(old)
+        let new = change(old, nil)
         guard new != old else { return }
         let draft = folder.exchanges + ".new"
         try folder.write(new, to: draft)
@@ -133,6 +137,18 @@ package final class RecordingWriter {
         }
         close(lines)
         (lines, end) = (descriptor, new.count)
+    }
+
+    /// The fields of the message that each body belongs to, by its name.
+    private static func fieldsOfBodies(_ lines: [UInt8]) -> [String: Fields] {
+        var fields: [String: Fields] = [:]
+        let known = ExchangeLines(lines)
+        for range in known.ranges {
+            guard let exchange = RecordedExchange(line: Array(known.bytes[range])) else { continue }
+            if let body = exchange.request.body { fields[body] = Fields(recorded: exchange.request.fields ?? []) }
+            if let body = exchange.response.body { fields[body] = Fields(recorded: exchange.response.fields) }
+        }
+        return fields
     }
 
     /// Writes a body of an existing exchange; returns its name.
@@ -167,93 +183,4 @@ package final class RecordingWriter {
         fsync(descriptor)
         close(descriptor)
     }
-}
-
-/// Adds exchanges to a recording, redacted, and looks through what is written for secrets that were recognised late.
-///
-/// For one thread at a time.
-final class RedactedWriter {
-    let writer: RecordingWriter
-    private let upstreams: [String: ProxiedUpstream]
-    private var redactors: [String: Redactor] = [:]
-    private var credentials: [[UInt8]: Int] = [:]
-    /// The number of secrets known when the written files were last searched, and the number of searches.
-    private(set) var looked = (learned: 0, times: 0)
-
-    init(_ writer: RecordingWriter, upstreams: [ProxiedUpstream]) {
-        self.writer = writer
-        self.upstreams = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
-        for (index, upstream) in upstreams.enumerated() {
-            // Placeholders of different upstreams have different numbers.
-            let first = writer.nextPlaceholder + index * 1_000_000
-            redactors[upstream.name] = Redactor(upstream, numbers: true, first: first)
-        }
-    }
-
-    /// Redacts an exchange and adds it.
-    ///
-    /// - Parameters:
-    ///   - route: The path that selects the route of its response.
-    ///   - looksBack: Whether the files written so far are searched first for secrets that this exchange made known.
-    /// - Returns: Why it was left out, as no reader would accept it; nil if it was added.
-    @discardableResult
-    func append(
-        _ exchange: WholeExchange,
-        of upstream: String,
-        route: String,
-        credential: Int?,
-        looksBack: Bool = false
-    ) throws(RecordingError) -> RecordedExchange.Flaw? {
-        let exchange = redacted(exchange, of: upstream, route: route)
-        if looksBack { try lookThrough() }
-        let line = RecordedExchange(
-            upstream: upstream,
-            credential: credential,
-            time: exchange.time.map { RecordingTime.text($0) },
-            request: .init(
-                method: exchange.method,
-                target: exchange.target,
-                fields: exchange.requestFields?.recorded
-            ),
-            response: .init(status: exchange.response.status, fields: exchange.response.fields.recorded)
-        )
-        if let flaw = line.flaw ?? flaw(ofTarget: exchange, upstream) { return flaw }
-        try writer.append(line, requestBody: exchange.requestBody, responseBody: exchange.response.body)
-        return nil
-    }
-
-    /// The flaw of a target that no client's request can have at the upstream.
-    private func flaw(ofTarget exchange: WholeExchange, _ name: String) -> RecordedExchange.Flaw? {
-        guard let upstream = upstreams[name] else { return nil }
-        let (method, target, fields) = (exchange.method, exchange.target, exchange.requestFields ?? Fields())
-        guard IncomingRequest(recorded: method, target, fields: fields, upstream) == nil else { return nil }
-        return RecordedExchange.Flaw(part: "target", complaint: "it is not below \(upstream.settings.url)")
-    }
-
-    func redacted(_ exchange: WholeExchange, of upstream: String, route: String) -> WholeExchange {
-        var exchange = exchange
-        redactors[upstream]?.redact(&exchange, route: route)
-        return exchange
-    }
-
-    /// The number of a request's credentials, by first appearance.
-    func number(of credentials: [UInt8]) -> Int {
-        let number = self.credentials[credentials] ?? self.credentials.count + 1
-        self.credentials[credentials] = number
-        return number
-    }
-
-    /// Removes secrets that were written before they were known as such; reads all written files if there are any.
-    ///
-    /// For example, a token in a response that a later request was made with.
-    func lookThrough() throws(RecordingError) {
-        let learned = redactors.values.reduce(0) { $0 + $1.learned }
-        guard learned > looked.learned else { return }
-        looked = (learned, looked.times + 1)
-        let redactors = redactors.values
-        try writer.rewrite { bytes in redactors.reduce(bytes) { $1.replacingKnown($0) } }
-    }
-
-    /// Names of values that look secret and were not redacted, with their numbers.
-    var suspects: [String: Int] { redactors.values.reduce(into: [:]) { $0.merge($1.suspects, uniquingKeysWith: +) } }
 }

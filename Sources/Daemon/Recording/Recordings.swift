@@ -195,13 +195,13 @@ extension Recordings {
                     time: Double(row.end) / 1_000_000
                 )
                 let credential = row.principal == Self.anonymous ? nil : 1
-                let flaw = try writer.append(
+                let omission = try writer.append(
                     exchange,
                     of: row.upstream,
                     route: upstream.route(ofURL: row.url),
                     credential: credential
                 )
-                if flaw != nil { summary.skipped[.unfit, default: 0] += 1 }
+                if let omission { summary.leaveOut(exchange, omission) }
             }
             try writer.lookThrough()
         } catch {

@@ -1,64 +1,112 @@
 import Foundation
 import HTTPSemantics
 import Mapping
-package import Proxy
+import Proxy
 import Settings
 
 /// Replaces secrets in exchanges with placeholders: `REDACTED-1`, numbered by first appearance.
 ///
 /// Secrets are the values of the fields and parameters that determine the principal, cookies, members declared `secret:` in
-/// the config, and OAuth tokens. Once found, a value is replaced wherever it occurs. For one thread at a time.
-package struct Redactor {
-    private let upstream: ProxiedUpstream
+/// the config, and OAuth tokens. Once found, a value is replaced wherever it occurs, in any spelling (`KnownValues`). For one
+/// thread at a time.
+package final class Redactor {
     /// The number of each value; nil if all placeholders are alike, for comparisons.
     private var numbers: [[UInt8]: Int]?
     private var next: Int
-    /// The values to search for in all bytes, each with its placeholder.
-    private var known: [(value: [UInt8], placeholder: [UInt8])] = []
+    /// The values to search for in all bytes, oldest first, each with its placeholder.
+    private var learnedValues: [(value: [UInt8], placeholder: [UInt8])] = []
+    private var isLearned: Set<[UInt8]> = []
+    private var known = KnownValues()
     /// The number of values learned.
     private(set) var learned = 0
-    /// Names of members that look secret, with how often each was seen; see `suspicious`.
-    package private(set) var suspects: [String: Int] = [:]
+    /// What looks secret and was not replaced, with how often each was seen.
+    package var suspects: [String: Int] { lookalikes.found }
+    private var lookalikes = Lookalikes()
+    private var names: [String: SecretNames] = [:]
 
     static let mark = Array("REDACTED".utf8)
-    /// Shorter values are not searched for elsewhere, because they would match by chance.
-    private static let shortest = 8
-    /// The maximum number of values to search for; beyond it, the oldest are dropped.
+    /// The maximum number of values to search for; beyond it, the older half is dropped.
     private static let knownLimit = 2_000
-    /// JSON members that are always secret (RFC 6749, OpenID Connect).
-    private static let secretMembers: Set<String> = ["access_token", "refresh_token", "id_token"]
-    private static let credentialEssences: Set<String> = ["bearer", "basic", "token", "digest", "negotiate", "apikey"]
 
     /// - Parameters:
     ///   - numbers: Whether placeholders are numbered; otherwise all are alike.
     ///   - first: The first number.
-    package init(_ upstream: ProxiedUpstream, numbers: Bool, first: Int = 1) {
-        self.upstream = upstream
+    package init(numbers: Bool, first: Int = 1) {
         self.numbers = numbers ? [:] : nil
         next = first
-        if let credential = upstream.settings.credential { learnField(Array(credential.value.bytes)) }
+        // The Base64 of a placeholder has a number in it.
+        if !numbers { known.insert(Self.mark + [0x2D]) }
+    }
+
+    /// Has the upstream's own credential replaced from now on, and those in fields that are in no exchange.
+    func learnCredentials(of upstream: ProxiedUpstream, in fields: Fields = Fields()) {
+        if let credential = upstream.settings.credential { learn(field: Array(credential.value.bytes)) }
+        _ = redacted(fields, .request, upstream, names(of: upstream))
     }
 
     /// Redacts one exchange.
     ///
-    /// - Parameter route: the path that selects the route of its response.
-    package mutating func redact(_ exchange: inout WholeExchange, route: String) {
-        exchange.target = String(decoding: redacted(url: Array(exchange.target.utf8)), as: UTF8.self)
-        exchange.requestFields = exchange.requestFields.map { redacted(request: $0) }
-        exchange.requestBody = redacted(requestBody: exchange.requestBody, exchange.requestFields)
-        exchange.response.fields = redacted(response: exchange.response.fields)
-        exchange.response.body = redactedResponseBody(of: exchange, route: route)
-        guard !known.isEmpty else { return }
+    /// - Parameters:
+    ///   - upstream: Whose it is.
+    ///   - route: The path that selects the route of its response.
+    /// - Throws: The reason why a body cannot be read; the exchange must then not be recorded.
+    func redact(_ exchange: inout WholeExchange, of upstream: ProxiedUpstream, route: String) throws(UndecodableContent)
+    {
+        let (request, response) = (
+            ContentHead(exchange.requestFields ?? Fields()), ContentHead(exchange.response.fields)
+        )
+        let names = names(of: upstream)
+        let places = declaredPlaces(of: exchange, upstream, route)
+        // What is known comes first each time: a name that is found within a value must not cut it in two.
+        let target = replacingKnown(Array(exchange.target.utf8))
+        exchange.target = String(decoding: redacted(url: target, names), as: UTF8.self)
+        exchange.requestFields = exchange.requestFields.map { redacted($0, .request, upstream, names) }
+        try CodedContent.change(&exchange.requestBody, request) { content, head in
+            content = replacingKnown(content)
+            redactNamed(&content, head, .request, names, usesDeclared: true)
+        }
+        exchange.response.fields = redacted(exchange.response.fields, .response, upstream, names)
+        try CodedContent.change(&exchange.response.body, response) { content, head in
+            content = replacingKnown(content)
+            let declared = head.name == nil ? places(content) : nil
+            if let declared, !declared.isEmpty { replace(declared, in: &content) }
+            redactNamed(&content, head, .response, names, usesDeclared: declared == nil)
+        }
+        try replaceKnown(in: &exchange, request, response)
+    }
+
+    /// Redacts the secrets in a target that its names show.
+    func redacted(target: String, of upstream: ProxiedUpstream) -> String {
+        guard target.utf8.contains(0x3D) else { return target }
+        return String(decoding: redacted(url: Array(target.utf8), names(of: upstream)), as: UTF8.self)
+    }
+
+    private func names(of upstream: ProxiedUpstream) -> SecretNames {
+        if let names = names[upstream.name] { return names }
+        let names = SecretNames(upstream)
+        self.names[upstream.name] = names
+        return names
+    }
+
+    private func replaceKnown(in exchange: inout WholeExchange, _ request: ContentHead, _ response: ContentHead)
+        throws(UndecodableContent)
+    {
         exchange.target = String(decoding: replacingKnown(Array(exchange.target.utf8)), as: UTF8.self)
         exchange.requestFields = exchange.requestFields.map(replacingKnown)
-        exchange.requestBody = replacingKnown(exchange.requestBody)
         exchange.response.fields = replacingKnown(exchange.response.fields)
-        exchange.response.body = replacingKnown(exchange.response.body)
+        lookalikes.note(path: exchange.target, isCounted: numbers != nil)
+        try CodedContent.change(&exchange.requestBody, request, replaceKnownAndNote)
+        try CodedContent.change(&exchange.response.body, response, replaceKnownAndNote)
+    }
+
+    private func replaceKnownAndNote(_ content: inout [UInt8], _ head: ContentHead) {
+        content = replacingKnown(content)
+        if numbers != nil, !head.isOpaque { lookalikes.note(in: content) }
     }
 
     // MARK: Placeholders
 
-    private mutating func placeholder(for value: [UInt8]) -> [UInt8] {
+    private func placeholder(for value: [UInt8]) -> [UInt8] {
         // A placeholder stays: the client got it from a replay, or the recording is redacted again.
         if Self.isPlaceholder(value) { return numbers == nil ? Self.mark : value }
         guard numbers != nil else { return Self.mark }
@@ -68,7 +116,7 @@ package struct Redactor {
         return Self.mark + Array("-\(next)".utf8)
     }
 
-    static func isPlaceholder(_ value: [UInt8]) -> Bool {
+    static func isPlaceholder(_ value: some Collection<UInt8>) -> Bool {
         guard value.starts(with: mark) else { return false }
         let rest = value.dropFirst(mark.count)
         return rest.isEmpty || rest.first == 0x2D && rest.count > 1 && rest.dropFirst().allSatisfy { $0 &- 0x30 < 10 }
@@ -76,164 +124,386 @@ package struct Redactor {
 
     /// Has a value replaced everywhere from now on; returns its placeholder.
     @discardableResult
-    private mutating func learn(_ value: [UInt8]) -> [UInt8] {
+    private func learn(_ value: [UInt8]) -> [UInt8] {
+        if value.isEmpty { return [] }
         let placeholder = placeholder(for: value)
-        guard value.count >= Self.shortest, !Self.isPlaceholder(value), !known.contains(where: { $0.value == value })
-        else { return placeholder }
-        var spellings = [value]
-        if let text = String(validating: value, as: UTF8.self) {
-            // As spelled in a URL, a form or a JSON string.
-            let escaped = PercentEncoding.encode(text)
-            let quoted = JSONText.string(text).bytes.dropFirst().dropLast()
-            for spelling in [Array(escaped.utf8), Array(quoted), Array(text.replacing("/", with: "\\/").utf8)]
-            where !spellings.contains(spelling) { spellings.append(spelling) }
+        guard !Self.isPlaceholder(value), !isLearned.contains(value), known.insert(value) != nil else {
+            return placeholder
         }
+        isLearned.insert(value)
+        learnedValues.append((value, placeholder))
         learned += 1
-        known += spellings.map { ($0, placeholder) }
-        if known.count > Self.knownLimit { known.removeFirst(known.count - Self.knownLimit) }
+        if learnedValues.count > Self.knownLimit { forgetOlderHalf() }
         return placeholder
     }
 
-    /// Replaces all values known so far.
+    private func forgetOlderHalf() {
+        learnedValues.removeFirst(Self.knownLimit / 2)
+        isLearned = Set(learnedValues.map(\.value))
+        known = KnownValues((numbers == nil ? [Self.mark + [0x2D]] : []) + learnedValues.map(\.value))
+    }
+
+    /// Replaces all values known so far in bytes that have no content coding.
     func replacingKnown(_ bytes: [UInt8]) -> [UInt8] {
         var bytes = bytes
-        for (value, placeholder) in known.sorted(by: { $0.value.count > $1.value.count })
-        where bytes.count >= value.count { bytes = Self.replacing(value, with: placeholder, in: bytes) }
-        return bytes
+        CompressedText.change(&bytes) { content, _ in content = replacingKnown(content) }
+        guard let result = known.replacing(in: bytes, by: placeholder(ofKnown:)) else { return bytes }
+        return JSONOutline(result) == nil ? replacingKnown(inJSON: bytes) ?? result : result
+    }
+
+    /// The same in a message's body, whatever its codings; one that cannot be decoded is searched as it is.
+    func replacingKnown(_ body: [UInt8], _ fields: Fields) -> [UInt8] {
+        var changed = body
+        do throws(UndecodableContent) {
+            try CodedContent.change(&changed, ContentHead(fields)) { content, _ in content = replacingKnown(content) }
+            return changed
+        } catch { return replacingKnown(body) }
+    }
+
+    /// The same in lines, each of which is JSON.
+    func replacingKnown(inLines bytes: [UInt8]) -> [UInt8] {
+        // Most often there is nothing to replace, and no line is looked at alone.
+        guard replacingKnown(bytes) != bytes else { return bytes }
+        let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false).map { replacingKnown(Array($0)) }
+        return Array(lines.joined(separator: [0x0A]))
+    }
+
+    private func placeholder(ofKnown number: Int) -> [UInt8] {
+        // In a comparison, the first value stands for the placeholders with a number.
+        if numbers == nil { return Self.mark }
+        return learnedValues[number].placeholder
+    }
+
+    /// The same in JSON, where a value cannot replace a part of a number or of an escape; nil if it is none.
+    private func replacingKnown(inJSON bytes: [UInt8]) -> [UInt8]? {
+        guard let outline = JSONOutline(bytes) else { return nil }
+        var edits: [Edit] = []
+        for value in outline.values where value.kind == .number || value.kind == .string {
+            let inner = Array(value.kind == .number ? value.bytes : value.bytes.dropFirst().dropLast())
+            guard let replaced = known.replacing(in: inner, by: placeholder(ofKnown:)) else { continue }
+            let string = [0x22] + replaced + [0x22]
+            let isString = JSONOutline(string) != nil
+            edits.append(Edit(range: value.bytes.indices, text: isString ? string : [0x22] + Self.mark + [0x22]))
+        }
+        return Edit.apply(edits, to: bytes)
     }
 
     private func replacingKnown(_ fields: Fields) -> Fields {
         Fields(fields.lines.map { Field(name: $0.name, value: replacingKnown($0.value)) })
     }
 
-    static func replacing(_ value: [UInt8], with other: [UInt8], in bytes: [UInt8]) -> [UInt8] {
-        var (result, start): ([UInt8], Int) = ([], 0)
-        bytes.withUnsafeBytes { text in
-            var position = 0
-            while position + value.count <= text.count,
-                let found = memchr(
-                    text.baseAddress! + position,
-                    Int32(value[0]),
-                    text.count - value.count + 1 - position
-                )
-            {
-                let place = text.baseAddress!.distance(to: UnsafeRawPointer(found))
-                position = place + 1
-                guard memcmp(found, value, value.count) == 0 else { continue }
-                result += text[start..<place]
-                result += other
-                start = place + value.count
-                position = start
-            }
-        }
-        return start == 0 ? bytes : result + bytes[start...]
-    }
-
     // MARK: Fields
+
+    private static let schemes: Set<String> = [
+        "bearer", "basic", "token", "digest", "negotiate", "apikey", "api-key", "oauth", "dpop", "hmac", "bot", "ssws",
+        "aws4-hmac-sha256", "hawk", "ntlm", "privatetoken", "splunk", "genie",
+    ]
 
     /// Redacts the value of a credential field, except for its scheme, which people may read.
     @discardableResult
-    private mutating func learnField(_ value: [UInt8]) -> [UInt8] {
-        guard let space = value.firstIndex(of: 0x20) else { return learn(value) }
-        let scheme = String(decoding: value[..<space], as: UTF8.self).lowercased()
-        guard Self.credentialEssences.contains(scheme) else { return learn(value) }
-        let credential = Array(value[(space + 1)...])
-        if scheme == "basic", let plain = Data(base64Encoded: Data(credential)),
-            let colon = plain.firstIndex(of: 0x3A)
-        {
-            // Some APIs expect their key as the user name; short names are not searched for, long ones are.
-            let password = Array(plain[(colon + 1)...])
-            let placeholder = learn(credential)
-            learn(password.isEmpty ? Array(plain[..<colon]) : password)
-            return value[...space] + placeholder
+    private func learn(field value: [UInt8]) -> [UInt8] {
+        guard let space = value.firstIndex(where: FieldSyntax.isWhitespace) else { return learn(value) }
+        let scheme = String(decoding: FieldSyntax.lowercased(value[..<space]), as: UTF8.self)
+        guard Self.schemes.contains(scheme) else {
+            learnParameters(of: value[...])
+            return learn(value)
         }
-        return value[...space] + learn(credential)
-    }
-
-    private mutating func redacted(request fields: Fields) -> Fields {
-        var result = Fields()
-        for line in fields.lines {
-            var line = line
-            if line.isNamed("cookie") {
-                line.value = redacted(cookies: line.value)
-            } else if upstream.principal.hides(requestField: line.name) {
-                line.value = learnField(line.value)
-            } else if line.isNamed("referer") {
-                line.value = redacted(url: line.value)
+        let start = value[space...].firstIndex { !FieldSyntax.isWhitespace($0) } ?? value.endIndex
+        let credential = Array(value[start...])
+        let placeholder = learn(credential)
+        if scheme == "basic" {
+            let plain = Base64.decode(credential)
+            if let colon = plain.firstIndex(of: 0x3A) {
+                // Some APIs expect their key as the user name; short names are not searched for, long ones are.
+                let password = Array(plain[(colon + 1)...])
+                learn(password.isEmpty ? Array(plain[..<colon]) : password)
             }
-            result.lines.append(line)
         }
-        return result
+        learnParameters(of: credential[...])
+        return value[..<start] + placeholder
     }
 
-    private mutating func redacted(response fields: Fields) -> Fields {
-        var result = Fields()
-        for line in fields.lines {
-            var line = line
+    /// Learns the secrets among parameters such as `oauth_token="…"`.
+    private func learnParameters(of value: ArraySlice<UInt8>) {
+        for member in FieldSyntax.members(value) {
+            guard let equals = member.firstIndex(of: 0x3D), equals > member.startIndex,
+                NameMeaning.isSecretField(Array(FieldSyntax.trimmed(member[..<equals])))
+            else { continue }
+            learn(Self.unquoted(Array(member[(equals + 1)...])))
+        }
+    }
+
+    private static func unquoted(_ value: [UInt8]) -> [UInt8] {
+        value.count >= 2 && value.first == 0x22 && value.last == 0x22 ? Array(value[1..<value.count - 1]) : value
+    }
+
+    private func redacted(
+        _ fields: Fields,
+        _ side: SecretNames.Side,
+        _ upstream: ProxiedUpstream,
+        _ names: SecretNames
+    ) -> Fields {
+        var result = fields
+        var others: [Int] = []
+        for index in fields.lines.indices {
+            let (line, value) = (fields.lines[index], fields.lines[index].value)
             switch line.lowercasedName {
+            case "cookie": result.lines[index].value = redacted(cookies: value)
             case "set-cookie", "set-cookie2":
-                let end = line.value.firstIndex(of: 0x3B) ?? line.value.count
-                line.value = redacted(cookies: Array(line.value[..<end])) + line.value[end...]
-            case "location", "content-location", "refresh": line.value = redacted(url: line.value)
-            case "link": line.value = PrincipalFields.replacingURLs(inLink: line.value) { redacted(url: $0) }
-            default: if upstream.principal.hides(responseField: line.name) { line.value = learnField(line.value) }
+                let cookie = redacted(cookies: Array(value.prefix { $0 != 0x3B }))
+                result.lines[index].value = cookie + value.drop { $0 != 0x3B }
+            case "sec-websocket-protocol": result.lines[index].value = redacted(protocols: value)
+            case "link":
+                result.lines[index].value = PrincipalFields.replacingURLs(inLink: replacingKnown(value)) {
+                    redacted(url: $0, names)
+                }
+            case "location", "content-location", "refresh", "referer":
+                result.lines[index].value = redacted(url: replacingKnown(value), names)
+            case _ where upstream.principal.hides(line.name, side): result.lines[index].value = learn(field: value)
+            default: others.append(index)
             }
-            result.lines.append(line)
+        }
+        for index in others {
+            result.lines[index].value = redacted(text: replacingKnown(fields.lines[index].value), names)
         }
         return result
     }
 
-    private mutating func redacted(cookies value: [UInt8]) -> [UInt8] {
-        var parts: [[UInt8]] = []
-        for cookie in value.split(separator: 0x3B, omittingEmptySubsequences: false) {
-            guard let equals = cookie.firstIndex(of: 0x3D) else {
-                parts.append(Array(cookie))
-                continue
-            }
-            parts.append(cookie[...equals] + learn(Array(cookie[(equals + 1)...])))
+    private func redacted(cookies value: [UInt8]) -> [UInt8] {
+        let parts = value.split(separator: 0x3B, omittingEmptySubsequences: false).map { cookie in
+            // A cookie without a name is all value.
+            let start = cookie.firstIndex(of: 0x3D).map { $0 + 1 } ?? cookie.startIndex
+            let text = FieldSyntax.trimmed(cookie[start...])
+            let inner = Self.unquoted(Array(text))
+            let quote: [UInt8] = inner.count == text.count ? [] : [0x22]
+            return cookie[..<text.startIndex] + quote + learn(inner) + quote + cookie[text.endIndex...]
         }
         return Array(parts.joined(separator: [0x3B]))
     }
 
-    /// A URL or target without the values of its secret parameters, and without user name and password.
-    private mutating func redacted(url: [UInt8]) -> [UInt8] {
-        let redacted = upstream.principal.replacingValues(in: url) { value in
-            if value.isEmpty { return [] }
-            let decoded = PercentEncoding.decode(String(decoding: value, as: UTF8.self)).map { Array($0.utf8) }
-            return learn(decoded ?? Array(value))
+    /// Programs that cannot set fields put a token into this one, after a word that says so.
+    private func redacted(protocols value: [UInt8]) -> [UInt8] {
+        var isNext = false
+        let members = FieldSyntax.members(value).map { member -> [UInt8] in
+            let (name, follows) = (Array(member), isNext)
+            isNext = NameMeaning.isSecretField(name)
+            if follows, !isNext { return learn(name) }
+            // Kubernetes: `base64url.bearer.authorization.k8s.io.TOKEN`.
+            guard let word = FieldSyntax.last("bearer", in: FieldSyntax.lowercased(name)), word.upperBound < name.count
+            else { return name }
+            let host = FieldSyntax.last("k8s.io.", in: name)?.upperBound ?? word.upperBound + 1
+            return name[..<host] + learn(Array(name[host...]))
         }
-        guard let slashes = redacted.firstRange(of: [0x3A, 0x2F, 0x2F]) else { return redacted }
-        let authority = redacted[slashes.upperBound...].prefix { $0 != 0x2F && $0 != 0x3F && $0 != 0x23 }
-        guard let at = authority.lastIndex(of: 0x40) else { return redacted }
-        let user = Array(redacted[slashes.upperBound..<at])
-        if let colon = user.firstIndex(of: 0x3A) { learn(Array(user[(colon + 1)...])) }
-        return redacted[..<slashes.upperBound] + learn(user) + redacted[at...]
+        return Array(members.joined(separator: [0x2C, 0x20]))
     }
 
-    // MARK: Bodies
+    // MARK: Content
 
-    private mutating func redacted(requestBody body: [UInt8], _ fields: Fields?) -> [UInt8] {
-        guard !body.isEmpty else { return body }
-        let type = fields?.text("content-type")?.lowercased() ?? ""
-        if type.hasPrefix("application/x-www-form-urlencoded") {
-            return Array(redacted(url: [0x3F] + body).dropFirst())
+    /// Replaces the values in content that its names mark as secrets.
+    private func redactNamed(
+        _ content: inout [UInt8],
+        _ head: ContentHead,
+        _ side: SecretNames.Side,
+        _ names: SecretNames,
+        usesDeclared: Bool
+    ) {
+        if let name = head.name, names.isSecret(parameter: name, isForm: true) {
+            content = learn(content)
+            return
         }
-        guard let outline = JSONOutline(body) else { return body }
-        let declared = Set(
-            upstream.rules.settings.models.flatMap(\.secret).compactMap { $0.split(separator: ".").last }
+        guard !head.isOpaque else { return }
+        let essence = head.essence
+        let isForm = essence == "application/x-www-form-urlencoded"
+        // `curl -d` sends JSON as a form, too.
+        let first = content.first { $0 != 0x20 && $0 != 0x0A && $0 != 0x0D && $0 != 0x09 }
+        let hasForm = isForm && first != 0x7B && first != 0x5B && first != 0x22
+        if essence == "application/http" || essence == "message/http" { redactMessage(&content) }
+        CompressedText.change(&content) { content, head in
+            redactNamed(&content, head, side, names, usesDeclared: usesDeclared)
+        }
+        let edits = content.withUnsafeBufferPointer { text in
+            hasForm
+                ? formEdits(text, side, names, 0) : textEdits(text, side, names, 0, usesDeclared: usesDeclared)
+        }
+        if !edits.isEmpty { content = Edit.apply(Edit.withoutOverlaps(edits), to: content) }
+    }
+
+    /// Redacts the fields of a message in a body, as batches contain them.
+    private func redactMessage(_ content: inout [UInt8]) {
+        guard let end = content.firstRange(of: [0x0D, 0x0A, 0x0D, 0x0A]) else { return }
+        var edits: [Edit] = []
+        for line in content[..<end.lowerBound].split(separator: 0x0A) {
+            guard let colon = line.firstIndex(of: 0x3A), NameMeaning.isSecretField(Array(line[..<colon])) else {
+                continue
+            }
+            let value = FieldSyntax.trimmed(
+                line[(colon + 1)...].last == 0x0D ? line[(colon + 1)...].dropLast() : line[(colon + 1)...]
+            )
+            edits.append(Edit(range: value.startIndex..<value.endIndex, text: learn(field: Array(value))))
+        }
+        content = Edit.apply(edits, to: content)
+    }
+
+    private func redacted(text: [UInt8], _ names: SecretNames) -> [UInt8] {
+        let edits = text.withUnsafeBufferPointer { textEdits($0, .request, names, 0, usesDeclared: true) }
+        return edits.isEmpty ? text : Edit.apply(Edit.withoutOverlaps(edits), to: text)
+    }
+
+    private func redacted(url: [UInt8], _ names: SecretNames) -> [UInt8] {
+        let edits = url.withUnsafeBufferPointer { urlEdits($0, names, 0) }
+        return edits.isEmpty ? url : Edit.apply(Edit.withoutOverlaps(edits), to: url)
+    }
+
+    /// Values within values beyond this are not looked at.
+    private static let depth = 6
+
+    /// What is to be replaced in a text, which may be a form, JSON, a URL, or contain any of them.
+    private func textEdits(
+        _ text: UnsafeBufferPointer<UInt8>,
+        _ side: SecretNames.Side,
+        _ names: SecretNames,
+        _ depth: Int,
+        usesDeclared: Bool
+    ) -> [Edit] {
+        guard depth < Self.depth, text.count >= 3 else { return [] }
+        if TextForm.isForm(text) { return formEdits(text, side, names, depth) }
+        if let credential = TextForm.credential(text) {
+            return [Edit(range: credential, text: learn(Array(text[credential])))]
+        }
+        guard text.place(of: 0x22, from: 0) != nil else { return urlEdits(inText: text, outside: [], names, depth) }
+        let scan = JSONScan(
+            text,
+            isSecret: { names.isSecret(member: $0, side, usesDeclared: usesDeclared) },
+            isNeeded: TextForm.mayContainSecrets
         )
-        let secrets = outline.members.filter { member in
-            declared.contains(Substring(member.name)) || Self.secretMembers.contains(member.name)
-                || upstream.principal.reason(forParameter: Array(member.name.utf8)) != nil
+        var edits: [Edit] = []
+        for value in scan.values {
+            let isNamed = value.name.map { name in
+                scan.coded.contains(value.object) || !SecretNames.isCode(name)
+                    || names.isSecret(member: name, side, usesDeclared: usesDeclared)
+            }
+            if isNamed == true || value.container != .plain {
+                let secret = JSONScan.unescaped(text, value.range)
+                // What a secret object contains is not known to be a secret anywhere else.
+                let isKnown = isNamed == true || value.container == .secretList
+                let placeholder = isKnown ? learn(secret) : placeholder(for: secret)
+                let quotes: [UInt8] = value.isString ? [] : [0x22]
+                edits.append(Edit(range: value.range, text: quotes + placeholder + quotes))
+            } else if value.isString {
+                edits += nestedEdits(text, value.range, .backslash) { inner in
+                    textEdits(inner, side, names, depth + 1, usesDeclared: usesDeclared)
+                }
+            }
         }
-        return replacing(secrets.map(\.range), in: body)
+        return edits + urlEdits(inText: text, outside: scan.values.map(\.range), names, depth)
     }
 
-    private mutating func redactedResponseBody(of exchange: WholeExchange, route: String) -> [UInt8] {
-        let body = exchange.response.body
-        guard let first = body.first(where: { $0 != 0x20 && $0 != 0x0A && $0 != 0x0D && $0 != 0x09 }),
-            first == 0x7B || first == 0x5B, let outline = JSONOutline(body)
-        else { return body }
+    private func formEdits(
+        _ text: UnsafeBufferPointer<UInt8>,
+        _ side: SecretNames.Side,
+        _ names: SecretNames,
+        _ depth: Int
+    ) -> [Edit] {
+        let end = (text.lastIndex { $0 != 0x0A && $0 != 0x0D } ?? -1) + 1
+        let pairs = text[..<end].split(separator: 0x26).map { pair -> (name: [UInt8], value: Range<Int>) in
+            let equals = pair.firstIndex(of: 0x3D) ?? pair.endIndex
+            return (TextForm.decoded(pair[..<equals]), min(equals + 1, pair.endIndex)..<pair.endIndex)
+        }
+        return parameterEdits(text, pairs, names, isForm: true) { inner in
+            textEdits(inner, side, names, depth + 1, usesDeclared: true)
+        }
+    }
+
+    private func parameterEdits(
+        _ text: UnsafeBufferPointer<UInt8>,
+        _ pairs: [(name: [UInt8], value: Range<Int>)],
+        _ names: SecretNames,
+        isForm: Bool,
+        _ nested: (UnsafeBufferPointer<UInt8>) -> [Edit]
+    ) -> [Edit] {
+        var edits: [Edit] = []
+        for (name, range) in pairs where !range.isEmpty {
+            let isCode = SecretNames.isCode(name) && SecretNames.isCode(text[range], beside: pairs.map(\.name))
+            if isCode || names.isSecret(parameter: name, isForm: isForm) {
+                edits.append(Edit(range: range, text: learn(TextForm.decoded(text[range], isForm: isForm))))
+            } else if range.count >= 3 {
+                edits += nestedEdits(text, range, .percent, isForm: isForm, nested)
+            }
+        }
+        return edits
+    }
+
+    /// The edits of a URL: its parameters, user name and password.
+    private func urlEdits(_ url: UnsafeBufferPointer<UInt8>, _ names: SecretNames, _ depth: Int) -> [Edit] {
+        guard depth < Self.depth else { return [] }
+        var edits: [Edit] = []
+        if let user = TextForm.userInformation(url) {
+            if let colon = url[user].firstIndex(of: 0x3A) {
+                learn(TextForm.decoded(url[colon + 1..<user.upperBound], isForm: false))
+            }
+            edits.append(Edit(range: user, text: learn(Array(url[user]))))
+        }
+        guard url.place(of: 0x3D, from: 0) != nil else { return edits }
+        let bytes = Array(url)
+        let pairs = URLParameters(bytes).map { parameter in
+            (
+                TargetNormaliser.unescaped(bytes[parameter.name]),
+                parameter.value ?? parameter.name.upperBound..<parameter.name.upperBound
+            )
+        }
+        return edits
+            + parameterEdits(url, pairs, names, isForm: false) { inner in
+                textEdits(inner, .request, names, depth + 1, usesDeclared: true)
+            }
+    }
+
+    /// The edits of all that may be a URL in a text.
+    ///
+    /// - Parameter strings: Ranges that are looked at by themselves, in order.
+    private func urlEdits(
+        inText text: UnsafeBufferPointer<UInt8>,
+        outside strings: [Range<Int>],
+        _ names: SecretNames,
+        _ depth: Int
+    ) -> [Edit] {
+        var edits: [Edit] = []
+        var rest = strings[...]
+        for range in TextForm.references(in: text) {
+            while let first = rest.first, first.upperBound <= range.lowerBound { rest.removeFirst() }
+            if let first = rest.first, first.overlaps(range) { continue }
+            for edit in urlEdits(UnsafeBufferPointer(rebasing: text[range]), names, depth + 1) {
+                edits.append(edit.moved(by: range.lowerBound))
+            }
+        }
+        return edits
+    }
+
+    /// The edits of a value that is escaped in its text.
+    private func nestedEdits(
+        _ text: UnsafeBufferPointer<UInt8>,
+        _ range: Range<Int>,
+        _ escapes: UnescapedText.Escapes,
+        isForm: Bool = false,
+        _ edits: (UnsafeBufferPointer<UInt8>) -> [Edit]
+    ) -> [Edit] {
+        var part = Array(text[range])
+        if isForm { for index in part.indices where part[index] == 0x2B { part[index] = 0x20 } }
+        let inner = part.withUnsafeBufferPointer { UnescapedText(unescaping: $0, escapes) }
+        return (inner?.bytes ?? part).withUnsafeBufferPointer(edits).map { edit in
+            let source = inner?.source(of: edit.range) ?? edit.range
+            // Only quotes need an escape, where a number becomes a string.
+            let quote: [UInt8] = escapes == .percent ? Array("%22".utf8) : [0x5C, 0x22]
+            let text = edit.text.flatMap { $0 == 0x22 ? quote : [$0] }
+            return Edit(range: source, text: text).moved(by: range.lowerBound)
+        }
+    }
+
+    // MARK: Declared members
+
+    /// A function that finds the members declared `secret:` in a response's JSON; it returns nil for other content.
+    private func declaredPlaces(of exchange: WholeExchange, _ upstream: ProxiedUpstream, _ route: String)
+        -> (_ content: [UInt8]) -> [Range<Int>]?
+    {
         let subject = RouteSubject(
             method: exchange.method,
             path: route,
@@ -241,34 +511,30 @@ package struct Redactor {
             status: exchange.response.status,
             contentType: ProxiedUpstream.mediaType(exchange.response.fields)
         )
-        var places: [Range<Int>] = []
-        if let match = upstream.rules.body(subject) {
-            let context = MappingContext(url: exchange.target, captures: match.captures, bound: match.bound)
-            places = Normaliser(models: upstream.rules.models).secretPlaces(in: body, as: match.rule, in: context)
+        let target = exchange.target
+        return { content in
+            guard JSONOutline(content) != nil else { return nil }
+            guard let match = upstream.rules.body(subject) else { return [] }
+            let context = MappingContext(url: target, captures: match.captures, bound: match.bound)
+            return Normaliser(models: upstream.rules.models).secretPlaces(in: content, as: match.rule, in: context)
         }
-        for member in outline.members where member.kind == .string {
-            if Self.secretMembers.contains(member.name) {
-                places.append(member.range)
-            } else if PrincipalFields.isSecret(name: member.name), member.range.count >= 2 + Self.shortest,
-                !places.contains(member.range), suspects.count < 1_000,
-                !known.contains(where: { $0.value.elementsEqual(body[member.range].dropFirst().dropLast()) })
-            {
-                suspects[member.name, default: 0] += 1
-            }
-        }
-        return replacing(places, in: body)
     }
 
     /// Replaces values with placeholders, as JSON strings.
-    private mutating func replacing(_ places: [Range<Int>], in body: [UInt8]) -> [UInt8] {
-        var (result, end): ([UInt8], Int) = ([], 0)
-        for place in places.sorted(by: { $0.lowerBound < $1.lowerBound }) where place.lowerBound >= end {
+    private func replace(_ places: [Range<Int>], in body: inout [UInt8]) {
+        let edits = places.compactMap { place -> Edit? in
             let value = Array(body[place])
-            if value == Array("null".utf8) { continue }
+            if value == Array("null".utf8) { return nil }
             let text = (try? JSONDecoder().decode(String.self, from: Data(value))).map { Array($0.utf8) }
-            result += body[end..<place.lowerBound] + [0x22] + learn(text ?? value) + [0x22]
-            end = place.upperBound
+            return Edit(range: place, text: [0x22] + learn(text ?? value) + [0x22])
         }
-        return end == 0 ? body : result + body[end...]
+        body = Edit.apply(Edit.withoutOverlaps(edits), to: body)
+    }
+}
+
+extension PrincipalFields {
+    /// Whether the value of a field may not be recorded.
+    fileprivate func hides(_ name: [UInt8], _ side: SecretNames.Side) -> Bool {
+        side == .request ? hides(requestField: name) : hides(responseField: name)
     }
 }

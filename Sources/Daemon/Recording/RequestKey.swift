@@ -37,7 +37,9 @@ package struct RequestKey: Sendable {
         let message = incoming.live == nil ? incoming.message : incoming.message.plain
         let (method, fields) = (message.method, message.fields)
         let matching = Self.matching(incoming, method: method)
-        request = "\(upstream.name) \(method) \(Self.url(incoming.url, ignoring: matching.query.ignore))"
+        let redactor = Redactor(numbers: false)
+        let target = redactor.redacted(target: incoming.url, of: upstream)
+        request = "\(upstream.name) \(method) \(Self.url(target, ignoring: matching.query.ignore))"
         let named = matching.headers.map { name in
             "\(name.lowercased()): \(fields.combined(name.lowercased()) ?? "")"
         }
@@ -51,20 +53,30 @@ package struct RequestKey: Sendable {
         }
         // Parsing so much text takes seconds, and uploads of this size are rarely text.
         guard body.count <= Self.readLimit else {
-            let bytes = Self.withoutBoundary(body, fields)
-            let digest = KeyHasher(secret: (0, 0)).digest(bytes)
-            self.body = "\(bytes.count) bytes, \(digest.low) \(digest.high)"
+            self.body = Self.digest(of: Self.withoutBoundary(body, fields))
             return
         }
-        var redactor = Redactor(upstream, numbers: false)
+        redactor.learnCredentials(of: upstream)
         var exchange = WholeExchange(
             method: method,
             target: incoming.target,
             requestFields: fields,
-            requestBody: body
+            requestBody: CodedContent.plain(body, ContentHead(fields))
         )
-        redactor.redact(&exchange, route: incoming.route)
+        // The content has no coding any more.
+        exchange.requestFields?.remove("content-encoding")
+        guard exchange.requestBody.count <= Self.readLimit,
+            (try? redactor.redact(&exchange, of: upstream, route: incoming.route)) != nil
+        else {
+            self.body = Self.digest(of: exchange.requestBody)
+            return
+        }
         self.body = Self.canonical(exchange.requestBody, fields, ignoring: matching.body.ignore)
+    }
+
+    private static func digest(of bytes: [UInt8]) -> String {
+        let digest = KeyHasher(secret: (0, 0)).digest(bytes)
+        return "\(bytes.count) bytes, \(digest.low) \(digest.high)"
     }
 
     /// Larger bodies are compared byte by byte.
@@ -140,7 +152,7 @@ package struct RequestKey: Sendable {
         guard type.lowercased().hasPrefix("multipart/"), let range = type.range(of: "boundary=") else { return body }
         let boundary = type[range.upperBound...].prefix { $0 != ";" }.filter { $0 != "\"" }
         guard !boundary.isEmpty else { return body }
-        return Redactor.replacing(Array(boundary.utf8), with: Array("boundary".utf8), in: body)
+        return body.replacing(Array(boundary.utf8), with: Array("boundary".utf8))
     }
 
     /// The text with all placeholders alike; Base64 if the bytes are not text.

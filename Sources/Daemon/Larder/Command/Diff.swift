@@ -52,11 +52,16 @@ struct Diff: ParsableCommand {
         for notice in recording.notices { Terminal.complain("larder: \(notice)") }
         let overrides = ConfigOverrides(upstream: try upstream.map(UpstreamURL.option))
         let settings = try recording.settings(nil, overrides, environment: [:])
-        let comparison = try orComplain {
+        var comparison = try orComplain {
             if let other { return try RecordingComparison(recording, try RecordingContents(RecordingFolder(other))) }
             return try asked(recording, settings)
         }
-        if update { try orComplain { try comparison.update(recording, upstreams: settings.compiledUpstreams) } }
+        if update {
+            let credentials = try fields()
+            try orComplain {
+                try comparison.update(recording, upstreams: settings.compiledUpstreams, credentials: credentials)
+            }
+        }
         show(comparison)
         if comparison.isBreaking || comparison.compared == 0 && !comparison.skipped.isEmpty { throw ExitCode.failed }
     }

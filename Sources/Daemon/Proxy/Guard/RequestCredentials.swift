@@ -1,6 +1,8 @@
 import HTTPSemantics
 import Settings
 import Store
+import Synchronization
+import Upstream
 
 /// The credentials of a request, as a response may repeat them (law 4).
 struct RequestCredentials {
@@ -15,8 +17,6 @@ struct RequestCredentials {
 
     let all: [Credential]
 
-    /// Shorter ones are not looked for: they would be found by chance.
-    private static let shortest = 8
     /// Of cookies only the longer ones are: many say `lang=en-GB`.
     private static let shortestCookie = 16
 
@@ -25,7 +25,7 @@ struct RequestCredentials {
         var all: [Credential] = []
         func add(_ bytes: [UInt8], isOfPrincipal: Bool, isSecret: Bool = true) {
             guard !bytes.isEmpty, !all.contains(where: { $0.bytes == bytes }) else { return }
-            let isLookedFor = isSecret && bytes.count >= Self.shortest
+            let isLookedFor = isSecret && bytes.count >= KnownValues.shortest
             all.append(Credential(bytes: bytes, isOfPrincipal: isOfPrincipal, isLookedFor: isLookedFor))
         }
         if let credential = upstream.settings.credential {
@@ -57,17 +57,12 @@ struct RequestCredentials {
         self.all = all
     }
 
-    /// Whether a text repeats a secret of the request; then nothing of it may reach the disk.
-    func areRepeated(in text: [UInt8]) -> Bool {
-        all.contains { $0.isLookedFor && Self.occurs($0.bytes, in: text) }
-    }
-
-    /// Whether a credential occurs in a text.
+    /// Whether a text repeats a secret of the request, in any spelling; then nothing of it may reach the disk.
     ///
-    /// This is the one comparison that decides whether a response repeats a secret.
-    static func occurs(_ credential: [UInt8], in text: [UInt8]) -> Bool {
-        MultipartByteRanges.occurs(credential, in: text[...])
-    }
+    /// This is the one comparison that decides it.
+    func areRepeated(in text: [UInt8]) -> Bool { Self.searches.search(for: all)?.occurs(in: text) ?? false }
+
+    private static let searches = CredentialSearches()
 
     // MARK: Spellings
 
@@ -85,28 +80,12 @@ struct RequestCredentials {
         guard let space = value.firstIndex(of: 0x20) else { return [value] }
         let credential = Array(value[(space + 1)...])
         guard FieldSyntax.equalsIgnoringCase(value[..<space], "basic".utf8),
-            let colon = decoded(credential).firstIndex(of: 0x3A)
+            let colon = Base64.decode(credential).firstIndex(of: 0x3A)
         else { return [credential] }
-        let plain = decoded(credential)
+        let plain = Base64.decode(credential)
         let password = Array(plain[(colon + 1)...])
         // Some APIs take their key for the user name.
         return [credential, password.isEmpty ? Array(plain[..<colon]) : password]
-    }
-
-    /// What Base64 (RFC 4648 §4) stands for, as far as it is that.
-    private static func decoded(_ text: [UInt8]) -> [UInt8] {
-        let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-        var (bytes, bits, count): ([UInt8], UInt32, Int) = ([], 0, 0)
-        for byte in text {
-            guard let digit = digits.firstIndex(of: byte) else { break }
-            bits = bits << 6 | UInt32(digit)
-            count += 6
-            if count >= 8 {
-                count -= 8
-                bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
-            }
-        }
-        return bytes
     }
 }
 
@@ -115,5 +94,35 @@ extension ProxyRequest {
     var credentials: RequestCredentials { RequestCredentials(of: self) }
 
     /// Whether a response repeats a credential that it was asked for with; then nothing of it may reach the disk (law 4).
-    func isRepeated(in body: [UInt8]) -> Bool { credentials.areRepeated(in: body) }
+    ///
+    /// One with a content coding that cannot be decoded may do so.
+    func isRepeated(in body: [UInt8], _ fields: Fields) -> Bool {
+        let credentials = credentials
+        guard fields.isContentCoded, !body.isEmpty, credentials.all.contains(where: \.isLookedFor)
+        else { return credentials.areRepeated(in: body) }
+        return DecodedBody.decode(body, fields).map { credentials.areRepeated(in: $0) } ?? true
+    }
+}
+
+/// The searches for the credentials of recent requests; any thread.
+///
+/// All requests of a client have the same credentials, and preparing a search takes longer than searching a small response.
+private final class CredentialSearches: Sendable {
+    private static let capacity = 256
+    private let known = Mutex<[[UInt8]: KnownValues]>([:])
+
+    /// The search for the credentials that are looked for; nil if there are none.
+    func search(for credentials: [RequestCredentials.Credential]) -> KnownValues? {
+        let wanted = credentials.filter(\.isLookedFor)
+        guard !wanted.isEmpty else { return nil }
+        // No credential contains a NUL.
+        let key = Array(wanted.map(\.bytes).joined(separator: [0]))
+        if let search = known.withLock({ $0[key] }) { return search }
+        let search = KnownValues(wanted.map(\.bytes))
+        known.withLock { known in
+            if known.count >= Self.capacity { known.removeAll() }
+            known[key] = search
+        }
+        return search
+    }
 }

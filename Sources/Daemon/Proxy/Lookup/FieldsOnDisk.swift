@@ -133,7 +133,8 @@ enum DiskShare {
     init(of response: CachedResponse, to request: ProxyRequest) {
         // The request fields that selected it are stored with it.
         let selecting = response.selection.lines.compactMap(\.value)
-        if request.hasSecretContext || request.upstream.holdSecret(selecting) || request.isRepeated(in: response.body) {
+        let isRepeated = request.isRepeated(in: response.body, response.fields)
+        if request.hasSecretContext || request.upstream.holdSecret(selecting) || isRepeated {
             self = .nothing
         } else {
             self = FieldsOnDisk.encode(response.fields, for: request).map { .whole(head: $0) } ?? .objects

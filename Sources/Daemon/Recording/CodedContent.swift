@@ -1,0 +1,319 @@
+import HTTPSemantics
+import Upstream
+
+/// The reason why nothing can be said about the content of a body.
+struct UndecodableContent: Error {
+    let reason: String
+}
+
+/// What the fields of a message, or of a part of a multipart body, say about its content.
+struct ContentHead {
+    /// The media type as written, with its parameters.
+    var type = ""
+    /// The content codings, in the order in which they were applied.
+    var codings: [String] = []
+    /// `base64` or `quoted-printable`, if a part has it.
+    var transferEncoding = ""
+    /// The name of a part in a form.
+    var name: [UInt8]?
+
+    init() {}
+
+    init(_ fields: Fields) {
+        type = fields.text("content-type") ?? ""
+        codings = DecodedBody.codings(fields)
+    }
+
+    /// The head of a part.
+    fileprivate init(part fields: Fields) {
+        self.init(fields)
+        transferEncoding = fields.text("content-transfer-encoding")?.lowercased() ?? ""
+        name = fields.text("content-disposition").flatMap { Self.parameter("name", of: $0) }.map { Array($0.utf8) }
+    }
+
+    /// The media type without parameters, in lower case.
+    var essence: String {
+        String(decoding: FieldSyntax.lowercased(FieldSyntax.essence(of: Array(type.utf8)[...])), as: UTF8.self)
+    }
+
+    var boundary: String? { essence.hasPrefix("multipart/") ? Self.parameter("boundary", of: type) : nil }
+    var charset: String { Self.parameter("charset", of: type)?.lowercased() ?? "" }
+
+    /// Whether the content is no text: such content is searched for known values only.
+    var isOpaque: Bool {
+        let essence = essence
+        return ["image/", "audio/", "video/", "font/"].contains { essence.hasPrefix($0) && !essence.hasSuffix("+xml") }
+            || ["application/zip", "application/pdf", "application/wasm", "application/x-tar"].contains(essence)
+    }
+
+    private static func parameter(_ name: String, of value: String) -> String? {
+        for member in FieldSyntax.members(Array(value.utf8)[...], separator: 0x3B).dropFirst() {
+            guard let equals = member.firstIndex(of: 0x3D),
+                FieldSyntax.equalsIgnoringCase(FieldSyntax.trimmed(member[..<equals]), name.utf8)
+            else { continue }
+            var text = FieldSyntax.trimmed(member[(equals + 1)...])
+            if text.count >= 2, text.first == 0x22, text.last == 0x22 { text = text.dropFirst().dropLast() }
+            return text.isEmpty ? nil : String(decoding: text, as: UTF8.self)
+        }
+        return nil
+    }
+}
+
+/// Changes the content of a body, whatever its codings, and writes it back with the same ones.
+///
+/// The codings are those of HTTP, of the parts of a multipart body, UTF-16 and UTF-32, and files of gzip and zstd. All other
+/// charsets are supersets of ASCII, as far as credentials are concerned, and need no decoding.
+enum CodedContent {
+    /// Changes one piece of content: text as UTF-8 or in a superset of ASCII, or bytes that are no text.
+    typealias Change = (inout [UInt8], ContentHead) -> Void
+
+    /// Codings within codings beyond this are not decoded.
+    private static let depth = 8
+    /// The largest content of a file of gzip or zstd that is searched, in bytes.
+    static let fileLimit = 64 << 20
+
+    /// Changes a body's content; the body stays as it is, byte by byte, if the content does.
+    static func change(_ body: inout [UInt8], _ head: ContentHead, depth: Int = 0, _ change: Change)
+        throws(UndecodableContent)
+    {
+        guard !body.isEmpty else { return }
+        guard depth < Self.depth else { throw UndecodableContent(reason: "has too many codings within each other") }
+        var inner = head
+        if let coding = inner.codings.popLast() {
+            guard let content = DecodedBody.decode(body, coding: coding, limit: RecordingFolder.bodyLimit) else {
+                throw UndecodableContent(reason: "has a content coding that cannot be decoded: \(coding.printable)")
+            }
+            return try changeContent(content, of: &body, inner, depth, change) { content, body in
+                EncodedBody.encode(content, coding: coding, like: body)
+            }
+        }
+        if let (content, coding) = transferDecoded(body, head) {
+            inner.transferEncoding = ""
+            return try changeContent(content, of: &body, inner, depth, change) { content, body in coding(content, body)
+            }
+        }
+        if let (content, coding) = decodedFile(body) {
+            inner.type = ""
+            return try changeContent(content, of: &body, inner, depth, change) { content, body in
+                EncodedBody.encode(content, coding: coding, like: body)
+            }
+        }
+        if body.starts(with: WideText.utf8Mark) {
+            return try changeContent(Array(body.dropFirst(3)), of: &body, inner, depth, change) { content, _ in
+                WideText.utf8Mark + content
+            }
+        }
+        if let text = try WideText(body, head) {
+            inner.type = head.essence
+            return try changeContent(text.utf8, of: &body, inner, depth, change) { content, _ in text.encoded(content) }
+        }
+        if let parts = MultipartBody(body, head.boundary) {
+            var edits: [Edit] = []
+            for part in parts.parts {
+                let content = Array(body[part.content])
+                var changed = content
+                let head = ContentHead(part: Fields(lines: body[part.head]))
+                try Self.change(&changed, head, depth: depth + 1, change)
+                if changed != content { edits.append(Edit(range: part.content, text: changed)) }
+            }
+            body = Edit.apply(edits, to: body)
+        }
+        change(&body, head)
+    }
+
+    /// The content without its content codings and as UTF-8, for comparisons; as it is if that cannot be made.
+    static func plain(_ body: [UInt8], _ head: ContentHead) -> [UInt8] {
+        var body = body
+        for coding in head.codings.reversed() {
+            guard let content = DecodedBody.decode(body, coding: coding, limit: RecordingFolder.bodyLimit) else {
+                return body
+            }
+            body = content
+        }
+        if body.starts(with: WideText.utf8Mark) { return Array(body.dropFirst(3)) }
+        return (try? WideText(body, head))?.utf8 ?? body
+    }
+
+    private static func changeContent(
+        _ content: [UInt8],
+        of body: inout [UInt8],
+        _ head: ContentHead,
+        _ depth: Int,
+        _ change: Change,
+        by encode: (_ content: [UInt8], _ body: [UInt8]) -> [UInt8]?
+    ) throws(UndecodableContent) {
+        var changed = content
+        try Self.change(&changed, head, depth: depth + 1, change)
+        guard changed != content else { return }
+        guard let encoded = encode(changed, body) else { throw UndecodableContent(reason: "cannot be encoded again") }
+        body = encoded
+    }
+
+    /// The content of a compressed file, with its coding; nil if the body is none, or is damaged.
+    private static func decodedFile(_ body: [UInt8]) -> ([UInt8], String)? {
+        let coding =
+            body.starts(with: [0x1F, 0x8B, 8]) ? "gzip" : body.starts(with: [0x28, 0xB5, 0x2F, 0xFD]) ? "zstd" : nil
+        guard let coding, let content = DecodedBody.decode(body, coding: coding, limit: fileLimit) else { return nil }
+        return (content, coding)
+    }
+
+    // MARK: Parts
+
+    /// The content of a part without its transfer encoding, and the function that adds it again.
+    private static func transferDecoded(_ body: [UInt8], _ head: ContentHead)
+        -> ([UInt8], ([UInt8], [UInt8]) -> [UInt8])?
+    {
+        switch head.transferEncoding {
+        case "base64":
+            let digits = body.filter { !FieldSyntax.isWhitespace($0) && $0 != 0x0D && $0 != 0x0A && $0 != 0x3D }
+            guard digits.allSatisfy({ Base64.isDigit($0) }) else { return nil }
+            return (Base64.decode(digits), { content, body in folded(Base64.encode(content), body.contains(0x0A)) })
+        case "quoted-printable":
+            return (QuotedPrintable.decode(body), { content, _ in QuotedPrintable.encode(content) })
+        default: return nil
+        }
+    }
+
+    private static func folded(_ digits: [UInt8], _ hasLines: Bool) -> [UInt8] {
+        guard hasLines else { return digits }
+        let lines = stride(from: 0, to: digits.count, by: 76).map { digits[$0..<min($0 + 76, digits.count)] }
+        return Array(lines.joined(separator: [0x0D, 0x0A]))
+    }
+}
+
+/// The content transfer encoding `quoted-printable` (RFC 2045 §6.7).
+private enum QuotedPrintable {
+    static func decode(_ body: [UInt8]) -> [UInt8] {
+        var (result, index): ([UInt8], Int) = ([], 0)
+        while index < body.count {
+            let rest = body[(index + 1)...]
+            if body[index] != 0x3D {
+                result.append(body[index])
+                index += 1
+            } else if rest.starts(with: [0x0D, 0x0A]) {
+                index += 3
+            } else if rest.first == 0x0A {
+                index += 2
+            } else if rest.count >= 2, let high = FieldSyntax.hexDigit(body[index + 1]),
+                let low = FieldSyntax.hexDigit(body[index + 2])
+            {
+                result.append(high << 4 | low)
+                index += 3
+            } else {
+                result.append(body[index])
+                index += 1
+            }
+        }
+        return result
+    }
+
+    static func encode(_ content: [UInt8]) -> [UInt8] {
+        var (result, column): ([UInt8], Int) = ([], 0)
+        for byte in content {
+            let isPlain = (0x20..<0x7F).contains(byte) && byte != 0x3D || byte == 0x0D || byte == 0x0A || byte == 0x09
+            let spelled = isPlain ? [byte] : [0x3D] + byte.hexadecimal(width: 2).uppercased().utf8
+            if column + spelled.count > 75, byte != 0x0D, byte != 0x0A {
+                result += [0x3D, 0x0D, 0x0A]
+                column = 0
+            }
+            result += spelled
+            column = byte == 0x0A ? 0 : column + spelled.count
+        }
+        return result
+    }
+}
+
+/// The parts of a multipart body (RFC 2046 §5.1).
+private struct MultipartBody {
+    private(set) var parts: [(head: Range<Int>, content: Range<Int>)] = []
+
+    /// More parts are searched for known values only.
+    private static let limit = 10_000
+
+    /// - Parameter boundary: As the type says; nil if it says none, so that the body shows whether it has parts.
+    init?(_ body: [UInt8], _ boundary: String?) {
+        guard let delimiter = boundary.map({ Array("--\($0)".utf8) }) ?? Self.delimiter(of: body) else { return nil }
+        var start: Int?
+        var position = 0
+        body.withUnsafeBufferPointer { bytes in
+            while parts.count < Self.limit, let place = bytes.place(of: delimiter, from: position) {
+                position = place + delimiter.count
+                guard place == 0 || bytes[place - 1] == 0x0A else { continue }
+                if let start, start <= place { parts.append(Self.part(bytes, start..<place)) }
+                guard let line = bytes.place(of: 0x0A, from: position) else { break }
+                start = line + 1
+            }
+        }
+        if parts.isEmpty { return nil }
+    }
+
+    /// The delimiter of a body that begins with one.
+    private static func delimiter(of body: [UInt8]) -> [UInt8]? {
+        guard body.starts(with: [0x2D, 0x2D]), let end = body.prefix(80).firstIndex(of: 0x0A) else { return nil }
+        let head = FieldSyntax.lowercased(body[end..<min(body.count, end + 200)])
+        guard head.firstRange(of: Array("content-".utf8)) != nil else { return nil }
+        return Array(body[..<(body[end - 1] == 0x0D ? end - 1 : end)])
+    }
+
+    private static func part(_ bytes: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> (Range<Int>, Range<Int>) {
+        var end = range.upperBound
+        // The line end before a delimiter belongs to it.
+        if end > range.lowerBound, bytes[end - 1] == 0x0A { end -= 1 }
+        if end > range.lowerBound, bytes[end - 1] == 0x0D { end -= 1 }
+        var line = range.lowerBound
+        while line < end, let next = bytes.place(of: 0x0A, from: line), next < end {
+            if next == line || next == line + 1 && bytes[line] == 0x0D {
+                return (range.lowerBound..<line, next + 1..<end)
+            }
+            line = next + 1
+        }
+        // Without an empty line it is all content.
+        return (range.lowerBound..<range.lowerBound, range.lowerBound..<max(range.lowerBound, end))
+    }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+    /// The first place of some bytes from a position on; nil if there is none.
+    func place(of bytes: [UInt8], from position: Int) -> Int? {
+        guard let first = bytes.first else { return nil }
+        var position = position
+        while let place = place(of: first, from: position), place + bytes.count <= count {
+            if self[place..<place + bytes.count].elementsEqual(bytes) { return place }
+            position = place + 1
+        }
+        return nil
+    }
+}
+
+extension Fields {
+    /// Reads field lines, such as those of a part; what is no field line is left out.
+    init(lines: ArraySlice<UInt8>) {
+        self.init()
+        for line in lines.split(separator: 0x0A) {
+            if let first = line.first, FieldSyntax.isWhitespace(first), !self.lines.isEmpty {
+                self.lines[self.lines.count - 1].value += line.filter { $0 != 0x0D }
+                continue
+            }
+            guard let colon = line.firstIndex(of: 0x3A) else { continue }
+            let value = FieldSyntax.trimmed(
+                line[(colon + 1)...].last == 0x0D ? line[(colon + 1)...].dropLast() : line[(colon + 1)...]
+            )
+            append(String(decoding: line[..<colon], as: UTF8.self), Array(value))
+        }
+    }
+}
+
+extension [UInt8] {
+    /// The bytes with all occurrences of some replaced.
+    func replacing(_ bytes: [UInt8], with other: [UInt8]) -> [UInt8] {
+        var edits: [Edit] = []
+        withUnsafeBufferPointer { text in
+            var position = 0
+            while let place = text.place(of: bytes, from: position) {
+                position = place + bytes.count
+                edits.append(Edit(range: place..<position, text: other))
+            }
+        }
+        return Edit.apply(edits, to: self)
+    }
+}

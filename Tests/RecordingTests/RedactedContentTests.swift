@@ -1,0 +1,415 @@
+import Foundation
+import Proxy
+import Settings
+import TestSupport
+import Testing
+
+@testable import HTTPSemantics
+@testable import Recording
+@testable import Upstream
+
+/// Secrets in all forms of content, found by their names and by their values.
+@Suite struct RedactedContentTests {
+    static func upstream(_ yaml: String = "") throws -> ProxiedUpstream {
+        let text = "upstreams: { api: { url: \"https://api.example.com\" } }\n\(yaml)"
+        let file = ConfigFile.parse(text, file: "test", environment: [:])
+        try #require(file.diagnostics.isEmpty)
+        return ProxiedUpstream(index: 0, try CompiledUpstream(file.settings.upstreams[0]))
+    }
+
+    private static func redact(
+        target: String = "/x",
+        _ request: Fields = Fields(),
+        _ requestBody: [UInt8] = [],
+        response: Fields = Fields(),
+        _ body: [UInt8] = []
+    ) throws -> WholeExchange {
+        var exchange = WholeExchange(
+            method: "POST",
+            target: target,
+            requestFields: request,
+            requestBody: requestBody,
+            response: .init(fields: response, body: body)
+        )
+        try Redactor(numbers: true).redact(&exchange, of: try upstream(), route: "/x")
+        return exchange
+    }
+
+    private static func request(_ type: String?, _ body: String) throws -> String {
+        let fields = type.map { Fields([Field("Content-Type", $0)]) } ?? Fields()
+        return String(decoding: try redact(fields, Array(body.utf8)).requestBody, as: UTF8.self)
+    }
+
+    private static func response(_ type: String?, _ body: String) throws -> String {
+        let fields = type.map { Fields([Field("Content-Type", $0)]) } ?? Fields()
+        return String(decoding: try redact(response: fields, Array(body.utf8)).response.body, as: UTF8.self)
+    }
+
+    private static let form = "application/x-www-form-urlencoded"
+
+    // MARK: By name
+
+    @Test(
+        arguments: [
+            (
+                form, "grant_type=authorization_code&code=abc&code_verifier=v1v1v1v1v1",
+                "grant_type=authorization_code&code=REDACTED-1&code_verifier=REDACTED-2"
+            ),
+            (nil, "password=hunter2hunter2&a=b", "password=REDACTED-1&a=b"),
+            (nil, "client_secret=hunter2hunter2", "client_secret=REDACTED-1"),
+            ("text/plain", "user=a&password=hunter2%26hunter2\n", "user=a&password=REDACTED-1\n"),
+            (form, #"{"password":"hunter2hunter2","n":1}"#, #"{"password":"REDACTED-1","n":1}"#),
+            (
+                nil, #"{"grant_type":"authorization_code","code":"abcd"}"#,
+                #"{"grant_type":"authorization_code","code":"REDACTED-1"}"#
+            ),
+            (
+                form, "grant_type=refresh_token&token_type_hint=x&refresh_token=abc",
+                "grant_type=refresh_token&token_type_hint=x&refresh_token=REDACTED-1"
+            ),
+            (nil, #"{"code":"DE","country":"Germany"}"#, #"{"code":"DE","country":"Germany"}"#),
+            (form, "code=DE&page=2", "code=DE&page=2"),
+            (
+                form, "payload=%7B%22password%22%3A%22hunter2+hunter2%22%7D&b=1",
+                "payload=%7B%22password%22%3A%22REDACTED-1%22%7D&b=1"
+            ),
+            (nil, #"{"form":"a=1&password=hunter2hunter2"}"#, #"{"form":"a=1&password=REDACTED-1"}"#),
+            (
+                nil, #"{"json":"{\"password\":\"hunter2hunter2\",\"pin\":1}"}"#,
+                #"{"json":"{\"password\":\"REDACTED-1\",\"pin\":1}"}"#
+            ),
+            (nil, #"{"json":"{\"password\":1234}"}"#, #"{"json":"{\"password\":\"REDACTED-1\"}"}"#),
+            (
+                nil, #"{"url":"https:\/\/x\/?a=1\u0026access_token=hunter2hunter2\u0026b=2"}"#,
+                #"{"url":"https:\/\/x\/?a=1\u0026access_token=REDACTED-1\u0026b=2"}"#
+            ),
+            (
+                nil, #"{"auth":{"user":"me","password":"hunter2hunter2"},"token":["one-one-one",2],"on":true}"#,
+                #"{"auth":{"user":"REDACTED-1","password":"REDACTED-2"},"token":["REDACTED-3","REDACTED-4"],"on":true}"#
+            ),
+            (
+                "application/x-ndjson", "{\"password\":\"hunter2hunter2\"}\n{\"password\":\"hunter2hunter2\"}\n",
+                "{\"password\":\"REDACTED-1\"}\n{\"password\":\"REDACTED-1\"}\n"
+            ),
+        ] as [(String?, String, String)]
+    )
+    func `secrets in requests are found by name`(_ type: String?, _ body: String, _ expected: String) throws {
+        #expect(try Self.request(type, body) == expected)
+    }
+
+    @Test(
+        arguments: [
+            (
+                form, "access_token=gho_16C7e42F292c&scope=repo&token_type=bearer",
+                "access_token=REDACTED-1&scope=repo&token_type=bearer"
+            ),
+            (
+                "text/html", "oauth_token=aaaaaaaaaa&oauth_token_secret=bbbbbbbbbb&screen_name=x",
+                "oauth_token=REDACTED-1&oauth_token_secret=REDACTED-2&screen_name=x"
+            ),
+            (
+                "application/x-ndjson", "{\"access_token\":\"first\"}\n\n{\"n\":1}\n{\"id_token\":\"second\"}",
+                "{\"access_token\":\"REDACTED-1\"}\n\n{\"n\":1}\n{\"id_token\":\"REDACTED-2\"}"
+            ),
+            ("application/json", "\u{FEFF}{\"access_token\":\"first\"}", "\u{FEFF}{\"access_token\":\"REDACTED-1\"}"),
+            (
+                "text/event-stream", "event: a\ndata: {\"access_token\":\"first\"}\n\ndata: {\"n\":1}\n\n",
+                "event: a\ndata: {\"access_token\":\"REDACTED-1\"}\n\ndata: {\"n\":1}\n\n"
+            ),
+            (
+                "text/javascript", "/**/cb({\"access_token\":\"first\", \"expires_in\": 1});",
+                "/**/cb({\"access_token\":\"REDACTED-1\", \"expires_in\": 1});"
+            ),
+            ("application/json", ")]}'\n{\"refreshToken\" : \"a\\\"b\"}", ")]}'\n{\"refreshToken\" : \"REDACTED-1\"}"),
+            (
+                "application/json-seq", "\u{1E}{\"access_token\":\"first\"}\n",
+                "\u{1E}{\"access_token\":\"REDACTED-1\"}\n"
+            ),
+            (
+                "application/json",
+                #"{"token":"kept-as-it-is","next":"https://u:pass-pass@x/?api_key=k1k1k1k1k1#access_token=t"}"#,
+                #"{"token":"kept-as-it-is","next":"https://REDACTED-2@x/?api_key=REDACTED-3#access_token=REDACTED-4"}"#
+            ),
+        ] as [(String?, String, String)]
+    )
+    func `tokens in responses are found by name`(_ type: String?, _ body: String, _ expected: String) throws {
+        #expect(try Self.response(type, body) == expected)
+    }
+
+    @Test func `parts of multipart bodies are searched, in whatever coding, also within each other`() throws {
+        let folded = Data(#"{"password":"hunter2hunter2"}"#.utf8).base64EncodedString()
+        let body = [
+            "--b", #"Content-Disposition: form-data; name="password""#, "", "hunter2hunter2",
+            "--b", #"Content-Disposition: form-data; name="j"; filename="j.json""#, "Content-Type: application/json",
+            "Content-Transfer-Encoding: base64", "", folded,
+            "--b", "Content-Type: multipart/mixed; boundary=\"c d\"", "", "--c d", "Content-Type: \(Self.form)", "",
+            "client_secret=other-secret", "--c d--", "",
+            "--b", "Content-Type: application/http", "", "GET /x?access_token=hunter2hunter2 HTTP/1.1",
+            "Authorization: Bearer third-secret", "", "",
+            "--b", "Content-Transfer-Encoding: quoted-printable", "", "password=3Dhunter2hun=", "ter2=20",
+            "--b--", "",
+        ].joined(separator: "\r\n")
+        for type in ["multipart/form-data; boundary=b", nil] {
+            let result = try Self.request(type, body)
+            #expect(!result.contains("hunter2") && !result.contains("other-secret") && !result.contains("third-secret"))
+            #expect(!result.contains(folded))
+            #expect(result.contains("name=\"password\"\r\n\r\nREDACTED-1\r\n--b"))
+            #expect(result.contains(Data(#"{"password":"REDACTED-1"}"#.utf8).base64EncodedString()))
+            #expect(result.contains("client_secret=REDACTED-2\r\n--c d--"))
+            #expect(result.contains("Authorization: Bearer REDACTED-3\r\n"))
+        }
+    }
+
+    @Test(arguments: [
+        ["gzip"], ["x-gzip"], ["deflate"], ["br"], ["zstd"], ["gzip", "gzip"], ["br", "deflate"],
+    ])
+    func `content codings are decoded, and the content is written back with the same ones`(_ codings: [String]) throws {
+        var body = Array(#"{"password":"hunter2hunter2"}"#.utf8)
+        for coding in codings { body = try #require(EncodedBody.encode(body, coding: coding, like: [])) }
+        let fields: Fields = ["Content-Encoding": codings.joined(separator: ", "), "Content-Type": "application/json"]
+        let exchange = try Self.redact(
+            fields,
+            body,
+            response: ["Content-Encoding": codings.joined(separator: ",")],
+            body
+        )
+        #expect(DecodedBody.decode(exchange.requestBody, fields) == Array(#"{"password":"REDACTED-1"}"#.utf8))
+        // A response's password is known from the request.
+        #expect(DecodedBody.decode(exchange.response.body, fields) == Array(#"{"password":"REDACTED-1"}"#.utf8))
+    }
+
+    @Test func `a body that stays as it was keeps its bytes`() throws {
+        let body =
+            try #require(EncodedBody.encode(Array("nothing".utf8), coding: "gzip", like: [])) + [0x1F, 0x8B, 8, 0]
+        let gzip = try #require(EncodedBody.encode(Array("nothing".utf8), coding: "gzip", like: []))
+        #expect(try Self.redact(["Content-Encoding": "gzip"], gzip).requestBody == gzip)
+        // A file that is damaged is bytes.
+        #expect(try Self.redact(["Content-Type": "application/gzip"], body).requestBody == body)
+    }
+
+    @Test(arguments: ["compress", "gzip", "gzip, aws-chunked"])
+    func `a body with an unknown or broken coding cannot be recorded`(_ coding: String) throws {
+        #expect(throws: UndecodableContent.self) { try Self.redact(["Content-Encoding": coding], Array("abc".utf8)) }
+        #expect(throws: UndecodableContent.self) {
+            try Self.redact(response: ["Content-Encoding": coding], Array("abc".utf8))
+        }
+        #expect(try Self.redact(response: ["Content-Encoding": coding]).response.body == [])
+    }
+
+    @Test(
+        arguments: [
+            (String.Encoding.utf16LittleEndian, "utf-16le", false), (.utf16BigEndian, "utf-16be", false),
+            (.utf16LittleEndian, "utf-16", true), (.utf16BigEndian, "UTF-16", true), (.utf16LittleEndian, "", true),
+            (.utf16LittleEndian, "", false), (.utf32LittleEndian, "utf-32", true), (.utf32BigEndian, "", false),
+            (.isoLatin1, "iso-8859-1", false), (.utf8, "utf-16", false),
+        ] as [(String.Encoding, String, Bool)]
+    )
+    func `charsets are decoded, and kept`(_ encoding: String.Encoding, _ charset: String, _ hasMark: Bool) throws {
+        let mark = hasMark ? "\u{FEFF}" : ""
+        let text = "\(mark){\"é\":\"ü\",\"password\":\"hunter2hunter2\"}"
+        let type = charset.isEmpty ? "application/json" : "application/json; charset=\(charset)"
+        let body = try #require(text.data(using: encoding))
+        let exchange = try Self.redact(["Content-Type": type], Array(body), response: [:], Array(body))
+        let expected = text.replacing("hunter2hunter2", with: "REDACTED-1")
+        #expect(String(data: Data(exchange.requestBody), encoding: encoding) == expected)
+        #expect(String(data: Data(exchange.response.body), encoding: encoding) == expected)
+    }
+
+    @Test func `a compressed file in Base64 in JSON is searched, and so is one by itself`() throws {
+        let file = try #require(
+            EncodedBody.encode(Array(#"{"password":"hunter2hunter2"}"#.utf8), coding: "gzip", like: [])
+        )
+        let body = #"{"file":"\#(Data(file).base64EncodedString())"}"#
+        let inner = try Self.request(nil, body).dropFirst(9).dropLast(2)
+        let data = try #require(Data(base64Encoded: String(inner)))
+        #expect(
+            DecodedBody.decode(Array(data), coding: "gzip", limit: 1_000) == Array(#"{"password":"REDACTED-1"}"#.utf8)
+        )
+        let alone = try Self.redact(["Content-Type": "application/octet-stream"], file).requestBody
+        #expect(DecodedBody.decode(alone, coding: "gzip", limit: 1_000) == Array(#"{"password":"REDACTED-1"}"#.utf8))
+    }
+
+    // MARK: Fields and URLs
+
+    @Test(arguments: [
+        ("Cookie", "abcdefgh-nameless", "REDACTED-1"), ("Cookie", #"a="quoted-value"; b="#, #"a="REDACTED-1"; b="#),
+        ("Sec-WebSocket-Protocol", "bearer, abcdefghijkl", "bearer, REDACTED-1"),
+        (
+            "Sec-WebSocket-Protocol", "graphql-ws, base64url.bearer.authorization.k8s.io.YWJjZGVm",
+            "graphql-ws, base64url.bearer.authorization.k8s.io.REDACTED-1"
+        ),
+        ("Sec-WebSocket-Protocol", "graphql-ws, chat", "graphql-ws, chat"),
+        ("X-Original-URL", "?access_token=abcdefghijkl", "?access_token=REDACTED-1"),
+        ("X-Rewrite-URL", "/a?b=1&access_token=abcdefghijkl&c=2", "/a?b=1&access_token=REDACTED-1&c=2"),
+        ("X-Params", "access_token=abcdefghijkl&c=2", "access_token=REDACTED-1&c=2"),
+        ("X-Args", #"{"path":"/a","password":"abcdefghijkl"}"#, #"{"path":"/a","password":"REDACTED-1"}"#),
+        ("X-Upstream", "Bearer abcdefghijkl", "Bearer REDACTED-1"),
+        ("Proxy-Authorization", "Basic dXNlcjpsb25nLXBhc3N3b3Jk", "Basic REDACTED-1"),
+        ("Authorization", "Bearer \t abcdefghijkl", "Bearer \t REDACTED-1"),
+        ("Destination", "https://u:long-password@x/y", "https://REDACTED-2@x/y"),
+        (
+            "Referer", "//u:long-password@x/y?code=abc123def4&state=1#id_token=a",
+            "//REDACTED-2@x/y?code=REDACTED-3&state=1#id_token=REDACTED-4"
+        ),
+        ("Content-Type", "multipart/form-data; boundary=----key=1", "multipart/form-data; boundary=----key=1"),
+        ("Cache-Control", "max-age=0, no-cache", "max-age=0, no-cache"),
+    ])
+    func `fields are redacted`(_ name: String, _ value: String, _ expected: String) throws {
+        let fields = try Self.redact(Fields([Field(name, value)])).requestFields
+        #expect(fields?.recorded == ["\(name): \(expected)"])
+    }
+
+    @Test(arguments: [
+        ("Location", "https://app/cb?code=abc123def4&state=xyz", "https://app/cb?code=REDACTED-1&state=xyz"),
+        ("Location", "https://app/cb#access_token=abc&n=1", "https://app/cb#access_token=REDACTED-1&n=1"),
+        ("Set-Cookie", "abcdefgh-nameless; Path=/", "REDACTED-1; Path=/"),
+        ("Set-Cookie", "a=; Max-Age=0", "a=; Max-Age=0"),
+        ("Operation-Location", "https://x/y?sig=abcdefgh", "https://x/y?sig=REDACTED-1"),
+        (
+            "Location", "/x?to=https%3A%2F%2Fy%2F%3Faccess_token%3Dabc%26b%3D1&c=2",
+            "/x?to=https%3A%2F%2Fy%2F%3Faccess_token%3DREDACTED-1%26b%3D1&c=2"
+        ),
+    ])
+    func `fields of responses are redacted`(_ name: String, _ value: String, _ expected: String) throws {
+        let fields = try Self.redact(response: Fields([Field(name, value)])).response.fields
+        #expect(fields.recorded == ["\(name): \(expected)"])
+    }
+
+    // MARK: By value
+
+    @Test func `a known token is replaced in all spellings, in codings and in opaque bytes`() throws {
+        let token = "tok+en/with=signs"
+        let gzip = try #require(EncodedBody.encode(Array("x \(token)".utf8), coding: "gzip", like: []))
+        let fields: Fields = ["Authorization": "Bearer \(token)"]
+        func body(_ body: [UInt8], _ response: Fields = Fields()) throws -> [UInt8] {
+            try Self.redact(fields, response: response, body).response.body
+        }
+        #expect(try body(Array(#"{"a":"tok\u002Ben\/with=signs"}"#.utf8)) == Array(#"{"a":"REDACTED-1"}"#.utf8))
+        #expect(
+            try body([0x89, 0xFF] + token.utf8 + [0], ["Content-Type": "image/png"]) == [0x89, 0xFF] + "REDACTED-1".utf8
+                + [0]
+        )
+        let coded = try body(gzip, ["Content-Encoding": "gzip"])
+        #expect(DecodedBody.decode(coded, coding: "gzip", limit: 100) == Array("x REDACTED-1".utf8))
+        let inner = try body(Array(#"{"a":"\#(Data(gzip).base64EncodedString())"}"#.utf8))
+        let file = try #require(Data(base64Encoded: String(decoding: inner.dropFirst(6).dropLast(2), as: UTF8.self)))
+        #expect(DecodedBody.decode(Array(file), coding: "gzip", limit: 100) == Array("x REDACTED-1".utf8))
+    }
+
+    @Test func `a name that looks secret within a known token does not cut it in two`() throws {
+        let token = "tokEN+ab/cd=ef-5ecret"
+        let spelled = #"{"c":"tokEN%2bab%2fcd=ef-5ecret"}"#
+        let fields = Fields([Field("X-Note", token), Field("Authorization", "Bearer \(token)")])
+        let exchange = try Self.redact(
+            target: "/x",
+            fields,
+            Array(spelled.utf8),
+            response: ["X-Echo": token],
+            Array(spelled.utf8)
+        )
+        #expect(exchange.requestFields?.recorded == ["X-Note: REDACTED-1", "Authorization: Bearer REDACTED-1"])
+        #expect(exchange.response.fields.recorded == ["X-Echo: REDACTED-1"])
+        for body in [exchange.requestBody, exchange.response.body] {
+            #expect(body == Array(#"{"c":"REDACTED-1"}"#.utf8))
+        }
+    }
+
+    @Test func `a known number becomes a string in JSON`() throws {
+        let body = try Self.redact(
+            ["X-Api-Key": "1234567890"],
+            response: [:],
+            Array(#"{"id":1234567890,"s":"a1234567890","n":"\n"}"#.utf8)
+        )
+        #expect(
+            String(decoding: body.response.body, as: UTF8.self) == #"{"id":"REDACTED-1","s":"aREDACTED-1","n":"\n"}"#
+        )
+    }
+
+    // MARK: For a person to judge
+
+    @Test(arguments: [
+        ("<a><password>hunter2hunter2</password></a>", ["password"]),
+        (#"<s:Token type="x">abcdefghijkl</s:Token>"#, ["Token"]),
+        (#"<input type="hidden" name="api_key" value="abcdefghijkl">"#, ["api_key"]),
+        (#"<label for="password">Password needed</label>"#, []),
+        (#"{"query":"mutation { login(user: \"me\", password: \"hunter2hunter2\") { id } }"}"#, ["password"]),
+        ("API_SECRET=abcdefghijkl\nOTHER=x", ["API_SECRET"]), ("see ghp_abcdefghijklmnopqrst and", ["ghp_…"]),
+        (#"{"data":"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"}"#, ["eyJ…"]),
+        (#"{"page_token":"abcdefghijkl"}"#, []),
+        ("Authorization: Bearer abcdefghijkl", ["Authorization"]),
+    ])
+    func `what looks secret in other text is listed`(_ body: String, _ expected: [String]) throws {
+        let redactor = Redactor(numbers: true)
+        var exchange = WholeExchange(method: "GET", target: "/x", requestFields: Fields())
+        exchange.response.body = Array(body.utf8)
+        let before = exchange
+        try redactor.redact(&exchange, of: try Self.upstream(), route: "/x")
+        #expect(exchange == before)
+        #expect(redactor.suspects.keys.sorted() == expected)
+    }
+
+    @Test(
+        arguments: [
+            ("/bot123456789:AAEhBOweik9ai2o01bSg-Tnv/getMe", "the path /…/getMe"),
+            ("/v1/token/abc123abc123", "the path /v1/token/…"),
+            ("/hooks/T024BE7LD/B0A1/XXXXyyyyZZZZ1111aaaaBBBB", "the path /hooks/T024BE7LD/B0A1/…"), ("/users/1", nil),
+            ("/commits/2d1e47dc2d1e47dc2d1e47dc2d1e47dc2d1e47dc", nil),
+            ("/x/3F2504E0-4F89-11D3-9A0C-0305E82C3301", nil),
+        ] as [(String, String?)]
+    )
+    func `tokens in paths are listed, without the token`(_ path: String, _ expected: String?) throws {
+        let redactor = Redactor(numbers: true)
+        var exchange = WholeExchange(method: "GET", target: path, requestFields: Fields())
+        try redactor.redact(&exchange, of: try Self.upstream(), route: path)
+        #expect(redactor.suspects.keys.sorted() == (expected.map { [$0] } ?? []))
+    }
+
+    // MARK: Replays
+
+    @Test(
+        arguments: [
+            (nil, #"{"password":"SECRET","a":1}"#), (form, "client_secret=SECRET&a=1"),
+            (nil, "client_secret=SECRET&a=1"),
+            (form, #"payload={"password":"SECRET"}&b=2"#), (nil, #"{"j":"{\"password\":\"SECRET\"}"}"#),
+            (
+                "multipart/form-data; boundary=q",
+                "--q\r\nContent-Disposition: form-data; name=\"password\"\r\n\r\nSECRET\r\n--q--\r\n"
+            ),
+            (form, "grant_type=x&code=SECRET"), (nil, #"{"password":["SECRET",1]}"#),
+        ] as [(String?, String)],
+        ["", "gzip", "br"]
+    )
+    func `a request has the same key with another secret, and as it was recorded`(
+        _ form: (type: String?, body: String),
+        _ coding: String
+    ) throws {
+        let upstream = try Self.upstream()
+        func key(_ secret: String, isRecorded: Bool) throws -> RequestKey {
+            var body = Array(form.body.replacing("SECRET", with: secret).utf8)
+            var fields: Fields = ["Authorization": "Bearer \(secret)-bearer", "X-Note": "n"]
+            if let type = form.type { fields.append("Content-Type", type) }
+            if !coding.isEmpty {
+                fields.append("Content-Encoding", coding)
+                body = try #require(EncodedBody.encode(body, coding: coding, like: []))
+            }
+            var exchange = WholeExchange(
+                method: "POST",
+                target: "/cb?code=\(secret)1&state=s&next=\(secret)",
+                requestFields: fields,
+                requestBody: body
+            )
+            if isRecorded { try Redactor(numbers: true, first: 7).redact(&exchange, of: upstream, route: "/cb") }
+            exchange.target = exchange.target.replacing(/next=.*/, with: "")
+            let incoming = try #require(
+                IncomingRequest(recorded: "POST", exchange.target, fields: exchange.requestFields ?? Fields(), upstream)
+            )
+            return RequestKey(incoming, body: exchange.requestBody)
+        }
+        let recorded = try key("hunter2hunter2", isRecorded: true)
+        let (live, other) = (try key("hunter2hunter2", isRecorded: false), try key("another-one", isRecorded: false))
+        let texts = [recorded, live, other].map { $0.text(credential: nil, withConditions: true) }
+        #expect(texts[0] == texts[1])
+        #expect(texts[1] == texts[2])
+        #expect(!texts[0].contains("hunter2"))
+    }
+}
