@@ -1,5 +1,6 @@
 import HTTPSemantics
 import Proxy
+import Settings
 
 /// Adds exchanges to a recording, redacted, and looks through what is written for secrets that were recognised late.
 ///

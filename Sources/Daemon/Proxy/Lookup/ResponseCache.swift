@@ -233,7 +233,7 @@ package final class ResponseCache: Sendable {
         let restricted = stored.response.policy.restricted(by: policy)
         guard restricted != stored.response.policy else { return stored }
         if let (document, _) = stored.stored {
-            let head = StoredHead.encode(stored.upstream.storable(stored.response.fields))
+            let head = StoredHead.encode(stored.response.fields)
             freshened.withLock { $0.insert(FreshenedFields(head: head, policy: restricted, sent: now), of: document) }
             store.restrict(document, policy: restricted.bytes)
         }

@@ -82,7 +82,7 @@ struct WriteOutcome: Sendable {
         else { return nil }
         guard request.upstream.isJSON(head.fields), request.mayShareObjects(head.fields),
             !isForSameOtherFields(head, request),
-            !request.isRepeated(in: body), !request.hasSecretContext
+            !request.isRepeated(in: body, head.fields), !request.hasSecretContext
         else { return nil }
         return match(for: request, head, body).map { match in
             (match.rule, body, match.context(url: request.key.url, fields: head.fields))
