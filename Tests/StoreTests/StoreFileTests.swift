@@ -195,6 +195,8 @@ struct StoreFileTests {
         await bench.store.close()
         let path = bench.folder.file()
         let changes = """
+            DROP INDEX _observations_divided;
+            ALTER TABLE _observations DROP COLUMN divided;
             ALTER TABLE _observations DROP COLUMN document;
             ALTER TABLE _objects DROP COLUMN wrote;
             DELETE FROM grdb_migrations WHERE identifier = '1002';

@@ -9,7 +9,7 @@ enum Schema {
 
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
-        migrator.registerMigration("1002") { database in
+        migrator.registerMigration("1001") { database in
             try database.execute(sql: "PRAGMA application_id = \(applicationID)")
             try database.execute(sql: tables)
         }
@@ -19,6 +19,9 @@ enum Schema {
                 sql: """
                     -- document: digest of the cache key under which the response was received; NULL: a write, or unknown.
                     ALTER TABLE _observations ADD COLUMN document INTEGER;
+                    -- divided: digest of the request's fields, if the response only serves requests that agree in them.
+                    ALTER TABLE _observations ADD COLUMN divided INTEGER;
+                    CREATE INDEX _observations_divided ON _observations (id) WHERE divided IS NOT NULL;
                     -- wrote: when the latest write to the object was complete, in µs of the store's clock; NULL: unknown.
                     ALTER TABLE _objects ADD COLUMN wrote INTEGER;
                     """
@@ -68,18 +71,15 @@ enum Schema {
 
         -- One row per response: when it was observed. uses: how many documents and objects refer to it. source: method and URL,
         -- such as "PATCH /users/1", of a response that is not a document, or whose document is gone. For all others the
-        -- document has the URL: documents are in the order of their observations. divided: digest of the request's fields, if
-        -- the response only serves requests that agree in them.
+        -- document has the URL: documents are in the order of their observations.
         CREATE TABLE _observations (
             id INTEGER PRIMARY KEY,
             start INTEGER NOT NULL,
             finish INTEGER NOT NULL,
             kind INTEGER NOT NULL,
             uses INTEGER NOT NULL,
-            source TEXT,
-            divided INTEGER
+            source TEXT
         );
-        CREATE INDEX _observations_divided ON _observations (id) WHERE divided IS NOT NULL;
 
         -- identity: an integer if the canonical text is one. changed: commit sequence of the last change. version: the version
         -- that gives the settled values their shape. merged: the settled values, if they differ from that version. known: when
