@@ -7,6 +7,8 @@ struct StoredDocuments {
         let received: Received
         /// The program that it is kept for; nil where it serves all.
         let client: String?
+        /// The program whose request it came for, where what came for the others stays beside it.
+        fileprivate let division: String?
         private(set) var isServedStale: Bool
         private var saysFresh: Bool
         /// When it has certainly become stale; nil if the history is over by then.
@@ -18,6 +20,7 @@ struct StoredDocuments {
         init(_ received: Received, client: String) {
             self.received = received
             self.client = received.control == .private ? client : nil
+            division = received.control == .private || !received.isFresh ? client : nil
             (saysFresh, isServedStale) = (received.isFresh, received.isServedStale)
             expiry = received.expiry
         }
@@ -52,8 +55,7 @@ struct StoredDocuments {
     mutating func store(_ received: Received, _ key: Key, client: String, isCertain: Bool) {
         recent.insert(received.number)
         let document = Document(received, client: client)
-        // What is kept for one program leaves those of the others alone.
-        let others = self[key].filter { !isCertain || $0.client != document.client }
+        let others = self[key].filter { !isCertain || $0.division != document.division }
         replace(key, by: others + [document])
     }
 
