@@ -10,6 +10,8 @@ package struct HTTPLimits: Sendable, Equatable {
     package var maxBody = 1 << 30
     /// Connections of one server; beyond: the longest idle one is closed or, if none is idle, the new one gets 503.
     package var maxConnections = 4096
+    /// Connections above `maxConnections` that are accepted, to be refused with a 503; beyond: they are closed.
+    package var maxSurplus = 1_024
     /// How long a connection must have been idle to be closed for a new one.
     package var idleBeforeClosing: Duration = .seconds(1)
 

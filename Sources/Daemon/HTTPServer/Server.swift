@@ -224,7 +224,13 @@ actor HTTPWorker {
 
     private func hand(_ descriptor: Int32, from index: Int) {
         // Counted here, because a connection that waits for another worker's loop already holds its descriptor.
-        let isSurplus = counter.opened() > limits.maxConnections
+        let count = counter.opened()
+        guard count <= limits.maxConnections + limits.maxSurplus else {
+            counter.closed()
+            close(descriptor)
+            return
+        }
+        let isSurplus = count > limits.maxConnections
         let entrance = listeners[index].entrance
         let recipients = listeners[index].recipients
         if recipients.isEmpty { return adopt(descriptor, entrance, isSurplus: isSurplus) }

@@ -140,7 +140,7 @@ extension ResponseCache {
 
     /// The fields of a document for people, without credentials.
     package static func fields(of document: StoredDocument) -> Fields {
-        StoredHead.decode(FieldsOnDisk.shown(document.head))
+        StoredHead.decode(FieldsOnDisk.shown(document.head) ?? [])
     }
 }
 

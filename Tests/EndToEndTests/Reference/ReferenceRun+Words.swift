@@ -90,6 +90,7 @@ extension ReferenceRun {
             // What stays in doubt is asked about again after a while.
             ContinuousClock.now - first.instant < .seconds(10)
         else { return nil }
+        guard !isUnordered(received) else { return nil }
         let isLast = reference.state.withLock { state in
             state.exchanges.allSatisfy { other in
                 [first.exchange.step, word.exchange.step, exchange.step].contains(other.step)
@@ -100,6 +101,26 @@ extension ReferenceRun {
         return isLast
             ? "it was asked for although the response to #\(word.exchange.step) is fresh and nothing has happened since"
             : nil
+    }
+}
+
+extension ReferenceRun {
+    /// Whether a list shows a value of which nobody can say whether it is from before a write: the response to the write, or a
+    /// 404, did not show it, lists may lag, and another document shows another value.
+    private func isUnordered(_ received: Received) -> Bool {
+        guard setting.lag != .none, received.page.subject == nil else { return false }
+        let written = reference.state.withLock { state in
+            state.exchanges.filter { $0.method != "GET" && $0.method != "HEAD" || $0.status == 404 }
+                .compactMap { state.plans[$0.step]?.edit?.ref ?? $0.key.page.subject }
+        }
+        let others = words.filter { $0.key.scope == received.scope && $0.key.page != received.page }.flatMap(\.value)
+        return written.contains { ref in
+            others.contains { other in
+                received.shown[ref]?.contains { member, shown in
+                    other.received.shown[ref]?[member].map { $0.datum != shown.datum } ?? false
+                } ?? false
+            }
+        }
     }
 }
 

@@ -86,6 +86,7 @@ final class LarderDaemon {
         let meters = loops.workers.indices.map { core.metrics.worker($0) }
         var limits = settings.limits.http
         let descriptors = DescriptorLimit.raised()
+        limits.maxSurplus = DescriptorLimit.surplus(within: descriptors)
         limits.maxConnections = DescriptorLimit.connections(
             wanted: limits.maxConnections,
             within: descriptors,
@@ -418,14 +419,16 @@ enum DescriptorLimit {
     }
 
     /// The number of connections to the admin side: clients of the upstreams cannot take its place.
-    static func adminConnections(within limit: Int) -> Int { max(1, min(512, limit / 16)) }
+    static func adminConnections(within limit: Int) -> Int { max(1, min(4_096, limit / 8)) }
+
+    /// The number of connections above the limit that are accepted to be refused with a message.
+    static func surplus(within limit: Int) -> Int { min(1_024, limit / 8) }
 
     /// The number of client connections that fit within a limit.
     ///
-    /// Loops, listeners, the store's files and its readers take some fifty descriptors. Each worker also keeps up to 16
-    /// connections above the limit, to refuse them with a message.
+    /// Loops, listeners, the store's files and its readers take some fifty descriptors.
     static func connections(wanted: Int, within limit: Int, otherConnections: Int) -> Int {
-        let rest = limit - 128 - otherConnections
+        let rest = limit - 64 - surplus(within: limit) - otherConnections
         return max(1, min(wanted, max(rest, limit / 8)))
     }
 }

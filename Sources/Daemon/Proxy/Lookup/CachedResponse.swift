@@ -96,7 +96,7 @@ extension CachedResponse {
     ///
     /// Its fields must survive decoding, and contain none that concerns a connection or the framing.
     static func isServable(_ stored: OpaqueResponse, replaysCookies: Bool) -> Bool {
-        let head = FieldsOnDisk.shown(stored.head)
+        guard let head = FieldsOnDisk.shown(stored.head) else { return false }
         let fields = StoredHead.decode(head)
         return StoredPolicy(bytes: stored.policy) != nil && VarySelection(bytes: stored.variant) != nil
             && statuses.contains(stored.status) && StoredHead.encode(fields) == head
@@ -116,7 +116,10 @@ extension CachedResponse {
     }
 
     /// A response from the store for people, without the credentials in its fields; nil if its bytes cannot be decoded.
-    package init?(shown document: StoredDocument) { self.init(document, head: FieldsOnDisk.shown(document.head)) }
+    package init?(shown document: StoredDocument) {
+        guard let head = FieldsOnDisk.shown(document.head) else { return nil }
+        self.init(document, head: head)
+    }
 
     private init?(_ document: StoredDocument, head: [UInt8]) {
         guard Self.statuses.contains(document.status), let policy = StoredPolicy(bytes: document.policy),

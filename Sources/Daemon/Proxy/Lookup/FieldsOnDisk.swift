@@ -45,9 +45,11 @@ enum FieldsOnDisk {
     }
 
     /// The same for people, without credentials.
-    static func shown(_ bytes: [UInt8]) -> [UInt8] {
+    ///
+    /// - Returns: nil for bytes that `encode` cannot have made.
+    static func shown(_ bytes: [UInt8]) -> [UInt8]? {
         let fields = isEarlier(bytes) ? bytes[...] : bytes.dropFirst()
-        return replacingDigests(in: fields) { _ in PrincipalFields.mark } ?? []
+        return replacingDigests(in: fields) { _ in PrincipalFields.mark }
     }
 
     /// Whether Larder 0.2 wrote the fields.
