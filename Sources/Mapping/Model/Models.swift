@@ -180,6 +180,9 @@ public struct Models: Sendable {
         }
     }
 
+    /// The number of keys that a model declares.
+    public func keyCount(of model: String) -> Int { indexes[model].map { compiled[$0].reading.keys.count } ?? 0 }
+
     /// Whether an object of a cluster belongs to this concrete model; true for other models.
     public func isObject(_ json: [UInt8], of model: String) -> Bool {
         guard let index = indexes[model], var current = indexes[compiled[index].objectName], current != index,

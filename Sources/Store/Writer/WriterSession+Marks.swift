@@ -186,15 +186,16 @@ extension WriterSession {
     }
 
     /// Whether an object still has a key with this value, or may have it: the index also contains earlier values.
+    ///
+    /// After a write that showed nothing, its keys may not be known: then it may still have any that it had.
     private func isKnown(_ record: ObjectRecord, by key: String, model: String, upstream: String) throws -> Bool {
         guard let models = models[upstream]?.models else { return false }
         let state = try state(of: record)
-        let payloads = [
-            state.newestPayload(model: model, models: models), state.challengedPayload(model: model, models: models),
-        ]
-        return payloads.compactMap(\.self).contains { payload in
-            models.keys(in: payload, of: model).contains { $0.value.utf8.elementsEqual(key.utf8) }
-        }
+        let newest = state.newestPayload(model: model, models: models).map { models.keys(in: $0, of: model) } ?? []
+        let challenged =
+            state.challengedPayload(model: model, models: models).map { models.keys(in: $0, of: model) } ?? []
+        return newest.count < models.keyCount(of: model)
+            || (newest + challenged).contains { $0.value.utf8.elementsEqual(key.utf8) }
     }
 }
 
