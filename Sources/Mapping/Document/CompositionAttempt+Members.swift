@@ -89,7 +89,7 @@ extension CompositionAttempt {
 
     /// The time of a write that may have changed an object since the text that shows it was true.
     func unseenWrite(to name: ObjectName, shownBy text: Int) -> Int64? {
-        guard let observation, case .unobserved(let time) = known[name]?.mark else { return nil }
+        guard let observation, case .unobserved(let time, _) = known[name]?.mark else { return nil }
         let isEmbedded = text == PinTree.skeleton || tree.isEmbedded(text)
         return observation.lo(isEmbedded: isEmbedded, lag: lag) <= time ? time : nil
     }
@@ -97,7 +97,8 @@ extension CompositionAttempt {
     /// Writes a member that may have been written since its settled value was true.
     ///
     /// The document was requested after the write. It shows its own value if that is the settled one and nothing contradicts it;
-    /// the document is fetched again when the lag ends. Any other value may be newer or older than what was served before.
+    /// the document is fetched again when the lag ends. Any other value may be newer or older than what was served before. Until
+    /// something has changed, the settled value may be the one from before the principal's own write.
     private mutating func write(
         _ shape: Shape,
         member path: MemberPath,
@@ -106,7 +107,8 @@ extension CompositionAttempt {
         unseenSince time: Int64,
         isStrict: Bool
     ) {
-        guard !isStrict, known[name]?.doubts[path] == nil, let settled = resolved[path],
+        guard !isStrict, known[name]?.mark != .unobserved(time, isOwn: true), known[name]?.doubts[path] == nil,
+            let settled = resolved[path],
             ObservedMember(value: shape.value, isShared: true, link: settled.link).agrees(with: settled)
         else { return fail("a write may have changed \(path.text) of \(name)") }
         doubts.insert(time + lag.lists)

@@ -4,16 +4,22 @@
 /// into no document, and a document observed before the mark that shows the object is not served unchecked.
 public enum ObjectMark: Sendable, Equatable {
     /// A write was complete at this time, and no response showed its effect on the object.
-    case unobserved(Int64)
+    ///
+    /// `isOwn`: the write was the principal's, and no response since has shown the object changed. Then nothing that may be older
+    /// is served from the cache (law 10).
+    case unobserved(Int64, isOwn: Bool = false)
     /// The object was known to be deleted at this time (tombstone).
     case tombstone(Int64)
 
     /// The time of the mark.
     public var time: Int64 {
         switch self {
-        case .unobserved(let time), .tombstone(let time): time
+        case .unobserved(let time, _), .tombstone(let time): time
         }
     }
+
+    /// The mark for a principal who has not made the write.
+    public var forOthers: ObjectMark { if case .unobserved(let time, _) = self { .unobserved(time) } else { self } }
 
     /// Whether this is a tombstone.
     public var isTombstone: Bool { if case .tombstone = self { true } else { false } }

@@ -104,7 +104,7 @@ public struct ObjectState: Sendable, Equatable {
         return true
     }
 
-    private var writtenUnseen: Int64? { if case .unobserved(let time) = mark { time } else { nil } }
+    private var writtenUnseen: Int64? { if case .unobserved(let time, _) = mark { time } else { nil } }
 
     func known(model: Int, models: Models, lag: Lag) -> KnownMembers {
         guard let base, let payload = payload.flatMap({ JSONSlice($0) }) else {

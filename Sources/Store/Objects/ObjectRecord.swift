@@ -131,6 +131,13 @@ final class ObjectRecord {
         isModified = true
     }
 
+    /// Notes that a response to a request after a write of the principal's own shows the object changed.
+    func weakenOwnMark() {
+        guard let mark, mark != mark.forOthers else { return }
+        self.mark = mark.forOthers
+        isModified = true
+    }
+
     /// Whether this version is all that is known of the object.
     func isKnownOnly(as version: VersionID) -> Bool {
         mark == nil && merged == nil && base?.version == version && knowledge.doubts.isEmpty
@@ -191,8 +198,8 @@ extension ObjectRecord {
         return deletedSince.map { -max($0, 1) }
     }
 
-    /// The column `unobserved`.
-    var unobserved: Int64? { if case .unobserved(let time) = mark { time } else { nil } }
+    /// The column `unobserved`: negative for a write of the principal's own.
+    var unobserved: Int64? { if case .unobserved(let time, let isOwn) = mark { isOwn ? -time : time } else { nil } }
 }
 
 extension ObjectMark {
@@ -201,8 +208,8 @@ extension ObjectMark {
         // A negative `deleted` is the time since when the object's members show the deletion.
         if deleted > 0 {
             self = .tombstone(deleted)
-        } else if unobserved > 0 {
-            self = .unobserved(unobserved)
+        } else if unobserved != 0 {
+            self = .unobserved(abs(unobserved), isOwn: unobserved < 0)
         } else {
             return nil
         }

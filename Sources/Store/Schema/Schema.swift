@@ -85,8 +85,8 @@ enum Schema {
         -- that gives the settled values their shape. merged: the settled values, if they differ from that version. known: when
         -- they were observed (KnowledgeBytes). state: the pinned versions (ObjectRecord). accumulated: the values of members
         -- with a merge policy (GatheredValues). deleted: NULL; or since when its members show it to be deleted, times -1; or
-        -- the time of its tombstone. unobserved: when a write ended whose effect on the object no response has shown. Both are
-        -- in µs of the store's clock.
+        -- the time of its tombstone. unobserved: when a write ended whose effect on the object no response has shown, times -1
+        -- if it was the principal's own. Both are in µs of the store's clock.
         CREATE TABLE _objects (
             id INTEGER PRIMARY KEY,
             collection INTEGER NOT NULL,

@@ -19,12 +19,21 @@ extension WriterSession {
         by source: MarkSource
     ) throws {
         for (record, scope) in try records(of: object, upstream: upstream) {
-            guard let mark = scope == owner ? own : others else { continue }
+            guard let mark = try scope == owner ? own : others.map({ try mark($0, by: owner, for: scope) })
+            else { continue }
             if source.isWrite { record.noteWrite(at: mark.time) }
             try apply(mark, to: record, by: source)
         }
         if let own, let owner { remember(own, by: source, object, upstream, scope: owner) }
         if let others { remember(others, by: source, object, upstream, scope: nil, exception: owner) }
+    }
+
+    /// A write's mark as it counts in a scope; of a write whose principal is not known every scope may be its own.
+    func mark(_ mark: ObjectMark, by writer: ScopeID?, for scope: ScopeID) throws -> ObjectMark {
+        guard let writer else { return mark }
+        let isOwn =
+            try names.scope(writer, in: database).principal == names.scope(scope, in: database).principal
+        return isOwn ? mark : mark.forOthers
     }
 
     private func remember(
@@ -382,19 +391,22 @@ struct RecentMarks {
         newest != .min && observation.start - max(lag.lists, lag.details) <= newest
     }
 
-    /// The newest mark of an object, found by its name or its keys, and the request that caused it.
+    /// The newest mark of an object, found by its name or its keys, the request that caused it, and the scope that made it; nil if
+    /// that is the object's own, or is not known.
     func mark(
         of name: ObjectName,
         keys: [String],
         upstream: String,
         scope: ScopeID
-    ) -> (mark: ObjectMark, source: MarkSource)? {
-        var found: (mark: ObjectMark, source: MarkSource)?
+    ) -> (mark: ObjectMark, source: MarkSource, writer: ScopeID?)? {
+        var found: (mark: ObjectMark, source: MarkSource, writer: ScopeID?)?
         func look(_ value: String, isKey: Bool) {
             for wanted in [scope, nil] {
                 let key = Key(upstream: upstream, model: name.model, value: value, isKey: isKey, scope: wanted)
                 guard let known = marks[key], known.exception != scope else { continue }
-                if found.map({ known.mark.time > $0.mark.time }) ?? true { found = (known.mark, known.source) }
+                if found.map({ known.mark.time > $0.mark.time }) ?? true {
+                    found = (known.mark, known.source, known.exception)
+                }
             }
         }
         look(name.identity, isKey: false)

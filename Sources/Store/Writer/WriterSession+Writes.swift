@@ -30,7 +30,7 @@ extension WriterSession {
                 of: write.upstream,
                 own: subject.own,
                 for: known,
-                others: write.effect == .absent ? nil : .unobserved(write.time),
+                others: write.effect == .absent ? nil : .unobserved(write.time, isOwn: true),
                 by: MarkSource(method: write.method, path: write.path)
             )
         }
@@ -121,7 +121,7 @@ extension WriterSession {
                 // If nothing is found under a key, the object may be renamed rather than deleted.
                 let isIdentified = write.bound?.identity != nil || isNamed(object, by: write.path, nil)
                 let isDeleted = write.effect == .deleted || isIdentified
-                add([object], isDeleted ? .tombstone(write.time) : .unobserved(write.time))
+                add([object], isDeleted ? .tombstone(write.time) : .unobserved(write.time, isOwn: true))
             }
         }
         add(shown)
@@ -130,7 +130,7 @@ extension WriterSession {
             let named = write.bound.flatMap { bound in
                 bound.identity == nil && shown.contains { $0.object.model == bound.model } ? nil : bound
             }
-            add((named.map { [$0] } ?? []) + roots.map(\.object), .unobserved(write.time))
+            add((named.map { [$0] } ?? []) + roots.map(\.object), .unobserved(write.time, isOwn: true))
         }
         return subjects
     }
@@ -168,7 +168,7 @@ extension WriterSession {
             let object = BoundObject(model: name.model, identity: name.identity)
             let payloads = payloads[name] ?? []
             guard write.observation != nil, payloads.contains(where: { models.showsState($0, of: name.model) }) else {
-                return Subject(object: object, own: .unobserved(write.time))
+                return Subject(object: object, own: .unobserved(write.time, isOwn: true))
             }
             guard models.contradict(payloads, of: name.model) else { return Subject(object: object, isShown: true) }
             // Members with two values may have changed; all others count as newer than the mark.
@@ -255,9 +255,9 @@ extension WriterSession {
         try mark(
             object,
             of: write.upstream,
-            own: isGone ? .tombstone(write.time) : .unobserved(write.time),
+            own: isGone ? .tombstone(write.time) : .unobserved(write.time, isOwn: true),
             for: existingScope(NameTable.Scope(of: write)),
-            others: write.effect == .absent ? nil : .unobserved(write.time),
+            others: write.effect == .absent ? nil : .unobserved(write.time, isOwn: true),
             by: MarkSource(method: write.method, path: write.path)
         )
     }

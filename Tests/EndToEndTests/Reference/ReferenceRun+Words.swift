@@ -105,20 +105,25 @@ extension ReferenceRun {
 }
 
 extension ReferenceRun {
-    /// Whether a list shows a value of which nobody can say whether it is from before a write: the response to the write, or a
-    /// 404, did not show it, lists may lag, and another document shows another value.
+    /// Whether a list shows a value of which nobody can say whether it is from before a write: lists may lag, and the write was
+    /// the principal's own and its response did not show it here, or another document shows another value.
     private func isUnordered(_ received: Received) -> Bool {
         guard setting.lag != .none, received.page.subject == nil else { return false }
-        let written = reference.state.withLock { state in
+        let writes = reference.state.withLock { state in
             state.exchanges.filter { $0.method != "GET" && $0.method != "HEAD" || $0.status == 404 }
-                .compactMap { state.plans[$0.step]?.edit?.ref ?? $0.key.page.subject }
+                .compactMap { write in
+                    (state.plans[write.step]?.edit?.ref ?? write.key.page.subject).map { (write: write, ref: $0) }
+                }
         }
         let others = words.filter { $0.key.scope == received.scope && $0.key.page != received.page }.flatMap(\.value)
-        return written.contains { ref in
-            others.contains { other in
-                received.shown[ref]?.contains { member, shown in
+        return writes.contains { write, ref in
+            guard let shown = received.shown[ref] else { return false }
+            let isOwn = write.key.scope.principal == received.scope.principal
+            if isOwn, write.received == nil || write.key.scope != received.scope { return true }
+            return others.contains { other in
+                shown.contains { member, shown in
                     other.received.shown[ref]?[member].map { $0.datum != shown.datum } ?? false
-                } ?? false
+                }
             }
         }
     }
