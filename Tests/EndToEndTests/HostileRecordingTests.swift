@@ -81,7 +81,7 @@ import Testing
         let recording = RecordedFolder()
         let larder = try Larder.recording(origin, into: recording.path)
         for number in 1...20 { _ = try larder.get("/\(number)") }
-        #expect(try eventually { recording.lines.count == 20 })
+        #expect(eventually { recording.lines.count == 20 })
         larder.kill()
         #expect(try Larder.replaying(recording.path).get("/20").text == "/20")
         try recording.record(origin) { _ = try $0.get("/21") }
@@ -99,7 +99,7 @@ import Testing
         let run = try ChildProcess(Larder.binary, ["run", recording.path] + options + ["--", "sh", "-c", script])
         let lines = "\(recording.path)/.larder-new/exchanges.jsonl"
         #expect(
-            try eventually { (FileManager.default.contents(atPath: lines)?.split(separator: 0x0A).count ?? 0) == 1 }
+            eventually { (FileManager.default.contents(atPath: lines)?.split(separator: 0x0A).count ?? 0) == 1 }
         )
         run.signal(SIGKILL)
         _ = run.waitForEnd()
