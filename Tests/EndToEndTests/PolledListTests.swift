@@ -51,22 +51,29 @@ import Testing
         #expect(hit.isHit && hit.text == Self.list("v1"), "\(hit.cacheStatus) \(hit.text)")
     }
 
-    @Test func `a write that shows nothing is seen in a polled list, whose next hits show it`() throws {
+    @Test func `a write that shows nothing is seen in a polled list, which is a hit once a detail shows it`() throws {
         let title = Monitor("v0")
         let origin = try Origin { request in
             if request.method == "PATCH" { title.withLock { $0 = "v1" } }
-            return request.method == "PATCH" ? .empty(204) : .json(Self.list(title.current), Fresh.hour)
+            if request.method == "PATCH" { return .empty(204) }
+            let list = Self.list(title.current)
+            return .json(request.path == "/users" ? list : String(list.dropFirst().dropLast()), Fresh.hour)
         }
         let larder = try Larder(config: Self.config(origin))
         _ = try larder.get("/users")
         #expect(try larder.request("PATCH", "/users/1", body: "{}").status == 204)
-        #expect(try larder.get("/users").text == Self.list("v1"))
+        // Within the lag a list may be from before the write.
+        for _ in 0..<2 {
+            let list = try larder.get("/users")
+            #expect(!list.isHit && list.text == Self.list("v1"), "\(list.cacheStatus)")
+        }
+        _ = try larder.get("/users/1")
+        _ = try larder.get("/users")
         for _ in 0..<3 {
             let hit = try larder.get("/users")
             #expect(hit.isHit, "\(hit.cacheStatus)")
             #expect(hit.text == Self.list("v1"))
         }
-        #expect(origin.count("/users") == 2)
     }
 
     @Test(arguments: ["once", "on"])

@@ -263,6 +263,7 @@ import Testing
         ("Location", "https://app/cb?code=abc123def4&state=xyz", "https://app/cb?code=REDACTED-1&state=xyz"),
         ("Location", "https://app/cb#access_token=abc&n=1", "https://app/cb#access_token=REDACTED-1&n=1"),
         ("Set-Cookie", "abcdefgh-nameless; Path=/", "REDACTED-1; Path=/"),
+        ("Set-Cookie", "abcdefgh-nameless==; Path=/", "REDACTED-1; Path=/"),
         ("Set-Cookie", "a=; Max-Age=0", "a=; Max-Age=0"),
         ("Operation-Location", "https://x/y?sig=abcdefgh", "https://x/y?sig=REDACTED-1"),
         (

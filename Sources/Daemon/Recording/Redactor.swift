@@ -204,11 +204,14 @@ package final class Redactor {
     private func learn(field value: [UInt8]) -> [UInt8] {
         guard let space = value.firstIndex(where: FieldSyntax.isWhitespace) else { return learn(value) }
         let scheme = String(decoding: FieldSyntax.lowercased(value[..<space]), as: UTF8.self)
+        let start = value[space...].firstIndex { !FieldSyntax.isWhitespace($0) } ?? value.endIndex
         guard Self.schemes.contains(scheme) else {
             learnParameters(of: value[...])
-            return learn(value)
+            let placeholder = learn(value)
+            // The first word may be a scheme all the same.
+            learn(Array(value[start...]))
+            return placeholder
         }
-        let start = value[space...].firstIndex { !FieldSyntax.isWhitespace($0) } ?? value.endIndex
         let credential = Array(value[start...])
         let placeholder = learn(credential)
         if scheme == "basic" {
@@ -271,8 +274,10 @@ package final class Redactor {
 
     private func redacted(cookies value: [UInt8]) -> [UInt8] {
         let parts = value.split(separator: 0x3B, omittingEmptySubsequences: false).map { cookie in
-            // A cookie without a name is all value.
-            let start = cookie.firstIndex(of: 0x3D).map { $0 + 1 } ?? cookie.startIndex
+            // A cookie without a name is all value, with the padding of Base64; a short one is a name without a value.
+            let value = cookie.drop { $0 != 0x3D }.dropFirst()
+            let isNamed = cookie.count < 16 || !FieldSyntax.trimmed(value).allSatisfy { $0 == 0x3D }
+            let start = isNamed && cookie.contains(0x3D) ? value.startIndex : cookie.startIndex
             let text = FieldSyntax.trimmed(cookie[start...])
             let inner = Self.unquoted(Array(text))
             let quote: [UInt8] = inner.count == text.count ? [] : [0x22]

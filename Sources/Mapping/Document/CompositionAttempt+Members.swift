@@ -97,8 +97,8 @@ extension CompositionAttempt {
     /// Writes a member that may have been written since its settled value was true.
     ///
     /// The document was requested after the write. It shows its own value if that is the settled one and nothing contradicts it;
-    /// the document is fetched again when the lag ends. Any other value may be newer or older than what was served before. Until
-    /// something has changed, the settled value may be the one from before the principal's own write.
+    /// the document is fetched again when the lag ends. Any other value may be newer or older than what was served before. To the
+    /// principal who has written, the settled value may be the one from before the write.
     private mutating func write(
         _ shape: Shape,
         member path: MemberPath,

@@ -5,8 +5,7 @@
 public enum ObjectMark: Sendable, Equatable {
     /// A write was complete at this time, and no response showed its effect on the object.
     ///
-    /// `isOwn`: the write was the principal's, and no response since has shown the object changed. Then nothing that may be older
-    /// is served from the cache (law 10).
+    /// `isOwn`: the write was the principal's. Then nothing that may be older is served from the cache (law 10).
     case unobserved(Int64, isOwn: Bool = false)
     /// The object was known to be deleted at this time (tombstone).
     case tombstone(Int64)

@@ -124,12 +124,11 @@ struct SettledMember<Value: MemberValue>: Sendable {
     /// Whether a document that settled or confirmed the value last has said something else since.
     ///
     /// Within the lag of a write its word may be older than the write, and does not take the place of what was written.
-    /// A value that nothing has confirmed since the write is not what was written.
     private func isLater(_ word: DocumentWord, _ seen: Observed, _ history: ObjectHistory) -> Bool {
         guard !word.isNotModified, let by = history.word(source), by.document == word.document,
             word.sent > by.completed
         else { return false }
-        return seen.lo > history.wrote || by.completed < history.wrote
+        return seen.lo > history.wrote
     }
 
     /// Whether an observation overlaps the settled value, the challenger or the rest.

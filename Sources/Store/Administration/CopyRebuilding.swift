@@ -77,8 +77,8 @@ struct CopyRebuilding {
         case identity
         indirect case orNull(Rule)
 
-        static let id = number(RowBounds.ids)
-        static let count = number(RowBounds.numbers)
+        static let id = number(RowBounds.copiedIDs)
+        static let count = number(RowBounds.copiedNumbers)
         static let digest = number(RowBounds.any)
     }
 
@@ -241,7 +241,7 @@ struct CopyRebuilding {
     /// The others are those of the opening that made the copy.
     private static let metas: [(meta: Meta, range: ClosedRange<Int64>)] = [
         (.secretLow, RowBounds.any), (.secretHigh, RowBounds.any), (.keyLow, RowBounds.any), (.keyHigh, RowBounds.any),
-        (.sequence, RowBounds.numbers), (.changed, RowBounds.numbers), (.object, RowBounds.numbers),
+        (.sequence, RowBounds.copiedNumbers), (.changed, RowBounds.copiedNumbers), (.object, RowBounds.copiedNumbers),
         (.clock, 0...RowBounds.times.upperBound), (.modernised, 0...1),
     ]
 

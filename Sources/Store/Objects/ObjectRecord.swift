@@ -131,13 +131,6 @@ final class ObjectRecord {
         isModified = true
     }
 
-    /// Notes that a response to a request after a write of the principal's own shows the object changed.
-    func weakenOwnMark() {
-        guard let mark, mark != mark.forOthers else { return }
-        self.mark = mark.forOthers
-        isModified = true
-    }
-
     /// Whether this version is all that is known of the object.
     func isKnownOnly(as version: VersionID) -> Bool {
         mark == nil && merged == nil && base?.version == version && knowledge.doubts.isEmpty

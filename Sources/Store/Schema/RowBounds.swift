@@ -7,7 +7,9 @@ import Mapping
 enum RowBounds {
     /// Ids, commit numbers and counts.
     static let numbers: ClosedRange<Int64> = 0...(1 << 52)
-    static let ids: ClosedRange<Int64> = 1...(1 << 52)
+    /// The same in a copy: whoever made it must leave the store room to count on.
+    static let copiedNumbers: ClosedRange<Int64> = 0...(1 << 48)
+    static let copiedIDs: ClosedRange<Int64> = 1...(1 << 48)
     /// Microseconds or seconds of the store's clock.
     ///
     /// `Age` can move the start of an observation to before 1970.

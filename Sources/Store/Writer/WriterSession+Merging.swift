@@ -58,9 +58,6 @@ extension WriterSession {
             asksFrom(member, challenger: challenger, of: record, model: model, models, warnings: &warnings)
         }
         if let failure { throw failure }
-        if let mark = record.mark, !merge.changes.isEmpty, new.allSatisfy({ $0.observation.start > mark.time }) {
-            record.weakenOwnMark()
-        }
         try keep(state, as: record, of: model, models: models)
         note(merge, of: record, doubtsBefore: doubtsBefore)
         if merge.hasDeletionChanged {

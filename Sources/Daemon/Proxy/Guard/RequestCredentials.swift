@@ -47,7 +47,9 @@ struct RequestCredentials {
             guard isOfPrincipal || isSecret else { continue }
             if isSecret, line.isNamed("cookie") {
                 for cookie in line.value.split(separator: 0x3B) {
-                    let value = cookie.drop { $0 != 0x3D }.dropFirst()
+                    let named = cookie.drop { $0 != 0x3D }.dropFirst()
+                    // A cookie without a name is all value, with the padding of Base64.
+                    let value = named.contains { $0 != 0x3D } ? named : FieldSyntax.trimmed(cookie)
                     if value.count >= Self.shortestCookie { add(Array(value), isOfPrincipal: isOfPrincipal) }
                 }
             } else {
