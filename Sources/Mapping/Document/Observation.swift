@@ -79,7 +79,7 @@ public struct Contribution: Sendable, Equatable {
     /// The start of the interval in which the version was true at some time.
     public func lo(lag: Lag) -> Int64 { observation.lo(isEmbedded: isEmbedded, lag: lag) }
 
-    /// Whose word it is; nil for a write.
+    /// The document that said it, and when; nil for a write.
     var word: DocumentWord? {
         guard observation.kind != .write, origin != 0 else { return nil }
         return DocumentWord(document: origin, sent: observation.start, isNotModified: isNotModified)

@@ -18,7 +18,7 @@ struct SettledMember<Value: MemberValue>: Sendable {
         var stamp: ModificationTime?
         /// The kind of response; embedded objects count as a list.
         var kind = Observation.Kind.list
-        /// Whose word it is; nil for a write.
+        /// The document that said it, and when; nil for a write.
         var word: DocumentWord?
         /// The sequence of the observation.
         var source: Int64 = 0

@@ -190,7 +190,7 @@ struct CopyRebuilding {
         try table.columns.indices.map { index in
             let column = table.columns[index]
             guard let value = value(row, Int32(index), column.rule) else {
-                throw StoreError.corrupt("a value in \(table.name).\(column.name) is none that a store can have")
+                throw StoreError.corrupt("\(table.name).\(column.name) has a value that no store can have")
             }
             return value
         }

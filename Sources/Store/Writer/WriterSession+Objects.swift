@@ -88,7 +88,7 @@ extension WriterSession {
     /// When a response was complete; if the last responses before a crash were lost, all count until the start after it.
     func end(of id: ObservationID) throws -> Int64 { max(try observation(id).end, clock.restarted) }
 
-    /// Whose word a response was, and when it was complete; nil for a write, or if it is not known.
+    /// The document that a response was for, and when the response was complete; nil for a write, or if it is not known.
     func word(of id: ObservationID) throws -> LastWord? {
         try observationRecord(id).document.map { LastWord(document: $0, completed: try end(of: id)) }
     }
