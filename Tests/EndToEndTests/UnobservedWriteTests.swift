@@ -93,6 +93,36 @@ import Testing
         #expect(try larder.get("/search/users").text == Self.search("new"))
     }
 
+    @Test func `a member that the response to a write leaves out is asked for, and what it shows is not`() throws {
+        let users = try Users()
+        let larder = try users.larder()
+        users.write.withLock { $0 = .json(#"{"id":1,"login":"ada"}"#) }
+        #expect(try larder.request("PATCH", "/people/ada", body: "new").status == 200)
+        let search = try larder.get("/search/users")
+        #expect(!search.isHit && search.text == Self.search("new"))
+        #expect(try larder.get("/search/users").isHit)
+        users.write.withLock { $0 = .json(#"{"id":1,"name":"newer"}"#) }
+        #expect(try larder.request("PATCH", "/people/ada", body: "newest").status == 200)
+        #expect(try larder.get("/search/users").text == Self.search("newest"))
+    }
+
+    @Test func `a list that lags behind a write whose response leaves a member out is asked for until a detail shows it`()
+        throws
+    {
+        let users = try Users()
+        let larder = try Larder(config: Configs.blog(users.origin, upstream: [Users.bound, "lag: 1h"]))
+        _ = try larder.get("/users")
+        #expect(try larder.get("/users").isHit)
+        users.write.withLock { $0 = .json(#"{"id":1,"login":"ada"}"#) }
+        #expect(try larder.request("PATCH", "/users/1", body: "new").status == 200)
+        for _ in 0..<2 {
+            let list = try larder.get("/users")
+            #expect(!list.isHit && list.text.contains("new"))
+        }
+        _ = try larder.get("/users/1")
+        #expect(try eventually { try larder.get("/users").isHit })
+    }
+
     @Test func `what one response told is not shown once a later one told nothing`() throws {
         let users = try Users()
         let larder = try users.larder()

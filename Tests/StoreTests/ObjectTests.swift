@@ -80,7 +80,7 @@ struct ObjectTests {
         let now = bench.store.clock.now()
         try await bench.complete(
             ReceivedObservation(
-                body: Array(#"{"id":1,"title":"written"}"#.utf8),
+                body: Array(#"{"id":1,"title":"written","user":{"id":7,"login":"x"}}"#.utf8),
                 start: now,
                 rule: issue
             )

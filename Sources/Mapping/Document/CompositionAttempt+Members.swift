@@ -44,6 +44,9 @@ extension CompositionAttempt {
             return write(shape, member: path, of: resolved, name: name, unseenSince: time, isStrict: isStrict)
         }
         if resolved[path]?.isShared == true, let asksFrom = name.flatMap({ known[$0]?.doubts[path] }) {
+            if asksFrom == Knowledge.Doubt.always {
+                return fail("a write may have changed \(path.text) of \(describe(name))")
+            }
             doubts.insert(asksFrom)
         }
         guard let newest = resolved[path], mayShow(newest, at: path, of: resolved, isStrict: isStrict) else {

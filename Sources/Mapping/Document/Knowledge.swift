@@ -73,8 +73,11 @@ public enum Knowledge: Sendable, Equatable {
         public var rest: Int64
         /// The sequence of the observation that last showed it.
         public var source: Int64
-        /// The time from which documents that show the member are fetched again.
+        /// The time from which documents that show the member are fetched again; `always` if they are never served meanwhile.
         public var asksFrom: Int64
+
+        /// For a member that the principal's own write may have changed: the settled value may be the one from before (law 10).
+        static let always = Int64.min
 
         /// Creates a doubt.
         public init(value: [UInt8], lo: Int64, hi: Int64, rest: Int64, source: Int64, asksFrom: Int64) {

@@ -112,6 +112,21 @@ struct KnownMembers {
         }
     }
 
+    /// Row W4 for a write whose response shows the object without some of its members: these are in doubt.
+    ///
+    /// - Parameter constant: the members that a write cannot change.
+    mutating func doubtMembersMissing(in write: Sighting, besides constant: Set<MemberPath>) {
+        for (path, member) in members where write.members[path] == nil && !constant.contains(path) {
+            let settled = member.settled.value
+            guard settled.isShared, !settled.isContainer, member.settled.clock.lo <= write.observation.end else {
+                continue
+            }
+            if !isInDoubt(member) { effect.hasDoubtChanged = true }
+            members[path]?.settled.doubt(until: write.observation.end)
+            members[path]?.asksFrom = Knowledge.Doubt.always
+        }
+    }
+
     /// The row by which an observation replaced the settled value; nil if it stands.
     private static func rule(
         of outcome: SettledMember<ObservedMember>.Outcome,

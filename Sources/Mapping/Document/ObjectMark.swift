@@ -70,21 +70,6 @@ extension Models {
             }
     }
 
-    /// Whether the places where one response shows an object disagree on a shared member, or one of them repeats it.
-    ///
-    /// Such a member is no observation (law 6).
-    public func contradict(_ payloads: [[UInt8]], of model: String) -> Bool {
-        guard let index = index(of: model) else { return false }
-        var known: [MemberPath: ObservedMember] = [:]
-        for value in payloads.compactMap({ JSONSlice($0) }) {
-            for (path, member) in ObservedMembers(value, model: index, models: self).members where member.isShared {
-                guard !member.isRepeated, known[path]?.agrees(with: member) ?? true else { return true }
-                known[path] = member
-            }
-        }
-        return false
-    }
-
     /// The name of the object that a route's captures identify.
     ///
     /// Nil unless they give its whole identity.

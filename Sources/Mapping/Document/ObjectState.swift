@@ -52,7 +52,7 @@ public struct ObjectState: Sendable, Equatable {
         models: Models,
         lag: Lag,
         history: ObjectHistory = ObjectHistory(),
-        asksFrom: (_ member: String, _ challenger: [UInt8]) -> Int64 = { _, _ in .min }
+        asksFrom: (_ member: String, _ challenger: [UInt8]) -> Int64 = { _, _ in 0 }
     ) -> Merge {
         guard let index = models.index(of: model) else {
             guard let last = new.last else { return Merge() }
@@ -69,6 +69,7 @@ public struct ObjectState: Sendable, Equatable {
         guard let seen = Sighting(new, model: index, models: models, lag: lag) else { return Merge() }
         var known = known(model: index, models: models, lag: lag)
         known.merge(seen, lag: lag, history, asksFrom: asksFrom)
+        if seen.isWritten { known.doubtMembersMissing(in: seen, besides: models.compiled[index].identityMembers) }
         keep(known, seen: (new, seen), model: index, models: models, lag: lag)
         let wasDeleted = deletedSince != nil
         noteDeletion(by: new[0], model: model, models: models, lag: lag)

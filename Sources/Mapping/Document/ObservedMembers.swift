@@ -190,11 +190,15 @@ struct Sighting {
     /// By contribution, the members of its version.
     let versions: [[MemberPath: ObservedMember]]
 
+    /// Whether it is the response to a write of this very object.
+    let isWritten: Bool
+
     var sequence: Int64 { observation.sequence }
 
     init?(_ contributions: [Contribution], model: Int, models: Models, lag: Lag) {
         guard let observation = contributions.first?.observation else { return nil }
         self.observation = observation
+        isWritten = contributions.contains { $0.kind == .write }
         versions = contributions.map { contribution in
             JSONSlice(contribution.payload).map { ObservedMembers($0, model: model, models: models).sound } ?? [:]
         }

@@ -9,6 +9,7 @@ extension WriterSession {
     ///   - own: the mark for the owner's scope, if any.
     ///   - owner: the owner's scope. Nil if nothing of it is stored.
     ///   - others: the mark for all other scopes, if any.
+    ///   - writer: who made the request.
     ///   - source: the request that caused it.
     func mark(
         _ object: BoundObject,
@@ -16,23 +17,22 @@ extension WriterSession {
         own: ObjectMark?,
         for owner: ScopeID?,
         others: ObjectMark?,
+        of writer: PrincipalID,
         by source: MarkSource
     ) throws {
         for (record, scope) in try records(of: object, upstream: upstream) {
-            guard let mark = try scope == owner ? own : others.map({ try mark($0, by: owner, for: scope) })
+            guard let mark = try scope == owner ? own : others.map({ try mark($0, of: writer, for: scope) })
             else { continue }
             if source.isWrite { record.noteWrite(at: mark.time) }
             try apply(mark, to: record, by: source)
         }
         if let own, let owner { remember(own, by: source, object, upstream, scope: owner) }
-        if let others { remember(others, by: source, object, upstream, scope: nil, exception: owner) }
+        if let others { remember(others, by: source, object, upstream, scope: nil, of: writer, exception: owner) }
     }
 
     /// A write's mark as it counts in a scope; of a write whose principal is not known every scope may be its own.
-    func mark(_ mark: ObjectMark, by writer: ScopeID?, for scope: ScopeID) throws -> ObjectMark {
-        guard let writer else { return mark }
-        let isOwn =
-            try names.scope(writer, in: database).principal == names.scope(scope, in: database).principal
+    func mark(_ mark: ObjectMark, of writer: PrincipalID, for scope: ScopeID) throws -> ObjectMark {
+        let isOwn = try writer == .nobody || writer == names.scope(scope, in: database).principal
         return isOwn ? mark : mark.forOthers
     }
 
@@ -42,10 +42,12 @@ extension WriterSession {
         _ object: BoundObject,
         _ upstream: String,
         scope: ScopeID?,
+        of writer: PrincipalID = .nobody,
         exception: ScopeID? = nil
     ) {
         let forgotten = recentMarks.add(
             mark,
+            of: writer,
             by: source,
             to: object,
             upstream: upstream,
@@ -233,6 +235,7 @@ extension WriterSession {
             own: isIdentified ? .tombstone(absence.start) : .unobserved(absence.start),
             for: owner,
             others: nil,
+            of: key.principal,
             by: MarkSource(method: absence.method, path: path)
         )
     }
@@ -300,6 +303,8 @@ struct RecentMarks {
 
     private struct Mark {
         let mark: ObjectMark
+        /// Who made the write; nobody for a mark of one scope only.
+        let writer: PrincipalID
         let source: MarkSource
         /// A scope for which the mark does not hold, because the write's own response shows more.
         let exception: ScopeID?
@@ -318,6 +323,7 @@ struct RecentMarks {
     ///   - scope: the scope of the object. Nil for every scope except `exception`.
     mutating func add(
         _ mark: ObjectMark,
+        of writer: PrincipalID,
         by source: MarkSource,
         to object: BoundObject,
         upstream: String,
@@ -336,7 +342,7 @@ struct RecentMarks {
                 if known.mark.time > mark.time { continue }
                 keep(known, of: key, for: exception)
             }
-            marks[key] = Mark(mark: mark, source: source, exception: exception)
+            marks[key] = Mark(mark: mark, writer: writer, source: source, exception: exception)
         }
         newest = max(newest, mark.time)
         return forgotten
@@ -347,7 +353,7 @@ struct RecentMarks {
         guard key.scope == nil, let exception, known.exception != exception else { return }
         let own = Key(upstream: key.upstream, model: key.model, value: key.value, isKey: key.isKey, scope: exception)
         if let newer = marks[own], newer.mark.time >= known.mark.time { return }
-        marks[own] = Mark(mark: known.mark, source: known.source, exception: nil)
+        marks[own] = Mark(mark: known.mark, writer: known.writer, source: known.source, exception: nil)
     }
 
     /// Weakens a tombstone, because the object was shown again under one of these names.
@@ -364,7 +370,12 @@ struct RecentMarks {
         for (value, isKey) in [(identity, false)] + keys.map({ ($0, true) }) {
             let key = Key(upstream: upstream, model: model, value: value, isKey: isKey, scope: scope)
             guard let known = marks[key], known.mark == .tombstone(time) else { continue }
-            marks[key] = Mark(mark: .unobserved(time), source: known.source, exception: known.exception)
+            marks[key] = Mark(
+                mark: .unobserved(time),
+                writer: known.writer,
+                source: known.source,
+                exception: known.exception
+            )
         }
     }
 
@@ -391,21 +402,20 @@ struct RecentMarks {
         newest != .min && observation.start - max(lag.lists, lag.details) <= newest
     }
 
-    /// The newest mark of an object, found by its name or its keys, the request that caused it, and the scope that made it; nil if
-    /// that is the object's own, or is not known.
+    /// The newest mark of an object, found by its name or its keys, the request that caused it, and who made that.
     func mark(
         of name: ObjectName,
         keys: [String],
         upstream: String,
         scope: ScopeID
-    ) -> (mark: ObjectMark, source: MarkSource, writer: ScopeID?)? {
-        var found: (mark: ObjectMark, source: MarkSource, writer: ScopeID?)?
+    ) -> (mark: ObjectMark, source: MarkSource, writer: PrincipalID)? {
+        var found: (mark: ObjectMark, source: MarkSource, writer: PrincipalID)?
         func look(_ value: String, isKey: Bool) {
             for wanted in [scope, nil] {
                 let key = Key(upstream: upstream, model: name.model, value: value, isKey: isKey, scope: wanted)
                 guard let known = marks[key], known.exception != scope else { continue }
                 if found.map({ known.mark.time > $0.mark.time }) ?? true {
-                    found = (known.mark, known.source, known.exception)
+                    found = (known.mark, known.source, known.writer)
                 }
             }
         }

@@ -168,7 +168,7 @@ extension WriterSession {
                 let keys = (occurrence.keys + occurrence.boundKeys).map(\.value)
                 if let recent = recentMarks.mark(of: occurrence.name, keys: keys, upstream: upstream, scope: scope) {
                     if recent.source.isWrite { record.noteWrite(at: recent.mark.time) }
-                    let mark = try mark(recent.mark, by: recent.writer, for: scope)
+                    let mark = try mark(recent.mark, of: recent.writer, for: scope)
                     try apply(mark, to: record, by: recent.source)
                 }
             }

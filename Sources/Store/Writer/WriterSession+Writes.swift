@@ -31,6 +31,7 @@ extension WriterSession {
                 own: subject.own,
                 for: known,
                 others: write.effect == .absent ? nil : .unobserved(write.time, isOwn: true),
+                of: write.principal,
                 by: MarkSource(method: write.method, path: write.path)
             )
         }
@@ -170,9 +171,7 @@ extension WriterSession {
             guard write.observation != nil, payloads.contains(where: { models.showsState($0, of: name.model) }) else {
                 return Subject(object: object, own: .unobserved(write.time, isOwn: true))
             }
-            guard models.contradict(payloads, of: name.model) else { return Subject(object: object, isShown: true) }
-            // Members with two values may have changed; all others count as newer than the mark.
-            return Subject(object: object, own: .unobserved(write.time - 1), isShown: true)
+            return Subject(object: object, isShown: true)
         }
     }
 
@@ -258,6 +257,7 @@ extension WriterSession {
             own: isGone ? .tombstone(write.time) : .unobserved(write.time, isOwn: true),
             for: existingScope(NameTable.Scope(of: write)),
             others: write.effect == .absent ? nil : .unobserved(write.time, isOwn: true),
+            of: write.principal,
             by: MarkSource(method: write.method, path: write.path)
         )
     }

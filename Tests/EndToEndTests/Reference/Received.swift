@@ -58,6 +58,9 @@ extension Received: Equatable {
 }
 
 extension Received {
+    /// Whether what came for the requests of other programs stays beside it.
+    var isDivided: Bool { control == .private || !isFresh }
+
     /// What it shows of a member in one place, as it came.
     func shown(_ member: String, of ref: Ref, at place: String) -> Shown? {
         let slip = slips.first { $0.key.ref == ref && $0.key.member == member }

@@ -90,7 +90,7 @@ extension ReferenceRun {
             // What stays in doubt is asked about again after a while.
             ContinuousClock.now - first.instant < .seconds(10)
         else { return nil }
-        guard !isUnordered(received) else { return nil }
+        guard !isUnordered(received), !isSettledForOthers(word) else { return nil }
         let isLast = reference.state.withLock { state in
             state.exchanges.allSatisfy { other in
                 [first.exchange.step, word.exchange.step, exchange.step].contains(other.step)
@@ -122,6 +122,21 @@ extension ReferenceRun {
             if isOwn, write.received == nil || write.key.scope != received.scope { return true }
             return others.contains { other in
                 shown.contains { member, shown in
+                    other.received.shown[ref]?[member].map { $0.datum != shown.datum } ?? false
+                }
+            }
+        }
+    }
+}
+
+extension ReferenceRun {
+    /// Whether a response that is not for other clients of the principal shows another value: what it has settled is not shown
+    /// to them, and what they are shown must not be older.
+    private func isSettledForOthers(_ word: Word) -> Bool {
+        words.filter { $0.key.scope == word.received.scope }.flatMap(\.value).contains { other in
+            guard other.received.isDivided, other.exchange.client != word.exchange.client else { return false }
+            return word.received.shown.contains { ref, members in
+                members.contains { member, shown in
                     other.received.shown[ref]?[member].map { $0.datum != shown.datum } ?? false
                 }
             }

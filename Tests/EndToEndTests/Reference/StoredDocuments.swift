@@ -20,7 +20,7 @@ struct StoredDocuments {
         init(_ received: Received, client: String) {
             self.received = received
             self.client = received.control == .private ? client : nil
-            division = received.control == .private || !received.isFresh ? client : nil
+            division = received.isDivided ? client : nil
             (saysFresh, isServedStale) = (received.isFresh, received.isServedStale)
             expiry = received.expiry
         }
