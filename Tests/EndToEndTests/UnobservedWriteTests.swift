@@ -198,6 +198,25 @@ import Testing
         #expect(list.isHit && list.text == Self.search("new"))
     }
 
+    @Test func `a list that lags behind an own untold write is asked for, though another principal has written since`()
+        throws
+    {
+        let user = #"{"id":1,"login":"ada","name":"old"}"#
+        let origin = try Origin { request in
+            guard request.method == "GET" else { return .empty(204) }
+            return .json(request.path == "/users" ? "[\(user)]" : user, Fresh.hour)
+        }
+        let larder = try Larder(config: Configs.blog(origin, upstream: [Users.bound, "lag: 1h"]))
+        let mine: FieldLines = ["Authorization": "Bearer mine"]
+        let theirs: FieldLines = ["Authorization": "Bearer theirs"]
+        _ = try larder.get("/users", mine)
+        #expect(try larder.get("/users", mine).isHit)
+        for writer in [mine, theirs] {
+            #expect(try larder.request("PATCH", "/people/ada", writer, body: "new").status == 204)
+            for _ in 0..<2 { #expect(try !larder.get("/users", mine).isHit) }
+        }
+    }
+
     @Test func `a write that was under way while another one went untold is read by its own client`() throws {
         let users = try Users()
         let larder = try users.larder()

@@ -20,6 +20,12 @@ public enum ObjectMark: Sendable, Equatable {
     /// The mark for a principal who has not made the write.
     public var forOthers: ObjectMark { if case .unobserved(let time, _) = self { .unobserved(time) } else { self } }
 
+    /// The mark in place of an earlier one: what may be older than the principal's own write stays so.
+    public func replacing(_ earlier: ObjectMark?) -> ObjectMark {
+        guard case .unobserved(let time, false) = self, case .unobserved(_, isOwn: true) = earlier else { return self }
+        return .unobserved(time, isOwn: true)
+    }
+
     /// Whether this is a tombstone.
     public var isTombstone: Bool { if case .tombstone = self { true } else { false } }
 }

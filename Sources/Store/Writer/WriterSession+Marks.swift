@@ -64,6 +64,7 @@ extension WriterSession {
         throws
     {
         if let known = record.mark, known.time >= mark.time { return }
+        let mark = mark.replacing(record.mark)
         // Older values are kept for admin queries if nothing newer is known. Documents do not use them.
         if record.base != nil, case (let model, let models?) = try model(of: record) {
             var state = try state(of: record)

@@ -53,7 +53,12 @@ extension ReferenceRun {
     /// - Parameter isServed: whether the stored one was served for it; if not, the client's own may have been meant.
     func renewed(_ exchange: ReferenceExchange, _ received: Received, isServed: Bool) {
         guard exchange.invalidation != .certain else { return }
-        documents.renew(exchange.key, by: received, isCertain: isServed && exchange.invalidation == .none) {
+        documents.renew(
+            exchange.key,
+            by: received,
+            for: exchange.client,
+            isCertain: isServed && exchange.invalidation == .none
+        ) {
             $0.received.etag == received.etag
         }
     }
@@ -62,7 +67,7 @@ extension ReferenceRun {
     /// §4.3.5); one without any validator says nothing of objects.
     func mayBeRefreshed(_ exchange: ReferenceExchange, _ received: Received) {
         guard exchange.invalidation != .certain else { return }
-        documents.renew(exchange.key, by: received, isCertain: false) { document in
+        documents.renew(exchange.key, by: received, for: exchange.client, isCertain: false) { document in
             received.etag.map { $0 == document.received.etag } ?? document.received.shown.isEmpty
                 && received.body.utf8.count == document.received.body.utf8.count
         }

@@ -8,7 +8,7 @@ struct StoredDocuments {
         /// The program that it is kept for; nil where it serves all.
         let client: String?
         /// The program whose request it came for, where what came for the others stays beside it.
-        fileprivate let division: String?
+        private(set) fileprivate var division: String?
         private(set) var isServedStale: Bool
         private var saysFresh: Bool
         /// When it has certainly become stale; nil if the history is over by then.
@@ -25,11 +25,15 @@ struct StoredDocuments {
             expiry = received.expiry
         }
 
-        fileprivate func renewed(by later: Received) -> Document {
+        /// What it may be after a 304 to a program.
+        fileprivate func renewed(by later: Received, for client: String) -> [Document] {
             var document = self
             (document.saysFresh, document.isServedStale) = (later.isFresh, later.isServedStale)
             document.expiry = later.expiry
-            return document
+            guard later.isDivided, division != client else { return [document] }
+            var divided = document
+            divided.division = client
+            return [document, divided]
         }
 
         func serves(_ client: String) -> Bool { self.client.map { $0 == client } ?? true }
@@ -62,10 +66,16 @@ struct StoredDocuments {
     /// Notes that a response was found to hold.
     ///
     /// - Parameter isCertain: whether the stored one is meant; if not, it may be.
-    mutating func renew(_ key: Key, by later: Received, isCertain: Bool, where isMeant: (Document) -> Bool) {
+    mutating func renew(
+        _ key: Key,
+        by later: Received,
+        for client: String,
+        isCertain: Bool,
+        where isMeant: (Document) -> Bool
+    ) {
         let renewed = self[key].flatMap { document in
             guard isMeant(document) else { return [document] }
-            return (isCertain ? [] : [document]) + [document.renewed(by: later)]
+            return (isCertain ? [] : [document]) + document.renewed(by: later, for: client)
         }
         replace(key, by: renewed)
     }
