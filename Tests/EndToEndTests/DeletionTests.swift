@@ -76,6 +76,18 @@ import Testing
         #expect(Set(titles).count == 1, "\(titles)")
     }
 
+    @Test func `a list that shows a kept object otherwise after its deletion is served with a doubt`() throws {
+        let bodies = Self.bodies()
+        let origin = try Self.origin(bodies) { _ in .empty(204) }
+        let larder = try Larder(config: Self.config(origin, "keep") + "\nstore: { withhold: 10s }")
+        _ = try larder.get("/items")
+        #expect(try larder.request("DELETE", "/items/1").status == 204)
+        bodies.withLock { $0["/items"] = #"[{"id":1,"title":"new"}]"# }
+        _ = try larder.get("/items", ["Cache-Control": "no-cache"])
+        let hit = try larder.get("/items")
+        #expect(hit.isHit && hit.cacheStatus.contains("doubt"), "\(hit.cacheStatus)")
+    }
+
     @Test(arguments: ["0", "16MiB"])
     func `what is not found any more is not served from what was stored, though its response has no Vary`(
         memory: String

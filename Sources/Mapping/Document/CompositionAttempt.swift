@@ -137,6 +137,10 @@ struct CompositionAttempt {
             object.isCurrent || unseenWrite(to: name, shownBy: place.pin) != nil,
             object.payload != payload || object.isInDoubt || object.isUnseenInPart, let value = JSONSlice(payload)
         else { return copy(place.pin, 0..<payload.count) }
+        if let observation, let mark = object.mark, mark.isTombstone, observation.start > mark.time {
+            // It may lag behind the deletion, or show what has taken the deleted object's place.
+            doubts.insert(mark.time + lag.lists)
+        }
         keepLiterals(of: place.pin, showing: name, value, object, resolved)
         write(Shape(text: place.pin, value: value), showing: resolved, name: name, isStrict: false)
     }
