@@ -38,12 +38,24 @@ extension ReferenceRun {
         guard exchange.invalidation == .none, received.hasObjects else { return }
         let states = reference.state.withLock { $0.states(of: received.scope.principal) }
         var facts: [ReadLog.Fact: Int] = [:]
-        for (fact, value) in observations(in: received) {
+        let kept = deletedAndKept
+        for (fact, value) in observations(in: received) where !kept.contains(fact.ref) {
             // Of a value that comes back nobody knows which of the times was meant.
             facts[fact] = states.firstIndex { $0.shows(value, as: fact) }
         }
         seen.note(passedOn: facts)
         if setting.withhold == .long { seen.settle() }
+    }
+
+    /// What was found to be deleted but is kept in documents as it was last known, whatever a list that may lag shows of it.
+    private var deletedAndKept: Set<Ref> {
+        guard setting.onDelete == .keep, setting.lag != .none else { return [] }
+        return reference.state.withLock { state in
+            Set(
+                state.exchanges.filter { $0.method == "DELETE" || $0.status == 404 }
+                    .compactMap { state.plans[$0.step]?.edit?.ref ?? $0.key.page.subject }
+            )
+        }
     }
 
     /// What had been seen when a request was sent, less what documents have taken back since.
