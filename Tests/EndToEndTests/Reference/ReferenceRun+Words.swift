@@ -102,6 +102,8 @@ extension ReferenceRun {
             // What stays in doubt is asked about again after a while.
             ContinuousClock.now - first.instant < .seconds(10)
         else { return nil }
+        // A value that the second shows for the first time may contradict other documents.
+        guard observations(in: first.received) == observations(in: received) else { return nil }
         guard !isUnordered(received), !isSettledForOthers(word) else { return nil }
         let isLast = reference.state.withLock { state in
             state.exchanges.allSatisfy { other in
