@@ -106,7 +106,7 @@ import Testing
         #expect(try larder.get("/search/users").text == Self.search("newest"))
     }
 
-    @Test func `a list that lags behind a write whose response leaves a member out is asked for until a detail shows it`()
+    @Test func `a list that lags behind a write with a partial response is asked for until a detail shows it`()
         throws
     {
         let users = try Users()
