@@ -27,7 +27,7 @@ extension ObjectStore {
         -> WriteCompletion
     {
         let queued = core.queuedResponses
-        return try await enqueueAhead(bytes: write.observation?.body.count ?? 0) { session, isAhead in
+        return try await enqueueAhead(as: .write, bytes: write.observation?.body.count ?? 0) { session, isAhead in
             if isAhead, try !session.mayGoAhead(write, prepared, of: queued) { return nil }
             let completion = try session.complete(write, prepared)
             if let shown = write.observation {
@@ -51,16 +51,17 @@ extension ObjectStore {
 
     /// Has the writer run a job ahead of everything queued; if it returns nil, it runs again after everything queued earlier.
     private func enqueueAhead<Value: Sendable>(
+        as kind: Job.Kind,
         bytes: Int = 0,
         _ work: @escaping @Sendable (WriterSession, _ isAhead: Bool) throws -> Value?
     ) async throws(StoreError) -> Value {
         let core = core
         let early: Value? = try await result { done in
-            core.post(.express, bytes: bytes, { try work($0, true) }, done: done)
+            core.post(kind, .express, bytes: bytes, { try work($0, true) }, done: done)
         }
         if let early { return early }
         let late: Value? = try await result { done in
-            enqueue(.prompt, bytes: bytes, { try work($0, false) }, done: done)
+            enqueue(kind, .prompt, bytes: bytes, { try work($0, false) }, done: done)
         }
         guard let value = late else { preconditionFailure("behind the queue there is nothing to wait for") }
         return value
@@ -69,13 +70,15 @@ extension ObjectStore {
     /// Removes the documents whose paths match.
     private func remove(matching patterns: [InvalidationPattern]) async throws(StoreError) {
         guard !patterns.isEmpty else { return }
-        let last = try await core.write(.express) { $0.ban(patterns) }
+        let last = try await core.write(.invalidation, .express) { $0.ban(patterns) }
         let found = try await core.read { try InvalidationPattern.documents(matching: patterns, until: last, in: $0) }
         var rest = found[...]
         while !rest.isEmpty {
             let slice = Array(rest.prefix(Self.slice))
             rest = rest.dropFirst(slice.count)
-            try await core.write(.express) { session in for id in slice { try session.deleteDocument(id) } }
+            try await core.write(.invalidation, .express) { session in
+                for id in slice { try session.deleteDocument(id) }
+            }
         }
     }
 
@@ -87,7 +90,7 @@ extension ObjectStore {
     /// Returns after the commit. Like `complete`, it goes ahead of queued responses.
     public func note(_ absence: ObservedAbsence) async throws(StoreError) {
         let queued = core.queuedResponses
-        _ = try await enqueueAhead { session, isAhead -> Bool? in
+        _ = try await enqueueAhead(as: .absence) { session, isAhead -> Bool? in
             if isAhead, try !session.mayGoAhead(absence, of: queued) { return nil }
             try session.note(absence)
             return true

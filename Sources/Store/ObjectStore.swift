@@ -123,13 +123,13 @@ public final class ObjectStore: Sendable {
     public func flush() async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             // Capturing the store keeps it alive until its jobs have reached the writer.
-            ingest.async { [self] in core.post(.prompt, { _ in }, done: { _ in continuation.resume() }) }
+            ingest.async { [self] in core.post(.flush, .prompt, { _ in }, done: { _ in continuation.resume() }) }
         }
     }
 
     /// Commits everything queued earlier without the batch delay.
     public func commitPromptly() {
-        ingest.async { [self] in core.post(.prompt, { _ in }, done: { _ in }) }
+        ingest.async { [self] in core.post(.flush, .prompt, { _ in }, done: { _ in }) }
     }
 
     /// Commits the queue and closes the file.
@@ -176,6 +176,7 @@ public final class ObjectStore: Sendable {
     ///
     /// `done` runs on the writer's thread, after the commit.
     func enqueue<Value: Sendable>(
+        _ kind: Job.Kind,
         _ urgency: Job.Urgency,
         bytes: Int = 0,
         _ work: @escaping @Sendable (WriterSession) throws -> Value,
@@ -185,7 +186,7 @@ public final class ObjectStore: Sendable {
             // Capturing the store keeps it alive until its jobs have reached the writer.
             ingest.async { [self] in
                 let core = core
-                core.post(urgency, bytes: bytes, work) { result in
+                core.post(kind, urgency, bytes: bytes, work) { result in
                     core.queueLimit.leave(bytes: 0)
                     done(result)
                 }
@@ -217,7 +218,7 @@ extension ObjectStore {
     public func warnings(limit: Int = 100, after: Int64? = nil) async throws(StoreError) -> Page<StoredWarning> {
         await core.examiner.finished()
         // The examiner's warnings are queued by now. When this job is committed, so are they.
-        _ = try? await core.write(.batched) { _ in true }
+        _ = try? await core.write(.flush, .batched) { _ in true }
         return try await core.read { [core] in try Inventory($0, of: core).warnings(limit: limit, after: after) }
     }
 }
@@ -303,6 +304,7 @@ extension ObjectStore {
     ) async throws(StoreError) -> FresheningOutcome {
         try await result { done in
             enqueue(
+                .freshening,
                 .batched,
                 {
                     try $0.freshen(
@@ -321,25 +323,29 @@ extension ObjectStore {
 
     /// Replaces the policy of a document soon, if it still exists.
     public func restrict(_ id: DocumentID, policy: [UInt8]) {
-        core.post(.batched, { try $0.restrict(id, policy: policy) }, done: { _ in })
+        core.post(.freshening, .batched, { try $0.restrict(id, policy: policy) }, done: { _ in })
     }
 
     /// Removes the documents of these URLs for every principal.
     ///
     /// A later `receive` for one of these URLs stores nothing if its request was sent before.
     public func invalidate(_ targets: [InvalidationTarget]) async throws(StoreError) {
-        try await core.write(.prompt) { session in for target in targets { try session.invalidate(target) } }
+        try await core.write(.invalidation, .prompt) { session in
+            for target in targets { try session.invalidate(target) }
+        }
     }
 
     /// Removes one document soon, if it still exists.
     ///
     /// The listener is not notified, because it would also drop responses received under the same key since.
     public func remove(_ id: DocumentID) {
-        core.post(.batched, { try $0.deleteDocument(id, notifying: false) }, done: { _ in })
+        core.post(.removal, .batched, { try $0.deleteDocument(id, notifying: false) }, done: { _ in })
     }
 
     /// Removes all variants under a key soon; responses queued earlier are stored first, and so are removed as well.
-    public func remove(at key: CacheKey) { enqueue(.batched, { try $0.deleteDocuments(at: key) }, done: { _ in }) }
+    public func remove(at key: CacheKey) {
+        enqueue(.removal, .batched, { try $0.deleteDocuments(at: key) }, done: { _ in })
+    }
 
     /// Records the use of documents, for eviction; batched, and lost if it cannot be written.
     public func touchUsed(_ documents: [DocumentID]) {
@@ -392,6 +398,8 @@ extension ObjectStore {
                 if let weight { core.preparedBodies.leave(bytes: weight) }
                 // `close` counts abandoned responses as still queued.
                 let isGivenUp = if case .failure(.closed) = result { true } else { false }
+                let waited = Double(core.clock.now() - arrival.time) / 1_000_000
+                if case .success = result { core.updateStatistics { $0.responseTimes.record(seconds: waited) } }
                 if !isGivenUp { core.queuedResponses.leave(document, pathHash: arrival.pathHash) }
                 // This precedes leaving the queue: an empty queue means that every `done` has run.
                 done(result)
@@ -408,6 +416,7 @@ extension ObjectStore {
             core.preparedBodies.enter(bytes: weight) { room.signal() }
             room.wait()
             core.post(
+                .response,
                 urgency,
                 bytes: document.body.count + document.head.count + document.policy.count,
                 isDispensable: true,

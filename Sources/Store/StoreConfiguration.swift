@@ -34,6 +34,8 @@ public struct StoreConfiguration: Sendable {
     public var changes: Int64
     /// Receives notices of what the store does on its own while it is open; any thread.
     public var notify: @Sendable (StoreNotice) -> Void = { _ in }
+    /// Receives a report of each commit; writer's thread.
+    public var committed: @Sendable (CommitReport) -> Void = { _ in }
     /// Called on the writer's thread at the steps of each commit, for tests; the commit continues when it returns.
     public var commitStep: (@Sendable (CommitStep) -> Void)?
 
@@ -55,6 +57,27 @@ public struct StoreConfiguration: Sendable {
     }
 }
 
+/// What one commit was about.
+public struct CommitReport: Sendable {
+    /// How many jobs of each kind it contained.
+    public let jobs: [(kind: String, count: Int)]
+    /// About how many bytes of responses it added to the file.
+    public let bytes: Int
+    /// How long it took, from its first job to the end of the transaction.
+    public let seconds: Double
+
+    init(_ jobs: some Sequence<Job>, seconds: Double) {
+        var counts: [Job.Kind: Int] = [:]
+        var bytes = 0
+        for job in jobs {
+            counts[job.kind, default: 0] += 1
+            bytes += job.bytes
+        }
+        self.jobs = Job.Kind.allCases.compactMap { kind in counts[kind].map { (kind.rawValue, $0) } }
+        (self.bytes, self.seconds) = (bytes, seconds)
+    }
+}
+
 /// A step of a commit.
 public enum CommitStep: Sendable {
     /// All is written, and memory is marked; readers still find the former state.
@@ -73,6 +96,14 @@ public struct StoreStatistics: Sendable, Equatable {
     public var queued = 0
     /// Commits since opening.
     public var commits: Int64 = 0
+    /// How long they took.
+    public var commitTimes = Histogram()
+    /// The jobs in them, by kind.
+    public var jobs: [String: Int64] = [:]
+    /// Bytes of responses in them.
+    public var committedBytes: Int64 = 0
+    /// How long complete responses waited until they were committed.
+    public var responseTimes = Histogram()
     /// Batches that failed since opening.
     public var failures: Int64 = 0
     /// How often damage was found in the file since opening.
@@ -85,4 +116,11 @@ public struct StoreStatistics: Sendable, Equatable {
     public var lockHolder: String?
     /// The last error; nil once a commit has succeeded again.
     public var trouble: String?
+
+    mutating func note(_ report: CommitReport) {
+        commits += 1
+        commitTimes.record(seconds: report.seconds)
+        committedBytes += Int64(report.bytes)
+        for (kind, count) in report.jobs { jobs[kind, default: 0] += Int64(count) }
+    }
 }

@@ -181,13 +181,15 @@ final class StoreCore: Sendable {
 
     /// Has the writer run a job, and returns after its commit.
     func write<Value: Sendable>(
+        _ kind: Job.Kind,
         _ urgency: Job.Urgency,
         alone: Bool = false,
         _ work: @escaping @Sendable (WriterSession) throws -> Value
-    ) async throws(StoreError) -> Value { try await result { post(urgency, alone: alone, work, done: $0) } }
+    ) async throws(StoreError) -> Value { try await result { post(kind, urgency, alone: alone, work, done: $0) } }
 
     /// Has the writer run a job; `done` runs on its thread, after the commit.
     func post<Value: Sendable>(
+        _ kind: Job.Kind,
         _ urgency: Job.Urgency,
         alone: Bool = false,
         bytes: Int = 0,
@@ -196,6 +198,7 @@ final class StoreCore: Sendable {
         done: @escaping @Sendable (Result<Value, StoreError>) -> Void
     ) {
         let job = Job(
+            kind: kind,
             urgency: urgency,
             isAlone: alone,
             bytes: bytes,
@@ -215,7 +218,7 @@ final class StoreCore: Sendable {
     func note(_ work: @escaping @Sendable (WriterSession) throws -> Void) {
         guard notes.load(ordering: .relaxed) < Self.noteLimit else { return }
         notes.add(1, ordering: .relaxed)
-        post(.batched, work, done: { _ in self.notes.subtract(1, ordering: .relaxed) })
+        post(.note, .batched, work, done: { _ in self.notes.subtract(1, ordering: .relaxed) })
     }
 
     private static let noteLimit = 1024
@@ -225,7 +228,7 @@ final class StoreCore: Sendable {
     /// This is for readers by SQL: the store itself migrates such an object whenever it reads it.
     func modernise(after object: ObjectID) {
         guard models.values.contains(where: { $0.models.haveVersions }) else { return }
-        post(.batched, { try $0.modernise(after: object, limit: 256) }) { [self] result in
+        post(.migration, .batched, { try $0.modernise(after: object, limit: 256) }) { [self] result in
             if case .success(let last?) = result { modernise(after: last) }
         }
     }

@@ -68,6 +68,7 @@ package final class DaemonCore: Sendable {
         }
         var configuration = StoreConfiguration(settings, path: path, upstreams)
         configuration.notify = { log.log(level: $0.isRelief ? .notice : .warning, "\($0)") }
+        configuration.committed = { log.committed($0) }
         let (store, notices) = try ObjectStore.open(configuration)
         for notice in notices { log.warning("\(notice)") }
         self.store = store

@@ -150,6 +150,18 @@ extension Metric {
             },
         "Responses that wait to be written to the store.":
             Metric(.gauge, "larder_ingest_queue") { value($0.store.queued) },
+        "Time from a complete response to its commit.":
+            Metric(.histogram, "larder_ingest_duration_seconds") { buckets($0.store.responseTimes, labels: []) },
+        "Time that a commit took.":
+            Metric(.histogram, "larder_commit_duration_seconds") { buckets($0.store.commitTimes, labels: []) },
+        "Bytes of responses that were committed.":
+            Metric(.counter, "larder_committed_bytes_total") { value($0.store.committedBytes) },
+        "Jobs of the store's writer that were committed, by what they did.":
+            Metric(.counter, "larder_committed_jobs_total") { reading in
+                reading.store.jobs.sorted { $0.key < $1.key }.map { job, count in
+                    Sample(labels: [Label(name: "job", value: job)], value: Double(count))
+                }
+            },
         "Streams of /changes that are open.":
             Metric(.gauge, "larder_change_streams") { value($0.metrics.changeStreams.value) },
         "Streams of /changes cut off because their clients did not keep up.":

@@ -38,6 +38,15 @@ package struct CacheStatus: Sendable, Equatable {
         CacheStatus(forward: reason, forwardStatus: status, isStored: isStored, isCollapsed: isCollapsed)
     }
 
+    /// Whether the upstream was asked.
+    package var isForwarded: Bool { forward != nil }
+
+    /// Adds a word to the detail.
+    package mutating func add(detail word: String?) {
+        guard let word else { return }
+        detail = detail.map { "\(word)+\($0)" } ?? word
+    }
+
     /// The member in the field's syntax, with the parameters in the order of RFC 9211.
     package var text: String {
         var text = "larder"

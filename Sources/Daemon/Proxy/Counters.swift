@@ -1,4 +1,5 @@
 import HTTPServer
+package import Store
 import Synchronization
 
 /// All of the daemon's metrics.
@@ -222,25 +223,4 @@ package struct Gauge: ~Copyable, Sendable {
     package func set(_ value: Int) { level.store(value, ordering: .relaxed) }
 
     package var value: Int { level.load(ordering: .relaxed) }
-}
-
-/// A histogram of durations; a value behind a lock, for events that happen once per fetch; the hit path is not timed.
-package struct Histogram: Sendable {
-    /// The upper bounds of the buckets, in seconds; one more bucket takes the rest.
-    package static let bounds: [Double] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
-
-    /// By bucket, not cumulative.
-    package private(set) var counts = [UInt64](repeating: 0, count: bounds.count + 1)
-    /// In seconds.
-    package private(set) var sum = 0.0
-
-    package mutating func add(_ other: Histogram) {
-        for (index, count) in other.counts.enumerated() { counts[index] += count }
-        sum += other.sum
-    }
-
-    mutating func record(seconds: Double) {
-        counts[Self.bounds.firstIndex { seconds <= $0 } ?? Self.bounds.count] += 1
-        sum += seconds
-    }
 }

@@ -117,6 +117,7 @@ package actor ProxyCore {
         // Conditions for the origin are evaluated there; if it cannot be asked, a cache may ignore them (RFC 9110 §13.1.1).
         if request.isForOrigin, modes.current == .online { return pass(request.passed, reply) }
         let (decision, variants) = await decide(request)
+        log.decided(decision, on: request, at: now)
         switch decision {
         case .serve(let ready, let cacheUse): await serveStored(request, reply, ready, cacheUse)
         case .serveAndRefresh(let ready, let cacheUse):
@@ -124,7 +125,9 @@ package actor ProxyCore {
             fetches.refresh(request.forWhole.asking(because: .stale), stored: ready)
         case .ask(let reason, let stored):
             if let stored { cache.noteInquiry(about: stored) }
-            await servePartsOrAsk(request.asking(because: reason), reply, stored: stored, variants: variants)
+            let inquiry = stored?.inquiryReason(at: now)
+            request.note?.asked(because: inquiry)
+            await servePartsOrAsk(request.asking(because: reason, inquiry), reply, stored: stored, variants: variants)
         case .refuse(let problem): await servePartsOrAsk(request, reply, refusal: problem)
         }
     }

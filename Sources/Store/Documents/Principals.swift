@@ -5,7 +5,7 @@ extension ObjectStore {
     /// The id of a principal's digest; a new one is made durable.
     public func principal(_ digest: [UInt8]) async throws(StoreError) -> PrincipalID {
         if let known = try await existingPrincipal(digest) { return known }
-        return try await core.write(.durable) { try $0.principal(digest) }
+        return try await core.write(.principal, .durable) { try $0.principal(digest) }
     }
 
     /// The id of a principal's digest, if there is one; the empty digest is `anonymous`.

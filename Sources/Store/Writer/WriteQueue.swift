@@ -4,6 +4,24 @@ import Synchronization
 
 /// A job for the writer.
 struct Job: Sendable {
+    /// What it does, for the log and the metrics.
+    enum Kind: String, CaseIterable, Sendable {
+        /// Stores a response, or what a write's response shows and invalidates.
+        case response, write
+        /// Notes that an object was not found.
+        case absence
+        case invalidation, removal, freshening
+        /// Notes a write before it is sent, or that it is over.
+        case suspect
+        case principal, event, clean, copy, load, erasure
+        /// Brings objects to the current version of their models.
+        case migration
+        /// Notes uses and warnings, which may be lost.
+        case note
+        /// Does nothing: somebody waits for the jobs before it.
+        case flush
+    }
+
     enum Urgency: Sendable, Equatable {
         /// Waits for the batch delay.
         case batched
@@ -18,6 +36,7 @@ struct Job: Sendable {
         var isExpress: Bool { self == .express || self == .durable }
     }
 
+    let kind: Kind
     let urgency: Urgency
     /// Whether it opens its own transactions.
     var isAlone = false

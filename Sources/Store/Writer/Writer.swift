@@ -171,7 +171,8 @@ final class Writer {
     @discardableResult
     private func attempt(_ batch: ArraySlice<Job>) throws(StoreError) -> Int {
         let isDurable = batch.contains { $0.urgency == .durable }
-        let end = ContinuousClock.now + Self.span
+        let start = ContinuousClock.now
+        let end = start + Self.span
         do {
             let (completions, effects) = try session.transaction(durable: isDurable) {
                 var completions: [@Sendable () -> Void] = []
@@ -186,11 +187,16 @@ final class Writer {
             }
             core.foreignLocks.end(.writing)
             core.publish(effects, of: session)
+            let report = CommitReport(
+                batch.prefix(completions.count),
+                seconds: (ContinuousClock.now - start) / .seconds(1)
+            )
             core.updateStatistics {
-                $0.commits += 1
+                $0.note(report)
                 $0.warnings += effects.warnings
                 $0.trouble = nil
             }
+            core.configuration.committed(report)
             for completion in completions { completion() }
             return completions.count
         } catch {

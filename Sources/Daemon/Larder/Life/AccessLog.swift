@@ -228,6 +228,7 @@ enum AccessLogLine {
         line += " \(leading(duration(request.seconds), 7)) \(leading(HumanText.bytes(request.bytes), 9)) "
         line += "\(request.method) \(request.upstream.map { $0.printable + " " } ?? "")\(escaped(request.url))"
         if let detail = request.detail { line += " (\(detail.printable))" }
+        if let reason = request.reason { line += ": \(reason)" }
         if let seconds = request.upstreamSeconds { line += " upstream \(duration(seconds))" }
         return line
     }
@@ -298,6 +299,9 @@ enum AccessLogLine {
         if let key = request.key { members.append(("key", .string(key))) }
         members += [
             ("method", .string(request.method)), ("outcome", .string(request.outcome)),
+        ]
+        if let reason = request.reason { members.append(("reason", .printable(reason))) }
+        members += [
             ("seconds", .number(request.seconds)), ("status", .integer(request.status)),
             ("time", .string(request.time)),
         ]

@@ -103,6 +103,7 @@ extension Fetches {
     func note(_ reason: NotStoredReason, in fetch: RunningFetch) {
         guard let head = fetch.head else { return }
         notStored.note(reason, status: head.status, of: fetch.request, at: now)
+        log.notStored(reason, fetch.request)
     }
 
     // MARK: Absence
@@ -150,6 +151,7 @@ extension Fetches {
         let change = fetch.change
         guard change != .invalidated else {
             notStored.note(.invalidated, status: response.status, of: request, at: now)
+            log.notStored(.invalidated, request)
             return (ready, false)
         }
         notStored.forget(request.key)

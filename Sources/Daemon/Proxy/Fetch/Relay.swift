@@ -49,10 +49,11 @@ final class Relay {
         let length = fields.text("content-length").flatMap(Int.init)
         fields.remove("content-length")
         var status = CacheStatus.forwarded(request.reason, isStored: storing != nil, isCollapsed: !isLeader)
+        status.add(detail: request.inquiryReason?.word)
         if let storing {
             let policy = request.upstream.applying(storing.policy, request.overrides)
             status.timeToLive = policy.timeToLive(at: now)
-            status.detail = policy.overrideDetail(of: request.overrides, vary: VaryField(storing.fields))
+            status.add(detail: policy.overrideDetail(of: request.overrides, vary: VaryField(storing.fields)))
         }
         if request.overrides.cache == .never { status.detail = "never-by-route" }
         if request.asksForItself, request.hasCurrent(status: head.status, fields: fields, now: now) {
@@ -189,7 +190,14 @@ extension Reply: Recipient {
         guard let content = ServedContent(of: ready, for: request.message, now: now)
         else { return refuse(.notCached) }
         var (code, fields, body) = content.message(from: ready)
-        ready.addHistory(to: &fields, as: cacheUse, sent: code, isCollapsed: isCollapsed, now: now)
+        ready.addHistory(
+            to: &fields,
+            as: cacheUse,
+            sent: code,
+            isCollapsed: isCollapsed,
+            because: request.inquiryReason,
+            now: now
+        )
         let replays = request.upstream.settings.cookies == .replay
         fields.lines += cookies.filter { !replays || !$0.isNamed("set-cookie") }
         request.upstream.addCORS(to: &fields, for: request.message.fields)

@@ -102,8 +102,17 @@ extension StoredPolicy {
 
 extension ReadyResponse {
     /// Adds the fields that report a response's age and how it came to be served.
-    func addHistory(to fields: inout Fields, as cacheUse: CacheUse, sent: Int, isCollapsed: Bool, now: Int64) {
+    func addHistory(
+        to fields: inout Fields,
+        as cacheUse: CacheUse,
+        sent: Int,
+        isCollapsed: Bool,
+        because inquiry: InquiryReason? = nil,
+        now: Int64
+    ) {
         fields.append("Age", String(max(0, policy.age(at: now))))
-        cacheUse.cacheStatus(of: self, sent: sent, isCollapsed: isCollapsed, now: now).append(to: &fields)
+        var status = cacheUse.cacheStatus(of: self, sent: sent, isCollapsed: isCollapsed, now: now)
+        if status.isForwarded, inquiry?.word != status.detail { status.add(detail: inquiry?.word) }
+        status.append(to: &fields)
     }
 }

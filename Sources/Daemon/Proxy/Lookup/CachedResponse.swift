@@ -29,6 +29,8 @@ package struct CachedResponse: Sendable {
     package var policy: StoredPolicy
     package var selection: VarySelection
     package var form: Form
+    /// Why it is outdated.
+    var shortfall: String?
     /// Whether the body differs from the one received, because newer values are in it.
     var isBodyComposed = false
     var objects: [ObjectID]
@@ -134,6 +136,7 @@ extension CachedResponse {
             case .composed: .composed
             case .outdated: .outdated
             }
+        if case .outdated(let reason) = document.form { shortfall = reason }
     }
 }
 

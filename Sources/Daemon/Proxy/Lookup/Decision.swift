@@ -133,7 +133,8 @@ package enum PartDecision {
             return .serve(parts, .hit(isStale: true))
         case (.online, .mustValidate(_, let reason, _)) where reason.isOfRequest:
             return .ask(request.asking(because: .request), stored: parts, completing: nil)
-        case (.online, _): return .ask(request.asking(because: .stale), stored: parts, completing: nil)
+        case (.online, _):
+            return .ask(request.asking(because: .stale, parts.inquiryReason(at: now)), stored: parts, completing: nil)
         }
     }
 }

@@ -93,6 +93,7 @@ package final class ResponseCache: Sendable {
                 // A composed response is neither the received bytes nor the current state.
                 guard response.form != .composed else { continue }
                 response.form = .outdated
+                response.shortfall = "a write whose effects could not be stored may have changed it"
             }
             var ready = ReadyResponse(response, for: request)
             noteDoubts(of: ready)

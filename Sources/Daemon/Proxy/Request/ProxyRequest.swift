@@ -42,6 +42,8 @@ package struct ProxyRequest: Sendable {
     let note: RequestNote?
     /// Why the upstream is asked, for `Cache-Status`; set by the decision.
     package private(set) var reason = CacheStatus.Forward.uriMiss
+    /// The same in more detail, if the stored response is within its lifetime.
+    private(set) var inquiryReason: InquiryReason?
 
     /// - Parameters:
     ///   - otherFields: the digest of the request's `OtherFields`; nil for none.
@@ -122,7 +124,9 @@ package struct ProxyRequest: Sendable {
         return request
     }
 
-    package func asking(because reason: CacheStatus.Forward) -> ProxyRequest { with { $0.reason = reason } }
+    package func asking(because reason: CacheStatus.Forward, _ inquiry: InquiryReason? = nil) -> ProxyRequest {
+        with { ($0.reason, $0.inquiryReason) = (reason, reason == .stale ? inquiry : nil) }
+    }
 
     /// A request for the whole document of which this one wants a part or the head; nil if it must not be stored.
     var ofWhole: ProxyRequest? {

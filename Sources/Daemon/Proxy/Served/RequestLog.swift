@@ -134,6 +134,8 @@ package struct ServedRequest: Sendable, Equatable {
     package var cacheStatus: String?
     /// The `detail` of `cacheStatus`; else, if the response is incomplete, `client-left` or `broke-off`.
     package var detail: String?
+    /// Why the upstream was asked although the stored response was within its lifetime.
+    package var reason: String?
     /// Bytes of the response's body.
     package var bytes = 0
     /// The time from the request's head to the response's last byte within Larder, in seconds.
@@ -239,6 +241,7 @@ final class RequestNote: ReplyObserver {
 
     /// Notes the outcome that the metrics have counted.
     func counted(as outcome: Outcome) { state.withLock { $0.outcome = outcome } }
+    func asked(because reason: InquiryReason?) { state.withLock { $0.served.reason = reason?.text } }
     func hasKey(_ key: Digest128) { state.withLock { $0.served.key = key } }
 
     /// Adds the time of a transfer that the request waited for; there may be several.

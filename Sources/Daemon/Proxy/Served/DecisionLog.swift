@@ -1,0 +1,43 @@
+import CachePolicy
+import HTTPSemantics
+import Logging
+package import Store
+
+/// What the daemon decides and stores, line by line at the level debug; hits from memory on a worker's loop are not logged.
+extension Logger {
+    /// Logs what happens to a retrieval, and why.
+    func decided(_ decision: Decision, on request: ProxyRequest, at now: Int64) {
+        guard logLevel <= .debug else { return }
+        var metadata: Metadata = ["url": "\(request.key.url)"]
+        switch decision {
+        case .serve(let ready, let use), .serveAndRefresh(let ready, let use):
+            let status = use.cacheStatus(of: ready, sent: ready.response.status, isCollapsed: false, now: now)
+            metadata["decision"] = "serve"
+            metadata["as"] = "\(status.text)"
+        case .ask(let reason, let stored):
+            metadata["decision"] = "ask"
+            metadata["fwd"] = "\(reason.rawValue)"
+            if let inquiry = stored?.inquiryReason(at: now) { metadata["reason"] = "\(inquiry.text)" }
+        case .refuse(let problem):
+            metadata["decision"] = "refuse"
+            metadata["reason"] = "\(problem.title)"
+        }
+        debug("decided", metadata: metadata)
+    }
+
+    /// Logs why a response is not stored.
+    func notStored(_ reason: NotStoredReason, _ request: ProxyRequest) {
+        debug(
+            "not stored",
+            metadata: ["url": "\(request.key.url)", "rule": "\(reason.rule)", "reason": "\(reason.text)"]
+        )
+    }
+
+    /// Logs a commit of the store.
+    package func committed(_ report: CommitReport) {
+        guard logLevel <= .debug else { return }
+        let jobs = report.jobs.map { "\($0.count) \($0.kind)" }.joined(separator: ", ")
+        let milliseconds = (report.seconds * 1_000_000).rounded() / 1_000
+        debug("committed", metadata: ["jobs": "\(jobs)", "bytes": "\(report.bytes)", "ms": "\(milliseconds)"])
+    }
+}
