@@ -159,4 +159,30 @@ import Testing
         )
         #expect(given.text.hasPrefix("access_token=REDACTED-") && given.text.hasSuffix("&token_type=bearer"))
     }
+
+    @Test func `a replay tells requests apart whose parameters only have names that credentials have, too`() throws {
+        let targets = [
+            "/a?code=DE&state=CA", "/a?code=FR&state=CA", "/a?code=DE&client_id=x", "/a?code=FR&client_id=x",
+            "/a?ticket=17&service=s3", "/a?ticket=18&service=s3", "/a?pin=560001", "/a?pin=560002",
+        ]
+        let bodies = [
+            #"{"code":"DE","state":"CA"}"#, #"{"code":"FR","state":"CA"}"#, #"{"pin":"560001","city":"B"}"#,
+            #"{"pin":"560002","city":"B"}"#,
+        ]
+        let origin = try Origin { request in
+            let body = String(decoding: request.body, as: UTF8.self).replacing("\"", with: "'")
+            return .json(#"{"asked":"\#(request.target)","body":"\#(body)"}"#)
+        }
+        var received: [String: String] = [:]
+        let recording = RecordedFolder()
+        try recording.record(origin) { (larder: Larder) throws -> Void in
+            for target in targets { received[target] = try larder.get(target).text }
+            for body in bodies { received[body] = try larder.request("POST", "/p", body: body).text }
+            _ = try larder.get("/a?code=a1b2c3d4e5f6&state=CA")
+        }
+        let larder = try Larder.replaying(recording.path)
+        for target in targets.reversed() { #expect(try larder.get(target).text == received[target]) }
+        for body in bodies.reversed() { #expect(try larder.request("POST", "/p", body: body).text == received[body]) }
+        #expect(try larder.get("/a?code=f1e2d3c4b5a6&state=CA").text.contains("REDACTED"))
+    }
 }

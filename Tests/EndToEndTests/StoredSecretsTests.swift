@@ -25,6 +25,8 @@ import Testing
         ("Location", "https://u:\(secret)@files.example.com/a"),
         ("Location", "/login?return_to=https%3A%2F%2Fa.example%2F%3Faccess_token%3D\(secret)"),
         ("Location", "https://app.example.com/back?code=\(secret)&state=xyz"),
+        ("Location", "https://app.example.com/back?ticket=ST-1-\(secret)"),
+        ("Authentication-Info", "nextnonce=\"\(secret)\""),
         ("Location", "https://a.s3.amazonaws.com/k?X-Amz-Expires=60&X-Amz-Signature=\(secret)"),
         ("Location", "https://a.blob.core.windows.net/k?sv=2024-01-01&sig=\(secret)"),
         ("Location", "https://storage.googleapis.com/k?X-Goog-Signature=\(secret)"),
@@ -61,7 +63,8 @@ import Testing
         ("Content-Security-Policy", "report-uri https://sentry.io/api/1/security/?sentry_key=0123456789"),
         ("Access-Control-Allow-Credentials", "true"), ("Link", "</x?page_token=abc&country=DE&code=7>; rel=next"),
         ("Signature", "sig1=:YWJjZA==:"), ("X-Amz-Cf-Id", "9aKey-7Sig-x_Q=="), ("X-OAuth-Scopes", "repo, user"),
-        ("Location", "/x?code=DE&ticket=17"),
+        ("Location", "/x?code=DE&ticket=17"), ("Location", "/x?code=DE&state=CA"),
+        ("Location", "/x?ticket=17&service=a"),
         ("X-Note", "REDACTED"), ("WWW-Authenticate", #"Bearer realm="https://a.example/token?service=x""#),
     ])
     func `fields that hold no secret are on disk as they came`(_ name: String, _ value: String) throws {
@@ -215,7 +218,70 @@ import Testing
         #expect(!Self.isOnDisk(Self.token, larder))
     }
 
+    @Test(
+        arguments: [
+            ("Authorization", #"Token token="SECRET""#), ("Authorization", #"OAuth oauth_token="SECRET""#),
+            ("Authorization", #"MediaBrowser Client="a", Token="SECRET""#),
+            ("Authorization", #"Digest username="u", response="SECRET""#), ("Authorization", "Bearer\tSECRET"),
+            ("Sec-WebSocket-Protocol", "bearer, SECRET"), ("Sec-WebSocket-Protocol", "a, access-token.SECRET"),
+            ("Referer", "https://a.example/?access_token=SECRET"), ("Referer", "https://u:SECRET@a.example/"),
+            ("X-Original-URL", "/x?next=%2Fy%3Fapi_key%3DSECRET"),
+        ]
+    )
+    func `a response that repeats a secret from any part of its request is not on disk`(_ field: (String, String))
+        throws
+    {
+        let secret = "s3cr3t.0f-the-client"
+        let gzip = gzipStored(Array(secret.utf8))
+        let origin = try Origin { request in
+            switch request.path {
+            case "/json": .json(#"{"echo":"\#(secret)"}"#, Fresh.hour)
+            case "/file": .body(gzip, Fresh.hour)
+            case "/field": .json("{}", Fresh.hour + ["X-Echo": "it is \(secret)"])
+            default: .json("{}", Fresh.hour)
+            }
+        }
+        let larder = try Larder(origin)
+        let fields = FieldLines([.init(name: field.0, value: field.1.replacing("SECRET", with: secret))])
+        for path in ["/json", "/file", "/field"] {
+            _ = try larder.get(path, fields)
+            #expect(try larder.get(path, fields).isHit)
+        }
+        _ = try larder.get("/other", fields)
+        // In a field, a keyed digest stands for a credential of the principal.
+        #expect(try larder.waitForDocuments(field.0 == "Authorization" ? 2 : 1))
+        larder.terminate()
+        #expect(!Self.isOnDisk(secret, larder))
+    }
+
+    @Test func `a response is not on disk if a URL within its own has a token`() throws {
+        let origin = try Origin { _ in .json("{}", Fresh.hour) }
+        let larder = try Larder(origin)
+        for target in ["/x?next=%2Fy%3Faccess_token%3D\(Self.secret)", "/x?next=/y?page=2"] {
+            _ = try larder.get(target)
+            #expect(try larder.get(target).isHit)
+        }
+        #expect(try larder.waitForDocuments(1))
+        larder.terminate()
+        #expect(!Self.isOnDisk(Self.secret, larder))
+    }
+
     // MARK: What selects
+
+    @Test func `a token against forged requests, or a cookie, that Vary names is not on disk`() throws {
+        let origin = try Origin { .json("{}", Fresh.hour + ["Vary": $0.path == "/csrf" ? "X-CSRF-Token" : "X-Echo"]) }
+        let larder = try Larder(origin)
+        for (path, name) in [("/csrf", "X-CSRF-Token"), ("/echo", "X-Echo")] {
+            let token = FieldLines([.init(name: name, value: Self.secret)])
+            let fields: FieldLines = ["Cookie": "a=\(Self.secret)"] + token
+            _ = try larder.get(path, fields)
+            #expect(try larder.get(path, fields).isHit)
+        }
+        _ = try larder.get("/csrf", ["X-CSRF-Token": "\(Self.secret)-of-another"])
+        #expect(try larder.waitForQuiet())
+        larder.terminate()
+        #expect(!Self.isOnDisk(Self.secret, larder))
+    }
 
     @Test func `a token in a field that Vary or the context names is not stored`() throws {
         let origin = try Origin { _ in .json("{}", Fresh.hour + ["Vary": "X-From"]) }
@@ -258,9 +324,13 @@ import Testing
     @Test func `the parameters of OAuth and CAS are credentials, those of the same name are none`() throws {
         let origin = try Origin { .json("\"\($0.target)\"", Fresh.hour) }
         let larder = try Larder(origin)
-        for target in ["/x?code=DE", "/x?ticket=17", "/x?service=s3"] {
+        let targets = [
+            "/x?code=DE&state=CA", "/x?code=FR&state=CA", "/x?ticket=17&service=s3", "/x?ticket=18&service=s3",
+        ]
+        for target in targets {
             _ = try larder.get(target)
-            #expect(try larder.get(target).isHit)
+            let hit = try larder.get(target)
+            #expect(hit.isHit && hit.text == "\"\(target)\"")
         }
         let secrets = ["/x?code=\(Self.secret)&state=1", "/x?service=s&ticket=\(Self.secret)", "/x?sid=\(Self.secret)"]
         for target in secrets {

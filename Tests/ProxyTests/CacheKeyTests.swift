@@ -43,7 +43,7 @@ import Testing
     private static let queries = [
         "", "?", "?a=1", "?a=1&b=2", "?b=2&a=1", "?access_token=s", "?a=%2f", "?Access_Token=s&a", "?key=1", "?x?y=/..",
         "?larder_live=on&a=1", "?larder_live=once", "?a=1;access_token=t",
-        "?code=DE", "?code=DE&state=BY", "?a=1&ticket=7", "?service=s&ticket=7", "?sid=1",
+        "?code=DE", "?code=DE&state=BY", "?code=a1b2c3d4e5&state=BY", "?a=1&ticket=7", "?service=s&ticket=7", "?sid=1",
     ]
     private static let values: [String: [String]] = [
         "Accept": [

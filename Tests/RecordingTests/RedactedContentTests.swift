@@ -229,6 +229,145 @@ import Testing
         #expect(DecodedBody.decode(alone, coding: "gzip", limit: 1_000) == Array(#"{"password":"REDACTED-1"}"#.utf8))
     }
 
+    @Test(
+        arguments: [
+            (nil, "a=x y&password=hunter2", "a=x y&password=REDACTED-1"),
+            (nil, "name=\"x\"&password=hunter2 and more&b=1", "name=\"x\"&password=REDACTED-1&b=1"),
+            (nil, #"payload={"a":"b"}&password=hunter2"#, #"payload={"a":"b"}&password=REDACTED-1"#),
+            (
+                nil, #"a=1&payload={"url":"http://x/?a=1&b=2","password":"hunter2"}"#,
+                #"a=1&payload={"url":"http://x/?a=1&b=2","password":"REDACTED-1"}"#
+            ),
+            (nil, "\r\npassword=hunter2&a=b", "\r\npassword=REDACTED-1&a=b"),
+            (form, "\r\ncode=abc&grant_type=x", "\r\ncode=REDACTED-1&grant_type=x"),
+            ("text/plain", "a=b c\r\npassword=hunter2\r\n", "a=b c\r\npassword=REDACTED-1\r\n"),
+            (form, "ticket=ST-1-abc&service=s", "ticket=REDACTED-1&service=s"),
+            (form, "SAMLResponse=abc&RelayState=x", "SAMLResponse=REDACTED-1&RelayState=x"),
+            (form, "wa=x&wresult=abc", "wa=x&wresult=REDACTED-1"), (form, "user=a&pin=4821", "user=a&pin=REDACTED-1"),
+            (form, "pin=560001&city=B", "pin=560001&city=B"), (form, "code=DE&state=CA", "code=DE&state=CA"),
+            (nil, #"{"pin":"4821"}"#, #"{"pin":"REDACTED-1"}"#), (nil, #"{"pin":4821}"#, #"{"pin":4821}"#),
+            (nil, #"{"pin":"560001","city":"B"}"#, #"{"pin":"560001","city":"B"}"#),
+            (
+                nil, #"[{"op":"replace","path":"/user/password","value":"hunter2"}]"#,
+                #"[{"op":"replace","path":"/user/password","value":"REDACTED-1"}]"#
+            ),
+            (nil, #"{"value":["hunter2"],"name":"password"}"#, #"{"value":["REDACTED-1"],"name":"password"}"#),
+            (
+                nil, #"{"op":"add","path":"/password","value":{"a":"hunter2"}}"#,
+                #"{"op":"add","path":"/password","value":{"a":"REDACTED-1"}}"#
+            ),
+            (nil, #"[["user","me"],["password","hunter2"]]"#, #"[["user","me"],["password","REDACTED-1"]]"#),
+            (nil, #"{"fields":["password","email"]}"#, #"{"fields":["password","email"]}"#),
+            (nil, #"[["password","email","name"]]"#, #"[["password","email","name"]]"#),
+            (nil, #"{"name":"code","value":"DE","state":"CA"}"#, #"{"name":"code","value":"DE","state":"CA"}"#),
+        ] as [(String?, String, String)]
+    )
+    func `secrets that are sent in unusual forms are found by name, and other data stays`(
+        _ type: String?,
+        _ body: String,
+        _ expected: String
+    ) throws {
+        #expect(try Self.request(type, body) == expected)
+    }
+
+    @Test(
+        arguments: [
+            (
+                "application/json", #"{"code":"SplxlOBeZQQYbYSWxSbIA","state":"xyz"}"#,
+                #"{"code":"REDACTED-1","state":"xyz"}"#
+            ),
+            ("application/json", #"{"code":"DE","state":"CA"}"#, #"{"code":"DE","state":"CA"}"#),
+            ("application/json", #"{"pin":"4821"}"#, #"{"pin":"4821"}"#),
+            (
+                "application/json", #"{"kty":"EC","d":"X4cTteJYgn4FYPsXB8rdXix5vwsg"}"#,
+                #"{"kty":"EC","d":"REDACTED-1"}"#
+            ),
+            (
+                "text/event-stream", "data: {\"access_token\":\r\ndata:  \"first\"}\r\n\r\n",
+                "data: {\"access_token\":\r\ndata:  \"REDACTED-1\"}\r\n\r\n"
+            ),
+            (nil, "access_token=abc&scope=a b", "access_token=REDACTED-1&scope=a b"),
+            (nil, "A=1\npassword=hunter2hunter2\n", "A=1\npassword=hunter2hunter2\n"),
+        ] as [(String?, String, String)]
+    )
+    func `of responses, too`(_ type: String?, _ body: String, _ expected: String) throws {
+        #expect(try Self.response(type, body) == expected)
+    }
+
+    @Test(arguments: ["RSA PRIVATE KEY", "PRIVATE KEY", "OPENSSH PRIVATE KEY", "PGP PRIVATE KEY BLOCK"])
+    func `private keys are found wherever they stand`(_ label: String) throws {
+        let secret = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC"
+        let key = "-----BEGIN \(label)-----\n\(secret)\nabc=\n-----END \(label)-----\n"
+        let json = String(decoding: try JSONEncoder().encode(["a": key]), as: UTF8.self)
+        let coded = Data(key.utf8).base64EncodedString()
+        let escaped = try #require(key.addingPercentEncoding(withAllowedCharacters: .alphanumerics))
+        let bodies = [
+            key, json, "a=\(escaped)&b=1", "a=\(escaped.replacing("%20", with: "+"))", "a: |\n  \(key)",
+            "<a>\(key)</a>",
+            #"{"a":"\#(coded)"}"#, String(key.prefix(60)),
+        ]
+        for body in bodies {
+            for result in [try Self.request(nil, body), try Self.response(nil, body)] {
+                #expect(result.contains("REDACTED-1") && !result.contains(secret.prefix(20)), "\(result)")
+            }
+        }
+        #expect(
+            try Self.response("application/pdf", key) == "-----BEGIN \(label)-----REDACTED-1-----END \(label)-----\n"
+        )
+        #expect(!(try Self.redact(target: "/x?a=\(escaped)").target.contains(secret)))
+        let fields = try Self.redact(["X-Pem": key.replacing("\n", with: " ")]).requestFields
+        #expect(fields?.recorded == ["X-Pem: -----BEGIN \(label)-----REDACTED-1-----END \(label)----- "])
+        let publicKey = key.replacing("PRIVATE", with: "PUBLIC")
+        #expect(try Self.request(nil, publicKey) == publicKey)
+    }
+
+    @Test(arguments: [
+        "name*=UTF-8''password", "name*=utf-8'en'pass%77ord", "name*0=\"pass\"; name*1=\"word\"", "name=\"pass\\word\"",
+        "name=password",
+    ])
+    func `a part's name is found in any spelling, and the last part without a delimiter after it`(_ name: String) throws
+    {
+        let part = "--b\r\nContent-Disposition: form-data; \(name)\r\n\r\n"
+        for type in ["multipart/form-data; boundary=b", "multipart/form-data; boundary=other", nil] {
+            for end in ["", "\r\n", "\r\n--b", "\r\n--b--\r\n"] {
+                #expect(try Self.request(type, part + "hunter2" + end) == part + "REDACTED-1" + end)
+            }
+        }
+    }
+
+    @Test(arguments: ["gzip", "deflate", "zstd"])
+    func `a compressed body that no field announces is searched`(_ coding: String) throws {
+        let body = try #require(
+            EncodedBody.encode(Array(#"{"password":"hunter2hunter2"}"#.utf8), coding: coding, like: [])
+        )
+        for padding in [[], [0, 0]] as [[UInt8]] where coding != "zstd" || padding.isEmpty {
+            let result = try Self.redact(["Content-Type": "application/json"], body + padding).requestBody
+            #expect(
+                DecodedBody.decode(result, coding: coding, limit: 100) == Array(#"{"password":"REDACTED-1"}"#.utf8)
+            )
+        }
+    }
+
+    @Test func `a token in the second line of a list of protocols is found`() throws {
+        let fields = Fields([Field("Sec-WebSocket-Protocol", "a, bearer"), Field("Sec-WebSocket-Protocol", "abcdefgh")])
+        let redacted = try Self.redact(fields).requestFields?.recorded
+        #expect(redacted == ["Sec-WebSocket-Protocol: a, bearer", "Sec-WebSocket-Protocol: REDACTED-1"])
+    }
+
+    @Test(arguments: [
+        #"Token token="SECRET""#, #"OAuth oauth_token="SECRET", oauth_version="1.0""#,
+        #"MediaBrowser Client="a", Token="SECRET""#, #"Digest username="u", response="SECRET""#,
+        #"Hawk id="a", mac="SECRET""#, "AWS4-HMAC-SHA256 Credential=a, Signature=SECRET", "Custom a=b;token=SECRET",
+        "GoogleLogin auth=SECRET",
+    ])
+    func `a parameter of Authorization is found elsewhere, too`(_ value: String) throws {
+        let secret = "tok-1234567890"
+        let fields = Fields([Field("Authorization", value.replacing("SECRET", with: secret))])
+        let exchange = try Self.redact(fields, response: ["X-Echo": secret], Array(secret.utf8))
+        #expect(!exchange.response.body.contains("1234567890"))
+        #expect(exchange.response.fields.text("x-echo")?.hasPrefix("REDACTED-") == true)
+    }
+
     // MARK: Fields and URLs
 
     @Test(arguments: [
@@ -239,6 +378,11 @@ import Testing
             "graphql-ws, base64url.bearer.authorization.k8s.io.REDACTED-1"
         ),
         ("Sec-WebSocket-Protocol", "graphql-ws, chat", "graphql-ws, chat"),
+        (
+            "Sec-WebSocket-Protocol", "realtime, openai-insecure-api-key.sk-abcdefgh, openai-beta.realtime-v1",
+            "realtime, openai-insecure-api-key.REDACTED-1, openai-beta.realtime-v1"
+        ),
+        ("Sec-WebSocket-Protocol", "jwt.abcdefgh.ijkl", "jwt.REDACTED-1"),
         ("X-Original-URL", "?access_token=abcdefghijkl", "?access_token=REDACTED-1"),
         ("X-Rewrite-URL", "/a?b=1&access_token=abcdefghijkl&c=2", "/a?b=1&access_token=REDACTED-1&c=2"),
         ("X-Params", "access_token=abcdefghijkl&c=2", "access_token=REDACTED-1&c=2"),
@@ -265,6 +409,14 @@ import Testing
         ("Set-Cookie", "abcdefgh-nameless; Path=/", "REDACTED-1; Path=/"),
         ("Set-Cookie", "abcdefgh-nameless==; Path=/", "REDACTED-1; Path=/"),
         ("Set-Cookie", "a=; Max-Age=0", "a=; Max-Age=0"),
+        ("Location", "/cb?ticket=ST-1-abcdefgh", "/cb?ticket=REDACTED-1"), ("Location", "/x?ticket=17", "/x?ticket=17"),
+        ("Location", "/cb?code=DE&state=CA", "/cb?code=DE&state=CA"),
+        ("Authentication-Info", #"nextnonce="abc", qop=auth"#, "REDACTED-1"),
+        (
+            "Link", #"/x?page=2&access_token=abc; rel="next", </y>; rel=prev"#,
+            #"/x?page=2&access_token=REDACTED-1; rel="next", </y>; rel=prev"#
+        ),
+        ("Link", "</x?access_token=abc&page=2>; rel=next", "</x?access_token=REDACTED-1&page=2>; rel=next"),
         ("Operation-Location", "https://x/y?sig=abcdefgh", "https://x/y?sig=REDACTED-1"),
         (
             "Location", "/x?to=https%3A%2F%2Fy%2F%3Faccess_token%3Dabc%26b%3D1&c=2",
@@ -395,7 +547,7 @@ import Testing
             }
             var exchange = WholeExchange(
                 method: "POST",
-                target: "/cb?code=\(secret)1&state=s&next=\(secret)",
+                target: "/cb?code=\(secret)-1a2b3c4d5e&state=s&next=\(secret)",
                 requestFields: fields,
                 requestBody: body
             )

@@ -294,7 +294,7 @@ package struct Edit: Sendable, Equatable {
         if source.contains(0) { return edit.widened(in: bytes) }
         // In a URL, some digits of Base64 have to be escaped.
         if isWithin, source.contains(0x25) {
-            edit.text = Array(PercentEncoding.encode(String(decoding: edit.text, as: UTF8.self)).utf8)
+            edit.text = PercentEncoding.encode(bytes: edit.text)
         }
         return edit
     }

@@ -30,7 +30,7 @@ package enum NameMeaning: Sendable, Equatable {
 
     /// The meaning of a query parameter's name, with escapes decoded.
     ///
-    /// It is never harmless, because a parameter that is not a credential is a part of the URL.
+    /// It is never harmless, because a parameter that is not a credential is a part of the URL. See also `WeighedName`.
     package static func ofParameter(_ name: [UInt8]) -> NameMeaning {
         parameters.meaning(of: name) {
             let whole = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
@@ -40,24 +40,14 @@ package enum NameMeaning: Sendable, Equatable {
         }
     }
 
-    /// The parameters, in lower case, beside which a parameter of this name is a credential, too; nil if its name alone decides.
-    ///
-    /// OAuth's `code` is one, and a country's is not.
-    package static func companions(ofParameter name: some Collection<UInt8>) -> Set<String>? {
-        switch name.count {
-        case 4 where FieldSyntax.equalsIgnoringCase(name, "code".utf8): Names.besideCode
-        case 6 where FieldSyntax.equalsIgnoringCase(name, "ticket".utf8): Names.besideTicket
-        default: nil
-        }
-    }
-
     private static let (fields, parameters, responseFields) = (KnownNames(), KnownNames(), KnownNames())
 
     /// Whether a value of this name is a credential itself, by the last word, and not a fact about one.
     ///
     /// `X-OAuth-Scopes` and `X-Auth-Email` are none, and a signature only serves to be verified.
     package static func isSecretItself(_ name: [UInt8]) -> Bool {
-        if Names.credentials.contains(String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)) { return true }
+        let whole = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
+        if Names.credentials.contains(whole) || Names.credentialParameters.contains(whole) { return true }
         return [Words.separated(name), Words.divided(name)].contains { words in
             guard let last = words.last, !Names.signatures.contains(last),
                 case .credential = meaning(of: last, after: words.dropLast().last, before: nil)
@@ -73,6 +63,16 @@ package enum NameMeaning: Sendable, Equatable {
             FieldSyntax.equalsIgnoringCase(name.prefix(15), "access-control-".utf8) || !isSecretItself(name)
                 ? .harmless : .credential(word: "")
         } != .harmless
+    }
+
+    /// Whether a parameter of `Authorization` is a secret, or a proof made with one.
+    package static func isSecret(authorizationParameter name: [UInt8]) -> Bool {
+        isSecretItself(name) || Words.separated(name).last.map { Names.proofs.contains($0) } == true
+    }
+
+    /// Whether the value of a field protects against forged requests: it goes with a session.
+    package static func isForgeryToken(field name: [UInt8]) -> Bool {
+        !Names.forgeryWords.isDisjoint(with: Words.separated(name) + Words.divided(name))
     }
 
     /// Finds the meaning by the words of a name, both as separated and as divided by capitals.
@@ -142,7 +142,7 @@ private final class KnownNames: Sendable {
 }
 
 /// The words of a name, in lower case.
-private enum Words {
+enum Words {
     /// The words separated by characters other than letters and digits.
     static func separated(_ name: [UInt8]) -> [String] {
         name.split { !FieldSyntax.isLetter($0) && !FieldSyntax.isDigit($0) }
@@ -179,17 +179,10 @@ private enum Names {
         "impersonation", "verifier",
     ]
 
-    /// Parameters that are credentials, although their words do not show it.
-    static let credentialParameters: Set<String> = ["sid", "connect.sid"]
-
-    /// OAuth's parameters (RFC 6749, RFC 7636, RFC 9207), beside which `code` grants a token.
-    static let besideCode: Set<String> = [
-        "state", "session_state", "redirect_uri", "client_id", "client_secret", "grant_type", "response_type",
-        "code_verifier", "code_challenge", "iss",
+    /// Parameters that are credentials, although their words do not show it: those of sessions, CAS, SAML and WS-Federation.
+    static let credentialParameters: Set<String> = [
+        "sid", "connect.sid", "pgt", "pgtid", "pgtiou", "samlresponse", "samlart", "wresult",
     ]
-
-    /// CAS's parameter, beside which `ticket` is a proof of login.
-    static let besideTicket: Set<String> = ["service"]
 
     /// Such words at the end of compounds, as in `accesstoken`.
     static let credentialEndings = [
@@ -231,6 +224,12 @@ private enum Names {
     /// Words for proofs that a message is genuine.
     static let signatures: Set<String> = ["signature", "sig", "sign", "hmac"]
 
+    /// Parameters of `Authorization` that prove the possession of a secret: those of Digest and Hawk, and signatures.
+    static let proofs: Set<String> = signatures.union(["response", "mac"])
+
+    /// Words for guards against forged requests.
+    static let forgeryWords: Set<String> = ["csrf", "xsrf", "csrftoken", "xsrftoken"]
+
     /// Words of fields for tracing and measuring.
     static let harmlessWords: Set<String> = [
         "trace", "tracing", "traceid", "traceparent", "tracestate", "span", "spanid", "correlation", "correlationid",
@@ -243,7 +242,10 @@ private enum Names {
     ]
 
     /// Fields that are credentials, although their words do not show it.
-    static let credentials: Set<String> = ["x-jfrog-art-api", "x-honeycomb-team", "x-ms-client-principal"]
+    static let credentials: Set<String> = [
+        "x-jfrog-art-api", "x-honeycomb-team", "x-ms-client-principal", "authentication-info",
+        "proxy-authentication-info",
+    ]
 
     /// Fields that say on whose behalf the request is made, although their words do not show it.
     static let identities: Set<String> = [

@@ -114,9 +114,15 @@ package enum PercentEncoding {
     /// The text with escapes for all bytes except those that may stay; by default the unreserved ones stay.
     package static func encode(_ text: String, keeping mayStay: (UInt8) -> Bool = isUnreserved) -> String {
         guard !text.utf8.allSatisfy(mayStay) else { return text }
-        return text.utf8.reduce(into: "") { result, byte in
-            result += mayStay(byte) ? String(Unicode.Scalar(byte)) : escape(byte)
-        }
+        return String(decoding: encode(bytes: text.utf8, keeping: mayStay), as: UTF8.self)
+    }
+
+    /// The same for bytes, which need not be UTF-8.
+    package static func encode(
+        bytes: some Sequence<UInt8>,
+        keeping mayStay: (UInt8) -> Bool = isUnreserved
+    ) -> [UInt8] {
+        bytes.flatMap { mayStay($0) ? [$0] : Array(escape($0).utf8) }
     }
 
     /// The text with every escape decoded; nil if one is broken, or the result is not UTF-8.

@@ -28,7 +28,7 @@ struct ContentHead {
     fileprivate init(part fields: Fields) {
         self.init(fields)
         transferEncoding = fields.text("content-transfer-encoding")?.lowercased() ?? ""
-        name = fields.text("content-disposition").flatMap { Self.parameter("name", of: $0) }.map { Array($0.utf8) }
+        name = fields.text("content-disposition").flatMap { Self.name(inDisposition: $0) }
     }
 
     /// The media type without parameters, in lower case.
@@ -47,21 +47,40 @@ struct ContentHead {
     }
 
     private static func parameter(_ name: String, of value: String) -> String? {
-        for member in FieldSyntax.members(Array(value.utf8)[...], separator: 0x3B).dropFirst() {
-            guard let equals = member.firstIndex(of: 0x3D),
-                FieldSyntax.equalsIgnoringCase(FieldSyntax.trimmed(member[..<equals]), name.utf8)
-            else { continue }
-            var text = FieldSyntax.trimmed(member[(equals + 1)...])
-            if text.count >= 2, text.first == 0x22, text.last == 0x22 { text = text.dropFirst().dropLast() }
-            return text.isEmpty ? nil : String(decoding: text, as: UTF8.self)
+        parameters(of: value).first { $0.name == name && !$0.value.isEmpty }
+            .map { String(decoding: $0.value, as: UTF8.self) }
+    }
+
+    /// The name of a part, which may be in pieces, and in a charset (RFC 2231 §3 and §4): `name*0*=UTF-8''pass; name*1=word`.
+    private static func name(inDisposition value: String) -> [UInt8]? {
+        let pieces = parameters(of: value).filter { $0.name == "name" || $0.name.hasPrefix("name*") }
+            .sorted { $0.name < $1.name }
+        guard let first = pieces.first else { return nil }
+        // A part may say its name in both ways.
+        let wanted = first.name == "name" ? pieces.prefix(1) : pieces[...]
+        return wanted.flatMap { piece -> [UInt8] in
+            let isCoded = piece.name.hasSuffix("*")
+            let start = isCoded ? piece.value.lastIndex(of: 0x27).map { $0 + 1 } ?? 0 : 0
+            let text = Array(piece.value[start...])
+            let escapes: UnescapedText.Escapes = isCoded ? .percent : .backslash
+            return text.withUnsafeBufferPointer { UnescapedText(unescaping: $0, escapes) }?.bytes ?? text
         }
-        return nil
+    }
+
+    /// The parameters after the first word, their names in lower case.
+    private static func parameters(of value: String) -> [(name: String, value: [UInt8])] {
+        FieldSyntax.members(Array(value.utf8)[...], separator: 0x3B).dropFirst().compactMap { member in
+            guard let equals = member.firstIndex(of: 0x3D) else { return nil }
+            let name = FieldSyntax.lowercased(FieldSyntax.trimmed(member[..<equals]))
+            let text = FieldCredentials.unquoted(Array(FieldSyntax.trimmed(member[(equals + 1)...])))
+            return (String(decoding: name, as: UTF8.self), text)
+        }
     }
 }
 
 /// Changes the content of a body, whatever its codings, and writes it back with the same ones.
 ///
-/// The codings are those of HTTP, of the parts of a multipart body, UTF-16 and UTF-32, and files of gzip and zstd. All other
+/// The codings are those of HTTP, of the parts of a multipart body, UTF-16 and UTF-32, and compressed files. All other
 /// charsets are supersets of ASCII, as far as credentials are concerned, and need no decoding.
 enum CodedContent {
     /// Changes one piece of content: text as UTF-8 or in a superset of ASCII, or bytes that are no text.
@@ -69,8 +88,6 @@ enum CodedContent {
 
     /// Codings within codings beyond this are not decoded.
     private static let depth = 8
-    /// The largest content of a file of gzip or zstd that is searched, in bytes.
-    static let fileLimit = 64 << 20
 
     /// Changes a body's content; the body stays as it is, byte by byte, if the content does.
     static func change(_ body: inout [UInt8], _ head: ContentHead, depth: Int = 0, _ change: Change)
@@ -92,7 +109,7 @@ enum CodedContent {
             return try changeContent(content, of: &body, inner, depth, change) { content, body in coding(content, body)
             }
         }
-        if let (content, coding) = decodedFile(body) {
+        if let (content, coding) = DecodedBody.ofFile(body) {
             inner.type = ""
             return try changeContent(content, of: &body, inner, depth, change) { content, body in
                 EncodedBody.encode(content, coding: coding, like: body)
@@ -147,14 +164,6 @@ enum CodedContent {
         guard changed != content else { return }
         guard let encoded = encode(changed, body) else { throw UndecodableContent(reason: "cannot be encoded again") }
         body = encoded
-    }
-
-    /// The content of a compressed file, with its coding; nil if the body is none, or is damaged.
-    private static func decodedFile(_ body: [UInt8]) -> ([UInt8], String)? {
-        let coding =
-            body.starts(with: [0x1F, 0x8B, 8]) ? "gzip" : body.starts(with: [0x28, 0xB5, 0x2F, 0xFD]) ? "zstd" : nil
-        guard let coding, let content = DecodedBody.decode(body, coding: coding, limit: fileLimit) else { return nil }
-        return (content, coding)
     }
 
     // MARK: Parts
@@ -232,7 +241,14 @@ private struct MultipartBody {
 
     /// - Parameter boundary: As the type says; nil if it says none, so that the body shows whether it has parts.
     init?(_ body: [UInt8], _ boundary: String?) {
-        guard let delimiter = boundary.map({ Array("--\($0)".utf8) }) ?? Self.delimiter(of: body) else { return nil }
+        // Some bodies have another one than their type says.
+        for delimiter in [boundary.map({ Array("--\($0)".utf8) }), Self.delimiter(of: body)] where parts.isEmpty {
+            if let delimiter { read(body, delimiter) }
+        }
+        if parts.isEmpty { return nil }
+    }
+
+    private mutating func read(_ body: [UInt8], _ delimiter: [UInt8]) {
         var start: Int?
         var position = 0
         body.withUnsafeBufferPointer { bytes in
@@ -240,11 +256,14 @@ private struct MultipartBody {
                 position = place + delimiter.count
                 guard place == 0 || bytes[place - 1] == 0x0A else { continue }
                 if let start, start <= place { parts.append(Self.part(bytes, start..<place)) }
-                guard let line = bytes.place(of: 0x0A, from: position) else { break }
+                guard let line = bytes.place(of: 0x0A, from: position) else { return }
                 start = line + 1
             }
+            // The last delimiter may be missing. What follows it is a part without a name.
+            if let start, start < bytes.count, parts.count < Self.limit {
+                parts.append(Self.part(bytes, start..<bytes.count))
+            }
         }
-        if parts.isEmpty { return nil }
     }
 
     /// The delimiter of a body that begins with one.

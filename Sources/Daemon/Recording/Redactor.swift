@@ -24,7 +24,7 @@ package final class Redactor {
     private var lookalikes = Lookalikes()
     private var names: [String: SecretNames] = [:]
 
-    static let mark = Array("REDACTED".utf8)
+    static let mark = Redaction.mark
     /// The maximum number of values to search for; beyond it, the older half is dropped.
     private static let knownLimit = 2_000
 
@@ -108,7 +108,7 @@ package final class Redactor {
 
     private func placeholder(for value: [UInt8]) -> [UInt8] {
         // A placeholder stays: the client got it from a replay, or the recording is redacted again.
-        if Self.isPlaceholder(value) { return numbers == nil ? Self.mark : value }
+        if Redaction.isMark(value) { return numbers == nil ? Self.mark : value }
         guard numbers != nil else { return Self.mark }
         if let number = numbers?[value] { return Self.mark + Array("-\(number)".utf8) }
         numbers?[value] = next
@@ -116,18 +116,12 @@ package final class Redactor {
         return Self.mark + Array("-\(next)".utf8)
     }
 
-    static func isPlaceholder(_ value: some Collection<UInt8>) -> Bool {
-        guard value.starts(with: mark) else { return false }
-        let rest = value.dropFirst(mark.count)
-        return rest.isEmpty || rest.first == 0x2D && rest.count > 1 && rest.dropFirst().allSatisfy { $0 &- 0x30 < 10 }
-    }
-
     /// Has a value replaced everywhere from now on; returns its placeholder.
     @discardableResult
     private func learn(_ value: [UInt8]) -> [UInt8] {
         if value.isEmpty { return [] }
         let placeholder = placeholder(for: value)
-        guard !Self.isPlaceholder(value), !isLearned.contains(value), known.insert(value) != nil else {
+        guard !Redaction.isMark(value), !isLearned.contains(value), known.insert(value) != nil else {
             return placeholder
         }
         isLearned.insert(value)
@@ -202,42 +196,13 @@ package final class Redactor {
     /// Redacts the value of a credential field, except for its scheme, which people may read.
     @discardableResult
     private func learn(field value: [UInt8]) -> [UInt8] {
-        guard let space = value.firstIndex(where: FieldSyntax.isWhitespace) else { return learn(value) }
-        let scheme = String(decoding: FieldSyntax.lowercased(value[..<space]), as: UTF8.self)
-        let start = value[space...].firstIndex { !FieldSyntax.isWhitespace($0) } ?? value.endIndex
-        guard Self.schemes.contains(scheme) else {
-            learnParameters(of: value[...])
-            let placeholder = learn(value)
-            // The first word may be a scheme all the same.
-            learn(Array(value[start...]))
-            return placeholder
-        }
-        let credential = Array(value[start...])
-        let placeholder = learn(credential)
-        if scheme == "basic" {
-            let plain = Base64.decode(credential)
-            if let colon = plain.firstIndex(of: 0x3A) {
-                // Some APIs expect their key as the user name; short names are not searched for, long ones are.
-                let password = Array(plain[(colon + 1)...])
-                learn(password.isEmpty ? Array(plain[..<colon]) : password)
-            }
-        }
-        learnParameters(of: credential[...])
-        return value[..<start] + placeholder
-    }
-
-    /// Learns the secrets among parameters such as `oauth_token="…"`.
-    private func learnParameters(of value: ArraySlice<UInt8>) {
-        for member in FieldSyntax.members(value) {
-            guard let equals = member.firstIndex(of: 0x3D), equals > member.startIndex,
-                NameMeaning.isSecretField(Array(FieldSyntax.trimmed(member[..<equals])))
-            else { continue }
-            learn(Self.unquoted(Array(member[(equals + 1)...])))
-        }
-    }
-
-    private static func unquoted(_ value: [UInt8]) -> [UInt8] {
-        value.count >= 2 && value.first == 0x22 && value.last == 0x22 ? Array(value[1..<value.count - 1]) : value
+        let credential = FieldCredentials.withoutScheme(value)
+        let scheme = value[..<credential.startIndex].split(whereSeparator: FieldSyntax.isWhitespace).first ?? []
+        let hasScheme = Self.schemes.contains(String(decoding: FieldSyntax.lowercased(scheme), as: UTF8.self))
+        let placeholder = learn(hasScheme ? Array(credential) : value)
+        // The first word may be a scheme all the same.
+        for secret in FieldCredentials.secrets(in: value) { learn(secret) }
+        return hasScheme ? value[..<credential.startIndex] + placeholder : placeholder
     }
 
     private func redacted(
@@ -248,6 +213,7 @@ package final class Redactor {
     ) -> Fields {
         var result = fields
         var others: [Int] = []
+        var isTokenNext = false
         for index in fields.lines.indices {
             let (line, value) = (fields.lines[index], fields.lines[index].value)
             switch line.lowercasedName {
@@ -255,11 +221,10 @@ package final class Redactor {
             case "set-cookie", "set-cookie2":
                 let cookie = redacted(cookies: Array(value.prefix { $0 != 0x3B }))
                 result.lines[index].value = cookie + value.drop { $0 != 0x3B }
-            case "sec-websocket-protocol": result.lines[index].value = redacted(protocols: value)
-            case "link":
-                result.lines[index].value = PrincipalFields.replacingURLs(inLink: replacingKnown(value)) {
-                    redacted(url: $0, names)
-                }
+            case "sec-websocket-protocol":
+                let tokens = FieldCredentials.tokens(inProtocols: value, isNext: &isTokenNext)
+                let edits = tokens.map { Edit(range: $0, text: learn(Array(value[$0]))) }
+                result.lines[index].value = Edit.apply(edits, to: value)
             case "location", "content-location", "refresh", "referer":
                 result.lines[index].value = redacted(url: replacingKnown(value), names)
             case _ where upstream.principal.hides(line.name, side): result.lines[index].value = learn(field: value)
@@ -279,27 +244,11 @@ package final class Redactor {
             let isNamed = cookie.count < 16 || !FieldSyntax.trimmed(value).allSatisfy { $0 == 0x3D }
             let start = isNamed && cookie.contains(0x3D) ? value.startIndex : cookie.startIndex
             let text = FieldSyntax.trimmed(cookie[start...])
-            let inner = Self.unquoted(Array(text))
+            let inner = FieldCredentials.unquoted(Array(text))
             let quote: [UInt8] = inner.count == text.count ? [] : [0x22]
             return cookie[..<text.startIndex] + quote + learn(inner) + quote + cookie[text.endIndex...]
         }
         return Array(parts.joined(separator: [0x3B]))
-    }
-
-    /// Programs that cannot set fields put a token into this one, after a word that says so.
-    private func redacted(protocols value: [UInt8]) -> [UInt8] {
-        var isNext = false
-        let members = FieldSyntax.members(value).map { member -> [UInt8] in
-            let (name, follows) = (Array(member), isNext)
-            isNext = NameMeaning.isSecretField(name)
-            if follows, !isNext { return learn(name) }
-            // Kubernetes: `base64url.bearer.authorization.k8s.io.TOKEN`.
-            guard let word = FieldSyntax.last("bearer", in: FieldSyntax.lowercased(name)), word.upperBound < name.count
-            else { return name }
-            let host = FieldSyntax.last("k8s.io.", in: name)?.upperBound ?? word.upperBound + 1
-            return name[..<host] + learn(Array(name[host...]))
-        }
-        return Array(members.joined(separator: [0x2C, 0x20]))
     }
 
     // MARK: Content
@@ -312,10 +261,12 @@ package final class Redactor {
         _ names: SecretNames,
         usesDeclared: Bool
     ) {
-        if let name = head.name, names.isSecret(parameter: name, isForm: true) {
+        if let name = head.name, names.isSecret(parameter: name, content, beside: [], isForm: true) {
             content = learn(content)
             return
         }
+        let keys = content.withUnsafeBufferPointer(keyEdits)
+        if !keys.isEmpty { content = Edit.apply(Edit.withoutOverlaps(keys), to: content) }
         guard !head.isOpaque else { return }
         let essence = head.essence
         let isForm = essence == "application/x-www-form-urlencoded"
@@ -371,21 +322,28 @@ package final class Redactor {
         usesDeclared: Bool
     ) -> [Edit] {
         guard depth < Self.depth, text.count >= 3 else { return [] }
-        if TextForm.isForm(text) { return formEdits(text, side, names, depth) }
         if let credential = TextForm.credential(text) {
             return [Edit(range: credential, text: learn(Array(text[credential])))]
         }
-        guard text.place(of: 0x22, from: 0) != nil else { return urlEdits(inText: text, outside: [], names, depth) }
+        let isForm = TextForm.isForm(text, mayHaveLines: side == .request)
+        var edits = keyEdits(text) + (isForm ? formEdits(text, side, names, depth) : [])
+        guard text.place(of: 0x22, from: 0) != nil else {
+            return isForm ? edits : edits + urlEdits(inText: text, outside: [], names, depth)
+        }
         let scan = JSONScan(
             text,
-            isSecret: { names.isSecret(member: $0, side, usesDeclared: usesDeclared) },
+            meaning: { names.meaning(ofMember: $0, side, usesDeclared: usesDeclared) },
             isNeeded: TextForm.mayContainSecrets
         )
-        var edits: [Edit] = []
         for value in scan.values {
             let isNamed = value.name.map { name in
-                scan.coded.contains(value.object) || !SecretNames.isCode(name)
-                    || names.isSecret(member: name, side, usesDeclared: usesDeclared)
+                names.isSecret(
+                    member: name,
+                    JSONScan.unescaped(text, value.range),
+                    beside: scan.company(of: value).union(value.isString ? .body : []),
+                    side,
+                    usesDeclared: usesDeclared
+                )
             }
             if isNamed == true || value.container != .plain {
                 let secret = JSONScan.unescaped(text, value.range)
@@ -409,12 +367,7 @@ package final class Redactor {
         _ names: SecretNames,
         _ depth: Int
     ) -> [Edit] {
-        let end = (text.lastIndex { $0 != 0x0A && $0 != 0x0D } ?? -1) + 1
-        let pairs = text[..<end].split(separator: 0x26).map { pair -> (name: [UInt8], value: Range<Int>) in
-            let equals = pair.firstIndex(of: 0x3D) ?? pair.endIndex
-            return (TextForm.decoded(pair[..<equals]), min(equals + 1, pair.endIndex)..<pair.endIndex)
-        }
-        return parameterEdits(text, pairs, names, isForm: true) { inner in
+        parameterEdits(text, TextForm.parameters(of: text), names, isForm: true) { inner in
             textEdits(inner, side, names, depth + 1, usesDeclared: true)
         }
     }
@@ -427,12 +380,13 @@ package final class Redactor {
         _ nested: (UnsafeBufferPointer<UInt8>) -> [Edit]
     ) -> [Edit] {
         var edits: [Edit] = []
+        let company = Company(pairs.lazy.map(\.name))
         for (name, range) in pairs where !range.isEmpty {
-            let isCode = SecretNames.isCode(name) && SecretNames.isCode(text[range], beside: pairs.map(\.name))
-            if isCode || names.isSecret(parameter: name, isForm: isForm) {
-                edits.append(Edit(range: range, text: learn(TextForm.decoded(text[range], isForm: isForm))))
+            let value = TextForm.decoded(text[range], isForm: isForm)
+            if names.isSecret(parameter: name, value, beside: company, isForm: isForm) {
+                edits.append(Edit(range: range, text: learn(value)))
             } else if range.count >= 3 {
-                edits += nestedEdits(text, range, .percent, isForm: isForm, nested)
+                edits += nestedEdits(text, range, .percent, nested)
             }
         }
         return edits
@@ -483,16 +437,24 @@ package final class Redactor {
         return edits
     }
 
+    /// The edits of the private keys in a text.
+    private func keyEdits(_ text: UnsafeBufferPointer<UInt8>) -> [Edit] {
+        PrivateKeys.ranges(in: text).compactMap { range in
+            let key = UnsafeBufferPointer(rebasing: text[range])
+            return Redaction.isMark(key) ? nil : Edit(range: range, text: learn(PrivateKeys.digits(of: key)))
+        }
+    }
+
     /// The edits of a value that is escaped in its text.
     private func nestedEdits(
         _ text: UnsafeBufferPointer<UInt8>,
         _ range: Range<Int>,
         _ escapes: UnescapedText.Escapes,
-        isForm: Bool = false,
         _ edits: (UnsafeBufferPointer<UInt8>) -> [Edit]
     ) -> [Edit] {
         var part = Array(text[range])
-        if isForm { for index in part.indices where part[index] == 0x2B { part[index] = 0x20 } }
+        // In a URL, too, many programs write `+` for a space.
+        if escapes == .percent { for index in part.indices where part[index] == 0x2B { part[index] = 0x20 } }
         let inner = part.withUnsafeBufferPointer { UnescapedText(unescaping: $0, escapes) }
         return (inner?.bytes ?? part).withUnsafeBufferPointer(edits).map { edit in
             let source = inner?.source(of: edit.range) ?? edit.range

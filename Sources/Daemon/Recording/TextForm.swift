@@ -8,14 +8,49 @@ enum TextForm {
         text.count >= 3 && text.contains { $0 == 0x3D || $0 == 0x40 || $0 == 0x22 || $0 == 0x20 }
     }
 
-    /// Whether a text consists of `name=value` pairs with `&` in between, and of nothing else.
-    static func isForm(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
-        let end = text.last == 0x0A ? text.count - (text.dropLast().last == 0x0D ? 2 : 1) : text.count
-        guard let equals = text.place(of: 0x3D, from: 0), equals > 0, equals < end,
-            text[..<equals].allSatisfy({ isNameByte($0) })
+    /// Whether a text is a form, by its first name, although its type may say something else.
+    ///
+    /// Some programs send what they were given: with spaces and quotes, after an empty line, or one parameter in each line.
+    ///
+    /// - Parameter mayHaveLines: Whether it may be in several lines, as a file of settings is, too.
+    static func isForm(_ text: UnsafeBufferPointer<UInt8>, mayHaveLines: Bool) -> Bool {
+        guard let start = text.firstIndex(where: { !isSpace($0) && $0 != 0x26 }),
+            let equals = text[start...].firstIndex(where: { !isNameByte($0) }), text[equals] == 0x3D, equals > start
         else { return false }
-        return text[..<end].allSatisfy { $0 > 0x20 && ![0x22, 0x3C, 0x3E, 0x5C, 0x7F].contains($0) }
+        if mayHaveLines { return true }
+        let line = text[start..<((text.lastIndex { !isSpace($0) } ?? start) + 1)]
+        guard !line.contains(0x0A), !line.contains(0x0D) else { return false }
+        return line.contains(0x26) || line.allSatisfy { $0 > 0x20 && ![0x22, 0x3C, 0x3E, 0x5C, 0x7F].contains($0) }
     }
+
+    /// The parameters of a form: after `&`, and in lines that begin with a name.
+    static func parameters(of text: UnsafeBufferPointer<UInt8>) -> [(name: [UInt8], value: Range<Int>)] {
+        var pairs: [(name: [UInt8], value: Range<Int>)] = []
+        var start = 0
+        func add(until end: Int) {
+            let pair = text[start..<end]
+            let equals = pair.firstIndex(of: 0x3D) ?? pair.endIndex
+            let name = decoded(UnsafeBufferPointer(rebasing: pair[..<equals].drop(while: isSpace))[...])
+            let last = pair.lastIndex { $0 != 0x0A && $0 != 0x0D } ?? pair.startIndex - 1
+            let value = min(equals + 1, pair.endIndex)
+            pairs.append((name, value..<max(value, last + 1)))
+        }
+        for place in text.indices {
+            switch text[place] {
+            case 0x26: add(until: place)
+            case 0x0A:
+                let name = text[(place + 1)...].prefix { isNameByte($0) }
+                guard !name.isEmpty, name.endIndex < text.count, text[name.endIndex] == 0x3D else { continue }
+                add(until: place)
+            default: continue
+            }
+            start = place + 1
+        }
+        add(until: text.count)
+        return pairs
+    }
+
+    private static func isSpace(_ byte: UInt8) -> Bool { byte <= 0x20 && [0x09, 0x0A, 0x0D, 0x20].contains(byte) }
 
     private static func isNameByte(_ byte: UInt8) -> Bool {
         FieldSyntax.isLetter(byte) || FieldSyntax.isDigit(byte) || "_-.[]%+$~!*".utf8.contains(byte)

@@ -66,9 +66,7 @@ package enum PrincipalWords {
             let name = name(of: word)
             if name.hasPrefix("?") {
                 let parameter = Array(name.dropFirst().utf8)
-                guard NameMeaning.ofParameter(parameter) == .unknown,
-                    NameMeaning.companions(ofParameter: parameter) == nil
-                else { continue }
+                guard NameMeaning.ofParameter(parameter) == .unknown, WeighedName(parameter) == nil else { continue }
                 return "\"\(word)\" removes nothing: the parameter \(name.dropFirst()) does not count anyway; "
                     + "correct the name, or remove the word"
             }

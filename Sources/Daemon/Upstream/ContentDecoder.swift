@@ -214,8 +214,10 @@ private final class ZstandardDecoder: Algorithm {
 package enum DecodedBody {
     /// The body without its content coding; nil if the coding is unknown or the body does not conform to it.
     ///
-    /// - Parameter limit: The maximum size of the decoded body in bytes.
-    package static func decode(_ body: [UInt8], coding: String, limit: Int) -> [UInt8]? {
+    /// - Parameters:
+    ///   - limit: The maximum size of the decoded body in bytes.
+    ///   - allowsMore: Whether other bytes may follow the end, as many files have them.
+    package static func decode(_ body: [UInt8], coding: String, limit: Int, allowsMore: Bool = false) -> [UInt8]? {
         guard let coding = ContentDecoder.Coding(named: coding) else { return nil }
         let decoder = ContentDecoder(coding)
         var room = [UInt8](repeating: 0, count: 64 << 10)
@@ -227,9 +229,31 @@ package enum DecodedBody {
                 else { return false }
                 result += room[..<count]
                 if result.count > limit { return false }
-                if count == 0 { return rest.isEmpty && decoder.isAtEnd && !decoder.hasTrailingBytes }
+                if count == 0 {
+                    return rest.isEmpty && decoder.isAtEnd && (allowsMore || !decoder.hasTrailingBytes)
+                }
             }
         }
         return isWhole ? result : nil
+    }
+
+    /// The largest content of a compressed file that is looked at, in bytes.
+    private static let fileLimit = 64 << 20
+
+    /// The content of a compressed file, which no field announces, with its coding; nil if the body is none, or is damaged.
+    package static func ofFile(_ body: [UInt8]) -> (content: [UInt8], coding: String)? {
+        guard let coding = coding(ofFile: body),
+            let content = decode(body, coding: coding, limit: fileLimit, allowsMore: true), !content.isEmpty
+        else { return nil }
+        return (content, coding)
+    }
+
+    /// The coding by the first bytes; with `deflate`, only decoding shows whether it is one.
+    private static func coding(ofFile body: [UInt8]) -> String? {
+        guard body.count > 4 else { return nil }
+        if body.starts(with: [0x1F, 0x8B, 8]) { return "gzip" }
+        if body.starts(with: [0x28, 0xB5, 0x2F, 0xFD]) { return "zstd" }
+        if body[0] == 0x78 { return (UInt(body[0]) << 8 | UInt(body[1])) % 31 == 0 ? "deflate" : nil }
+        return body[0] >= 0x7F ? "deflate" : nil
     }
 }

@@ -17,8 +17,8 @@ package struct FieldRole: OptionSet, Sendable {
     package static let other = FieldRole(rawValue: 4)
     /// The parameter that asks for a stream of events.
     static let live = FieldRole(rawValue: 8)
-    /// A parameter that identifies the principal beside certain others only.
-    static let byCompany = FieldRole(rawValue: 16)
+    /// A parameter that may identify the principal: see `WeighedName`.
+    static let weighed = FieldRole(rawValue: 16)
 }
 
 extension FieldRole {
@@ -104,7 +104,7 @@ final class FieldRoleCache {
             } else if name.elementsEqual(LiveMode.parameter.utf8) {
                 .live
             } else {
-                NameMeaning.companions(ofParameter: name) != nil ? .byCompany : []
+                WeighedName(TargetNormaliser.unescaped(Array(name)[...])) != nil ? .weighed : []
             }
         }
     }

@@ -1,4 +1,4 @@
-import HTTPSemantics
+package import HTTPSemantics
 import Settings
 
 /// The request fields and parameters that identify the principal (law 4).
@@ -64,23 +64,31 @@ package struct PrincipalFields: Sendable, Equatable {
         return nil
     }
 
-    /// The same for a parameter of a URL, whose other parameters may decide.
-    func reason(forParameter name: ArraySlice<UInt8>, beside others: () -> [ArraySlice<UInt8>]) -> Reason? {
+    /// The same for a parameter of a URL or a form, or a member of JSON, whose value and company may decide.
+    ///
+    /// - Parameter value: With escapes decoded.
+    package func reason(
+        forParameter name: some Collection<UInt8>,
+        value: @autoclosure () -> [UInt8],
+        beside company: @autoclosure () -> Company
+    ) -> Reason? {
         if let reason = reason(forParameter: name) { return reason }
-        func plain(_ name: ArraySlice<UInt8>) -> String {
-            String(decoding: FieldSyntax.lowercased(TargetNormaliser.unescaped(name)), as: UTF8.self)
-        }
-        guard base != .nothing, let companions = NameMeaning.companions(ofParameter: TargetNormaliser.unescaped(name)),
-            !excluded.contains("?" + plain(name)), others().contains(where: { companions.contains(plain($0)) })
+        let plain = TargetNormaliser.unescaped(Array(name)[...])
+        guard base != .nothing, let weighed = WeighedName(plain), !Self.lists([0x3F] + plain, in: excluded),
+            weighed.isCredential(value(), beside: company())
         else { return nil }
-        return .credential(plain(name))
+        return .credential(weighed.rawValue)
     }
 
     /// The parameters of a URL that identify the principal.
     package func parameters(in url: [UInt8]) -> [(parameter: URLParameters.Parameter, reason: Reason)] {
         let all = Array(URLParameters(url))
         return all.compactMap { parameter in
-            reason(forParameter: url[parameter.name]) { all.map { url[$0.name] } }.map { (parameter, $0) }
+            reason(
+                forParameter: url[parameter.name],
+                value: TargetNormaliser.unescaped(url[parameter.value ?? 0..<0]),
+                beside: Company(all.lazy.map { TargetNormaliser.unescaped(url[$0.name]) })
+            ).map { (parameter, $0) }
         }
     }
 
@@ -162,7 +170,7 @@ package struct PrincipalFields: Sendable, Equatable {
 // MARK: What is stored and logged
 
 extension PrincipalFields {
-    static let mark = Array("REDACTED".utf8)
+    static let mark = Redaction.mark
 
     /// The target with redacted values of the principal's parameters, for storage and logs.
     ///
@@ -194,17 +202,5 @@ extension PrincipalFields {
 
     package func redacted(url: String) -> String {
         String(decoding: redacted(reference: Array(url.utf8)), as: UTF8.self)
-    }
-
-    /// Replaces what is between `<` and `>` of each link in a `Link` field.
-    package static func replacingURLs(inLink value: [UInt8], by replacement: ([UInt8]) -> [UInt8]) -> [UInt8] {
-        var result: [UInt8] = []
-        var rest = value[...]
-        while let open = rest.firstIndex(of: 0x3C), let close = rest[open...].firstIndex(of: 0x3E) {
-            result += rest[...open]
-            result += replacement(Array(rest[(open + 1)..<close]))
-            rest = rest[close...]
-        }
-        return result + rest
     }
 }

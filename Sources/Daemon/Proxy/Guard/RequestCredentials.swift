@@ -15,95 +15,97 @@ struct RequestCredentials {
         let isLookedFor: Bool
     }
 
-    let all: [Credential]
+    private(set) var all: [Credential] = []
+    /// Finds those that are looked for; nil if there are none.
+    private var search: KnownValues?
 
     /// Of cookies only the longer ones are: many say `lang=en-GB`.
     private static let shortestCookie = 16
 
     init(of request: ProxyRequest) {
         let upstream = request.upstream
-        var all: [Credential] = []
-        func add(_ bytes: [UInt8], isOfPrincipal: Bool, isSecret: Bool = true) {
-            guard !bytes.isEmpty, !all.contains(where: { $0.bytes == bytes }) else { return }
-            let isLookedFor = isSecret && bytes.count >= KnownValues.shortest
-            all.append(Credential(bytes: bytes, isOfPrincipal: isOfPrincipal, isLookedFor: isLookedFor))
-        }
         if let credential = upstream.settings.credential {
-            for part in Self.parts(of: credential.value.bytes) { add(part, isOfPrincipal: false) }
+            for secret in FieldCredentials.secrets(in: credential.value.bytes) { add(secret, isOfPrincipal: false) }
         }
         let url = Array(request.target.utf8)
         for (parameter, _) in upstream.principal.parameters(in: url) {
             guard let value = parameter.value else { continue }
-            add(Array(url[value]), isOfPrincipal: true)
-            add(TargetNormaliser.unescaped(url[value]), isOfPrincipal: true)
-            add(Self.escaped(TargetNormaliser.unescaped(url[value])), isOfPrincipal: true)
-        }
-        for line in request.message.fields.lines {
-            let isOfPrincipal = upstream.principal.reason(forField: line.name) != nil
-            // `X-Auth-Email` comes with a credential, and is none.
-            let isSecret =
-                upstream.principal.isSecret(field: line.name)
-                && (NameMeaning.ofField(line.name) == .unknown || NameMeaning.isSecretItself(line.name))
-            guard isOfPrincipal || isSecret else { continue }
-            if isSecret, line.isNamed("cookie") {
-                for cookie in line.value.split(separator: 0x3B) {
-                    let named = cookie.drop { $0 != 0x3D }.dropFirst()
-                    // A cookie without a name is all value, with the padding of Base64.
-                    let value = named.contains { $0 != 0x3D } ? named : FieldSyntax.trimmed(cookie)
-                    if value.count >= Self.shortestCookie { add(Array(value), isOfPrincipal: isOfPrincipal) }
-                }
-            } else {
-                for part in Self.parts(of: line.value) { add(part, isOfPrincipal: isOfPrincipal, isSecret: isSecret) }
+            let plain = TargetNormaliser.unescaped(url[value])
+            for spelling in [Array(url[value]), plain, PercentEncoding.encode(bytes: plain)] {
+                add(spelling, isOfPrincipal: true)
             }
         }
-        self.all = all
+        var isTokenNext = false
+        for line in request.message.fields.lines { add(line, upstream.principal, &isTokenNext) }
+        search = Self.searches.search(for: all)
     }
+
+    private mutating func add(_ line: Field, _ principal: PrincipalFields, _ isTokenNext: inout Bool) {
+        let isOfPrincipal = principal.reason(forField: line.name) != nil
+        // `X-Auth-Email` comes with a credential, and is none.
+        let isSecret =
+            principal.isSecret(field: line.name)
+            && (NameMeaning.ofField(line.name) == .unknown || NameMeaning.isSecretItself(line.name))
+        if isSecret, line.isNamed("cookie") {
+            for cookie in line.value.split(separator: 0x3B) {
+                let named = cookie.drop { $0 != 0x3D }.dropFirst()
+                // A cookie without a name is all value, with the padding of Base64.
+                let value = FieldSyntax.trimmed(named.contains { $0 != 0x3D } ? named : cookie)
+                if value.count >= Self.shortestCookie { add(Array(value), isOfPrincipal: isOfPrincipal) }
+            }
+        } else if isOfPrincipal || isSecret {
+            for secret in FieldCredentials.secrets(in: line.value) {
+                add(secret, isOfPrincipal: isOfPrincipal, isSecret: isSecret)
+            }
+        } else if line.isNamed("sec-websocket-protocol") {
+            for token in FieldCredentials.tokens(inProtocols: line.value, isNext: &isTokenNext) {
+                add(Array(line.value[token]), isOfPrincipal: false)
+            }
+        } else {
+            for secret in principal.secretsOfURLs(in: line) {
+                add(secret, isOfPrincipal: false)
+                // After a user name.
+                add(Array(secret.drop { $0 != 0x3A }.dropFirst()), isOfPrincipal: false)
+            }
+        }
+    }
+
+    private mutating func add(_ bytes: [UInt8], isOfPrincipal: Bool, isSecret: Bool = true) {
+        guard !bytes.isEmpty, !all.contains(where: { $0.bytes == bytes }) else { return }
+        let isLookedFor = isSecret && bytes.count >= KnownValues.shortest
+        all.append(Credential(bytes: bytes, isOfPrincipal: isOfPrincipal, isLookedFor: isLookedFor))
+    }
+
+    private static let searches = CredentialSearches()
+
+    // MARK: Search
 
     /// Whether a text repeats a secret of the request, in any spelling; then nothing of it may reach the disk.
     ///
     /// This is the one comparison that decides it.
-    func areRepeated(in text: [UInt8]) -> Bool { Self.searches.search(for: all)?.occurs(in: text) ?? false }
+    func areRepeated(in text: [UInt8]) -> Bool { search?.occurs(in: text) ?? false }
 
-    private static let searches = CredentialSearches()
-
-    // MARK: Spellings
-
-    /// All but unreserved characters (RFC 3986 §2.3) escaped.
-    private static func escaped(_ text: [UInt8]) -> [UInt8] {
-        let digits = Array("0123456789ABCDEF".utf8)
-        return text.flatMap { byte -> [UInt8] in
-            let isPlain = FieldSyntax.isLetter(byte) || FieldSyntax.isDigit(byte) || "-._~".utf8.contains(byte)
-            return isPlain ? [byte] : [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+    /// The same for a response's body, also in a content coding, and in compressed files.
+    ///
+    /// One that cannot be decoded may repeat them.
+    func areRepeated(inBody body: [UInt8], _ fields: Fields) -> Bool {
+        guard search != nil, !body.isEmpty else { return false }
+        guard var content = fields.isContentCoded ? DecodedBody.decode(body, fields) : body else { return true }
+        for _ in 0..<Self.files {
+            if areRepeated(in: content) { return true }
+            guard let file = DecodedBody.ofFile(content) else { return false }
+            content = file.content
         }
+        return true
     }
 
-    /// A field's value, what follows its scheme, and what is encoded in that as `Basic` has it.
-    private static func parts(of value: [UInt8]) -> [[UInt8]] {
-        guard let space = value.firstIndex(of: 0x20) else { return [value] }
-        let credential = Array(value[(space + 1)...])
-        guard FieldSyntax.equalsIgnoringCase(value[..<space], "basic".utf8),
-            let colon = Base64.decode(credential).firstIndex(of: 0x3A)
-        else { return [credential] }
-        let plain = Base64.decode(credential)
-        let password = Array(plain[(colon + 1)...])
-        // Some APIs take their key for the user name.
-        return [credential, password.isEmpty ? Array(plain[..<colon]) : password]
-    }
+    /// Compressed files within each other beyond this are not decoded.
+    private static let files = 4
 }
 
 extension ProxyRequest {
     /// Its credentials, found anew at each call.
     var credentials: RequestCredentials { RequestCredentials(of: self) }
-
-    /// Whether a response repeats a credential that it was asked for with; then nothing of it may reach the disk (law 4).
-    ///
-    /// One with a content coding that cannot be decoded may do so.
-    func isRepeated(in body: [UInt8], _ fields: Fields) -> Bool {
-        let credentials = credentials
-        guard fields.isContentCoded, !body.isEmpty, credentials.all.contains(where: \.isLookedFor)
-        else { return credentials.areRepeated(in: body) }
-        return DecodedBody.decode(body, fields).map { credentials.areRepeated(in: $0) } ?? true
-    }
 }
 
 /// The searches for the credentials of recent requests; any thread.

@@ -16,15 +16,28 @@ extension PrincipalFields {
     /// - Parameter isKnown: whether what stands in a secret's place is none; it is given the text from there to its end.
     func holdsSecret(_ line: Field, besides isKnown: (ArraySlice<UInt8>) -> Bool = { _ in false }) -> Bool {
         guard !line.value.isEmpty else { return false }
-        if isSecret(responseField: line.name) { return !isKnown(Self.withoutScheme(line.value)) }
-        var text = line.value
-        for _ in 0..<Self.escapings {
-            if !secretPlaces(in: text, of: line, besides: isKnown).isEmpty { return true }
-            let plain = TargetNormaliser.unescaped(Self.unescapedJSON(text)[...])
-            if plain == text { return false }
-            text = plain
+        if isSecret(responseField: line.name) { return !isKnown(FieldCredentials.withoutScheme(line.value)) }
+        return Self.spellings(of: line.value).contains { !secretPlaces(in: $0, of: line, besides: isKnown).isEmpty }
+    }
+
+    /// The secrets in the URLs of a field's value, also in escaped ones.
+    func secretsOfURLs(in line: Field) -> [[UInt8]] {
+        guard line.value.contains(0x3D) || line.value.contains(0x40) else { return [] }
+        return Self.spellings(of: line.value).flatMap { text in
+            secretPlaces(in: text, of: line) { _ in false }.map { Array(text[$0]) }
         }
-        return false
+    }
+
+    /// A text, and what it stands for if it is escaped because it is a part of a URL or of JSON.
+    private static func spellings(of text: [UInt8]) -> [[UInt8]] {
+        var spellings = [text]
+        while spellings.count < escapings {
+            let last = spellings[spellings.count - 1]
+            let plain = TargetNormaliser.unescaped(unescapedJSON(last)[...])
+            if plain == last { break }
+            spellings.append(plain)
+        }
+        return spellings
     }
 
     /// A response's fields with their secrets redacted.
@@ -43,12 +56,6 @@ extension PrincipalFields {
 
     /// How often a URL may be escaped within others.
     private static let escapings = 3
-
-    /// What follows the scheme in a value such as `Bearer abc`.
-    static func withoutScheme(_ value: [UInt8]) -> ArraySlice<UInt8> {
-        guard let space = value.firstIndex(of: 0x20), FieldSyntax.isToken(value[..<space]) else { return value[...] }
-        return value[(space + 1)...]
-    }
 
     private static func unescapedJSON(_ text: [UInt8]) -> [UInt8] {
         guard text.contains(0x5C) else { return text }
@@ -71,11 +78,16 @@ extension PrincipalFields {
         -> [Range<Int>]
     {
         let parameters = Self.parameters(in: text)
-        let names = { parameters.map { text[$0.name] } }
+        func isSecret(_ parameter: (name: Range<Int>, value: Range<Int>)) -> Bool {
+            let reason = reason(
+                forParameter: text[parameter.name],
+                value: TargetNormaliser.unescaped(text[parameter.value]),
+                beside: Company(parameters.lazy.map { TargetNormaliser.unescaped(text[$0.name]) })
+            )
+            return reason != nil && !Self.isForReports(text[parameter.name], in: line)
+        }
         let places = parameters.filter { parameter in
-            !parameter.value.isEmpty && !isKnown(text[parameter.value])
-                && reason(forParameter: text[parameter.name], beside: names) != nil
-                && !Self.isForReports(text[parameter.name], in: line)
+            !parameter.value.isEmpty && !isKnown(text[parameter.value]) && isSecret(parameter)
         }
         return (places.map(\.value) + Self.users(in: text).filter { !isKnown(text[$0]) })
             .sorted { $0.lowerBound < $1.lowerBound }

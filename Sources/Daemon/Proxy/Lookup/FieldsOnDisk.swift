@@ -18,7 +18,13 @@ enum FieldsOnDisk {
 
     /// The fields for disk; nil if they may not be there.
     static func encode(_ fields: Fields, for request: ProxyRequest) -> [UInt8]? {
-        let credentials = request.credentials
+        encode(fields, for: request, request.credentials)
+    }
+
+    /// The same with the request's credentials.
+    fileprivate static func encode(_ fields: Fields, for request: ProxyRequest, _ credentials: RequestCredentials)
+        -> [UInt8]?
+    {
         var lines: [Field] = []
         for var line in fields.lines {
             guard !line.value.contains(bracket) else { return nil }
@@ -30,15 +36,21 @@ enum FieldsOnDisk {
         }
         let bytes = [version] + StoredHead.encode(Fields(lines))
         guard bytes.contains(bracket) else { return bytes }
-        return decode(bytes, for: request) == StoredHead.encode(fields) ? bytes : nil
+        return decode(bytes, for: request, credentials) == StoredHead.encode(fields) ? bytes : nil
     }
 
     /// The fields as they were received, encoded as `StoredHead`; nil if they cannot be restored.
     static func decode(_ bytes: [UInt8], for request: ProxyRequest) -> [UInt8]? {
         guard !isEarlier(bytes) else { return decodeEarlier(bytes, for: request) }
         guard bytes.contains(bracket) else { return Array(bytes.dropFirst()) }
+        return decode(bytes, for: request, request.credentials)
+    }
+
+    private static func decode(_ bytes: [UInt8], for request: ProxyRequest, _ credentials: RequestCredentials)
+        -> [UInt8]?
+    {
         var known: [[UInt8]: [UInt8]] = [:]
-        for credential in request.credentials.all where credential.isOfPrincipal {
+        for credential in credentials.all where credential.isOfPrincipal {
             known[digest(of: credential.bytes, request)] = credential.bytes
         }
         return replacingDigests(in: bytes.dropFirst()) { known[Array($0)] }
@@ -89,7 +101,7 @@ enum FieldsOnDisk {
         // Short ones are found only where a secret is expected.
         for place in isKept ? [] : request.upstream.principal.secretPlaces(in: line).reversed() {
             let secret = value[place]
-            let bare = place.count == value.count ? PrincipalFields.withoutScheme(value) : secret
+            let bare = place.count == value.count ? FieldCredentials.withoutScheme(value) : secret
             for found in [secret, bare] where own.contains(where: { $0.bytes.elementsEqual(found) }) {
                 value.replaceSubrange(found.startIndex..<found.endIndex, with: mark(Array(found)))
                 break
@@ -133,27 +145,36 @@ enum DiskShare {
     case nothing
 
     init(of response: CachedResponse, to request: ProxyRequest) {
+        let credentials = request.credentials
         // The request fields that selected it are stored with it.
-        let selecting = response.selection.lines.compactMap(\.value)
-        let isRepeated = request.isRepeated(in: response.body, response.fields)
-        if request.hasSecretContext || request.upstream.holdSecret(selecting) || isRepeated {
+        let selecting = response.selection.lines
+        if selecting.contains(where: { NameMeaning.isForgeryToken(field: Array($0.name.utf8)) && $0.value != nil })
+            || request.upstream.holdSecret(selecting.compactMap(\.value), credentials)
+            || request.hasSecretKey(credentials) || credentials.areRepeated(inBody: response.body, response.fields)
+        {
             self = .nothing
         } else {
-            self = FieldsOnDisk.encode(response.fields, for: request).map { .whole(head: $0) } ?? .objects
+            let head = FieldsOnDisk.encode(response.fields, for: request, credentials)
+            self = head.map { .whole(head: $0) } ?? .objects
         }
     }
 }
 
 extension ProxyRequest {
-    /// Whether its context, which is stored, holds a secret, such as a URL with a token in a field named by `context:`.
-    var hasSecretContext: Bool {
-        upstream.holdSecret(key.context.utf8.split(separator: 0x0A).map { Array($0.drop { $0 != 0x3D }.dropFirst()) })
+    /// Whether its cache key, which is stored, holds a secret: its context, such as a URL with a token in a field named by
+    /// `context:`, or a URL within its own.
+    func hasSecretKey(_ credentials: RequestCredentials) -> Bool {
+        let context = key.context.utf8.split(separator: 0x0A).map { Array($0.drop { $0 != 0x3D }.dropFirst()) }
+        return upstream.holdSecret(context + [Array(key.url.utf8)], credentials)
     }
 }
 
 extension ProxiedUpstream {
-    /// Whether values of request fields hold secrets in URLs.
-    fileprivate func holdSecret(_ values: [[UInt8]]) -> Bool {
-        values.contains { principal.holdsSecret(Field(name: [], value: $0)) }
+    /// Whether values of request fields hold secrets in URLs, or are credentials of the request.
+    fileprivate func holdSecret(_ values: [[UInt8]], _ credentials: RequestCredentials) -> Bool {
+        values.contains { value in
+            principal.holdsSecret(Field(name: [], value: value)) { $0.starts(with: Redaction.mark) }
+                || credentials.areRepeated(in: value)
+        }
     }
 }

@@ -109,7 +109,7 @@ struct CacheKeyBuilder {
             if isName, index > start {
                 let name = UnsafeRawBufferPointer(rebasing: query[start..<index])
                 let role = roles.role(of: name, .parameter, upstream)
-                if role == .byCompany { hasNameToWeigh = true } else if !role.isEmpty { return false }
+                if role == .weighed { hasNameToWeigh = true } else if !role.isEmpty { return false }
             }
             isName = byte != 0x3D
             start = index + 1

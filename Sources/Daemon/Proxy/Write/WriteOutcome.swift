@@ -81,8 +81,10 @@ struct WriteOutcome: Sendable {
         guard let head, let body, !body.isEmpty, (200..<300).contains(head.status), head.status != 202
         else { return nil }
         guard request.upstream.isJSON(head.fields), request.mayShareObjects(head.fields),
-            !isForSameOtherFields(head, request),
-            !request.isRepeated(in: body, head.fields), !request.hasSecretContext
+            !isForSameOtherFields(head, request)
+        else { return nil }
+        let credentials = request.credentials
+        guard !credentials.areRepeated(inBody: body, head.fields), !request.hasSecretKey(credentials)
         else { return nil }
         return match(for: request, head, body).map { match in
             (match.rule, body, match.context(url: request.key.url, fields: head.fields))
