@@ -362,6 +362,21 @@ import Testing
         }
     }
 
+    @Test func `an admin side with too many connections is not taken for another server`() throws {
+        let problem =
+            #"{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"There are too many connections; try again later."}"#
+        let busy = try Origin { _ in
+            .raw("HTTP/1.1 503 Service Unavailable\r\nContent-Length: \(problem.utf8.count + 1)\r\n\r\n\(problem)\n")
+        }
+        let result = try Larder.run(
+            ["count", "--admin", "127.0.0.1:\(busy.port)"],
+            environment: ["LARDER_ADMIN_TOKEN": "t0ken"]
+        )
+        #expect(result.end == .exited(1))
+        #expect(result.errors.contains("There are too many connections; try again later."), "\(result.errors)")
+        #expect(busy.requests.allSatisfy { $0["Authorization"] == nil })
+    }
+
     @Test func `the token is sent to the admin side alone`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(origin)

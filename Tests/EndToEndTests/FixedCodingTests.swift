@@ -32,6 +32,18 @@ import Testing
         #expect(origin.count() == 5)
     }
 
+    @Test func `a body that is cut within its length, but stays in its coding, is passed on and not stored`() throws {
+        let cut = Array(Self.packed.dropLast(4))
+        let origin = try Origin { _ in .body(cut, Self.fields) }
+        let larder = try Larder(origin)
+        for count in 1...2 {
+            let answer = try larder.get("/x", ["Accept-Encoding": "gzip"])
+            #expect(answer.body == cut && !answer.isHit)
+            #expect(origin.count() == count)
+        }
+        #expect(try larder.documents() == 0)
+    }
+
     @Test func `a 304 does not give a client a coding that it does not accept`() throws {
         let origin = try Origin { request in
             request["If-None-Match"]?.contains("packed") == true

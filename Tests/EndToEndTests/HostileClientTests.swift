@@ -223,6 +223,24 @@ import Testing
         _ = busy
     }
 
+    @Test(
+        arguments: [
+            "", "GET /x HTTP/1.1\r\nHost: localhost\r\n",
+            "POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n1",
+        ]
+    )
+    func `requests that are never completed keep nobody out`(request: String) throws {
+        let origin = try Origin { _ in .text("here", Fresh.hour) }
+        let larder = try Larder(
+            config: Configs.plain(origin, top: ["limits: { connections: 8 }"]),
+            arguments: ["--workers", "2"]
+        )
+        let stuck = try (1...40).map { _ in try larder.client() }
+        for client in stuck { try? client.send(request) }
+        for _ in 1...20 { #expect(try larder.get("/x").text == "here") }
+        withExtendedLifetime(stuck) {}
+    }
+
     @Test func `five hundred idle connections disturb nobody`() throws {
         let origin = try Origin { _ in .text("here", Fresh.hour) }
         let larder = try Larder(origin)

@@ -135,6 +135,54 @@ import Testing
         }
     }
 
+    /// What a client may have sent of a request that it does not complete.
+    static let unfinished = [
+        "", "GET / HT", "GET / HTTP/1.1\r\nHost: h\r\n", "POST /held HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n1",
+        "POST /held HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+        "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n1",
+        "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 900000\r\n\r\n1", "nonsense\r\n\r\n",
+    ]
+
+    @Test(arguments: unfinished, [1, 3])
+    func `clients that complete no request make room, the oldest first, and those that wait for a response stay`(
+        request: String,
+        workers: Int
+    ) async throws {
+        var limits = HTTPLimits()
+        limits.maxConnections = 8
+        // Nobody is idle for long enough.
+        limits.idleBeforeClosing = .seconds(3600)
+        let held = Mutex<[Reply]>([])
+        try await withServer(
+            limits: limits,
+            workers: workers,
+            handler: { request, connection in
+                guard request.path.elementsEqual("/held".utf8) else { return HTTPTestServer.echo(request, connection) }
+                let reply = connection.takeOver(request).reply
+                held.withLock { $0.append(reply) }
+            }
+        ) { server in
+            let busy = try server.connect()
+            busy.send("GET /held HTTP/1.1\r\nHost: h\r\n\r\n")
+            #expect(eventually { held.withLock { $0.count == 1 } })
+            var others: [HTTPTestClient] = []
+            for _ in 0..<40 {
+                let other = try server.connect()
+                other.send(request)
+                others.append(other)
+            }
+            for _ in 0..<20 {
+                let client = try server.connect()
+                client.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+                #expect(try client.answer().status == 200)
+            }
+            #expect(server.server.connectionCount <= 8 + 16 * workers)
+            held.withLock { $0[0] }.respond(status: 200, fields: Fields(), body: Array("at last".utf8))
+            #expect(try busy.answer().text == "at last")
+            withExtendedLifetime(others) {}
+        }
+    }
+
     // MARK: Time
 
     private func limits(_ change: (inout HTTPLimits) -> Void) -> HTTPLimits {

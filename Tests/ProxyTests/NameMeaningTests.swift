@@ -42,7 +42,11 @@ import Testing
         "Sudo", "X-User", "X-User-Id", "X-Remote-User", "Stripe-Account", "X-Tenant-Id", "X-Redmine-Switch-User",
         "On-Behalf-Of", "X-Scope-OrgID", "OpenAI-Organization", "X-Hasura-Role", "X-SSL-Client-Cert",
         "Dropbox-API-Select-Admin", "Dropbox-API-Select-User", "X-Uid", "X-Login", "X-Member-Id", "X-MemberId",
-        "x-memberid", "X-Customer-Id", "Client-Id", "X-MS-Client-Principal-Id",
+        "x-memberid", "X-Customer-Id", "Client-Id", "X-MS-Client-Principal-Id", "X-Consumer-Id", "X-Consumer-Custom-Id",
+        "X-Consumer-Username", "X-Customer", "X-Member", "xMember", "X-Member-Number", "X-Company-Name", "X-Store-Id",
+        "X-Merchant-Id", "X-Merchant", "Remote-Email", "Remote-Groups", "X-Visitor-UUID",
+        "X-Apigateway-Api-Userinfo", "X-Rh-Identity", "X-Amzn-Oidc-Identity", "X-SSL-Client-S-DN", "X-Project-Id",
+        "x-customernumber", "x-clientuuid",
     ])
     func `a field that says on whose behalf is recognised`(_ name: String) {
         guard case .identity = NameMeaning.ofField(Array(name.utf8)) else {
@@ -64,7 +68,11 @@ import Testing
         #expect(NameMeaning.ofField(Array(name.utf8)) == .harmless)
     }
 
-    @Test(arguments: ["X-Unheard-Of", "X-Feature", "Prefer-Not", "X", "X-Real-IP", "From"])
+    @Test(arguments: [
+        "X-Unheard-Of", "X-Feature", "Prefer-Not", "X", "X-Real-IP", "From", "X-Client", "X-Client-Version",
+        "X-Client-Name", "X-Customer-Type", "X-Member-Since", "X-Store", "X-Store-Code", "X-Profile", "X-Device-Model",
+        "X-Project", "Teamwork", "Downer",
+    ])
     func `of all else nothing is known`(_ name: String) {
         #expect(NameMeaning.ofField(Array(name.utf8)) == .unknown)
     }

@@ -66,6 +66,33 @@ import Testing
         #expect(try Self.targets(other) == ["/other"])
     }
 
+    @Test func `a new recording takes the place of a link with the name of a complete one, which is not followed`()
+        throws
+    {
+        let (folder, other) = (TemporaryFolder(), TemporaryFolder())
+        try Self.write("/old", into: folder.path)
+        try Self.write("/other", into: other.path)
+        for link in [other.path, other.file("absent")] {
+            symlink(link, folder.file(".larder-complete"))
+            let replacement = try RecordingReplacement(RecordingFolder(folder.path))
+            try Self.write("/new", into: replacement.draft.path)
+            try replacement.commit()
+            #expect(try Self.targets(folder) == ["/new"])
+            #expect(try Self.targets(other) == ["/other"])
+            #expect(folder.names == [".gitattributes", "bodies", "exchanges.jsonl", "recording.yaml"])
+        }
+    }
+
+    @Test func `a body whose name is a number beyond all limits does not keep from recording`() throws {
+        let folder = TemporaryFolder()
+        try Self.write("/old", into: folder.path)
+        for name in ["9223372036854775807.json", "99999999999999999999.json"] {
+            _ = try folder.write("{}", to: "bodies/\(name)")
+        }
+        try Self.write("/new", into: folder.path)
+        #expect(try Self.targets(folder) == ["/old", "/new"])
+    }
+
     @Test func `a first recording that was never completed is read with what it has`() throws {
         let folder = TemporaryFolder()
         try Self.write("/new", into: folder.file(".larder-new"))

@@ -219,6 +219,68 @@ import Testing
         #expect(answer.error?.label == "decoding", "\(String(describing: answer.result))")
     }
 
+    /// How a body ends that is passed on in its codings, `no-transform`.
+    private static func kept(_ codings: String, _ body: [UInt8], framing: String) async throws -> ReceivedResponse {
+        let server = RawServer { connection in
+            guard connection.readHead() != nil else { return }
+            let isChunked = framing == "chunked"
+            let lines =
+                isChunked
+                ? "Transfer-Encoding: chunked\r\n" : framing == "length" ? "Content-Length: \(body.count)\r\n" : ""
+            connection.write(
+                "HTTP/1.\(framing == "close" ? 0 : 1) 200 OK\r\nCache-Control: no-transform\r\nContent-Encoding: \(codings)\r\n"
+                    + "\(lines)\r\n"
+            )
+            if isChunked { connection.write("\(String(body.count, radix: 16))\r\n") }
+            connection.write(body)
+            if isChunked { connection.write("\r\n0\r\n\r\n") }
+        }
+        defer { server.stop() }
+        let bench = try UpstreamBench()
+        defer { bench.stop() }
+        var request = UpstreamRequest(method: "GET", url: server.url)
+        request.clientCodings = Array("gzip, br, zstd, deflate".utf8)
+        return await bench.send(request)
+    }
+
+    @Test(
+        arguments: ["gzip", "deflate", "br", "zstd", "gzip, gzip", "br, gzip", "gzip, identity, zstd"],
+        ["length", "chunked", "close"]
+    )
+    func `a body that keeps its coding is whole where that ends, whatever its framing says`(
+        codings: String,
+        framing: String
+    ) async throws {
+        var body = Self.text
+        var inner: [UInt8] = []
+        for coding in codings.split(separator: ", ") where coding != "identity" {
+            inner = body
+            body = try #require(EncodedBody.encode(body, coding: String(coding), like: []))
+        }
+        let whole = try await Self.kept(codings, body, framing: framing)
+        #expect(whole.body == body && whole.summary?.defect == nil && whole.summary?.isOdd == false)
+        for count in [1, body.count / 2, body.count - 1] {
+            let cut = try await Self.kept(codings, Array(body[..<count]), framing: framing)
+            #expect(cut.body == Array(body[..<count]))
+            #expect(cut.summary?.defect == .decoding("it ends too early"), "\(count)")
+        }
+        for odd in [body + Array("\n<!-- made in 3 ms -->".utf8), Array("not compressed at all".utf8)] {
+            let answer = try await Self.kept(codings, odd, framing: framing)
+            #expect(answer.body == odd && answer.summary?.isOdd == true && answer.summary?.defect == nil)
+        }
+        guard codings.contains(", "), let outer = codings.split(separator: ", ").last else { return }
+        // A proxy has packed as a whole what it was sent in part.
+        let part = try #require(EncodedBody.encode(Array(inner.dropLast(9)), coding: String(outer), like: []))
+        #expect(try await Self.kept(codings, part, framing: framing).summary?.defect != nil)
+    }
+
+    @Test func `a bomb that keeps its codings is looked at only so far, and not worth storing`() async throws {
+        let zeros = [UInt8](repeating: 0, count: 80 << 20)
+        let packed = try #require(EncodedBody.encode(zeros, coding: "gzip", like: []))
+        let answer = try await Self.kept("gzip", packed, framing: "length")
+        #expect(answer.body == packed && answer.summary?.isOdd == true)
+    }
+
     @Test func `a coded body cut short by its connection is truncated`() async throws {
         let coded = try #require(Self.compress(Self.text, with: ["gzip", "-c"]))
         let server = RawServer { connection in

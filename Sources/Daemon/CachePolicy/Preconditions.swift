@@ -72,9 +72,10 @@ package struct Preconditions: Sendable, Equatable {
 
     /// Whether the client has the stored response already, by `If-None-Match` or, without it, `If-Modified-Since`.
     ///
-    /// A stored response other than a 2xx is served unconditionally (RFC 9110 §13.2.1).
+    /// Only a 200 has a 304 in its place (RFC 9110 §15.4.5), and so has a part of one, because a range is selected after the
+    /// conditions. Any other response is served unconditionally.
     package func isNotModified(method: String, against stored: Stored) -> Bool {
-        guard (200...299).contains(stored.status), MethodFacts.isCacheable(method) else { return false }
+        guard [200, 206].contains(stored.status), MethodFacts.isCacheable(method) else { return false }
         if let ifNoneMatch { return ifNoneMatch.matchesWeakly(stored.entityTag) }
         return ifModifiedSince.map { (stored.lastModified ?? stored.date ?? .max) <= $0 } ?? false
     }

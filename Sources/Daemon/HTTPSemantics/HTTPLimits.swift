@@ -8,7 +8,7 @@ package struct HTTPLimits: Sendable, Equatable {
     package var maxFields = 100
     /// Bytes of a request body, without chunked coding; beyond: 413.
     package var maxBody = 1 << 30
-    /// Connections of one server; beyond: the longest idle one is closed or, if none is idle, the new one gets 503.
+    /// Connections of one server; beyond: one that is idle, or whose request is not complete, is closed, or the new one gets 503.
     package var maxConnections = 4096
     /// Connections above `maxConnections` that are accepted, to be refused with a 503; beyond: they are closed.
     package var maxSurplus = 1_024

@@ -107,8 +107,13 @@ package enum NameMeaning: Sendable, Equatable {
         if Names.identityWords.contains(word) { return .identity(word: word) }
         if Names.harmlessWords.contains(word) { return .harmless }
         if word == "id" || word == "uid", let previous, Names.harmlessIDs.contains(previous) { return .harmless }
-        if word == "id", let previous, Names.ownersOfIDs.contains(previous) { return .identity(word: previous) }
-        if word.hasSuffix("id"), Names.ownersOfIDs.contains(String(word.dropLast(2))) { return .identity(word: word) }
+        // What only qualifies a person, as in `X-Customer-Type`, names none.
+        if Names.persons.contains(word), next == nil { return .identity(word: word) }
+        if let previous, Names.identifiers(of: previous).contains(word) { return .identity(word: previous) }
+        for ending in Names.identifiersOfPersons where word.hasSuffix(ending) {
+            let owner = String(word.dropLast(ending.count))
+            if Names.identifiers(of: owner).contains(ending) { return .identity(word: word) }
+        }
         for ending in Names.credentialEndings where word.count > ending.count && word.hasSuffix(ending) {
             let rest = word.dropLast(ending.count)
             // Many English words end with "key".
@@ -197,17 +202,34 @@ private enum Names {
         "project", "signing", "session", "consumer", "developer", "dev", "integration", "rest", "public", "pass",
     ]
 
-    /// Words of request fields that say on whose behalf the request is made.
+    /// Words of request fields that say on whose behalf the request is made, wherever they stand in a name.
     static let identityWords: Set<String> = [
-        "user", "username", "userid", "account", "accountid", "tenant", "tenantid", "sudo", "role", "behalf", "org",
-        "orgid", "organization", "organisation", "workspace", "cert", "certificate", "clientcert", "login", "principal",
+        "user", "username", "userid", "userinfo", "account", "accountid", "tenant", "tenantid", "sudo", "role",
+        "behalf",
+        "org", "orgid", "organization", "organisation", "workspace", "cert", "certificate", "clientcert", "login",
+        "principal", "consumer", "email", "msisdn", "dn",
     ]
 
-    /// Words before `id` that make it say so, too.
-    static let ownersOfIDs: Set<String> = [
-        "member", "customer", "client", "person", "profile", "employee", "subscriber", "patient", "student", "company",
-        "merchant", "partner", "team", "owner", "actor", "viewer", "contact", "identity", "subject",
+    /// Words for those who may be meant by a request, which say so at the end of a name, or before an identifier.
+    static let persons: Set<String> = [
+        "member", "customer", "person", "employee", "subscriber", "patient", "student", "company", "merchant",
+        "partner",
+        "team", "owner", "actor", "viewer", "visitor", "guest", "player", "buyer", "shopper", "identity", "subject",
     ]
+
+    /// Words that say so only before an id, because on their own they name a kind or a form.
+    static let ownersOfIDs: Set<String> = [
+        "client", "profile", "contact", "project", "site", "store", "shop", "seller", "vendor", "business", "school",
+        "agency",
+    ]
+
+    static let ids: Set<String> = ["id", "uid", "uuid", "guid"]
+    static let identifiersOfPersons: Set<String> = ids.union(["name", "number", "code"])
+
+    /// The words that, after this one, make a name that of somebody's identifier.
+    static func identifiers(of word: String) -> Set<String> {
+        persons.contains(word) ? identifiersOfPersons : ownersOfIDs.contains(word) ? ids : []
+    }
 
     /// Words before `token` that make it a position in a list, or a guard against forged requests.
     static let tokenMarkers: Set<String> = [
@@ -243,13 +265,14 @@ private enum Names {
 
     /// Fields that are credentials, although their words do not show it.
     static let credentials: Set<String> = [
-        "x-jfrog-art-api", "x-honeycomb-team", "x-ms-client-principal", "authentication-info",
+        "x-jfrog-art-api", "x-honeycomb-team", "x-ms-client-principal", "x-amzn-oidc-data", "authentication-info",
         "proxy-authentication-info",
     ]
 
     /// Fields that say on whose behalf the request is made, although their words do not show it.
     static let identities: Set<String> = [
-        "x-scope-orgid", "x-uid", "uid", "dropbox-api-select-admin", "dropbox-api-path-root",
+        "x-scope-orgid", "x-uid", "uid", "dropbox-api-select-admin", "dropbox-api-path-root", "x-shopify-shop-domain",
+        "remote-name", "remote-groups", "x-remote-group", "x-authentik-uid", "x-authentik-name", "x-authentik-groups",
     ]
 
     /// Fields that do not depend on the principal, but on the connection, the representation, the client's program or a single

@@ -121,6 +121,7 @@ extension HTTPConnection {
 
     private func handle(_ parser: RequestParser) {
         phase = .handling
+        hasServed = true
         isHead = parser.head.method == .head
         isHTTP11 = parser.head.isHTTP11
         keepsAlive = parser.head.keepsAlive
@@ -189,6 +190,7 @@ extension HTTPConnection {
         owesContinue = false
         if let body {
             body.append(Array(bytes))
+            bodyArrived = host.loop.now
             deadline = exchangeDeadline
         } else {
             discarded += bytes.count

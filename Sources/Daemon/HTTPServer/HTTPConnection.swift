@@ -44,12 +44,19 @@ package final class HTTPConnection {
     var parser: RequestParser?
     var emptyLines = 0
 
+    /// Whether it is one too many, and open only until its client has read so.
+    var isSurplus = false
+    /// Whether the head of a request has arrived.
+    var hasServed = false
+
     // The current exchange.
     var isHead = false
     var isHTTP11 = true
     var keepsAlive = true
     var receiving = Receiving.nothing
     var bodyReceived = 0
+    /// When the last bytes of the body arrived, or its head, by the loop's clock.
+    var bodyArrived: UInt64 = 0
     var discarded = 0
     var owesContinue = false
     var body: RequestBody?
@@ -93,8 +100,42 @@ package final class HTTPConnection {
         deadline = host.loop.now + host.limits.idle.nanoseconds
     }
 
-    /// Whether it waits for a request, of which nothing has arrived.
-    var isIdle: Bool { phase == .idle && input.isEmpty && queue.isEmpty && ending == .none }
+    /// What it waits for from its client, and since when by the loop's clock; nil if the client waits for Larder.
+    var pause: Pause? {
+        guard queue.isEmpty, ending == .none, !isSurplus else { return nil }
+        switch phase {
+        case .idle:
+            guard input.isEmpty else { return nil }
+            return Pause(isBetweenRequests: hasServed, since: deadline - host.idleNanoseconds)
+        case .head: return Pause(since: deadline - host.limits.headTimeout.nanoseconds)
+        case .deferred:
+            // The body may also wait for its reader, or the client for being told to send it.
+            if case .nothing = receiving { return nil }
+            guard let body, body.hasRoom, !owesContinue else { return nil }
+            return Pause(since: bodyArrived)
+        case .discarding: return Pause(since: deadline - host.limits.bodyIdle.nanoseconds)
+        case .lingering: return Pause(since: deadline - host.limits.linger.nanoseconds)
+        case .handling, .responded, .closed: return nil
+        }
+    }
+
+    struct Pause {
+        /// Whether it has served a request, and nothing of a next one has arrived.
+        var isBetweenRequests = false
+        let since: UInt64
+    }
+
+    /// Closes the connection to make room for another one; returns false if what has just arrived on it is served instead.
+    func makeRoom() -> Bool {
+        if SocketCall.unread(descriptor) > 0 {
+            readable()
+            if phase == .closed { return true }
+            guard let pause, !pause.isBetweenRequests else { return false }
+        }
+        if phase == .head || phase == .deferred { refuse(.tooManyConnections) }
+        close()
+        return true
+    }
 
     /// Counts what it holds of requests and responses that wait; bodies beyond the output's own size are shared.
     func noteBuffers() {
@@ -165,6 +206,7 @@ package final class HTTPConnection {
             var declaredLength: Int?
             if case .length(let length) = head.framing { declaredLength = length }
             let (worker, id) = (host.worker, id)
+            bodyArrived = host.loop.now
             body = RequestBody(declaredLength: declaredLength, window: host.limits.bodyWindow) {
                 worker.loop.enqueue { worker.assumeIsolated { $0.bodyIsWanted(on: id) } }
             }
@@ -434,7 +476,7 @@ extension HTTPConnection {
         deadline = .max
         host.connections[id] = nil
         noteBuffers()
-        host.counter.closed()
+        host.counter.closed(wasRefused: isSurplus)
         host.meter?.connectionClosed()
         body?.fail(.disconnected)
         body = nil

@@ -129,15 +129,22 @@ package protocol HTTPMeter: AnyObject, Sendable {
 /// The number of a server's connections, over all its workers, and their ids.
 final class ConnectionCounter: Sendable {
     private let connections = Atomic<Int>(0)
+    /// How many of them were refused, and are open only until their client has read so.
+    private let refused = Atomic<Int>(0)
 
     /// The last id; ids are unique within the process, so that a late call of a reply cannot reach another server's connection.
     private static let lastID = Atomic<UInt64>(0)
 
     var count: Int { connections.load(ordering: .relaxed) }
+    /// The number of those that were not refused.
+    var served: Int { count - refused.load(ordering: .relaxed) }
 
-    /// Counts one more connection; returns the new number.
-    func opened() -> Int { connections.add(1, ordering: .relaxed).newValue }
-    func closed() { connections.subtract(1, ordering: .relaxed) }
+    func opened() { connections.add(1, ordering: .relaxed) }
+    func refusedOne() { refused.add(1, ordering: .relaxed) }
+    func closed(wasRefused: Bool = false) {
+        connections.subtract(1, ordering: .relaxed)
+        if wasRefused { refused.subtract(1, ordering: .relaxed) }
+    }
     func makeID() -> UInt64 { Self.lastID.add(1, ordering: .relaxed).newValue }
 }
 
@@ -158,8 +165,8 @@ actor HTTPWorker {
     private var listeners: [Listener] = []
     /// The refused connections, the oldest first.
     private var refused: [UInt64] = []
-    /// The connections found idle by the last search, the longest idle last, and the deadlines that they had then.
-    private var idle: [(id: UInt64, deadline: UInt64)] = []
+    /// The connections that may make room for others, by the last search, in reverse, and since when each has waited then.
+    private var dispensable: [(id: UInt64, since: UInt64)] = []
     private var nextSearch: UInt64 = 0
     private var sweep: EventTimer?
     private var acceptPause: EventTimer?
@@ -224,13 +231,13 @@ actor HTTPWorker {
 
     private func hand(_ descriptor: Int32, from index: Int) {
         // Counted here, because a connection that waits for another worker's loop already holds its descriptor.
-        let count = counter.opened()
-        guard count <= limits.maxConnections + limits.maxSurplus else {
+        counter.opened()
+        guard counter.count <= limits.maxConnections + limits.maxSurplus else {
             counter.closed()
             close(descriptor)
             return
         }
-        let isSurplus = count > limits.maxConnections
+        let isSurplus = counter.served > limits.maxConnections
         let entrance = listeners[index].entrance
         let recipients = listeners[index].recipients
         if recipients.isEmpty { return adopt(descriptor, entrance, isSurplus: isSurplus) }
@@ -256,8 +263,9 @@ actor HTTPWorker {
     /// Takes over a new connection.
     ///
     /// - Parameters:
-    ///   - isSurplus: whether there are more than the limit. Then the longest idle one is closed, or else the new one refused.
-    ///   - asked: how many workers have looked for an idle one and found none.
+    ///   - isSurplus: whether there are more than the limit. Then one that waits for its client is closed, or else the new one
+    ///     refused.
+    ///   - asked: how many workers have looked for such a one and found none.
     private func adopt(_ descriptor: Int32, _ entrance: Entrance, isSurplus: Bool, asked: Int = 0) {
         guard let host else {
             counter.closed()
@@ -265,7 +273,7 @@ actor HTTPWorker {
             return
         }
         // Others may have closed since it was counted.
-        let isRefused = isSurplus && counter.count > limits.maxConnections && !closeIdle(in: host)
+        let isRefused = isSurplus && counter.served > limits.maxConnections && !makeRoom(in: host)
         if isRefused, asked < others.count {
             let next = others[0]
             return next.loop.enqueue {
@@ -276,13 +284,16 @@ actor HTTPWorker {
         host.connections[connection.id] = connection
         meter?.connectionOpened()
         connection.open()
-        if isRefused { refuse(connection, host) }
+        // A new one waits for its client, too.
+        if isRefused { refuse(connection, host) } else { nextSearch = 0 }
     }
 
     /// Sends a 503.
     ///
     /// The connection stays open for a moment, so that the client can read it, or until many more are refused.
     private func refuse(_ connection: HTTPConnection, _ host: ConnectionHost) {
+        connection.isSurplus = true
+        counter.refusedOne()
         connection.refuse(.tooManyConnections)
         refused.append(connection.id)
         guard refused.count > Self.refusedConnections else { return }
@@ -292,23 +303,40 @@ actor HTTPWorker {
     /// The number of refused connections that a worker keeps open.
     private static let refusedConnections = 16
 
-    /// Closes the connection that has been idle for the longest time; returns false if none has been idle for long enough.
-    private func closeIdle(in host: ConnectionHost) -> Bool {
-        if idle.isEmpty, loop.now >= nextSearch {
-            let latest =
-                loop.now + host.idleNanoseconds - min(host.idleNanoseconds, limits.idleBeforeClosing.nanoseconds)
-            idle = host.connections.values.filter { $0.isIdle && $0.deadline <= latest }.map { ($0.id, $0.deadline) }
-                .sorted { $0.deadline > $1.deadline }
-            // If all are busy, they are not searched again for each of many new ones.
-            if idle.isEmpty { nextSearch = loop.now + min(limits.idleBeforeClosing.nanoseconds, 100_000_000) }
-        }
-        while let (id, deadline) = idle.popLast() {
-            guard let connection = host.connections[id], connection.isIdle, connection.deadline == deadline
-            else { continue }
-            connection.close()
-            return true
+    /// Closes a connection that waits for its client; returns false if there is none.
+    ///
+    /// Those that have been idle for long enough are first. Then come those whose client has sent no whole request, however short
+    /// the time, or else clients that never complete one could keep all others out. In each group the longest wait is first.
+    private func makeRoom(in host: ConnectionHost) -> Bool {
+        if closeDispensable(in: host) { return true }
+        guard loop.now >= nextSearch else { return false }
+        dispensable = findDispensable(in: host)
+        // If all are busy, they are not searched again for each of many new ones.
+        if dispensable.isEmpty { nextSearch = loop.now + min(limits.idleBeforeClosing.nanoseconds, 100_000_000) }
+        return closeDispensable(in: host)
+    }
+
+    private func closeDispensable(in host: ConnectionHost) -> Bool {
+        while let (id, since) = dispensable.popLast() {
+            guard let connection = host.connections[id], connection.pause?.since == since else { continue }
+            if connection.makeRoom() { return true }
         }
         return false
+    }
+
+    private func findDispensable(in host: ConnectionHost) -> [(id: UInt64, since: UInt64)] {
+        let latest = loop.now - min(loop.now, limits.idleBeforeClosing.nanoseconds)
+        var (idle, unfinished): ([(id: UInt64, since: UInt64)], [(id: UInt64, since: UInt64)]) = ([], [])
+        for connection in host.connections.values {
+            guard let pause = connection.pause else { continue }
+            if !pause.isBetweenRequests {
+                unfinished.append((connection.id, pause.since))
+            } else if pause.since <= latest {
+                idle.append((connection.id, pause.since))
+            }
+        }
+        // Of those since the same moment, ids tell the order.
+        return [unfinished, idle].flatMap { group in group.sorted { ($0.since, $0.id) > ($1.since, $1.id) } }
     }
 
     // MARK: From replies and bodies

@@ -5,17 +5,19 @@ import Settings
 /// HAR 1.2, as browsers and proxies write it.
 enum HARFile {
     static func read(_ object: [String: Any], _ path: String) throws(RecordingError) -> ForeignRecording {
-        guard let log = object["log"] as? [String: Any], let entries = log["entries"] as? [[String: Any]] else {
+        guard let log = object["log"] as? [String: Any], let entries = log["entries"] as? [Any] else {
             throw RecordingError(path, "the HAR has no log.entries")
         }
         var recording = ForeignRecording()
         var files = AttachedFiles(path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ".")
-        for (index, entry) in entries.enumerated() {
-            guard let request = entry["request"] as? [String: Any], let url = request["url"] as? String,
+        for entry in entries {
+            guard let entry = entry as? [String: Any], let request = entry["request"] as? [String: Any],
+                let url = request["url"] as? String,
                 let method = request["method"] as? String, let response = entry["response"] as? [String: Any],
                 let status = response["status"] as? Int
             else {
-                throw RecordingError(path, "entry \(index + 1) lacks a request's url or method, or a response's status")
+                recording.lose("entries without a request's url or method, or a response's status as an integer")
+                continue
             }
             guard MessageSyntax.finalStatuses.contains(status), url.hasPrefix("http") else {
                 recording.lose(
@@ -73,8 +75,10 @@ enum HARFile {
 
     private static func lines(_ value: Any?) -> [(String, String)] {
         var lines: [(String, String)] = []
-        for header in value as? [[String: Any]] ?? [] {
-            guard let name = header["name"] as? String, let value = header["value"] as? String else { continue }
+        for header in value as? [Any] ?? [] {
+            guard let header = header as? [String: Any], let name = header["name"] as? String,
+                let value = header["value"] as? String
+            else { continue }
             // Browsers merge lines of one name into one value, separated by line feeds.
             for line in value.split(separator: "\n", omittingEmptySubsequences: false) {
                 lines.append((name, String(line)))

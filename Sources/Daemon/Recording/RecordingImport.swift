@@ -1,5 +1,6 @@
 import Foundation
 import HTTPSemantics
+import Mapping
 import Proxy
 package import Settings
 
@@ -89,7 +90,14 @@ package struct RecordingImport {
     {
         guard origins.isEmpty else { return origins }
         let found = file.origins
-        guard let first = found.first else { throw RecordingError(path, "there is no exchange in the file") }
+        guard let first = found.first else {
+            let losses = file.losses.map { "\($0.text) (\($0.count))" }.joined(separator: ", ")
+            throw RecordingError(
+                path,
+                "there is no exchange in the file"
+                    + (losses.isEmpty ? "" : " that can be imported; left out: \(losses)")
+            )
+        }
         if first.text.isEmpty {
             throw RecordingError(path, "the file does not name the API's address; add --origin https://api.example.com")
         }
@@ -175,7 +183,7 @@ package struct ForeignRecording: Sendable {
     }
 
     /// Notes data that was left out.
-    package mutating func lose(_ text: String) { lost.append(text) }
+    package mutating func lose(_ text: String, times: Int = 1) { lost += Array(repeating: text, count: times) }
 
     /// Scheme and authority of each exchange with their number, in order of appearance.
     var origins: [(text: String, count: Int)] { exchanges.map { Self.origin(of: $0.target) }.counted }
@@ -214,17 +222,60 @@ package struct ForeignRecording: Sendable {
         do throws(FileBytesError) {
             data = Data(try FileBytes.read(path, limit: 1 << 30).bytes)
         } catch { throw RecordingError(path, error.reason) }
-        if let json = try? JSONSerialization.jsonObject(with: data) {
-            guard let object = json as? [String: Any] else { throw RecordingError(path, Self.unknown) }
-            if object["log"] != nil { return try HARFile.read(object, path) }
-            if object["request"] != nil || object["mappings"] != nil { return try WireMockFile.read(object, path) }
-            return try VCRFile.read(.init(object), path)
+        if let json = ForeignJSON(data) {
+            guard let object = json.value as? [String: Any] else { throw RecordingError(path, Self.unknown) }
+            var recording =
+                if object["log"] != nil {
+                    try HARFile.read(object, path)
+                } else if object["request"] != nil || object["mappings"] != nil {
+                    try WireMockFile.read(object, path)
+                } else {
+                    try VCRFile.read(.init(object), path)
+                }
+            recording.lose(ForeignJSON.loss, times: json.lost)
+            return recording
         }
         guard let text = String(validating: data, as: UTF8.self) else { throw RecordingError(path, Self.unknown) }
         return try VCRFile.read(text: text, path)
     }
 
     static let unknown = "this is neither a HAR, nor a VCR cassette, nor a mapping of WireMock"
+}
+
+/// A JSON text whose exchanges are read one by one if it cannot be read as a whole.
+struct ForeignJSON {
+    /// As `JSONSerialization` makes it.
+    let value: Any
+    /// The number of exchanges left out, such as those with half of a surrogate pair.
+    private(set) var lost = 0
+    static let loss = "exchanges that are not Unicode, or have numbers beyond all limits"
+
+    /// Nil if the text is not JSON.
+    init?(_ data: Data) {
+        if let value = try? JSONSerialization.jsonObject(with: data) {
+            self.value = value
+            return
+        }
+        guard let root = JSONOutline(Array(data))?.root else { return nil }
+        var lost = 0
+        func readable(_ list: [JSONOutline.Node]) -> [Any] {
+            let values = list.compactMap {
+                try? JSONSerialization.jsonObject(with: Data($0.bytes), options: .fragmentsAllowed)
+            }
+            lost = list.count - values.count
+            return values
+        }
+        if let entries = root["log"]?["entries"]?.elements {
+            value = ["log": ["entries": readable(entries)]]
+        } else if let list = (root["interactions"] ?? root["http_interactions"])?.elements {
+            value = ["interactions": readable(list)]
+        } else if let list = root["mappings"]?.elements {
+            value = ["mappings": readable(list)]
+        } else {
+            return nil
+        }
+        self.lost = lost
+    }
 }
 
 /// Files that another tool's file names; they are in its folder, or below it.

@@ -48,6 +48,8 @@ package final class RecordingReplacement {
     package func commit() throws(RecordingError) {
         // The new recording must survive a power loss before an old one goes. It may have very many files.
         if folder.exists { sync() }
+        // A link of this name is none of Larder's, and leads elsewhere. Only the link itself is removed.
+        if Self.isLink(Self.complete(folder)) { unlink(Self.complete(folder)) }
         guard rename(draft.path, Self.complete(folder)) == 0 else {
             isKept = true
             throw RecordingError(draft.path, "the new recording stays here: \(RecordingFolder.reason(errno))")
@@ -74,9 +76,12 @@ package final class RecordingReplacement {
     }
 
     /// Whether a folder itself is there: a link would lead to files that are none of this recording's.
-    private static func isFolder(_ path: String) -> Bool {
+    private static func isFolder(_ path: String) -> Bool { kind(path) == S_IFDIR }
+    private static func isLink(_ path: String) -> Bool { kind(path) == S_IFLNK }
+
+    private static func kind(_ path: String) -> mode_t? {
         var status = stat()
-        return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+        return lstat(path, &status) == 0 ? status.st_mode & S_IFMT : nil
     }
 
     /// Moves a complete new recording to its place, if there is one; the folder must be locked.

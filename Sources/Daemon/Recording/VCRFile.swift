@@ -14,25 +14,31 @@ enum VCRFile {
         case number(Int)
         case list([Value])
         case map([(String, Value)])
+        /// A text that is not Unicode.
+        case unreadable
 
         init(_ json: Any) {
             switch json {
             case let text as String: self = .text(text)
-            case let number as NSNumber: self = .number(number.intValue)
+            case let number as NSNumber: self = Int(exactly: number).map { .number($0) } ?? .text("\(number)")
             case let list as [Any]: self = .list(list.map { Value($0) })
             case let map as [String: Any]: self = .map(map.sorted { $0.key < $1.key }.map { ($0.key, Value($0.value)) })
             default: self = .null
             }
         }
 
-        init(_ node: Node) {
+        /// - Parameter surrogates: How the text spells those; nil if it has none.
+        init(_ node: Node, _ surrogates: MarkedSurrogates? = nil) {
             switch node {
-            case .mapping(let mapping): self = .map(mapping.map { ($0.key.scalar?.string ?? "", Value($0.value)) })
-            case .sequence(let sequence): self = .list(sequence.map { Value($0) })
+            case .mapping(let mapping):
+                self = .map(mapping.map { ($0.key.scalar?.string ?? "", Value($0.value, surrogates)) })
+            case .sequence(let sequence): self = .list(sequence.map { Value($0, surrogates) })
             case .alias: self = .null
             case .scalar(let scalar):
                 let tag = node.tag.description
-                if tag.hasSuffix("binary") {
+                if let surrogates, surrogates.occur(in: scalar.string) {
+                    self = surrogates.text(of: scalar.string).map { .text($0) } ?? .unreadable
+                } else if tag.hasSuffix("binary") {
                     self = .bytes(base64(scalar.string))
                 } else if scalar.style == .any || scalar.style == .plain, ["null", "~", ""].contains(scalar.string) {
                     self = .null
@@ -41,6 +47,16 @@ enum VCRFile {
                 } else {
                     self = .text(scalar.string)
                 }
+            }
+        }
+
+        /// Whether any text in it is not Unicode.
+        var isUnreadable: Bool {
+            switch self {
+            case .unreadable: true
+            case .list(let list): list.contains(where: \.isUnreadable)
+            case .map(let members): members.contains { $0.1.isUnreadable }
+            case .null, .text, .bytes, .number: false
             }
         }
 
@@ -68,11 +84,12 @@ enum VCRFile {
     }
 
     static func read(text: String, _ path: String) throws(RecordingError) -> ForeignRecording {
+        let surrogates = MarkedSurrogates(in: text)
         let root: Node?
         do {
-            root = try BoundedYAML.compose(text)
+            root = try BoundedYAML.compose(surrogates?.marked ?? text)
         } catch { throw RecordingError(path, line: error.line, error.description) }
-        return try read(root.map { Value($0) } ?? .null, path)
+        return try read(root.map { Value($0, surrogates) } ?? .null, path)
     }
 
     static func read(_ root: Value, _ path: String) throws(RecordingError) -> ForeignRecording {
@@ -80,11 +97,18 @@ enum VCRFile {
             throw RecordingError(path, ForeignRecording.unknown)
         }
         var recording = ForeignRecording()
-        for (index, interaction) in interactions.enumerated() {
+        for interaction in interactions {
+            guard !interaction.isUnreadable else {
+                recording.lose("interactions that are not Unicode")
+                continue
+            }
             guard let request = interaction["request"], let response = interaction["response"],
                 let url = (request["uri"] ?? request["url"])?.text, let method = request["method"]?.text,
                 let status = response["status"]?["code"]?.number
-            else { throw RecordingError(path, "interaction \(index + 1) lacks a uri, a method or a status") }
+            else {
+                recording.lose("interactions without a uri, a method, or a status as an integer")
+                continue
+            }
             var fields = recording.fields(lines(response["headers"]), isHead: method.uppercased() == "HEAD")
             var content = bytes(response["body"])
             if let coding = fields.combined("content-encoding") {
@@ -184,5 +208,51 @@ enum VCRFile {
             values[name, default: []].append(text(line.text))
         }
         return map(names.map { ($0, Node(values[$0] ?? [])) })
+    }
+}
+
+/// The escapes of surrogates in a YAML text: the parser knows none, and Python writes a lone one so.
+///
+/// Each is replaced by an escape that the parser does know. Where `\u` is no escape, as between single quotes, that stays text, and
+/// is replaced back.
+struct MarkedSurrogates {
+    /// The text for the parser.
+    let marked: String
+    private static let mark: Unicode.Scalar = "\u{10FFFE}"
+    private static let escape = "\\U0010FFFE"
+
+    /// Nil if the text has none.
+    init?(in text: String) {
+        let digit = "[0-9A-Fa-f]"
+        guard let pattern = try? NSRegularExpression(pattern: "\\\\u([Dd][89A-Fa-f]\(digit)\(digit))")
+        else { return nil }
+        let whole = NSRange(text.startIndex..., in: text)
+        guard pattern.firstMatch(in: text, range: whole) != nil else { return nil }
+        marked = pattern.stringByReplacingMatches(
+            in: text,
+            range: whole,
+            withTemplate: NSRegularExpression.escapedTemplate(for: Self.escape) + "$1"
+        )
+    }
+
+    /// Whether a value of the parsed text has any.
+    func occur(in value: String) -> Bool {
+        value.unicodeScalars.contains(Self.mark) || value.contains(Self.escape)
+    }
+
+    /// The value as it is meant; nil if it has half a pair.
+    func text(of value: String) -> String? {
+        var units: [UInt16] = []
+        var rest = Array(value.replacing(Self.escape, with: "\\u").unicodeScalars)[...]
+        while let scalar = rest.popFirst() {
+            let digits = String(String.UnicodeScalarView(rest.prefix(4)))
+            if scalar == Self.mark, let unit = UInt16(digits, radix: 16) {
+                units.append(unit)
+                rest = rest.dropFirst(4)
+            } else {
+                units += UTF16.encode(scalar).map(Array.init) ?? []
+            }
+        }
+        return String(validating: units, as: UTF16.self)
     }
 }

@@ -21,9 +21,12 @@ enum WireMockFile {
             do throws(FileBytesError) {
                 bytes = try files.read(own + name)
             } catch { throw RecordingError(file, error.reason) }
-            guard let object = try? JSONSerialization.jsonObject(with: Data(bytes)) as? [String: Any]
-            else { throw RecordingError(file, "this is not a mapping: it is not a JSON object") }
-            mappings += try self.mappings(object, file)
+            guard let json = ForeignJSON(Data(bytes)), let object = json.value as? [String: Any] else {
+                recording.lose("files that are not a mapping: not a JSON object, or not Unicode")
+                continue
+            }
+            recording.lose(ForeignJSON.loss, times: json.lost)
+            mappings += self.mappings(object, file, &recording)
         }
         try read(mappings, &files, into: &recording)
         return recording
@@ -33,7 +36,7 @@ enum WireMockFile {
         var recording = ForeignRecording()
         let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
         var files = AttachedFiles(folder.hasSuffix("mappings") ? "\(folder)/.." : folder)
-        try read(try mappings(object, path), &files, into: &recording)
+        try read(mappings(object, path, &recording), &files, into: &recording)
         return recording
     }
 
@@ -47,11 +50,16 @@ enum WireMockFile {
         let hasPriority: Bool
     }
 
-    private static func mappings(_ object: [String: Any], _ path: String) throws(RecordingError) -> [Mapping] {
-        try (object["mappings"] as? [[String: Any]] ?? [object]).map { mapping throws(RecordingError) in
-            guard let request = mapping["request"] as? [String: Any],
+    private static func mappings(_ object: [String: Any], _ path: String, _ recording: inout ForeignRecording)
+        -> [Mapping]
+    {
+        (object["mappings"] as? [Any] ?? [object]).compactMap { mapping in
+            guard let mapping = mapping as? [String: Any], let request = mapping["request"] as? [String: Any],
                 let response = mapping["response"] as? [String: Any]
-            else { throw RecordingError(path, "a mapping has a request and a response") }
+            else {
+                recording.lose("mappings without a request or a response")
+                return nil
+            }
             return Mapping(
                 path: path,
                 request: request,
@@ -134,6 +142,10 @@ enum WireMockFile {
             }
             asked = body
         }
+        guard let status = response["status"].map({ $0 as? Int }) ?? 200 else {
+            recording.lose("mappings whose status is not an integer")
+            return nil
+        }
         let fields = (response["headers"] as? [String: Any] ?? [:]).sorted { $0.key < $1.key }.flatMap { name, value in
             (value as? [Any] ?? [value]).map { (name, "\($0)") }
         }
@@ -144,7 +156,7 @@ enum WireMockFile {
             target: url,
             requestBody: asked,
             response: .init(
-                status: response["status"] as? Int ?? 200,
+                status: status,
                 fields: recording.fields(fields, isHead: method == "HEAD"),
                 body: try content(response, path, &files)
             )

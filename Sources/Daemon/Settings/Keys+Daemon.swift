@@ -100,8 +100,8 @@ extension Configuration.Limits: ConfigSection {
         "A request's body, which is passed on as it is received. Larger ones: 413.":
             .size("body", \.http.maxBody, in: 0...1 << 40),
         """
-        Client connections at a time. For one more, the longest idle one is closed, or else it gets 503. The admin \
-        side has a limit of its own.
+        Client connections at a time. For one more, the longest idle one is closed, or else one whose request has not \
+        arrived completely. If there is none, it gets 503. The admin side has a limit of its own.
         """: .integer("connections", \.http.maxConnections, in: 1...1_000_000),
         "A response's body after decompression. Longer ones are passed on, but not stored.":
             .size("document", \.document, in: 1 << 10...1 << 30),

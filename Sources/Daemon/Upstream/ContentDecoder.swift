@@ -1,4 +1,5 @@
 import CCompression
+import HTTPSemantics
 
 /// Removes a content coding from a body as it arrives (RFC 9110 §8.4.1).
 ///
@@ -208,6 +209,51 @@ private final class ZstandardDecoder: Algorithm {
 
     /// Whether a frame, or a skippable one, may begin with this byte.
     private static func mayBegin(_ byte: UInt8) -> Bool { byte == 0x28 || byte & 0xF0 == 0x50 }
+}
+
+/// Checks a body that is passed on in its content codings: whether each of them ends where the body ends.
+final class CodingCheck {
+    /// The outermost coding first.
+    private let decoders: [ContentDecoder]
+    private let rooms: [UnsafeMutableRawBufferPointer]
+    private var decodedBytes = 0
+    /// Whether the body does not conform to its codings, as far as is looked at.
+    private(set) var isMalformed = false
+
+    /// The largest content that is looked at, with that of all codings together.
+    private static let limit = 64 << 20
+    private static let maxCodings = 3
+
+    /// Nil if the outermost coding is none, or unknown.
+    init?(_ fields: Fields) {
+        let codings = DecodedBody.codings(fields).reversed().prefix(Self.maxCodings)
+        let known = codings.map { ContentDecoder.Coding(named: $0) }.prefix { $0 != nil }
+        guard !known.isEmpty else { return nil }
+        decoders = known.compactMap(\.self).map(ContentDecoder.init)
+        rooms = decoders.map { _ in .allocate(byteCount: 32 << 10, alignment: 16) }
+    }
+
+    deinit { for room in rooms { room.deallocate() } }
+
+    func received(_ bytes: UnsafeRawBufferPointer) {
+        guard !isMalformed else { return }
+        do { try decode(bytes, 0) } catch { isMalformed = true }
+    }
+
+    private func decode(_ bytes: UnsafeRawBufferPointer, _ level: Int) throws(Malformed) {
+        guard level < decoders.count else { return }
+        var input = bytes
+        while case let count = try decoders[level].decode(&input, into: rooms[level]), count > 0 {
+            decodedBytes += count
+            guard decodedBytes <= Self.limit else { throw Malformed(reason: "too large") }
+            try decode(UnsafeRawBufferPointer(rebasing: rooms[level][..<count]), level + 1)
+        }
+    }
+
+    var hasTrailingBytes: Bool { decoders.contains(where: \.hasTrailingBytes) }
+
+    /// Whether the body so far is complete, by each of its codings.
+    var isAtEnd: Bool { decoders.allSatisfy(\.isAtEnd) }
 }
 
 /// Decodes bodies that are already complete, such as those in files of other tools.

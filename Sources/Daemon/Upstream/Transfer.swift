@@ -20,6 +20,8 @@ package final class Transfer {
     private var stallTimeout: Duration?
     /// The decoder for the response's content coding; nil if there is none.
     var decoder: ContentDecoder?
+    /// Checks a body that is passed on in its codings; nil if there is none.
+    private var codingCheck: CodingCheck?
     /// The head of a coded response, withheld until the first decoded byte confirms the coding.
     var withheldHead: UpstreamHead?
     /// The bytes of the body received while its head is withheld.
@@ -121,7 +123,7 @@ package final class Transfer {
             reusedConnection: curl.madeConnections == 0,
             attempts: state.attempts,
             defect: defect(curl),
-            hasTrailingBytes: decoder?.hasTrailingBytes ?? false
+            isOdd: decoder?.hasTrailingBytes ?? codingCheck.map { $0.isMalformed || $0.hasTrailingBytes } ?? false
         )
         end(.success(summary))
     }
@@ -157,6 +159,9 @@ package final class Transfer {
         if let decoder, curl.receivedBytes > 0 {
             // Each coding says itself where it ends.
             return decoder.isAtEnd ? nil : .decoding("it ends too early")
+        }
+        if let codingCheck, !codingCheck.isMalformed, curl.receivedBytes > 0 {
+            return codingCheck.isAtEnd ? nil : .decoding("it ends too early")
         }
         switch framing {
         case .none, .length, .chunks: return nil
@@ -233,6 +238,10 @@ extension Transfer: CurlTransfer.Owner {
             if framing == .connection { closure = curl?.watchingClosure() }
             if request.method != "HEAD" {
                 decoder = response.decodedFrom.flatMap(ContentDecoder.Coding.init(named:)).map(ContentDecoder.init)
+                // A part is not the beginning of its coding, and a stream of events is never stored.
+                if decoder == nil, framing != .none, response.status != 206, !response.isEventStream {
+                    codingCheck = CodingCheck(response.fields)
+                }
             }
             client.noteVersion(of: request, response.version)
             watch()
@@ -257,7 +266,10 @@ extension Transfer: CurlTransfer.Owner {
         }
         guard let decoder else {
             let rest = passOnUntaken()
-            return rest == .taken ? passOn(bytes) : rest
+            guard rest == .taken else { return rest }
+            let write = passOn(bytes)
+            if write == .taken { codingCheck?.received(bytes) }
+            return write
         }
         return decode(bytes, decoder)
     }
@@ -393,6 +405,6 @@ package struct TransferSummary: Sendable, Equatable {
     var attempts: Int
     /// Why it is not certain that the body is whole; nil if it is.
     package var defect: UpstreamError?
-    /// Whether bytes followed the end of the body's content coding.
-    package var hasTrailingBytes = false
+    /// Whether bytes followed the end of the body's content coding, or it was passed on in a coding that it does not conform to.
+    package var isOdd = false
 }

@@ -49,6 +49,9 @@ public struct JSONOutline: Sendable {
             return elements
         }
 
+        /// The value as written.
+        public var bytes: ArraySlice<UInt8> { index.bytes(node) }
+
         /// The content of a string; nil for any other value, and for what is not Unicode.
         public var text: String? { index.kind(node) == .string ? index.name(node) : nil }
 

@@ -50,6 +50,24 @@ import Testing
         ]
     }()
 
+    @Test(arguments: [201, 203, 204, 205, 226, 299, 301, 404, 410])
+    func `§15.4.5: a 304 takes the place of a 200 only, of what is passed on, stored and replayed`(status: Int) throws {
+        let fields: FieldLines = ["ETag": "\"a\"", "Last-Modified": Self.then]
+        let origin = try Origin { _ in .empty(status, fields + Fresh.hour) }
+        let conditions: [FieldLines] = [
+            ["If-None-Match": "*"], ["If-None-Match": "\"a\""], ["If-Modified-Since": Self.then],
+        ]
+        let recording = RecordedFolder()
+        try recording.record(origin) { _ = try $0.get("/x") }
+        let replay = try Larder.replaying(recording.path)
+        let larder = try Larder(origin)
+        for condition in conditions {
+            #expect(try larder.get("/x", condition).status == status, "\(condition)")
+            #expect(try larder.request("HEAD", "/x", condition).status == status, "\(condition)")
+            #expect(try replay.get("/x", condition).status == status, "\(condition)")
+        }
+    }
+
     @Test func `§13.2: a fresh stored response decides a client's conditions`() throws {
         let rows = Self.rows
         let origin = try Origin { request in

@@ -108,11 +108,16 @@ struct AdminClient {
     /// A wrong address may be anyone's, or Larder's own data side, which would pass the token on to the API.
     private func checkPeer() throws(AdminClientError) {
         let request = CurlExchange(method: "GET", url: "http://\(address)/count", fields: Fields())
-        let head = try result(of: request) { _, _ in }
+        var body: [UInt8] = []
+        let head = try result(of: request) { _, bytes in body += bytes.prefix(max(0, 1024 - body.count)) }
         if head.fields.combined("cache-status")?.contains("larder") == true {
             throw AdminClientError(
                 "\(address) is where Larder serves programs; name its admin address with --admin or LARDER_ADMIN"
             )
+        }
+        let fault = RequestFault.tooManyConnections
+        if head.status == fault.status, body == fault.problem.bytes {
+            throw AdminClientError(status: head.status, body, hadToken: true)
         }
         let challenge = head.fields.combined("www-authenticate") ?? ""
         guard head.status == 401, challenge.hasPrefix(AdminToken.challenge) else {

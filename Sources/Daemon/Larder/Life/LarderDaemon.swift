@@ -115,6 +115,8 @@ final class LarderDaemon {
         var adminLimits = HTTPLimits()
         adminLimits.maxBody = 1 << 42
         adminLimits.maxConnections = DescriptorLimit.adminConnections(within: descriptors)
+        // Whoever has no token must not keep those out who have one.
+        adminLimits.idleBeforeClosing = .zero
         admin = Server(loops: [loops.admin], limits: adminLimits, notice: notice) { _ in
             AdminHandler(service: service, hosts: hosts)
         }

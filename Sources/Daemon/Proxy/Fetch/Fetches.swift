@@ -234,7 +234,7 @@ package final class Fetches {
         switch result {
         case .success(let summary):
             metrics.ended(status: status ?? 0, seconds: seconds)
-            return (summary.defect != nil ? .cut : summary.hasTrailingBytes ? .odd : .whole, seconds)
+            return (summary.defect != nil ? .cut : summary.isOdd ? .odd : .whole, seconds)
         case .failure(let error):
             metrics.ended(result: error.label, seconds: seconds)
             return (.failed, seconds)

@@ -234,7 +234,7 @@ final class RunningFetch: TransferDelegate {
         case .supersede: fetches.supersede(self, by: nil)
         case .explainLoss(.tooLarge): fetches.note(.tooLarge(limit: fetches.settings.limits.document), in: self)
         case .explainLoss(.truncated): fetches.note(.truncated(defect), in: self)
-        case .explainLoss(.odd): fetches.note(.trailingBytes, in: self)
+        case .explainLoss(.odd): fetches.note(.odd, in: self)
         case .keep: handle(.kept(keep()))
         case .freshen: fetches.applyNotModified(to: self)
         case .end: fetches.ended(self)
