@@ -13,11 +13,22 @@ public protocol MemoryResident: AnyObject, Sendable {
     var precedence: Int64 { get }
     /// Its entry, which the tier reads and writes.
     var entry: MemoryEntry { get }
+    /// Its document in the store; `.zero` until its commit.
+    var documentID: DocumentID { get }
+    /// Whether it takes the place of an earlier response of its key, in memory and on disk.
+    func replaces(_ other: Self) -> Bool
 }
 
 extension MemoryResident {
     /// By default the newest comes first.
     public var precedence: Int64 { 0 }
+    /// By default it is not stored.
+    public var documentID: DocumentID { .zero }
+    /// By default it replaces those of its variant.
+    public func replaces(_ other: Self) -> Bool { isOfVariant(of: other) }
+
+    func isOfVariant(of other: Self) -> Bool { variant == other.variant && key == other.key }
+    var isDirty: Bool { entry.isDirty.load(ordering: .relaxed) }
 }
 
 /// Keeps ready responses in memory, by the digest of their key, up to a bound in bytes.
