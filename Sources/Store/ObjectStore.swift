@@ -343,8 +343,10 @@ extension ObjectStore {
     }
 
     /// Removes all variants under a key soon; responses queued earlier are stored first, and so are removed as well.
-    public func remove(at key: CacheKey) {
-        enqueue(.removal, .batched, { try $0.deleteDocuments(at: key) }, done: { _ in })
+    ///
+    /// `done` runs on the writer's thread, after the commit.
+    public func remove(at key: CacheKey, done: @escaping @Sendable (Result<Void, StoreError>) -> Void = { _ in }) {
+        enqueue(.removal, .batched, { try $0.deleteDocuments(at: key) }, done: done)
     }
 
     /// Records the use of documents, for eviction; batched, and lost if it cannot be written.

@@ -295,4 +295,33 @@ import Testing
         #expect(try larder.get("/x", ["Cache-Control": "no-cache"]).text == large)
         #expect(try larder.get("/x").text == large)
     }
+
+    @Test func `a list is read from disk although writes to another upstream never pause`() throws {
+        // So long that several writes end while it is read.
+        let users = (0..<20_000).map { #"{"id":\#($0),"login":"u\#($0)","name":"n"}"# }.joined(separator: ",")
+        let origin = try Origin { request in
+            request.method == "GET" ? .json("[\(users)]", Fresh.hour) : .empty(204)
+        }
+        let config = Configs.blog(origin).replacing(
+            "upstreams:",
+            with: "upstreams:\n  other: { url: \"\(origin.url)\", prefix: /other }"
+        )
+        let larder = try Larder(config: "memory: { maximum_size: 0 }\n" + config)
+        _ = try larder.get("/users")
+        #expect(try larder.waitForDocuments(1))
+        let (isOver, writes, limit) = (Monitor(false), Monitor(0), 2_000)
+        let writers = (0..<4).map { number in
+            Background { () throws -> Void in
+                while !isOver.current, writes.current < limit {
+                    #expect(try larder.request("PUT", "/other/\(number)", body: "x").status == 204)
+                    writes.withLock { $0 += 1 }
+                }
+            }
+        }
+        writes.wait { $0 > 8 }
+        #expect(try larder.get("/users").isHit)
+        #expect(writes.current < limit)
+        isOver.withLock { $0 = true }
+        for writer in writers { try writer.value() }
+    }
 }

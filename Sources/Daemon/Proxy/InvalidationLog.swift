@@ -13,8 +13,6 @@ struct InvalidationLog {
     struct Token: Hashable, Sendable {
         /// The number of entries so far.
         fileprivate let count: Int
-        /// The number of responses kept under the cache key so far.
-        fileprivate let kept: Int
     }
 
     /// What has happened to a request's response since a token was taken.
@@ -39,15 +37,9 @@ struct InvalidationLog {
     private var entries: [Entry] = []
     /// The number of entries dropped from the front.
     private var dropped = 0
-    /// The number of responses kept, by a part of the cache key.
-    ///
-    /// Keys that share an index count as changed together, which costs a look-up.
-    private var kept = [Int](repeating: 0, count: 4096)
 
-    /// A token for a read or fetch that begins now, under a cache key.
-    func token(for digest: Digest128) -> Token {
-        Token(count: dropped + entries.count, kept: kept[Self.place(of: digest)])
-    }
+    /// A token for a read or fetch that begins now.
+    var token: Token { Token(count: dropped + entries.count) }
 
     /// Notes what a write has invalidated, and when it was over, in µs of the store's clock.
     mutating func note(_ invalidation: Invalidation, at time: Int64) { append(.write(invalidation, at: time)) }
@@ -55,15 +47,6 @@ struct InvalidationLog {
     /// Notes that anything of an upstream may be outdated.
     mutating func noteAll(of upstream: ProxiedUpstream) { append(.upstream(upstream.storeKey)) }
     mutating func noteClean() { append(.everything) }
-
-    /// Notes that a response is kept under a cache key.
-    mutating func noteKept(at digest: Digest128) { kept[Self.place(of: digest)] &+= 1 }
-
-    /// Whether nothing was invalidated since a token was taken.
-    func isCurrent(_ token: Token) -> Bool { token.count == dropped + entries.count }
-
-    /// Whether a response was kept under a cache key since its token was taken.
-    func hasKept(at digest: Digest128, since token: Token) -> Bool { kept[Self.place(of: digest)] != token.kept }
 
     /// What has happened to a request's response since a token was taken.
     func change(since token: Token, for request: ProxyRequest) -> Change {
@@ -90,8 +73,6 @@ struct InvalidationLog {
         }
         entries.append(entry)
     }
-
-    private static func place(of digest: Digest128) -> Int { Int(digest.low & 0xFFF) }
 }
 
 /// Paths and patterns at one upstream whose responses are invalid, for every principal and with any query.

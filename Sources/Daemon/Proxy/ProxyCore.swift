@@ -116,34 +116,47 @@ package actor ProxyCore {
         }
         // Conditions for the origin are evaluated there; if it cannot be asked, a cache may ignore them (RFC 9110 §13.1.1).
         if request.isForOrigin, modes.current == .online { return pass(request.passed, reply) }
-        let (decision, variants) = await decide(request)
-        log.decided(decision, on: request, at: now)
-        switch decision {
-        case .serve(let ready, let cacheUse): await serveStored(request, reply, ready, cacheUse)
-        case .serveAndRefresh(let ready, let cacheUse):
-            await serveStored(request, reply, ready, cacheUse)
-            fetches.refresh(request.forWhole.asking(because: .stale), stored: ready)
-        case .ask(let reason, let stored):
-            if let stored { cache.noteInquiry(about: stored) }
-            let inquiry = stored?.inquiryReason(at: now)
-            request.note?.asked(because: inquiry)
-            await servePartsOrAsk(request.asking(because: reason, inquiry), reply, stored: stored, variants: variants)
-        case .refuse(let problem): await servePartsOrAsk(request, reply, refusal: problem)
+        for repetitionsLeft in (0...Self.repetitionLimit).reversed() {
+            let found = await lookUp(request)
+            let moment = moment(at: request.digest)
+            let absence = found == nil ? await cache.absence(of: request) : .uriMiss
+            let decision = Decision(request, found, absence: absence, mode: modes.current, now: now)
+            log.decided(decision, on: request, at: now)
+            switch decision {
+            case .serve(let ready, let cacheUse): return await serveStored(request, reply, ready, cacheUse)
+            case .serveAndRefresh(let ready, let cacheUse):
+                await serveStored(request, reply, ready, cacheUse)
+                return fetches.refresh(request.forWhole.asking(because: .stale), stored: ready)
+            case .ask(let reason, let stored):
+                let variants = await variants(besides: found, for: request)
+                let parts = await lookUpParts(request)
+                let inquiry = stored?.inquiryReason(at: now)
+                request.note?.asked(because: inquiry)
+                let asking = request.asking(because: reason, inquiry)
+                guard hasChanged(request, at: request.digest, since: moment) else {
+                    if let stored { cache.noteInquiry(about: stored) }
+                    return await servePartsOrAsk(asking, reply, parts, stored: stored, variants: variants)
+                }
+                // What was found may have been removed meanwhile.
+                if repetitionsLeft == 0 { return fetches.ask(asking, reply, stored: nil) }
+            case .refuse(let problem):
+                let parts = await lookUpParts(request)
+                if repetitionsLeft == 0 || !hasChanged(request, at: request.digest, since: moment) {
+                    return await servePartsOrAsk(request, reply, parts, refusal: problem)
+                }
+            }
         }
     }
 
-    /// Looks for stored parts if no whole may be served, before the upstream is asked.
+    /// Serves the stored parts if no whole may be served, or asks the upstream.
     private func servePartsOrAsk(
         _ request: ProxyRequest,
         _ reply: Reply,
+        _ parts: ReadyResponse?,
         stored: ReadyResponse? = nil,
         variants: [Variant] = [],
         refusal: ProblemDocument? = nil
     ) async {
-        let token = fetches.invalidations.token(for: request.digest)
-        let parts = await lookUpParts(request)
-        // The whole that was found may have been removed meanwhile.
-        guard fetches.invalidations.isCurrent(token) else { return await retrieve(request, reply) }
         let (limit, now) = (settings.limits.document, now)
         switch PartDecision(request, stored: stored, parts: parts, mode: modes.current, limit: limit, now: now) {
         case .serve(let ready, let cacheUse): await serveStored(request, reply, ready, cacheUse)
@@ -159,13 +172,28 @@ package actor ProxyCore {
         guard request.message.method == "GET" else { return nil }
         if let ready = cache.partsInMemory(request) { return ready }
         do {
-            let token = fetches.invalidations.token(for: request.digest)
+            let digest = cache.partsDigest(of: request)
+            let moment = moment(at: digest)
             let found = try await cache.partsOnDisk(request)
-            return fetches.invalidations.isCurrent(token) ? cache.admitParts(found, for: request) : nil
+            guard !hasChanged(request, at: digest, since: moment) else { return cache.partsInMemory(request) }
+            return cache.admitParts(found, for: request, since: moment.number)
         } catch {
             log.error("parts could not be read", metadata: ["url": "\(request.key.url)", "error": "\(error)"])
             return nil
         }
+    }
+
+    /// The stored variants to validate, besides what was found.
+    private func variants(besides found: ReadyResponse?, for request: ProxyRequest) async -> [Variant] {
+        guard request.asksForItself, cache.mayHaveVariants(besides: found, of: request) else { return [] }
+        do {
+            return try await cache.variants(besides: request)
+        } catch .corrupt {
+            // The store has already logged the cause.
+        } catch {
+            log.error("variants could not be read", metadata: ["url": "\(request.key.url)", "error": "\(error)"])
+        }
+        return []
     }
 
     func count(_ outcome: Outcome, for request: ProxyRequest) {
@@ -187,28 +215,6 @@ package actor ProxyCore {
             reply.serve(shown, for: request, as: use, now: now)
         } catch {
             refuse(.storeFailed(error), reply)
-        }
-    }
-
-    /// The decision and, if the upstream is asked, the stored variants to validate.
-    private func decide(_ request: ProxyRequest) async -> (Decision, variants: [Variant]) {
-        while true {
-            let found = await lookUp(request)
-            let token = fetches.invalidations.token(for: request.digest)
-            let absence = found == nil ? await cache.absence(of: request) : .uriMiss
-            let decision = Decision(request, found, absence: absence, mode: modes.current, now: now)
-            guard case .ask = decision, request.asksForItself, cache.mayHaveVariants(besides: found, of: request)
-            else { return (decision, []) }
-            var variants: [Variant] = []
-            do {
-                variants = try await cache.variants(besides: request)
-            } catch .corrupt {
-                // The store has already logged the cause.
-            } catch {
-                log.error("variants could not be read", metadata: ["url": "\(request.key.url)", "error": "\(error)"])
-            }
-            // The response found first may have been removed by now.
-            if fetches.invalidations.isCurrent(token) { return (decision, variants) }
         }
     }
 

@@ -13,17 +13,28 @@ public protocol MemoryResident: AnyObject, Sendable {
     var precedence: Int64 { get }
     /// Its entry, which the tier reads and writes.
     var entry: MemoryEntry { get }
+    /// Its document in the store; `.zero` until its commit.
+    var documentID: DocumentID { get }
+    /// Whether it takes the place of an earlier response of its key, in memory and on disk.
+    func replaces(_ other: Self) -> Bool
 }
 
 extension MemoryResident {
     /// By default the newest comes first.
     public var precedence: Int64 { 0 }
+    /// By default it is not stored.
+    public var documentID: DocumentID { .zero }
+    /// By default it replaces those of its variant.
+    public func replaces(_ other: Self) -> Bool { isOfVariant(of: other) }
+
+    func isOfVariant(of other: Self) -> Bool { variant == other.variant && key == other.key }
+    var isDirty: Bool { entry.isDirty.load(ordering: .relaxed) }
 }
 
 /// Keeps ready responses in memory, by the digest of their key, up to a bound in bytes.
 ///
 /// All threads share it. A look-up holds one shard's lock during a dictionary access; everything else happens at the rate of
-/// misses. A digest has few responses (variants), so they are in a list, ordered by precedence.
+/// misses. What a shard knows of the responses under one digest is its `Residence`, which decides what each event means.
 ///
 /// Eviction is second chance: a hit sets a flag; the hand passes a flagged response once and clears its flag.
 public final class MemoryTier<Response: MemoryResident>: Sendable {
@@ -31,14 +42,28 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     // hit.
     @usableFromInline
     struct Shard {
-        @usableFromInline var responses: [Digest128: [Response]] = [:]
+        @usableFromInline var residences: [Digest128: Residence<Response>] = [:]
         /// Every resident response once, in the order of the hand; nil for one that has left.
         @usableFromInline var ring: [Response?] = []
         @usableFromInline var hand = 0
         @usableFromInline var vacancies = 0
+        /// The number of the last event that counts.
+        var number = 0
+        /// The digests of the latest of these, by their numbers.
+        var recent: [Digest128] = []
+        /// Those who wait for the end of an arrival.
+        var waiters: [Digest128: [@Sendable () -> Void]] = [:]
 
         @usableFromInline
         init() {}
+    }
+
+    /// What is to be done after an event, without the lock.
+    struct Outcome: Sendable {
+        var actions: [Residence<Response>.Action] = []
+        var woken: [@Sendable () -> Void] = []
+        /// Whether nothing resides under the digest any more.
+        var isVacant = false
     }
 
     @usableFromInline static var shardCount: Int { 16 }
@@ -75,34 +100,71 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     /// The responses under a digest; the caller compares their keys.
     @inlinable
     public func responses(at digest: Digest128) -> [Response]? {
-        shard(digest).lock.withLock { $0.responses[digest] }
+        shard(digest).lock.withLock { shard in
+            guard let residents = shard.residences[digest]?.residents, !residents.isEmpty else { return nil }
+            return residents
+        }
+    }
+
+    /// Has the responses under a digest process an event.
+    ///
+    /// - Parameter event: makes the event, with the lock held: what it depends on is true when the event happens.
+    /// - Returns: the documents to remove from disk.
+    @discardableResult
+    package func handle(at digest: Digest128, of key: CacheKey, _ event: () -> Residence<Response>.Event)
+        -> [DocumentID]
+    {
+        // Both happen under one lock: otherwise an invalidation could miss a response not yet listed under its path.
+        let outcome = paths.withLock { paths in
+            let outcome = shard(digest).lock.withLock { $0.handle(event(), at: digest, largest: capacity / 8) }
+            if !outcome.isVacant { paths.insert(digest, of: key) }
+            return outcome
+        }
+        return perform(outcome, at: digest)
+    }
+
+    /// What a reader of the disk must know of the documents under a digest.
+    package func overlay(at digest: Digest128) -> Overlay {
+        shard(digest).lock.withLock { Overlay($0.residences[digest]) }
+    }
+
+    /// Whether a response is on its way to disk under a digest.
+    package func isArriving(at digest: Digest128) -> Bool {
+        shard(digest).lock.withLock { $0.residences[digest]?.isArriving ?? false }
+    }
+
+    /// Returns when the commit of a response that is on its way is over; at once if there is none.
+    package func arrivalEnds(at digest: Digest128) async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let waits = shard(digest).lock.withLock { shard in
+                guard shard.residences[digest]?.isArriving ?? false else { return false }
+                shard.waiters[digest, default: []].append { continuation.resume() }
+                return true
+            }
+            if !waits { continuation.resume() }
+        }
+    }
+
+    /// A number for what begins now and whose result depends on the responses under a digest.
+    package func number(at digest: Digest128) -> Int { shard(digest).lock.withLock { $0.number } }
+
+    /// The number of the last event after which readers of the disk may find another response under a digest; 0 if unknown.
+    package func alteration(at digest: Digest128) -> Int {
+        shard(digest).lock.withLock { $0.residences[digest]?.transit.altered ?? 0 }
+    }
+
+    /// Whether what was read under a digest after a number may be outdated by now.
+    package func isOutdated(at digest: Digest128, since number: Int) -> Bool {
+        shard(digest).lock.withLock { shard in
+            (shard.residences[digest] ?? Residence()).isOutdated(number, shard.forgotten)
+        }
     }
 
     /// Inserts a response, replaces the one with its variant, and makes room for it.
     ///
     /// A response larger than an eighth of the tier is not inserted: it would displace too many others.
-    ///
-    /// - Parameter mayGo: whether the one with its variant may be replaced; called with the shard's lock held. If not, the new
-    ///   response is discarded.
-    public func insert(
-        _ response: Response,
-        at digest: Digest128,
-        insteadOf mayGo: @Sendable (Response) -> Bool = { _ in true }
-    ) {
-        guard response.byteCount <= capacity / 8 else {
-            removeResponses(at: digest) { $0.variant == response.variant && $0.key == response.key && mayGo($0) }
-            return discard(response)
-        }
-        // Both happen under one lock: otherwise an invalidation could miss a response not yet listed under its path.
-        let gone = paths.withLock { paths in
-            paths.insert(digest, of: response.key)
-            return shard(digest).lock.withLock { $0.put(response, at: digest, insteadOf: mayGo) }
-        }
-        guard let gone else { return discard(response) }
-        for response in gone { left(response) }
-        occupied.add(response.byteCount, ordering: .relaxed)
-        count.add(1, ordering: .relaxed)
-        makeRoom()
+    public func insert(_ response: Response, at digest: Digest128) {
+        handle(at: digest, of: response.key) { .made(response) }
     }
 
     /// Registers a response under the objects that it shows, so that it becomes dirty when one of them changes.
@@ -114,24 +176,17 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
         makeRoom()
     }
 
-    /// Removes the responses under a digest that the closure accepts, by default all.
-    public func remove(_ digest: Digest128, where isRemoved: (Response) -> Bool = { _ in true }) {
-        removeResponses(at: digest, where: isRemoved)
-    }
+    /// Removes the responses under a digest, which are gone from disk, or will be.
+    public func remove(_ digest: Digest128) { process(.removed { _ in true }, at: digest) }
 
     /// Removes one response, if it is still resident.
-    public func remove(_ response: Response, at digest: Digest128) { removeResponses(at: digest) { $0 === response } }
-
-    /// Removes the resident response with the same key and variant.
-    public func removeVariant(of response: Response, at digest: Digest128) {
-        removeResponses(at: digest) { $0.variant == response.variant && $0.key == response.key }
-    }
+    public func remove(_ response: Response, at digest: Digest128) { process(.left { $0 === response }, at: digest) }
 
     /// Removes the responses of a path, for every query, principal, context and variant.
     public func remove(upstream: String, path: String) {
         let path = path.beforeQuery
         for digest in paths.withLock({ $0.digests(upstream: upstream, path: path) }) {
-            removeResponses(at: digest) { $0.key.upstream == upstream && $0.key.url.beforeQuery == path }
+            process(.left { $0.key.upstream == upstream && $0.key.url.beforeQuery == path }, at: digest)
         }
     }
 
@@ -145,12 +200,12 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     }
 
     /// Removes every response that the closure accepts, by default all; it walks the whole tier.
-    public func removeAll(where isRemoved: (Response) -> Bool = { _ in true }) {
+    public func removeAll(where isRemoved: @escaping @Sendable (Response) -> Bool = { _ in true }) {
         for box in shards {
-            let gone = box.lock.withLock { shard -> [(Digest128, Response)] in
-                shard.responses.flatMap { digest, list in list.filter(isRemoved).map { (digest, $0) } }
+            let digests = box.lock.withLock { shard in
+                shard.residences.compactMap { $1.residents.contains(where: isRemoved) ? $0 : nil }
             }
-            for (digest, response) in gone { remove(response, at: digest) }
+            for digest in digests { process(.left(isRemoved), at: digest) }
         }
     }
 
@@ -183,22 +238,38 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
         shards[Int(truncatingIfNeeded: digest.low &>> 32) & (Self.shardCount - 1)]
     }
 
-    private func removeResponses(at digest: Digest128, where isRemoved: (Response) -> Bool) {
-        let gone = shard(digest).lock.withLock { shard -> [Response] in
-            guard let list = shard.responses[digest] else { return [] }
-            let gone = list.filter(isRemoved)
-            guard !gone.isEmpty else { return [] }
-            let kept = list.filter { response in !gone.contains { $0 === response } }
-            shard.responses[digest] = kept.isEmpty ? nil : kept
-            for response in gone { shard.vacate(response) }
-            return gone
+    private func process(_ event: Residence<Response>.Event, at digest: Digest128) {
+        _ = perform(shard(digest).lock.withLock { $0.handle(event, at: digest, largest: capacity / 8) }, at: digest)
+    }
+
+    /// Performs the actions; returns the documents to remove from disk.
+    private func perform(_ outcome: Outcome, at digest: Digest128) -> [DocumentID] {
+        var documents: [DocumentID] = []
+        var gone: [Response] = []
+        var isFuller = false
+        for action in outcome.actions {
+            switch action {
+            case .enter(let response):
+                occupied.add(response.byteCount, ordering: .relaxed)
+                count.add(1, ordering: .relaxed)
+                isFuller = true
+            case .leave(let response):
+                left(response)
+                gone.append(response)
+            case .discard(let response): discard(response)
+            case .remove(let document): documents.append(document)
+            case .wake: break
+            }
         }
-        guard !gone.isEmpty else { return }
-        for response in gone { left(response) }
-        paths.withLock { paths in
-            guard responses(at: digest) == nil else { return }
-            for response in gone { paths.remove(digest, of: response.key) }
+        if outcome.isVacant, !gone.isEmpty {
+            paths.withLock { paths in
+                guard responses(at: digest) == nil else { return }
+                for response in gone { paths.remove(digest, of: response.key) }
+            }
         }
+        if isFuller { makeRoom() }
+        for resume in outcome.woken { resume() }
+        return documents
     }
 
     /// Updates the counters for a response that is no longer resident.
@@ -228,7 +299,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
             guard let victim else { continue }
             evictions.add(1, ordering: .relaxed)
             let digest = victim.entry.digest
-            removeResponses(at: digest) { $0 === victim }
+            remove(victim, at: digest)
             return true
         }
         return false
@@ -279,27 +350,59 @@ extension MemoryTier: ChangeListener {
 
 /// Manages the responses of one shard, and the ring of its clock hand.
 extension MemoryTier.Shard {
-    /// Inserts a response in place of the one with its variant; returns the displaced responses, or nil if the old one stays.
-    mutating func put(_ response: Response, at digest: Digest128, insteadOf mayGo: @Sendable (Response) -> Bool)
-        -> [Response]?
+    /// How many events a shard remembers: more than can be under way into or out of the store at a time.
+    private static var memory: Int { 512 }
+
+    /// The number of the last event that is no longer remembered.
+    var forgotten: Int { number - Self.memory }
+
+    /// Has the residence of a digest process an event.
+    ///
+    /// - Parameter largest: the size up to which a response may enter.
+    mutating func handle(_ event: Residence<Response>.Event, at digest: Digest128, largest: Int)
+        -> MemoryTier<Response>.Outcome
     {
-        var list = responses[digest] ?? []
-        var gone: [Response] = []
-        if let index = list.firstIndex(where: { $0.variant == response.variant && $0.key == response.key }) {
-            guard mayGo(list[index]) else { return nil }
-            gone.append(list.remove(at: index))
-        } else if list.count >= MemoryTier.variantLimit,
-            let oldest = list.indices.min(by: { slot(list[$0]) < slot(list[$1]) })
-        {
-            // The list is bounded because look-ups walk it.
-            gone.append(list.remove(at: oldest))
+        if event.isNumbered { remember(digest) }
+        var outcome = MemoryTier<Response>.Outcome()
+        var residence = residences[digest] ?? Residence()
+        for action in residence.handle(event, number: number, forgotten: forgotten) {
+            outcome.actions.append(action)
+            switch action {
+            case .enter(let response):
+                guard response.byteCount <= largest else {
+                    _ = residence.handle(.left { $0 === response }, number: number)
+                    outcome.actions[outcome.actions.count - 1] = .discard(response)
+                    continue
+                }
+                response.entry.slot.store(ring.count, ordering: .relaxed)
+                ring.append(response)
+            case .leave(let response): vacate(response)
+            case .wake: outcome.woken += waiters.removeValue(forKey: digest) ?? []
+            case .discard, .remove: break
+            }
         }
-        list.insert(response, at: list.firstIndex { $0.precedence <= response.precedence } ?? list.endIndex)
-        responses[digest] = list
-        for response in gone { vacate(response) }
-        response.entry.slot.store(ring.count, ordering: .relaxed)
-        ring.append(response)
-        return gone
+        // The list is bounded because look-ups walk it.
+        if residence.residents.count > MemoryTier.variantLimit,
+            let oldest = residence.residents.min(by: { slot($0) < slot($1) })
+        {
+            outcome.actions += residence.handle(.left { $0 === oldest }, number: number)
+            vacate(oldest)
+        }
+        outcome.isVacant = residence.residents.isEmpty
+        residences[digest] = residence.isEmpty ? nil : residence
+        return outcome
+    }
+
+    /// Numbers an event under a digest, and forgets the oldest one.
+    private mutating func remember(_ digest: Digest128) {
+        number += 1
+        guard recent.count >= Self.memory else { return recent.append(digest) }
+        let place = (number - 1) % Self.memory
+        let old = recent[place]
+        recent[place] = digest
+        guard var residence = residences[old] else { return }
+        residence.forget(upTo: forgotten)
+        residences[old] = residence.isEmpty ? nil : residence
     }
 
     /// The slot of a response; slots are assigned in the order of arrival.
@@ -338,134 +441,5 @@ extension MemoryTier.Shard {
         ring = kept
         hand = newHand
         vacancies = 0
-    }
-}
-
-/// The entry of a ready response in the memory tier: its digest, its flags and its position.
-///
-/// It is a separate class, so that lists by object keep only these few bytes alive and not the body.
-///
-/// Every flag is a relaxed atomic: a reader that is a moment late sees the state of a moment earlier. Where order matters (a
-/// write's response), a lock or a hop between threads follows.
-public final class MemoryEntry: Sendable {
-    /// The digest under which the response is found.
-    public let digest: Digest128
-    /// Whether a newer value of an object that it shows is known.
-    public let isDirty = Atomic<Bool>(false)
-    /// Whether it was used since the eviction's hand last passed.
-    let isUsed = Atomic<Bool>(false)
-    /// Whether it was used since the store last recorded its use.
-    let isUsedSinceReport = Atomic<Bool>(false)
-    /// Whether it is no longer resident, so that its registrations may be removed.
-    let isRetired = Atomic<Bool>(false)
-    /// Whether changes of its objects make it dirty; false once it has left, or if it was too large to be inserted.
-    public var followsChanges: Bool { !isRetired.load(ordering: .relaxed) }
-    /// The objects it is registered under; written with the lock of `ResponsesByObject` held.
-    let objects = Mutex<[ObjectID]>([])
-    /// Its position in its shard's ring; guarded by the shard's lock.
-    let slot = Atomic<Int>(-1)
-
-    /// Creates the entry of a response that will be found under `digest`.
-    public init(digest: Digest128) { self.digest = digest }
-
-    /// Records a hit: two relaxed stores, and only if they change something, so that a hot cache line stays shared.
-    @inline(__always)
-    public func noteUse() {
-        if !isUsed.load(ordering: .relaxed) { isUsed.store(true, ordering: .relaxed) }
-        if !isUsedSinceReport.load(ordering: .relaxed) { isUsedSinceReport.store(true, ordering: .relaxed) }
-    }
-}
-
-/// An index of ready responses by the objects that they show, so that a change makes them dirty.
-///
-/// Registration and change may come in either order. The store records a change before it notifies this index. So call
-/// `ObjectStore.mayHaveChanged` after registering a response that was read or committed a moment ago. The registrations of a
-/// response are removed when it leaves the tier, so that the index is bounded like the tier.
-public final class ResponsesByObject: Sendable {
-    /// The responses that show one object; mostly just one.
-    fileprivate struct List {
-        var first: MemoryEntry?
-        var others: [MemoryEntry] = []
-        /// How many of the others are no longer resident.
-        var retired = 0
-
-        var isEmpty: Bool { first == nil && others.isEmpty }
-    }
-
-    /// The approximate size of a registration: a slot in the table, which is never full, and one in the response's own list.
-    private static var registrationSize: Int { 64 }
-
-    private let lists = Mutex<[ObjectID: List]>([:])
-    private let registrations = Atomic<Int>(0)
-
-    init() {}
-
-    /// Registers a response under the objects that it shows, unless it has already left the tier.
-    func register(_ entry: MemoryEntry, under objects: [ObjectID]) {
-        guard !objects.isEmpty else { return }
-        lists.withLock { lists in
-            // The flag is set before `forget` takes this lock. So either this code sees the flag, or `forget` sees the
-            // registration.
-            guard !entry.isRetired.load(ordering: .relaxed) else { return }
-            for object in objects { lists[object, default: List()].append(entry) }
-            entry.objects.withLock { $0 += objects }
-            registrations.add(objects.count, ordering: .relaxed)
-        }
-    }
-
-    /// The objects under which a resident response is registered.
-    public func objects(of entry: MemoryEntry) -> [ObjectID] { entry.objects.withLock(\.self) }
-
-    /// The number of registrations, including those of dirty responses that are still resident.
-    public var registrationCount: Int { registrations.load(ordering: .relaxed) }
-
-    /// The size of the registrations in bytes.
-    var byteCount: Int { registrationCount * Self.registrationSize }
-
-    /// Removes the registrations of a retired response.
-    func forget(_ entry: MemoryEntry) {
-        lists.withLock { lists in
-            let objects = entry.objects.withLock { objects in
-                defer { objects = [] }
-                return objects
-            }
-            for object in objects {
-                // By its index: the writer does this for each object of each response that it displaces.
-                guard let index = lists.index(forKey: object) else { continue }
-                lists.values[index].remove(entry)
-                if lists.values[index].isEmpty { lists.remove(at: index) }
-            }
-            registrations.subtract(objects.count, ordering: .relaxed)
-        }
-    }
-
-    /// Marks every response that shows one of these objects as dirty.
-    ///
-    /// The object's list is dropped: its responses will be composed and registered again. It is removed first, so that no
-    /// registration or removal waits for a long list.
-    func objectsWillChange(_ objects: [ObjectID]) {
-        for object in objects {
-            guard let list = lists.withLock({ $0.removeValue(forKey: object) }) else { continue }
-            list.first?.isDirty.store(true, ordering: .relaxed)
-            for entry in list.others { entry.isDirty.store(true, ordering: .relaxed) }
-        }
-    }
-}
-
-extension ResponsesByObject.List {
-    mutating func append(_ entry: MemoryEntry) {
-        if isEmpty { first = entry } else { others.append(entry) }
-    }
-
-    /// Removes a retired response: at once or, in a long list, together with others.
-    mutating func remove(_ entry: MemoryEntry) {
-        if first === entry {
-            first = nil
-            return
-        }
-        retired += 1
-        guard retired * 2 > others.count else { return }
-        others.removeAll { $0.isRetired.load(ordering: .relaxed) }
-        retired = 0
     }
 }

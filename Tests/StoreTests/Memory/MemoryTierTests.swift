@@ -162,6 +162,36 @@ import Testing
         #expect(tier.takeUsed().isEmpty)
     }
 
+    @Test func `who waits for a response that is on its way to disk goes on with its commit`() async {
+        let note = Note("/a")
+        await tier.arrivalEnds(at: note.digest)
+        tier.handle(at: note.digest, of: note.key) { .arrived(note, .hidden) }
+        #expect(tier.isArriving(at: note.digest) && !holds(note))
+        let waiting = Task { [tier] in await tier.arrivalEnds(at: note.digest) }
+        // It may come before or after: either way it goes on.
+        tier.handle(at: note.digest, of: note.key) { .committed(note, .stored(isClean: true)) }
+        await waiting.value
+        #expect(!tier.isArriving(at: note.digest) && holds(note))
+    }
+
+    @Test func `what happened so long ago that it is forgotten counts as changed`() {
+        let digest = Note("/a").digest
+        let number = tier.number(at: digest)
+        #expect(!tier.isOutdated(at: digest, since: number))
+        for index in 0..<20_000 { tier.remove(Note("/\(index)").digest) }
+        #expect(tier.isOutdated(at: digest, since: number))
+        #expect(!tier.isOutdated(at: digest, since: tier.number(at: digest)))
+    }
+
+    @Test func `a response too large for memory is not found before its commit nor after it`() {
+        let huge = Note("/a", bytes: 5_000)
+        tier.handle(at: huge.digest, of: huge.key) { .arrived(huge, .shown) }
+        tier.handle(at: huge.digest, of: huge.key) { .committed(huge, .stored(isClean: true)) }
+        #expect(tier.responses(at: huge.digest) == nil)
+        #expect(tier.statistics.bytes == 0)
+        tier.remove(upstream: "u", path: "/a")
+    }
+
     @Test func `threads that insert, look up, change and remove at once leave the counters right`() async {
         let tier = tier
         await withTaskGroup { group in

@@ -317,8 +317,7 @@ extension ResponseCache {
             )
         }
         let documents = store.mayHave(request.digest) ? try await store.documents(at: request.key) : []
-        for document in documents {
-            guard !isDropped(document.id), let response = CachedResponse(document, for: request) else { continue }
+        for (document, response) in current(documents, at: request.digest, for: request) {
             let known = variants.firstIndex { $0.ready.response.selection == response.selection }
             // As for any request, a response in memory precedes the disk unless it is dirty.
             if let known, !variants[known].isDirty { continue }

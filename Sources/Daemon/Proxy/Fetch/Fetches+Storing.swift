@@ -176,7 +176,6 @@ extension Fetches {
         isAwaited: Bool = false,
         done: @escaping @Sendable () -> Void = {}
     ) -> Bool {
-        invalidations.noteKept(at: ready.entry.digest)
         let writtenAt: Int64? = if case .written(let time) = fetch.change { time } else { nil }
         return cache.keep(
             ready,
@@ -193,7 +192,6 @@ extension Fetches {
     /// Keeps a POST's response as its target's representation, after the write's invalidation.
     func keep(_ posted: CachedResponse, of request: ProxyRequest) {
         let (status, fields, url) = (posted.status, posted.fields, request.target)
-        invalidations.noteKept(at: request.digest)
         // A write's response is as new as the write's completion (law 3).
         let match = request.upstream.bodyMatch("GET", request.route, url: url, status: status, fields: fields)
         let ready = ReadyResponse(posted, for: request)

@@ -25,7 +25,9 @@ final class RunningFetch: TransferDelegate {
     /// The same in seconds.
     let requestTime: Int64
     /// Shows what writes and cleans have invalidated since the request was sent.
-    let token: InvalidationLog.Token
+    private let token: InvalidationLog.Token
+    /// The number in memory at that time, for what arrives under the key.
+    let number: Int
     /// The document that this fetch refreshes in the background.
     var refreshes: Refreshes.Subject?
 
@@ -83,7 +85,8 @@ final class RunningFetch: TransferDelegate {
         self.fetches = fetches
         start = fetches.cache.now
         requestTime = fetches.now
-        token = fetches.invalidations.token(for: stored?.entry.digest ?? request.digest)
+        token = fetches.invalidations.token
+        number = fetches.cache.memory.number(at: stored?.entry.digest ?? request.digest)
         state = Fetch(isRefresh: refreshes != nil, limit: fetches.settings.limits.document)
     }
 

@@ -172,8 +172,7 @@ extension Fetches {
     }
 
     private func replaceStored(_ stored: ReadyResponse, by ready: ReadyResponse, head: [UInt8], _ fetch: RunningFetch) {
-        let isLatest = !invalidations.hasKept(at: ready.entry.digest, since: fetch.token)
-        cache.replace(stored, by: ready, head: head, sent: fetch.start, isLatest: isLatest)
+        cache.replace(stored, by: ready, head: head, sent: fetch.start, since: fetch.number)
     }
 
     /// Merges the fields of a 304, or of the response to a HEAD, into a stored response.

@@ -89,9 +89,8 @@ extension ProxyCore {
     /// Returns true if they take longer than the end of a response may be withheld. What is sent then has no number; the number
     /// follows.
     private func isBehind(_ document: LiveDocument, afterInquiry: Bool) async -> Bool {
-        let digest = document.request.digest
-        guard afterInquiry || cache.commits.contains(digest) else { return false }
-        return await !flushes(within: settings.store.withhold) && cache.commits.contains(digest)
+        guard afterInquiry || cache.isArriving(document.request) else { return false }
+        return await !flushes(within: settings.store.withhold) && cache.isArriving(document.request)
     }
 
     /// Waits until all that the store was given so far is committed, or time is up; returns whether it is committed.
@@ -309,7 +308,7 @@ extension ProxyCore {
         let digest = document.request.digest
         // Only readers that may come back need one, and it would have to wait for that slow commit.
         let isCommitted = update.stored?.isCommitted ?? false
-        guard document.needsNumbers, isCommitted || !cache.commits.contains(digest) else { return nil }
+        guard document.needsNumbers, isCommitted || !cache.isArriving(document.request) else { return nil }
         var subject = Array("\(digest.low) \(digest.high) \(document.request.view) ".utf8)
         subject += update.stored?.ready.response.selection.bytes ?? []
         do {

@@ -6,49 +6,71 @@ import Store
 
 /// Look-ups in memory and on disk; simultaneous look-ups of a document share one read.
 extension ProxyCore {
+    /// How often a look-up, or a decision, is repeated because something under its key has changed meanwhile.
+    static let repetitionLimit = 16
+
     /// Looks into memory, then into the store.
     ///
-    /// Among simultaneous look-ups of a document on disk, one reads and composes it and the others wait. If an invalidation, a
-    /// clean or a newer response has outdated the result, it is read again.
+    /// Among simultaneous look-ups of a document on disk, one reads and composes it and the others wait. A look-up is repeated
+    /// after the commit of what is on its way to disk, and if what it has read is no longer current. If that never ends, what it
+    /// has read last counts as outdated: it is not put into memory, and the upstream is asked.
     func lookUp(_ request: ProxyRequest) async -> ReadyResponse? {
-        // If responses under the digest kept coming, waiting for their commits would never end.
-        var waitsLeft = 16
-        while true {
+        var found: ReadyResponse?
+        for repetitionsLeft in (0...Self.repetitionLimit).reversed() {
             if let ready = cache.inMemory(request, now: now), ready.isClean { return ready }
-            if waitsLeft > 0, cache.commits.contains(request.digest) {
-                waitsLeft -= 1
+            let isArriving = cache.isArriving(request)
+            if isArriving, repetitionsLeft > 0 {
                 cache.store.commitPromptly()
-                await cache.commits.change(at: request.digest)
+                await cache.memory.arrivalEnds(at: request.digest)
                 continue
             }
-            guard cache.store.mayHave(request.digest) else { return admit([], for: request) }
-            let token = fetches.invalidations.token(for: request.digest)
-            let (finding, isOwn) = await find(request, token)
+            guard isArriving || cache.store.mayHave(request.digest) else { return admit([], for: request, since: 0) }
+            let moment = moment(at: request.digest)
+            let (finding, isOwn) = await find(request, moment)
             // A response that a write has outdated must never enter memory, because other threads serve hits from there.
-            guard fetches.invalidations.isCurrent(token) else { continue }
-            if waitsLeft > 0, fetches.invalidations.hasKept(at: request.digest, since: token) {
-                waitsLeft -= 1
+            let isCurrent = !isArriving && !hasChanged(request, at: request.digest, since: moment)
+            if !isOwn, isCurrent, let ready = cache.inMemory(request, now: now), ready.isClean { return ready }
+            // Another's read may lack a variant, or have values that have changed since.
+            let documents = isOwn ? finding.documents : finding.documents(for: request, in: cache.store)
+            guard isCurrent, let documents else {
+                found = cache.admit(finding.documents, for: request, since: nil, now: now)
                 continue
             }
-            if isOwn { return admit(finding.documents, for: request) }
-            if let ready = cache.inMemory(request, now: now), ready.isClean { return ready }
-            // It was not kept in memory, is another variant, or has changed since.
-            guard let documents = finding.documents(for: request, in: cache.store) else { continue }
-            return admit(documents, for: request)
+            found = admit(documents, for: request, since: moment.number)
+            if found?.isClean != false { return found }
         }
+        return found?.outdated
     }
 
-    private func admit(_ documents: [StoredDocument], for request: ProxyRequest) -> ReadyResponse? {
-        if let ready = cache.admit(documents, for: request, now: now) { return ready }
+    /// The present, as far as it concerns responses under a key.
+    func moment(at digest: Digest128) -> LookUpMoment {
+        LookUpMoment(token: fetches.invalidations.token, number: cache.memory.number(at: digest))
+    }
+
+    /// Whether what was found for a request under a key may be outdated by a write, a clean or a newer response since a moment.
+    ///
+    /// Changes of the objects that it shows are another question: see `ResponseCache.register`.
+    func hasChanged(_ request: ProxyRequest, at digest: Digest128, since moment: LookUpMoment) -> Bool {
+        fetches.invalidations.change(since: moment.token, for: request) == .invalidated
+            || cache.memory.isOutdated(at: digest, since: moment.number)
+    }
+
+    private func admit(_ documents: [StoredDocument], for request: ProxyRequest, since number: Int) -> ReadyResponse? {
+        if let ready = cache.admit(documents, for: request, since: number, now: now) { return ready }
         guard let ready = cache.inMemory(request, now: now) else { return nil }
         // A dirty response that only memory has cannot be composed there.
         return ready.isClean ? ready : ready.outdated
     }
 
     /// Reads from disk, or waits for a read under way.
-    private func find(_ request: ProxyRequest, _ token: InvalidationLog.Token) async -> (DiskRead, isOwn: Bool) {
+    private func find(_ request: ProxyRequest, _ moment: LookUpMoment) async -> (DiskRead, isOwn: Bool) {
         // A look-up after an invalidation or a newer response must not share an earlier read.
-        let lookUp = DiskReadKey(key: request.key, dividedBy: request.dividedBy, token: token)
+        let lookUp = DiskReadKey(
+            key: request.key,
+            dividedBy: request.dividedBy,
+            token: moment.token,
+            alteration: cache.memory.alteration(at: request.digest)
+        )
         if diskReads[lookUp] != nil {
             return (await withCheckedContinuation { diskReads[lookUp]?.append($0) }, false)
         }
@@ -66,13 +88,22 @@ extension ProxyCore {
     }
 }
 
+/// When a look-up on disk began.
+struct LookUpMoment: Sendable {
+    /// The writes and cleans until then.
+    let token: InvalidationLog.Token
+    /// The number of the last event in the key's shard of the memory.
+    let number: Int
+}
+
 /// A look-up on disk that others may wait for.
 struct DiskReadKey: Hashable, Sendable {
     let key: CacheKey
     /// A document may show values for requests with the same `OtherFields` only.
     let dividedBy: Int64?
-    /// Taken when the look-up began.
     let token: InvalidationLog.Token
+    /// The last change of what is known in memory under the key.
+    let alteration: Int
 }
 
 /// The documents read from disk for one request, which may serve others.

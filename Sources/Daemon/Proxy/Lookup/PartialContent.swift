@@ -160,35 +160,35 @@ extension ResponseCache {
         return try await store.documents(at: request.partsKey) { VarySelection(bytes: $0)?.matches(fields) ?? true }
     }
 
-    /// Puts parts read from disk into memory; returns those for the request.
-    func admitParts(_ documents: [StoredDocument], for request: ProxyRequest) -> ReadyResponse? {
+    /// Puts parts into memory that were read from disk after a number; returns those for the request.
+    func admitParts(_ documents: [StoredDocument], for request: ProxyRequest, since number: Int) -> ReadyResponse? {
         let digest = partsDigest(of: request)
-        guard !commits.contains(digest) else { return partsInMemory(request) }
-        let found = documents.compactMap { document -> ReadyResponse? in
-            guard !uncommittedWrites.mayBeNewer(than: document.start, of: request.upstream.storeKey) else { return nil }
-            guard let response = CachedResponse(document, for: request),
-                PartialContent(fields: response.fields, body: response.body) != nil
-            else {
-                store.remove(document.id)
-                return nil
-            }
-            let ready = ReadyResponse(response, for: request, at: digest)
-            // Parts kept during the read are newer.
-            memory.insert(ready, at: digest, insteadOf: { _ in false })
-            return ready
-        }
-        return partsInMemory(request) ?? Self.newest(found, for: request)
+        let found = currentParts(documents, for: request) { [store] in store.remove($0.id) }
+        for ready in found { handle(ready) { .read(ready, since: number) } }
+        return partsInMemory(request) ?? (memory.isArriving(at: digest) ? nil : Self.newest(found, for: request))
     }
 
     /// The parts that a look-up would find, without putting them into memory.
     package func surveyParts(_ request: ProxyRequest) async throws(StoreError) -> ReadyResponse? {
         guard request.message.method == "GET" else { return nil }
         if let ready = partsInMemory(request) { return ready }
+        return Self.newest(currentParts(try await partsOnDisk(request), for: request), for: request)
+    }
+
+    private func currentParts(
+        _ documents: [StoredDocument],
+        for request: ProxyRequest,
+        unreadable: (StoredDocument) -> Void = { _ in }
+    ) -> [ReadyResponse] {
         let digest = partsDigest(of: request)
-        let found = try await partsOnDisk(request).compactMap { document in
-            CachedResponse(document, for: request).map { ReadyResponse($0, for: request, at: digest) }
+        return current(documents, at: digest, for: request, unreadable: unreadable).compactMap { document, response in
+            guard response.form == .received else { return nil }
+            guard PartialContent(fields: response.fields, body: response.body) != nil else {
+                unreadable(document)
+                return nil
+            }
+            return ReadyResponse(response, for: request, at: digest)
         }
-        return Self.newest(found, for: request)
     }
 
     /// Removes the parts of a response, because the whole is stored or they are unreliable.

@@ -57,6 +57,14 @@ package final class ReadyResponse: MemoryResident {
         isForSameOtherFields ? response.selection.without(OtherFields.name).bytes : nil
     }
 
+    package var documentID: DocumentID { document.load(ordering: .acquiring) }
+
+    /// Whatever its address, and also if it depends on its requests' `OtherFields` while the other does not.
+    package func replaces(_ other: ReadyResponse) -> Bool {
+        let variant = other.response.selection.bytes
+        return key == other.key && (response.selection.bytes == variant || variantForAllFields == variant)
+    }
+
     /// - Parameters:
     ///   - digest: where look-ups will find it.
     ///   - source: the flags of the response that this one is made from, if it is to be kept beside that one.

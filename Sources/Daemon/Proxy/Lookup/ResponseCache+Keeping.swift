@@ -42,30 +42,32 @@ extension ResponseCache {
         }
         let rule = ready.isJSON && size > 0 ? match?.rule : nil
         let containsObjects = rule != nil
-        removeVariantForAllFields(of: ready)
-        // A response requested before a write may be older than the stored one, so its commit decides.
-        let isHidden =
-            containsObjects || writtenAt != nil
-            || uncommittedWrites.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
         let head: [UInt8]?
+        let isForDisk: Bool
         switch share {
-        case .whole(let fields): head = fields
-        case .objects where containsObjects: head = nil
-        case .objects, .nothing:
-            memory.removeVariant(of: ready, at: ready.entry.digest)
-            // It has no commit that would decide.
-            if !isHidden { memory.insert(ready, at: ready.entry.digest) }
-            store.remove(at: ready.key)
-            watch.documentChanged(ready.entry.digest)
+        case .whole(let fields): (head, isForDisk) = (fields, true)
+        case .objects: (head, isForDisk) = (nil, containsObjects)
+        case .nothing: (head, isForDisk) = (nil, false)
+        }
+        let digest = ready.entry.digest
+        // From here on, writes that complete find it among the arrivals.
+        handle(ready) { [uncommittedWrites] in
+            // A response requested before a write may be older than the stored one, so its commit decides.
+            let isHidden =
+                containsObjects || writtenAt != nil
+                || uncommittedWrites.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
+            return .arrived(ready, !isHidden ? .shown : isForDisk ? .hidden : .superseded)
+        }
+        guard isForDisk else {
+            store.remove(at: ready.key) { [self] result in
+                let isRemoved = if case .success = result { true } else { false }
+                handle(ready) { .committed(ready, isRemoved ? .stored(isClean: true) : .failed(isLost: false)) }
+                watch.documentChanged(digest)
+            }
+            watch.documentChanged(digest)
             return false
         }
         let selection = ready.response.selection
-        commits.begin(ready, isHidden: isHidden)
-        if isHidden {
-            memory.removeVariant(of: ready, at: ready.entry.digest)
-        } else {
-            memory.insert(ready, at: ready.entry.digest)
-        }
         uncommitted.add(size, ordering: .relaxed)
         var document = ReceivedDocument(
             key: ready.key,
@@ -86,20 +88,12 @@ extension ResponseCache {
         document.upstreamWrittenAt = writtenAt
         document.variantForAllFields = ready.variantForAllFields
         document.dividedBy = ready.otherFields?.division
-        // Handed over at once, so that writes that complete from now on find it among the pending commits.
         store.receive(document, isAwaited: isAwaited && containsObjects) { [self] result in
             committed(result, ready, containsObjects: containsObjects, start: sent - age)
-            commits.end(ready)
             uncommitted.subtract(size, ordering: .relaxed)
             if containsObjects { done() }
         }
         return containsObjects
-    }
-
-    /// Removes from memory the older response that requests for this one selected until now, whatever their other fields.
-    private func removeVariantForAllFields(of ready: ReadyResponse) {
-        guard let wider = ready.variantForAllFields else { return }
-        memory.remove(ready.entry.digest) { $0.key == ready.key && $0.response.selection.bytes == wider }
     }
 
     /// Runs on the writer's thread, so that later commits find the response registered under its objects.
@@ -109,197 +103,32 @@ extension ResponseCache {
         containsObjects: Bool,
         start: Int64
     ) {
-        let digest = ready.entry.digest
-        defer { watch.documentChanged(digest) }
-        // This precedes `conclude`: code that drops the response after that must know its document.
-        if case .success(let receipt) = result {
-            if receipt.isDirty { ready.entry.isDirty.store(true, ordering: .relaxed) }
-            if let id = receipt.document { ready.committed(as: id, showing: receipt.objects) }
-        }
-        let visibility = commits.conclude(ready)
+        defer { watch.documentChanged(ready.entry.digest) }
         switch result {
         case .success(let receipt):
-            // A response with a secret is kept in memory only, and follows its objects like any other.
+            // A clean or a write has outdated it, if there is no document. A response with a secret is kept in memory only.
             guard receipt.document != nil || receipt.isInMemoryOnly else {
-                // A clean or a write has outdated it.
-                return memory.remove(ready, at: digest)
+                return handle(ready) { .committed(ready, .refused) }
             }
-            guard visibility != .dropped else {
-                memory.discard(ready)
-                return drop(ready)
-            }
+            if receipt.isDirty { ready.entry.isDirty.store(true, ordering: .relaxed) }
+            if let id = receipt.document { ready.committed(as: id, showing: receipt.objects) }
             register(ready, under: receipt.objects, asOf: receipt.sequence)
-            // It may have been committed, and put into memory, while this one waited for its commit.
-            removeVariantForAllFields(of: ready)
-            switch visibility {
-            case .shown: return
-            case .hidden where ready.isClean:
-                memory.insert(ready, at: digest)
-                // This check comes after the insertion: a write that cannot be stored empties memory once it is noted.
-                if uncommittedWrites.mayBeNewer(than: start, of: ready.upstream.storeKey) {
-                    memory.remove(ready, at: digest)
-                }
-            case .hidden, .superseded, .dropped: memory.discard(ready)
+            handle(ready) { [uncommittedWrites] in
+                let mayBeOlder = uncommittedWrites.mayBeNewer(than: start, of: ready.upstream.storeKey)
+                return .committed(ready, .stored(isClean: ready.isClean && !mayBeOlder))
             }
         case .failure(.closed):
             // The daemon is stopping, and logs how many commits it gave up.
-            memory.remove(ready, at: digest)
+            handle(ready) { .committed(ready, .failed(isLost: true)) }
         case .failure(let error):
             log.storeFailed("a response could not be stored", error, url: ready.key.url)
             // Without its objects in the store it would not follow their changes.
-            if containsObjects { memory.remove(ready, at: digest) }
-        }
-    }
-}
-
-/// The kept responses whose commit is pending.
-///
-/// Until its commit, the objects in a response are unknown: other responses that show them are served unchanged, and the disk has
-/// an older response in its own place. So a response with objects is hidden until its commit, which updates all others at the
-/// same moment: requests for it wait. Any thread.
-final class PendingCommits: Sendable {
-    /// Whether a response can be found before its commit.
-    enum Visibility {
-        /// It is, or was, in memory, and a hit.
-        case shown
-        /// No look-up finds it.
-        case hidden
-        /// A later response of its variant was kept meanwhile, so no look-up may find this one any more.
-        case superseded
-        /// It is outdated, and its commit must drop it.
-        case dropped
-    }
-
-    struct Entry {
-        let ready: ReadyResponse
-        var visibility: Visibility
-        /// Whether its commit is done and its visibility final.
-        var isConcluded = false
-    }
-
-    // Not private: the compiler (6.3.1) cannot lay out structs in a mutex from other files if they are.
-    struct State {
-        var entries: [Digest128: [Entry]] = [:]
-        /// The tasks waiting for a change under a digest.
-        var waiters: [Digest128: [CheckedContinuation<Void, Never>]] = [:]
-    }
-
-    private let state = Mutex(State())
-
-    /// Whether a response under a digest is pending.
-    func contains(_ digest: Digest128) -> Bool { state.withLock { $0.entries[digest] != nil } }
-
-    /// Whether a response other than a document's own is pending under a digest.
-    func contains(_ digest: Digest128, besides document: DocumentID) -> Bool {
-        state.withLock { $0.entries[digest]?.contains { $0.ready.stored?.document != document } ?? false }
-    }
-
-    /// Waits until a response pending under a digest is committed; returns at once if there is none.
-    func change(at digest: Digest128) async {
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            let isPending = state.withLock { state in
-                guard state.entries[digest] != nil else { return false }
-                state.waiters[digest, default: []].append(continuation)
-                return true
-            }
-            if !isPending { continuation.resume() }
+            handle(ready) { .committed(ready, .failed(isLost: containsObjects)) }
         }
     }
 
-    /// Adds a response, before any look-up can find it.
-    func begin(_ ready: ReadyResponse, isHidden: Bool) {
-        let digest = ready.entry.digest
-        state.withLock { state in
-            state.changeAll(at: digest) { entry in
-                let isSame = entry.ready.variant == ready.variant && entry.ready.key == ready.key
-                if isSame, entry.visibility == .hidden { entry.visibility = .superseded }
-            }
-            state.entries[digest, default: []].append(Entry(ready: ready, visibility: isHidden ? .hidden : .shown))
-        }
-    }
-
-    /// Has a response dropped by its commit; returns false if the commit is done, so that the caller must drop it.
-    func dropAtCommit(_ ready: ReadyResponse) -> Bool {
-        state.withLock { state in
-            let isDropped = state.change(ready) { entry in
-                if !entry.isConcluded { entry.visibility = .dropped }
-                return !entry.isConcluded
-            }
-            return isDropped ?? false
-        }
-    }
-
-    /// Concludes a response's commit and returns its visibility; from now on `dropAtCommit` has no effect on it.
-    func conclude(_ ready: ReadyResponse) -> Visibility {
-        let visibility = state.withLock { state in
-            state.change(ready) { entry in
-                let visibility = entry.visibility
-                entry.visibility = .shown
-                entry.isConcluded = true
-                return visibility
-            }
-        }
-        return visibility ?? .superseded
-    }
-
-    /// Removes a response that has been committed, or will not be; called after memory was changed.
-    func end(_ ready: ReadyResponse) {
-        let digest = ready.entry.digest
-        let waiters = state.withLock { state in
-            state.entries[digest]?.removeAll { $0.ready === ready }
-            if state.entries[digest]?.isEmpty == true { state.entries[digest] = nil }
-            return state.waiters.removeValue(forKey: digest) ?? []
-        }
-        for waiter in waiters { waiter.resume() }
-    }
-}
-
-extension PendingCommits.State {
-    fileprivate mutating func changeAll(at digest: Digest128, _ change: (inout PendingCommits.Entry) -> Void) {
-        guard var list = entries[digest] else { return }
-        for index in list.indices { change(&list[index]) }
-        entries[digest] = list
-    }
-
-    /// Changes a response's entry; nil if it has none.
-    fileprivate mutating func change<Result>(
-        _ ready: ReadyResponse,
-        _ change: (inout PendingCommits.Entry) -> Result
-    ) -> Result? {
-        let digest = ready.entry.digest
-        guard let index = entries[digest]?.firstIndex(where: { $0.ready === ready }) else { return nil }
-        return change(&entries[digest, default: []][index])
-    }
-}
-
-/// A value for each recently changed document, for readers of the store that may still find its former state.
-///
-/// Bounded, at more changes than can be under way into or out of the store at a time.
-struct RecentDocuments<Value> {
-    private static var limit: Int { 4096 }
-    /// Each value with the position of its latest change in `order`.
-    private var known: [DocumentID: (value: Value, place: Int)] = [:]
-    /// The documents of the latest changes; one changed several times occurs as often.
-    private var order: [DocumentID] = []
-    private var next = 0
-
-    /// The latest value for a document, committed or not, if any.
-    subscript(id: DocumentID) -> Value? { known[id]?.value }
-
-    mutating func insert(_ value: Value, of id: DocumentID) {
-        if order.count < Self.limit {
-            order.append(id)
-        } else {
-            let oldest = order[next]
-            if known[oldest]?.place == next { known[oldest] = nil }
-            order[next] = id
-        }
-        known[id] = (value, next)
-        next = (next + 1) % Self.limit
-    }
-
-    /// Removes the latest value for a document if it satisfies the condition.
-    mutating func remove(_ id: DocumentID, where isMeant: (Value) -> Bool) {
-        if let value = self[id], isMeant(value) { known[id] = nil }
+    /// Has the responses under a response's key process an event, and the disk follow.
+    func handle(_ ready: ReadyResponse, _ event: () -> Residence<ReadyResponse>.Event) {
+        for document in memory.handle(at: ready.entry.digest, of: ready.key, event) { store.remove(document) }
     }
 }

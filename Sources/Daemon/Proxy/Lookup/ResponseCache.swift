@@ -16,21 +16,6 @@ package final class ResponseCache: Sendable {
     /// Notifies the streams of followed documents when a response is kept, freshened or dropped.
     let watch: LiveWatch
     let log: Logger
-    /// Dropped documents that a reader of the store may still find.
-    private let dropped = Mutex(RecentDocuments<Void>())
-    /// A document's fields after a 304 or a HEAD; the rest of it is unchanged.
-    private struct FreshenedFields {
-        /// Encoded as `StoredHead`.
-        var head: [UInt8]
-        var policy: StoredPolicy
-        /// When the validating request was sent, on the store's clock.
-        var sent: Int64
-    }
-
-    /// Documents with freshened fields, of which a reader of the store may still find the old ones.
-    private let freshened = Mutex(RecentDocuments<FreshenedFields>())
-    /// Responses whose commit is pending; the disk has older ones in their place.
-    let commits = PendingCommits()
     /// Writes that could not be stored; the disk may have older responses of their upstreams.
     let uncommittedWrites = UncommittedWrites()
     /// Documents that show a member in doubt.
@@ -64,44 +49,69 @@ package final class ResponseCache: Sendable {
             .max { $1.isPreferred(to: $0, for: request.directives, now: now) }
     }
 
-    /// Puts documents read from disk into memory; returns the preferred one for the request, if any matches.
+    /// Whether a response is on its way to disk under a request's key.
+    package func isArriving(_ request: ProxyRequest) -> Bool { memory.isArriving(at: request.digest) }
+
+    /// What the documents that a reader of the disk has found under a digest are by now; call it after reading.
     ///
-    /// A document that cannot be composed with the newest values is not put into memory, nor one with values for this request
-    /// only.
-    func admit(_ documents: [StoredDocument], for request: ProxyRequest, now: Int64) -> ReadyResponse? {
-        var found: ReadyResponse?
-        // This check precedes the look into memory, where responses committed from now on are found.
-        let isPending = commits.contains(request.digest)
-        for document in documents {
-            guard !isDropped(document.id) else { continue }
+    /// Dropped ones are left out, and so are composed ones that may be older than a write which the disk does not have: these are
+    /// neither the received bytes nor the current state. Others that may be older count as outdated.
+    ///
+    /// - Parameter unreadable: called with each document that cannot be restored as it was received.
+    package func current(
+        _ documents: [StoredDocument],
+        at digest: Digest128,
+        for request: ProxyRequest,
+        unreadable: (StoredDocument) -> Void = { _ in }
+    ) -> [(document: StoredDocument, response: CachedResponse)] {
+        guard !documents.isEmpty else { return [] }
+        let overlay = memory.overlay(at: digest)
+        return documents.compactMap { document in
+            guard !overlay.hides(document.id) else { return nil }
             guard var response = CachedResponse(document, for: request) else {
-                // What an earlier Larder stored with redacted fields is no damage.
-                let level: Logger.Level = FieldsOnDisk.isEarlier(document.head) ? .debug : .warning
-                log.log(
-                    level: level,
-                    "a stored response cannot be restored as it was received, and was dropped",
-                    metadata: ["url": "\(request.key.url)"]
-                )
-                store.remove(document.id)
-                continue
+                unreadable(document)
+                return nil
             }
-            if let fresh = freshened.withLock({ $0[document.id] }) {
-                (response.fields, response.policy) = (StoredHead.decode(fresh.head), fresh.policy)
+            if let fresh = overlay.fields(of: document.id), let policy = StoredPolicy(bytes: fresh.policy) {
+                (response.fields, response.policy) = (StoredHead.decode(fresh.head), policy)
             }
-            response.policy = response.policy.aged(at: now, knownSince: store.clock.agesKnownSince / 1_000_000)
+            response.policy = response.policy.aged(at: seconds, knownSince: store.clock.agesKnownSince / 1_000_000)
             if uncommittedWrites.mayBeNewer(than: document.start, of: request.upstream.storeKey) {
-                // A composed response is neither the received bytes nor the current state.
-                guard response.form != .composed else { continue }
+                guard response.form != .composed else { return nil }
                 response.form = .outdated
                 response.shortfall = "a write whose effects could not be stored may have changed it"
             }
+            return (document, response)
+        }
+    }
+
+    /// Puts documents into memory that were read from disk after a number; returns the preferred one for the request, if any
+    /// matches.
+    ///
+    /// Without a number nothing is put into memory. A document that cannot be composed with the newest values is not put into memory, nor one with values for this request
+    /// only.
+    func admit(_ documents: [StoredDocument], for request: ProxyRequest, since number: Int?, now: Int64)
+        -> ReadyResponse?
+    {
+        var found: ReadyResponse?
+        let current = current(documents, at: request.digest, for: request) { document in
+            // What an earlier Larder stored with redacted fields is no damage.
+            let level: Logger.Level = FieldsOnDisk.isEarlier(document.head) ? .debug : .warning
+            log.log(
+                level: level,
+                "a stored response cannot be restored as it was received, and was dropped",
+                metadata: ["url": "\(request.key.url)"]
+            )
+            store.remove(document.id)
+        }
+        for (document, response) in current {
             var ready = ReadyResponse(response, for: request)
             noteDoubts(of: ready)
             if let newer = kept(insteadOf: ready) {
                 ready = newer
-            } else if response.form != .outdated, !document.isForRequestOnly, !isPending {
+            } else if let number, response.form != .outdated, !document.isForRequestOnly {
                 register(ready, under: document.objects, asOf: document.sequence)
-                memory.insert(ready, at: request.digest, insteadOf: { !$0.isClean })
+                handle(ready) { [ready] in .read(ready, since: number) }
             }
             guard ready.matches(request) else { continue }
             if found.map({ !$0.isPreferred(to: ready, for: request.directives, now: now) }) ?? true { found = ready }
@@ -154,23 +164,10 @@ package final class ResponseCache: Sendable {
         if !used.isEmpty { store.touchUsed(used) }
     }
 
-    /// Whether a document was dropped; a reader of the store may still find it.
-    package func isDropped(_ document: DocumentID) -> Bool { dropped.withLock { $0[document] != nil } }
-
     /// Drops a response from memory and disk.
     func drop(_ ready: ReadyResponse) {
-        let digest = ready.entry.digest
-        memory.remove(ready, at: digest)
-        defer { watch.documentChanged(digest) }
-        // Its pending commit will drop it.
-        if ready.stored == nil, commits.dropAtCommit(ready) { return }
-        guard let (document, _) = ready.stored else { return }
-        // Compared by document, because its successor has the same digest.
-        for response in memory.responses(at: digest) ?? [] where response.stored?.document == document {
-            memory.remove(response, at: digest)
-        }
-        dropped.withLock { $0.insert((), of: document) }
-        store.remove(document)
+        handle(ready) { .dropped(ready) }
+        watch.documentChanged(ready.entry.digest)
     }
 
     /// Replaces a validated response by the one that a 304 has freshened.
@@ -180,9 +177,9 @@ package final class ResponseCache: Sendable {
     ///
     /// - Parameters:
     ///   - sent: when the request of the 304 was sent, on the store's clock.
-    ///   - isLatest: whether nothing has been kept under the cache key since then.
+    ///   - number: taken from memory at that time.
     ///   - head: its fields for disk.
-    func replace(_ stored: ReadyResponse, by ready: ReadyResponse, head: [UInt8], sent: Int64, isLatest: Bool) {
+    func replace(_ stored: ReadyResponse, by ready: ReadyResponse, head: [UInt8], sent: Int64, since number: Int) {
         let document = ready.document.load(ordering: .relaxed)
         // Until the original is committed, the objects whose changes it must follow are unknown.
         guard document != .zero else { return }
@@ -190,15 +187,10 @@ package final class ResponseCache: Sendable {
         memory.register(ready, under: ready.response.objects)
         // If the original has become dirty, so is its successor.
         if !isStillClean(stored) { ready.entry.isDirty.store(true, ordering: .relaxed) }
-        let (fields, policy) = (StoredHead.encode(ready.response.fields), ready.response.policy)
-        freshened.withLock { $0.insert(FreshenedFields(head: fields, policy: policy, sent: sent), of: document) }
+        let policy = ready.response.policy
+        let fields = FreshenedFields(head: StoredHead.encode(ready.response.fields), policy: policy.bytes, sent: sent)
+        handle(ready) { .freshened(ready, fields, since: number) }
         let digest = ready.entry.digest
-        let isResident = memory.responses(at: digest)?.contains { $0.stored?.document == document } == true
-        if !commits.contains(digest, besides: document), !isDropped(document), isResident || isLatest {
-            memory.insert(ready, at: digest, insteadOf: { $0.stored?.document == document })
-        } else {
-            memory.discard(ready)
-        }
         // A 304 from a cache before the upstream is as old as its `Age`.
         let age = policy.knownAge
         let end = now
@@ -216,9 +208,8 @@ package final class ResponseCache: Sendable {
                 )
                 if outcome != .freshened {
                     // The document was replaced, or a change of its objects was committed first: the 304 confirms nothing.
-                    freshened.withLock { $0.remove(document) { $0.sent == sent } }
                     ready.entry.isDirty.store(true, ordering: .relaxed)
-                    memory.remove(ready, at: digest)
+                    handle(ready) { .freshenedInVain(ready, fields) }
                 }
                 watch.documentChanged(digest)
             } catch {
@@ -235,7 +226,8 @@ package final class ResponseCache: Sendable {
         guard restricted != stored.response.policy else { return stored }
         if let (document, _) = stored.stored {
             let head = StoredHead.encode(stored.response.fields)
-            freshened.withLock { $0.insert(FreshenedFields(head: head, policy: restricted, sent: now), of: document) }
+            let fields = FreshenedFields(head: head, policy: restricted.bytes, sent: now)
+            handle(stored) { .restricted(document, fields) }
             store.restrict(document, policy: restricted.bytes)
         }
         return stored.with(restricted)
@@ -277,9 +269,8 @@ extension ResponseCache {
         for ready in memory.responses(at: request.digest) ?? [] where ready.key == request.key {
             add(ready.response, isClean: ready.isClean)
         }
-        for document in try await store.variants(at: request.key) {
-            if let response = CachedResponse(document, for: request) { add(response, isClean: true) }
-        }
+        let documents = try await store.variants(at: request.key)
+        for (_, response) in current(documents, at: request.digest, for: request) { add(response, isClean: true) }
         return variants.sorted { ($0.validators.date ?? .min) > ($1.validators.date ?? .min) }
     }
 

@@ -59,7 +59,7 @@ extension ProxyCore {
         let write = outcome.completed(as: effect, of: request, suspect: suspect, start: start, end: cache.now)
         var paths = write.targets.map(\.path)
         invalidate(Invalidation(paths, matching: write.patterns, of: upstream), at: write.time)
-        let token = fetches.invalidations.token(for: request.digest)
+        let token = fetches.invalidations.token
         do {
             let completion = try await cache.store.complete(write)
             paths += completion.removed.filter { !paths.contains($0) }

@@ -1,0 +1,131 @@
+import Mapping
+public import Synchronization
+
+/// The entry of a ready response in the memory tier: its digest, its flags and its position.
+///
+/// It is a separate class, so that lists by object keep only these few bytes alive and not the body.
+///
+/// Every flag is a relaxed atomic: a reader that is a moment late sees the state of a moment earlier. Where order matters (a
+/// write's response), a lock or a hop between threads follows.
+public final class MemoryEntry: Sendable {
+    /// The digest under which the response is found.
+    public let digest: Digest128
+    /// Whether a newer value of an object that it shows is known.
+    public let isDirty = Atomic<Bool>(false)
+    /// Whether it was used since the eviction's hand last passed.
+    let isUsed = Atomic<Bool>(false)
+    /// Whether it was used since the store last recorded its use.
+    let isUsedSinceReport = Atomic<Bool>(false)
+    /// Whether it is no longer resident, so that its registrations may be removed.
+    let isRetired = Atomic<Bool>(false)
+    /// Whether changes of its objects make it dirty; false once it has left, or if it was too large to be inserted.
+    public var followsChanges: Bool { !isRetired.load(ordering: .relaxed) }
+    /// The objects it is registered under; written with the lock of `ResponsesByObject` held.
+    let objects = Mutex<[ObjectID]>([])
+    /// Its position in its shard's ring; guarded by the shard's lock.
+    let slot = Atomic<Int>(-1)
+
+    /// Creates the entry of a response that will be found under `digest`.
+    public init(digest: Digest128) { self.digest = digest }
+
+    /// Records a hit: two relaxed stores, and only if they change something, so that a hot cache line stays shared.
+    @inline(__always)
+    public func noteUse() {
+        if !isUsed.load(ordering: .relaxed) { isUsed.store(true, ordering: .relaxed) }
+        if !isUsedSinceReport.load(ordering: .relaxed) { isUsedSinceReport.store(true, ordering: .relaxed) }
+    }
+}
+
+/// An index of ready responses by the objects that they show, so that a change makes them dirty.
+///
+/// Registration and change may come in either order. The store records a change before it notifies this index. So call
+/// `ObjectStore.mayHaveChanged` after registering a response that was read or committed a moment ago. The registrations of a
+/// response are removed when it leaves the tier, so that the index is bounded like the tier.
+public final class ResponsesByObject: Sendable {
+    /// The responses that show one object; mostly just one.
+    fileprivate struct List {
+        var first: MemoryEntry?
+        var others: [MemoryEntry] = []
+        /// How many of the others are no longer resident.
+        var retired = 0
+
+        var isEmpty: Bool { first == nil && others.isEmpty }
+    }
+
+    /// The approximate size of a registration: a slot in the table, which is never full, and one in the response's own list.
+    private static var registrationSize: Int { 64 }
+
+    private let lists = Mutex<[ObjectID: List]>([:])
+    private let registrations = Atomic<Int>(0)
+
+    init() {}
+
+    /// Registers a response under the objects that it shows, unless it has already left the tier.
+    func register(_ entry: MemoryEntry, under objects: [ObjectID]) {
+        guard !objects.isEmpty else { return }
+        lists.withLock { lists in
+            // The flag is set before `forget` takes this lock. So either this code sees the flag, or `forget` sees the
+            // registration.
+            guard !entry.isRetired.load(ordering: .relaxed) else { return }
+            for object in objects { lists[object, default: List()].append(entry) }
+            entry.objects.withLock { $0 += objects }
+            registrations.add(objects.count, ordering: .relaxed)
+        }
+    }
+
+    /// The objects under which a resident response is registered.
+    public func objects(of entry: MemoryEntry) -> [ObjectID] { entry.objects.withLock(\.self) }
+
+    /// The number of registrations, including those of dirty responses that are still resident.
+    public var registrationCount: Int { registrations.load(ordering: .relaxed) }
+
+    /// The size of the registrations in bytes.
+    var byteCount: Int { registrationCount * Self.registrationSize }
+
+    /// Removes the registrations of a retired response.
+    func forget(_ entry: MemoryEntry) {
+        lists.withLock { lists in
+            let objects = entry.objects.withLock { objects in
+                defer { objects = [] }
+                return objects
+            }
+            for object in objects {
+                // By its index: the writer does this for each object of each response that it displaces.
+                guard let index = lists.index(forKey: object) else { continue }
+                lists.values[index].remove(entry)
+                if lists.values[index].isEmpty { lists.remove(at: index) }
+            }
+            registrations.subtract(objects.count, ordering: .relaxed)
+        }
+    }
+
+    /// Marks every response that shows one of these objects as dirty.
+    ///
+    /// The object's list is dropped: its responses will be composed and registered again. It is removed first, so that no
+    /// registration or removal waits for a long list.
+    func objectsWillChange(_ objects: [ObjectID]) {
+        for object in objects {
+            guard let list = lists.withLock({ $0.removeValue(forKey: object) }) else { continue }
+            list.first?.isDirty.store(true, ordering: .relaxed)
+            for entry in list.others { entry.isDirty.store(true, ordering: .relaxed) }
+        }
+    }
+}
+
+extension ResponsesByObject.List {
+    mutating func append(_ entry: MemoryEntry) {
+        if isEmpty { first = entry } else { others.append(entry) }
+    }
+
+    /// Removes a retired response: at once or, in a long list, together with others.
+    mutating func remove(_ entry: MemoryEntry) {
+        if first === entry {
+            first = nil
+            return
+        }
+        retired += 1
+        guard retired * 2 > others.count else { return }
+        others.removeAll { $0.isRetired.load(ordering: .relaxed) }
+        retired = 0
+    }
+}
