@@ -75,6 +75,17 @@ import Testing
         #expect(stale.cacheStatus.contains("detail="))
     }
 
+    @Test func `what a detail has shown since is put into it while the upstream is away`() throws {
+        let users = try Users()
+        let larder = try users.larder()
+        #expect(try larder.request("PATCH", "/people/ada", body: "new").status == 204)
+        #expect(try larder.get("/users/1").text.contains(#""name":"new""#))
+        #expect(try larder.waitForQuiet())
+        users.origin.stop()
+        let search = try larder.get("/search/users")
+        #expect(search.text == Self.search("new") && search.cacheStatus.contains("composed"), "\(search.cacheStatus)")
+    }
+
     @Test func `an object is known by the document at the path that is written to`() throws {
         let users = try Users()
         let larder = try users.larder()

@@ -128,7 +128,11 @@ struct CompositionAttempt {
         guard let name = tree.looked[place.pin] else { return copy(place.pin, 0..<payload.count) }
         switch fate(of: name, shownAs: payload, isEmbedded: tree.isEmbedded(place.pin)) {
         case .shown: break
-        case .stale: return fail("a write may have changed \(name) since the document was observed")
+        case .stale:
+            let reason = "a write may have changed \(name) since the document was observed"
+            // Members that no model declares are as before the write; with the upstream away, the others are shown as known.
+            guard isPartialWanted, known[name]?.isCurrent == true else { return fail(reason) }
+            shortfall = shortfall ?? reason
         case .gone: return fail("\(name) is deleted")
         case .removed: return fail("\(name) is deleted, and is not an element of a list")
         }
