@@ -112,7 +112,8 @@ extension ReadyResponse {
     ) {
         fields.append("Age", String(max(0, policy.age(at: now))))
         var status = cacheUse.cacheStatus(of: self, sent: sent, isCollapsed: isCollapsed, now: now)
-        if status.isForwarded, inquiry?.word != status.detail { status.add(detail: inquiry?.word) }
+        // What is served in place of an error says itself what it shows.
+        if status.isForwarded, status.detail == nil { status.detail = inquiry?.word }
         status.append(to: &fields)
     }
 }

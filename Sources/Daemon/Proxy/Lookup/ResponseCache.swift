@@ -301,7 +301,9 @@ extension ReadyResponse {
     }
 
     private func isFresh(for directives: RequestDirectives, now: Int64) -> Bool {
-        if case .fresh = policy.reuse(at: now, for: directives) { true } else { false }
+        // One that does not show the newest values has to be asked for, however long it would last.
+        guard response.form != .outdated else { return false }
+        return if case .fresh = policy.reuse(at: now, for: directives) { true } else { false }
     }
 }
 
