@@ -70,6 +70,27 @@ extension ReferenceRun {
         return facts
     }
 
+    /// Whether only one document has ever shown a fact, in one response after the other, and nobody has written to its object:
+    /// its last word is what its next hit shows (row D1 of the table).
+    func hasOneSource(_ fact: ReadLog.Fact) -> Bool {
+        guard setting.bulk == 0, setting.disk == "1GiB", undisturbedSince == 0 else { return false }
+        let sources = words.values.filter { words in
+            words.contains { $0.received.scope == fact.scope && $0.received.shown[fact.ref]?[fact.member] != nil }
+        }
+        guard let words = sources.first, sources.count == 1,
+            words.allSatisfy({ $0.received.age == 0 && $0.received.slips.isEmpty && !$0.received.isDivided }),
+            zip(words, words.dropFirst()).allSatisfy({ $0.exchange.endedAt ?? .max < $1.exchange.arrival })
+        else { return false }
+        return reference.state.withLock { state in
+            state.exchanges.allSatisfy { other in
+                let isWrite = other.method != "GET" && other.method != "HEAD" || other.status == 404
+                let written = isWrite ? state.plans[other.step]?.edit?.ref ?? other.key.page.subject : nil
+                return written != fact.ref
+                    && (other.invalidation == .none || other.key.scope.principal != fact.scope.principal)
+            }
+        }
+    }
+
     // MARK: Asking without need
 
     /// Why the upstream need not have been asked; nil if it may have been.
@@ -119,7 +140,8 @@ extension ReferenceRun {
         return writes.contains { write, ref in
             guard let shown = received.shown[ref] else { return false }
             let isOwn = write.key.scope.principal == received.scope.principal
-            if isOwn, write.received == nil || write.key.scope != received.scope { return true }
+            let isShown = write.received != nil && write.ending != .partial
+            if isOwn, !isShown || write.key.scope != received.scope { return true }
             return others.contains { other in
                 shown.contains { member, shown in
                     other.received.shown[ref]?[member].map { $0.datum != shown.datum } ?? false
