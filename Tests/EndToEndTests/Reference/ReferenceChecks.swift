@@ -122,10 +122,6 @@ extension ReferenceRun {
             guard (document.isFresh || document.isServedStale) && !answer.ask.isForced || hasFailed else { continue }
             if answer.ask.isRaw, answer.fits(document.received.body) { return .sound([:]) }
             if answer.ask.isRaw { continue }
-            // Found before it is committed, it is as good as relayed: it may be newer than the next hit elsewhere.
-            if setting.withhold != .long, documents.isRecent(document.received), answer.fits(document.received.body) {
-                return .sound([:])
-            }
             let bodies = try bodies(of: answer)
             // Not to be seen any more.
             if bodies.isEmpty { return .sound([:]) }
