@@ -127,7 +127,7 @@ extension ReferenceRun {
 
 extension ReferenceRun {
     /// Whether a list shows a value of which nobody can say whether it is from before a write: lists may lag, and the write was
-    /// the principal's own and its response did not show it here, or another document shows another value.
+    /// the principal's own and its response did not show it here, or another response shows another value.
     private func isUnordered(_ received: Received) -> Bool {
         guard setting.lag != .none, received.page.subject == nil else { return false }
         let writes = reference.state.withLock { state in
@@ -136,7 +136,8 @@ extension ReferenceRun {
                     (state.plans[write.step]?.edit?.ref ?? write.key.page.subject).map { (write: write, ref: $0) }
                 }
         }
-        let others = words.filter { $0.key.scope == received.scope && $0.key.page != received.page }.flatMap(\.value)
+        // Within the lag of a write, by anybody, row D1 does not apply either.
+        let others = words.filter { $0.key.scope == received.scope }.flatMap(\.value)
         return writes.contains { write, ref in
             guard let shown = received.shown[ref] else { return false }
             let isOwn = write.key.scope.principal == received.scope.principal
