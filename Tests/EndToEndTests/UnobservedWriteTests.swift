@@ -134,6 +134,18 @@ import Testing
         #expect(try eventually { try larder.get("/users").isHit })
     }
 
+    @Test func `a member that a write leaves out is asked for, also if nothing has shown the write before it`() throws {
+        let users = try Users()
+        let larder = try Larder(config: Configs.blog(users.origin, upstream: [Users.bound, "lag: 1h"]))
+        _ = try larder.get("/search/users")
+        #expect(try larder.waitForObjects(1, of: "User"))
+        #expect(try larder.request("PATCH", "/people/ada", body: "new").status == 204)
+        #expect(try larder.get("/search/users").text == Self.search("new"))
+        users.write.withLock { $0 = .json(#"{"id":1,"login":"ada"}"#) }
+        #expect(try larder.request("PATCH", "/people/ada", body: "newest").status == 200)
+        for _ in 1...2 { #expect(try larder.get("/search/users").text == Self.search("newest")) }
+    }
+
     @Test func `what one response told is not shown once a later one told nothing`() throws {
         let users = try Users()
         let larder = try users.larder()

@@ -100,7 +100,9 @@ extension WriterSession {
         model: String,
         _ models: UpstreamModels
     ) throws {
-        if record.base != nil, try state(of: record).isOutdated(by: mark, lag: models.lag) {
+        // What the response to a write leaves out stays in doubt, for which it must be known.
+        let isWritten = !mark.isTombstone && new.contains { $0.observation.kind == .write && !$0.isEmbedded }
+        if !isWritten, record.base != nil, try state(of: record).isOutdated(by: mark, lag: models.lag) {
             try eraseValues(of: record)
         }
         guard mark.isTombstone else { return }

@@ -107,14 +107,14 @@ extension HistoryAuthor {
                 steps += [.change(scope.principal, edit), .ask(other)]
             case 2:
                 (other.method, other.edit) = ("PATCH", edit)
-                if random.once(in: 2) { other.plan.ending = .empty }
+                other.plan.ending = random.pick([.whole, .empty, .partial])
                 steps.append(.ask(other))
             default: break
             }
             var poll = Ask(number: nextNumber(), page: list, scope: scope, plan: plan())
             (poll.isForced, poll.client) = (random.once(in: 2), client())
-            // Now and then another replica responds, which lags.
-            if random.once(in: 4) { poll.plan.behind = 1 }
+            // Now and then another replica responds, which lags, and more often behind a write.
+            if random.once(in: other.isWrite ? 2 : 4) { poll.plan.behind = 1 }
             steps.append(.ask(poll))
             if !random.once(in: 3) { steps.append(.settle) }
             for _ in 0..<1 + random.below(2) {
@@ -159,6 +159,7 @@ extension HistoryAuthor {
             plan.isHeld = true
             plan.isMadeLate = random.once(in: 2)
         case .silentWrite, .delete: plan.ending = .empty
+        case .partialWrite: plan.ending = .partial
         case .lostWrite: plan.ending = .lost
         case .failedWrite: plan.ending = .error(isDone: random.once(in: 2))
         case .writeByName: plan.ending = random.pick([.whole, .empty, .empty, .lost])

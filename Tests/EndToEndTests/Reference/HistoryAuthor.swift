@@ -25,7 +25,7 @@ struct HistoryAuthor {
         servesStale = random.once(in: 3)
         mainClient = random.pick(["", "", "cli"])
         self.random = random
-        self.kinds = servesStale ? kinds.subtracting([.brokenRead]) : kinds
+        self.kinds = servesStale ? kinds.subtracting([.brokenRead, .knownInPart]) : kinds
     }
 
     mutating func setting() -> Setting {
@@ -38,6 +38,7 @@ struct HistoryAuthor {
             memory: random.pick(Setting.memories),
             disk: random.pick(["1GiB", "4MiB"]),
             bulk: random.once(in: 10) ? 40_000 : 0,
+            isGated: random.once(in: 2),
             isFollowed: random.once(in: 4)
         )
     }
@@ -63,11 +64,15 @@ struct HistoryAuthor {
             .agedResponse,
             .staleResponse:
             return [.ask(read(kind))]
-        case .write, .heldWrite, .silentWrite, .lostWrite, .failedWrite, .create, .delete, .writeByName:
+        case .write, .heldWrite, .silentWrite, .partialWrite, .lostWrite, .failedWrite, .create, .delete, .writeByName:
             return [.ask(write(kind))]
         case .overtakenRead: return overtakenRead()
         case .polledList: return polledList()
         case .shrinkingList: return shrinkingList()
+        case .secludedList: return secludedList()
+        case .heldCommit: return heldCommit()
+        case .knownInPart: return knownInPart()
+        case .doubtfulName: return doubtfulName()
         case .change: return [.change(principal(), change(structure: false))]
         case .changeOfStructure: return [.change(principal(), change(structure: true))]
         case .creationBehind:
@@ -87,7 +92,12 @@ struct HistoryAuthor {
     private mutating func pickKind() -> StepKind {
         let roll = random.below(1000)
         switch roll {
-        case ..<350: return .read
+        case ..<310: return .read
+        case ..<320: return .secludedList
+        case ..<328: return .partialWrite
+        case ..<340: return .heldCommit
+        case ..<345: return .knownInPart
+        case ..<350: return .doubtfulName
         case ..<365: return .shrinkingList
         case ..<380: return .overtakenRead
         case ..<395: return .polledList

@@ -110,6 +110,8 @@ extension Page {
 extension Scope {
     static let principals = ["", "a", "b"]
     static let languages = ["", "de"]
+    /// A language in which lists are polled that show nothing in common, so that each value has one source.
+    static let secluded = "fr"
 }
 
 extension Page {

@@ -8,6 +8,8 @@ struct Plan: Hashable, Sendable {
         case cut
         /// The connection is reset after the request was read, and done.
         case lost
+        /// Writes only: a response that shows the object without what was written.
+        case partial
         /// Writes only: a response that says nothing.
         case empty
     }

@@ -17,7 +17,7 @@ extension ReferenceRun {
         case .lost:
             guard response.status >= 500 else { throw Violation("no answer came, the client got \(response.status)") }
             wrote(ask, .lost)
-        case .whole, .empty, .cut:
+        case .whole, .partial, .empty, .cut:
             guard response.status == last.status, response.text == last.received?.body ?? "" else {
                 throw Violation(
                     "the upstream answered \(last.status) \(last.received?.body ?? ""), the client got \(Self.describe(.success(response)))"
@@ -41,6 +41,8 @@ extension ReferenceRun {
             if (exchanges + others).contains(where: { $0.ending == .cut }) { return }
             throw Violation("no answer: \(Self.describe(result))")
         }
+        // Nothing is stored that may be reused.
+        if request.ask.isOnlyIfCached, response.status == 504 { return }
         defer { note(response, request.ask) }
         var answer = CheckedResponse(request: request, response: response, tagged: tagged[request.ask.key] ?? [:])
         try checkTag(response, request.ask)
@@ -120,10 +122,6 @@ extension ReferenceRun {
             guard (document.isFresh || document.isServedStale) && !answer.ask.isForced || hasFailed else { continue }
             if answer.ask.isRaw, answer.fits(document.received.body) { return .sound([:]) }
             if answer.ask.isRaw { continue }
-            // Found before it is committed, it is as good as relayed: it may be newer than the next hit elsewhere.
-            if setting.withhold != .long, documents.isRecent(document.received), answer.fits(document.received.body) {
-                return .sound([:])
-            }
             let bodies = try bodies(of: answer)
             // Not to be seen any more.
             if bodies.isEmpty { return .sound([:]) }

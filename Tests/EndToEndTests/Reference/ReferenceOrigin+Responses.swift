@@ -33,7 +33,9 @@ extension ReferenceOrigin.State {
     }
 
     /// A page as the upstream shows it now; nil where there is none.
-    func page(_ key: Key, _ plan: Plan, number: Int) -> Received? {
+    ///
+    /// - Parameter omitted: a member of its subject that it does not show.
+    func page(_ key: Key, _ plan: Plan, number: Int, without omitted: String? = nil) -> Received? {
         let isList = key.page.subject == nil
         let limit = plan.age > 0 ? .seconds(plan.age) : isList ? lag.limit : .zero
         let present = self.holdings[key.scope.principal] ?? Holdings(of: key.scope.principal)
@@ -50,6 +52,7 @@ extension ReferenceOrigin.State {
         // Where it says the same in all places, that is no mistake but another truth.
         if values.everything(on: key.page, listed: listed, isDated: isDated).slips.isEmpty { values.slip = nil }
         var renderer = Renderer(key.page, style, isDated: isDated, listed: listed, source: values)
+        renderer.omitted = omitted
         renderer.run()
         let body = renderer.pieces.map { $0[0] }.joined()
         var plainValues = UpstreamValues(holdings: holdings, scope: key.scope, page: key.page, style: Style(number: 0))
@@ -63,7 +66,8 @@ extension ReferenceOrigin.State {
             case 2: "W/\"w\(hash(meaning + key.description))\""
             default: nil
             }
-        let (shown, slips) = values.everything(on: key.page, listed: listed, isDated: isDated)
+        var (shown, slips) = values.everything(on: key.page, listed: listed, isDated: isDated)
+        if let omitted, let subject = key.page.subject { shown[subject]?[omitted] = nil }
         return Received(
             number: number,
             page: key.page,
@@ -101,7 +105,7 @@ extension ReferenceOrigin.State {
             exchanges[number].status = 500
             return .json(#"{"message":"broken"}"#, ["Cache-Control": "no-store"], status: 500)
         case .lost: return .reset
-        case .whole, .cut, .empty: break
+        case .whole, .partial, .cut, .empty: break
         }
         guard let received = page(key, plan, number: number) else {
             exchanges[number].status = 404
@@ -133,9 +137,10 @@ extension ReferenceOrigin.State {
             exchanges[number].status = 500
             return .json(#"{"message":"broken"}"#, status: 500)
         case .lost: return .reset
-        case .whole, .cut, .empty: break
+        case .whole, .partial, .cut, .empty: break
         }
-        guard let received = page(key, plan, number: number), plan.ending == .whole else {
+        let omitted: String? = if case .change(_, let member, _) = edit, plan.ending == .partial { member } else { nil }
+        guard plan.ending != .empty, let received = page(key, plan, number: number, without: omitted) else {
             exchanges[number].status = 204
             return .empty(204)
         }

@@ -4,6 +4,21 @@ import TestSupport
 /// Requests: sent, waited for, answered.
 extension ReferenceRun {
     func send(_ ask: Ask) throws {
+        // A write joins nobody.
+        let isShared = !ask.isWrite && open.contains { $0.ask.key == ask.key }
+        let mayWait = ask.plan.isHeld || isShared
+        let client = try mayWait ? larder.client() : idle ?? larder.client()
+        idle = nil
+        let joined = isShared ? try larder.followers() : 0
+        let request = try begin(ask, on: client)
+        if mayWait, !isServed(request, waitsAtMost: ask.plan.isHeld ? nil : 25, joined: joined) {
+            return open.append(request)
+        }
+        try conclude(request)
+    }
+
+    /// Sends a request, whose response is still to come.
+    func begin(_ ask: Ask, on client: Client) throws -> Open {
         let known = tagged[ask.key]?.keys.sorted() ?? []
         let tags = ask.isConditional ? selected(known, ask.number) : []
         let rangeTag = ask.isIfRange ? selected(known.filter { !$0.hasPrefix("W/") }, ask.number).last : nil
@@ -12,14 +27,8 @@ extension ReferenceRun {
             state.plans[ask.number] = (ask.plan, ask.edit)
             if ask.plan.isHeld { state.gates[ask.number] = gate }
         }
-        // A write joins nobody.
-        let isShared = !ask.isWrite && open.contains { $0.ask.key == ask.key }
-        let mayWait = ask.plan.isHeld || isShared
-        let client = try mayWait ? larder.client() : idle ?? larder.client()
-        idle = nil
         var request = Open(ask: ask, client: client, sent: now, lastWrite: lastWrite, tags: tags, rangeTag: rangeTag)
         (request.known, request.seen) = (documents[ask.key, ask.client], seen)
-        let joined = isShared ? try larder.followers() : 0
         do {
             try client.send(
                 Client.message(
@@ -31,10 +40,7 @@ extension ReferenceRun {
                 )
             )
         } catch { throw Violation("Larder took no request: \(error)") }
-        if mayWait, !isServed(request, waitsAtMost: ask.plan.isHeld ? nil : 25, joined: joined) {
-            return open.append(request)
-        }
-        try conclude(request)
+        return request
     }
 
     /// All ETags that are known, or one of them, which says more: only if it names the body of now it is not modified.
@@ -54,6 +60,7 @@ extension ReferenceRun {
         var fields = ask.scope.fields + ["X-Request-Id": "\(ask.number)"]
         if !ask.client.isEmpty { fields.append("X-Client", ask.client) }
         if ask.isForced { fields.append("Cache-Control", "no-cache") }
+        if ask.isOnlyIfCached { fields.append("Cache-Control", "only-if-cached") }
         if ask.isRaw { fields.append("Larder-View", "raw") }
         if !request.tags.isEmpty { fields.append("If-None-Match", request.tags.joined(separator: ", ")) }
         if let range = ask.range { fields.append("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)") }
@@ -162,7 +169,7 @@ extension ReferenceRun {
             try check(write: request.ask, exchanges, response)
         } else {
             try check(read: request, exchanges, response)
-            if isHit, !request.ask.isForced, documents.isServedStale(request.ask.key) {
+            if isHit, !request.ask.isForced, !request.ask.isOnlyIfCached, documents.isServedStale(request.ask.key) {
                 try awaitRefresh(behind: request.ask)
             }
         }

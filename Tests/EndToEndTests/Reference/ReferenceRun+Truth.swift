@@ -74,6 +74,8 @@ extension ReferenceRun {
             }
             func isTrue(_ state: Holdings) -> Bool { state.shows(value, as: fact) }
             let isKept = setting.onDelete == .keep && states.last?[fact.ref] == nil
+            // What has one source is not in doubt.
+            let isInDoubt = isInDoubt && !hasOneSource(fact)
             let floor = log.floor(of: fact, isKept: isKept, isInDoubt: isInDoubt)
             guard let state = states.indices.dropFirst(floor).first(where: { isTrue(states[$0]) }) else {
                 return .wrong(explanation(of: value, fact, states.lastIndex(where: isTrue), floor, states, log))

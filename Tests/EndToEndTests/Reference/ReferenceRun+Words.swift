@@ -82,6 +82,27 @@ extension ReferenceRun {
         return facts
     }
 
+    /// Whether only one document has ever shown a fact, in one response after the other, and nobody has written to its object:
+    /// its last word is what its next hit shows (row D1 of the table).
+    func hasOneSource(_ fact: ReadLog.Fact) -> Bool {
+        guard setting.bulk == 0, setting.disk == "1GiB", undisturbedSince == 0 else { return false }
+        let sources = words.values.filter { words in
+            words.contains { $0.received.scope == fact.scope && $0.received.shown[fact.ref]?[fact.member] != nil }
+        }
+        guard let words = sources.first, sources.count == 1,
+            words.allSatisfy({ $0.received.age == 0 && $0.received.slips.isEmpty && !$0.received.isDivided }),
+            zip(words, words.dropFirst()).allSatisfy({ $0.exchange.endedAt ?? .max < $1.exchange.arrival })
+        else { return false }
+        return reference.state.withLock { state in
+            state.exchanges.allSatisfy { other in
+                let isWrite = other.method != "GET" && other.method != "HEAD" || other.status == 404
+                let written = isWrite ? state.plans[other.step]?.edit?.ref ?? other.key.page.subject : nil
+                return written != fact.ref
+                    && (other.invalidation == .none || other.key.scope.principal != fact.scope.principal)
+            }
+        }
+    }
+
     // MARK: Asking without need
 
     /// Why the upstream need not have been asked; nil if it may have been.
@@ -120,7 +141,7 @@ extension ReferenceRun {
 
 extension ReferenceRun {
     /// Whether a list shows a value of which nobody can say whether it is from before a write: lists may lag, and the write was
-    /// the principal's own and its response did not show it here, or another document shows another value.
+    /// the principal's own and its response did not show it here, or another response shows another value.
     private func isUnordered(_ received: Received) -> Bool {
         guard setting.lag != .none, received.page.subject == nil else { return false }
         let writes = reference.state.withLock { state in
@@ -129,11 +150,13 @@ extension ReferenceRun {
                     (state.plans[write.step]?.edit?.ref ?? write.key.page.subject).map { (write: write, ref: $0) }
                 }
         }
-        let others = words.filter { $0.key.scope == received.scope && $0.key.page != received.page }.flatMap(\.value)
+        // Within the lag of a write, by anybody, row D1 does not apply either.
+        let others = words.filter { $0.key.scope == received.scope }.flatMap(\.value)
         return writes.contains { write, ref in
             guard let shown = received.shown[ref] else { return false }
             let isOwn = write.key.scope.principal == received.scope.principal
-            if isOwn, write.received == nil || write.key.scope != received.scope { return true }
+            let isShown = write.received != nil && write.ending != .partial
+            if isOwn, !isShown || write.key.scope != received.scope { return true }
             return others.contains { other in
                 shown.contains { member, shown in
                     other.received.shown[ref]?[member].map { $0.datum != shown.datum } ?? false

@@ -45,6 +45,8 @@ final class ReferenceRun {
     let setting: Setting
     let reference: ReferenceOrigin
     let larder: Larder
+    /// Holds commits before memory has them; nil where the setting, or the binary, has no such gate.
+    let gate: CommitGate?
     var documents = StoredDocuments()
     var seen = ReadLog()
     /// The documents that went back themselves.
@@ -71,7 +73,13 @@ final class ReferenceRun {
     init(_ setting: Setting) throws {
         self.setting = setting
         reference = try ReferenceOrigin(setting)
-        larder = try Larder(reference.origin, config: setting.config(reference.origin))
+        let folder = TemporaryFolder()
+        gate = setting.isGated && CommitGate.isAvailable ? CommitGate(in: folder) : nil
+        larder = try Larder(
+            config: setting.config(reference.origin),
+            store: folder,
+            environment: gate?.environment ?? [:]
+        )
     }
 
     // MARK: Steps
@@ -88,6 +96,8 @@ final class ReferenceRun {
         switch step {
         case .ask(let ask): try send(ask)
         case .finish(let number): try finish(number)
+        case .finishDuring(let number, let readers, let isCommitted):
+            try finish(number, whileReading: readers, isCommitted: isCommitted)
         case .change(let principal, let edit): reference.change(principal, edit)
         case .settle: try settle()
         case .restart:

@@ -82,6 +82,8 @@ struct Renderer<Source: ValueSource> {
     /// The objects that the page lists.
     let listed: [Int]
     let source: Source
+    /// A member of the page's subject that it does not show.
+    var omitted: String?
 
     private(set) var pieces: [Alternatives] = []
     /// Whether every byte is known.
@@ -93,7 +95,9 @@ struct Renderer<Source: ValueSource> {
 
     mutating func run() {
         let shape = page.shape(dated: isDated)
-        if let subject = page.subject { return object(subject, shape, isStranger: false, depth: 0) }
+        if let subject = page.subject {
+            return object(subject, shape.filter { $0.name != omitted }, isStranger: false, depth: 0)
+        }
         let refs = listed.map { Ref(kind: page.kind, id: $0) }.filter { source.fate(of: $0) != .removed }
         switch page {
         case .users, .labels:

@@ -60,6 +60,8 @@ struct Setting: Hashable, Sendable, CustomStringConvertible {
     var disk: String
     /// How many bytes make the body of each issue long, so that the store has to evict.
     var bulk = 0
+    /// Whether commits can be held before memory has them.
+    var isGated = false
     /// Whether streams follow what happens at the end.
     var isFollowed = false
 

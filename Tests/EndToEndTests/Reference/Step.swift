@@ -12,6 +12,8 @@ struct Ask: Hashable, Sendable {
     /// The program that asks, by a field that is not known to be harmless.
     var client = ""
     var isForced = false
+    /// Only what is stored is wanted.
+    var isOnlyIfCached = false
     /// With the ETags that the clients have got for it.
     var isConditional = false
     var isRaw = false
@@ -28,6 +30,8 @@ enum Step: Hashable, Sendable {
     case ask(Ask)
     /// Lets a held response go.
     case finish(Int)
+    /// Lets a held response go, and others read while its commit is held: before it, or before memory has it.
+    case finishDuring(Int, [Ask], isCommitted: Bool)
     /// Something changes behind Larder's back.
     case change(String, Edit)
     /// Larder takes in what it was told.
@@ -43,13 +47,21 @@ enum Step: Hashable, Sendable {
 enum StepKind: String, CaseIterable, Sendable {
     case read, forcedRead, conditionalRead, head, range, raw, heldRead
     case brokenRead, laggingList, agedResponse, staleResponse
-    case write, heldWrite, silentWrite, lostWrite, failedWrite, create, delete, writeByName
+    case write, heldWrite, silentWrite, partialWrite, lostWrite, failedWrite, create, delete, writeByName
     /// What a list shows changes while the upstream is asked whether the list holds.
     case overtakenRead
     /// Several clients poll a list that changes.
     case polledList
+    /// A list is polled whose objects nothing else shows.
+    case secludedList
     /// What a list shows is deleted.
     case shrinkingList
+    /// Clients read while a commit is on its way into memory.
+    case heldCommit
+    /// The upstream fails while what a list shows is known but for one object.
+    case knownInPart
+    /// A user is written to by a name that is in doubt.
+    case doubtfulName
     case change, changeOfStructure, creationBehind, deletionBehind
     case settle, restart, kill, clean
 
@@ -61,6 +73,9 @@ extension Step: CustomStringConvertible {
         switch self {
         case .ask(let ask): ask.description
         case .finish(let number): "finish #\(number)"
+        case .finishDuring(let number, let readers, let isCommitted):
+            "finish #\(number), and \(isCommitted ? "after" : "before") its commit, which is held\n"
+                + readers.map { "    \($0)" }.joined(separator: "\n")
         case .change(let principal, let edit):
             "behind Larder's back, of \(principal.isEmpty ? "nobody" : principal): \(edit)"
         case .settle: "settle"
@@ -77,6 +92,7 @@ extension Ask: CustomStringConvertible {
         if isByName { text += ", by its name" }
         if !client.isEmpty { text += ", X-Client: \(client)" }
         if isForced { text += ", no-cache" }
+        if isOnlyIfCached { text += ", only-if-cached" }
         if isConditional { text += ", If-None-Match" }
         if isRaw { text += ", raw" }
         if let range { text += ", bytes=\(range.lowerBound)-\(range.upperBound - 1)" }
@@ -104,6 +120,7 @@ extension Plan: CustomStringConvertible {
         case .error(let isDone): parts.append(isDone ? "fails, having done it" : "fails")
         case .cut: parts.append("breaks off")
         case .lost: parts.append("resets the connection, having done it")
+        case .partial: parts.append("answers without what was written")
         case .empty: parts.append("answers without a body")
         }
         if isHeld { parts.append(isMadeLate ? "when finished" : "later, with what is there now") }
