@@ -174,6 +174,7 @@ extension Fetches {
         isAwaited: Bool = false,
         done: @escaping @Sendable () -> Void = {}
     ) -> Bool {
+        let isLatest = !invalidations.hasKept(at: ready.entry.digest, since: fetch.token)
         invalidations.noteKept(at: ready.entry.digest)
         let writtenAt: Int64? = if case .written(let time) = fetch.change { time } else { nil }
         return cache.keep(
@@ -182,6 +183,7 @@ extension Fetches {
             age: ready.response.policy.knownAge,
             match: match,
             writtenAt: writtenAt,
+            isLatest: isLatest,
             onDisk: DiskShare(of: ready.response, to: fetch.request),
             isAwaited: isAwaited,
             done: done

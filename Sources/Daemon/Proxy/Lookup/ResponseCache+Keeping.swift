@@ -18,6 +18,7 @@ extension ResponseCache {
     ///   - sent: when its request was sent, on the store's clock.
     ///   - age: the response's `Age` in µs: it shows the state at that time before the request.
     ///   - writtenAt: when the first write to its upstream since then completed, in µs of the store's clock; nil without one.
+    ///   - isLatest: whether nothing has been kept under the cache key since then.
     ///   - share: how much of it may be on disk. If that is nothing, it is kept in memory, and only if it contains no objects.
     ///   - isAwaited: whether a client waits for the commit, which is then not delayed to form a batch.
     ///   - done: called once, on the writer's thread, when it is committed, or never will be.
@@ -29,6 +30,7 @@ extension ResponseCache {
         age: Int64,
         match: CompiledUpstream.BodyMatch?,
         writtenAt: Int64?,
+        isLatest: Bool = true,
         onDisk share: DiskShare,
         isAwaited: Bool = false,
         done: @escaping @Sendable () -> Void = {}
@@ -43,18 +45,19 @@ extension ResponseCache {
         let rule = ready.isJSON && size > 0 ? match?.rule : nil
         let containsObjects = rule != nil
         removeVariantForAllFields(of: ready)
+        let mayPrecedeWrite = uncommittedWrites.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
         // A response requested before a write may be older than the stored one, so its commit decides.
-        let isHidden =
-            containsObjects || writtenAt != nil
-            || uncommittedWrites.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
+        let isHidden = containsObjects || writtenAt != nil || mayPrecedeWrite
         let head: [UInt8]?
         switch share {
         case .whole(let fields): head = fields
         case .objects where containsObjects: head = nil
         case .objects, .nothing:
             memory.removeVariant(of: ready, at: ready.entry.digest)
-            // It has no commit that would decide.
-            if !isHidden { memory.insert(ready, at: ready.entry.digest) }
+            // It has no commit that would decide. A write that completed meanwhile did not cover it, so only a response that was
+            // kept meanwhile may be newer.
+            let isNewest = !mayPrecedeWrite && (writtenAt == nil || isLatest)
+            if !containsObjects, isNewest { memory.insert(ready, at: ready.entry.digest) }
             store.remove(at: ready.key)
             watch.documentChanged(ready.entry.digest)
             return false
