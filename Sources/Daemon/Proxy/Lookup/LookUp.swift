@@ -16,9 +16,11 @@ extension ProxyCore {
         while true {
             if let ready = cache.inMemory(request, now: now), ready.isClean { return ready }
             if waitsLeft > 0, cache.commits.contains(request.digest) {
+                // While another process holds up the commit, the upstream is asked: what is on disk is older.
+                guard !cache.store.isHeldUp else { return admit([], for: request) }
                 waitsLeft -= 1
                 cache.store.commitPromptly()
-                await cache.commits.change(at: request.digest)
+                await cache.commits.change(at: request.digest) { [store = cache.store] in store.isHeldUp }
                 continue
             }
             guard cache.store.mayHave(request.digest) else { return admit([], for: request) }

@@ -197,16 +197,27 @@ final class PendingCommits: Sendable {
         state.withLock { $0.entries[digest]?.contains { $0.ready.stored?.document != document } ?? false }
     }
 
-    /// Waits until a response pending under a digest is committed; returns at once if there is none.
-    func change(at digest: Digest128) async {
+    /// Waits until a response pending under a digest is committed, or `release` is called; returns at once if there is none.
+    ///
+    /// - Parameter isHeldUp: whether nobody is to wait.
+    func change(at digest: Digest128, unless isHeldUp: () -> Bool = { false }) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let isPending = state.withLock { state in
-                guard state.entries[digest] != nil else { return false }
+                guard state.entries[digest] != nil, !isHeldUp() else { return false }
                 state.waiters[digest, default: []].append(continuation)
                 return true
             }
             if !isPending { continuation.resume() }
         }
+    }
+
+    /// Lets all who wait go on, because the commits are held up.
+    func release() {
+        let waiters = state.withLock { state in
+            defer { state.waiters = [:] }
+            return state.waiters.values.flatMap(\.self)
+        }
+        for waiter in waiters { waiter.resume() }
     }
 
     /// Adds a response, before any look-up can find it.

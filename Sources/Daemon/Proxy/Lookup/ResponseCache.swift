@@ -45,6 +45,7 @@ package final class ResponseCache: Sendable {
         self.memory = memory
         self.watch = watch
         self.log = log
+        store.observe { [commits] in commits.release() }
     }
 
     /// The store's clock, in µs.
