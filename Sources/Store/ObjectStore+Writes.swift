@@ -87,13 +87,15 @@ extension ObjectStore {
 
     /// Records that a retrieval did not find an object.
     ///
-    /// Returns after the commit. Like `complete`, it goes ahead of queued responses.
+    /// Returns after the commit, or while another process holds it up. Like `complete`, it goes ahead of queued responses.
     public func note(_ absence: ObservedAbsence) async throws(StoreError) {
         let queued = core.queuedResponses
-        _ = try await enqueueAhead(as: .absence) { session, isAhead -> Bool? in
-            if isAhead, try !session.mayGoAhead(absence, of: queued) { return nil }
-            try session.note(absence)
-            return true
+        try await unlessHeldUp { [self] () async throws(StoreError) in
+            _ = try await enqueueAhead(as: .absence) { session, isAhead -> Bool? in
+                if isAhead, try !session.mayGoAhead(absence, of: queued) { return nil }
+                try session.note(absence)
+                return true
+            }
         }
     }
 }

@@ -125,7 +125,7 @@ final class StoreCore: Sendable {
         statistics.queued = queueLimit.queued
         statistics.fileBytes = budget.fileBytes
         statistics.walBytes = budget.walBytes
-        statistics.lockHolder = foreignLocks.holder
+        statistics.lockHolder = foreignLocks.reportedHolder
         return statistics
     }
 

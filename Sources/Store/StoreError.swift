@@ -84,6 +84,8 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
     case corruptFileSetAside(path: String, reason: String)
     /// An earlier Larder wrote the store's file in another format; it is kept as `aside`, and a new one was started.
     case earlierFileSetAside(path: String, aside: String)
+    /// The file was larger than files of this process may be; it is kept as `aside`, and a new one was started.
+    case largeFileSetAside(path: String, aside: String, bytes: Int64, limit: Int64)
     /// Writes were under way when the daemon last ended; the documents that they may have changed were dropped.
     case suspectsDropped(documents: Int)
     /// A model has a newer version than its objects in the file; its migrations are applied to them.
@@ -113,6 +115,9 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
     /// The file can be written again.
     case lockGone
 
+    /// Another process locks the file for moments, so often that the writer has waited for a second altogether.
+    case lockedAgainAndAgain(by: String)
+
     /// The store's file was moved, removed or replaced while in use.
     case fileMoved(path: String)
 
@@ -127,6 +132,9 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
         case .earlierFileSetAside(let path, let aside):
             "the store \(path) was written by an earlier Larder, in a format that this one does not read; it was set aside as "
                 + "\(aside), and an empty one was started, which fills again; read the old one with sqlite3, or delete it"
+        case .largeFileSetAside(let path, let aside, let bytes, let limit):
+            "the store \(path) has \(bytes) bytes, and no file of this process may have more than \(limit) (LimitFSIZE); it was "
+                + "set aside as \(aside), and an empty one was started; to use it again, raise the limit and rename it"
         case .damaged(let reason):
             "the store is damaged (\(reason)); the damaged part counts as not stored, and is fetched again"
         case .damagedFileEmptied(let reason):
@@ -148,6 +156,8 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
             "nothing can be written to the store: \(holder) keeps it locked. Stored responses are served, new ones are passed on "
                 + "without being stored, and writes to upstreams are refused, until that process ends or lets go"
         case .lockGone: "the store can be written again"
+        case .lockedAgainAndAgain(let holder):
+            "\(holder) locks the store again and again, so that responses are stored late and writes to upstreams wait"
         case .fileMoved(let path):
             "the file of the store \(path) was moved, removed or replaced while it is in use: anything stored from now on will "
                 + "be lost; restart Larder"

@@ -12,10 +12,10 @@ import Testing
     }
 
     /// Holds a shared lock on one byte of the WAL's index, which stops every writer.
-    private static func lock(_ larder: Larder) throws -> ChildProcess {
+    private static func lock(_ larder: Larder, byte: Int = 120) throws -> ChildProcess {
         let script = """
             import fcntl, os, sys, time
-            fcntl.lockf(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_SH, 1, 120)
+            fcntl.lockf(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_SH, 1, \(byte))
             print("held", file=sys.stderr, flush=True)
             time.sleep(600)
             """
@@ -55,5 +55,43 @@ import Testing
         #expect(try larder.request("PATCH", "/users/1", body: "{}").status == 204)
         _ = try larder.get("/users/3")
         #expect(try eventually { try larder.get("/users/3").isHit })
+    }
+
+    @Test func `what cannot be stored because of a lock is not called stored, from the first moment`() throws {
+        let origin = try Self.origin()
+        let larder = try Larder(config: Configs.blog(origin))
+        _ = try larder.get("/users/1")
+        #expect(try larder.waitForDocuments(1))
+        let holder = try Self.lock(larder)
+        // Its commit begins to wait.
+        _ = try larder.get("/users/2")
+        let requests: [(String, FieldLines)] = [
+            ("/users/2", [:]), ("/users/2", ["Cache-Control": "no-cache"]), ("/users/3", ["Authorization": "Bearer 3"]),
+        ]
+        for (target, fields) in requests {
+            let response = try larder.get(target, fields)
+            #expect(response.status == 200 && !response.cacheStatus.contains("stored"), "\(response.cacheStatus)")
+        }
+        holder.signal(SIGKILL)
+        #expect(try eventually { try larder.get("/users/2").isHit })
+    }
+
+    @Test(arguments: [120, 121, 122])
+    func `a start while another process holds a lock says which one`(byte: Int) throws {
+        let larder = try Larder(try Self.origin())
+        larder.terminate()
+        let holder = try Self.lock(larder, byte: byte)
+        let blocked = try ChildProcess(
+            Larder.binary,
+            [
+                "serve", "--upstream", "http://127.0.0.1:9", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+                "--store", larder.folder.file("larder.db"),
+            ]
+        )
+        blocked.waitForEnd()
+        #expect(blocked.errors.contains("process \(holder.pid) (python3) keeps it locked"), "\(blocked.errors)")
+        holder.signal(SIGKILL)
+        try larder.start()
+        #expect(try larder.get("/users/1").status == 200)
     }
 }

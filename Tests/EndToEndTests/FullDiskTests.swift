@@ -124,3 +124,30 @@ final class SmallDisk: Sendable {
 
     func makeRoom() { unlink(path + "/filler") }
 }
+
+/// A limit of the process on the size of files (`LimitFSIZE`).
+@Suite(.scripts) struct FileLimitTests {
+    @Test func `a store larger than files may be is set aside, and no other process is blamed`() throws {
+        let origin = try Origin { _ in
+            let numbers = (0..<2_000).map { _ in String(UInt64.random(in: .min ... .max)) }
+            return .json("[\(numbers.joined(separator: ","))]", Fresh.hour)
+        }
+        let larder = try Larder(origin)
+        for number in 0..<60 { _ = try larder.get("/\(number)") }
+        #expect(try larder.waitForDocuments(60))
+        larder.terminate()
+        let limited = try Larder(
+            arguments: ["--upstream", origin.url],
+            folder: larder.folder,
+            startedBy: ["prlimit", "--fsize=500000"]
+        )
+        #expect(limited.log.contains("LimitFSIZE"), "\(limited.log)")
+        #expect(limited.folder.names.contains { $0.hasPrefix("larder.db.large-") })
+        for number in 0..<60 { #expect(try limited.get("/\(number)").status == 200) }
+        #expect(try limited.waitForQuiet())
+        #expect(try limited.request("PATCH", "/1", body: "{}").status == 200)
+        #expect(try limited.admin("POST", "/clean", body: #"{"all":true}"#).status == 200)
+        #expect(try limited.admin("GET", "/count").object["documents"] as? Int == 0)
+        #expect(!limited.log.contains("keeps it locked") && !limited.log.contains("cannot grow"), "\(limited.log)")
+    }
+}

@@ -296,6 +296,38 @@ import Testing
     }
 }
 
+/// What is too large is not received.
+@Suite(.scripts) struct LargeCopyTests {
+    @Test func `a copy that the store cannot take is refused by its length, before it is sent`() throws {
+        let config = Configs.plain(try Origin { _ in .json("{}") }, top: ["store: { maximum_size: 4MiB }"])
+        let larder = try Larder(config: config)
+        let client = try Client(port: larder.adminPort)
+        let token = try #require(larder.token)
+        try client.send(
+            "POST /load HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\nContent-Length: 9000000000\r\n"
+                + "Content-Type: application/vnd.sqlite3\r\n\r\n"
+        )
+        #expect(try client.head().status == 409)
+        #expect(!larder.folder.names.contains { $0.hasSuffix(".loading") })
+    }
+
+    @Test func `a copy without a length is received up to the store's bound only`() throws {
+        let config = Configs.plain(try Origin { _ in .json("{}") }, top: ["store: { maximum_size: 4MiB }"])
+        let larder = try Larder(config: config)
+        let client = try Client(port: larder.adminPort)
+        let token = try #require(larder.token)
+        try client.send(
+            "POST /load HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\nTransfer-Encoding: chunked\r\n"
+                + "Content-Type: application/vnd.sqlite3\r\n\r\n"
+        )
+        let chunk = "10000\r\n" + String(repeating: "x", count: 0x10000) + "\r\n"
+        // It stops reading, or closes the connection.
+        for _ in 0..<50 { try client.send(chunk) }
+        #expect(try client.head().status == 409)
+        #expect(!larder.folder.names.contains { $0.hasSuffix(".loading") })
+    }
+}
+
 /// Copies on a disk that is really full.
 @Suite(.scripts, .enabled(if: SmallDisk.isPossible, "file systems can be mounted by root only"))
 struct SaveToFullDiskTests {

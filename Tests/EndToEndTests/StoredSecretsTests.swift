@@ -119,6 +119,42 @@ import Testing
         #expect(try larder.documents() == 0)
     }
 
+    @Test(arguments: ["/y", "/x"])
+    func `a response in memory only is kept although a write completes meanwhile, unless it is to the same URL`(
+        _ target: String
+    ) throws {
+        let gate = Gate()
+        let origin = try Origin { request in
+            if request.method == "PATCH" { return .empty(204) }
+            return .json("{}", Fresh.hour + ["X-Auth-Token": Self.secret]).after(gate)
+        }
+        let larder = try Larder(origin)
+        let first = Background { try larder.get("/x") }
+        #expect(origin.waitForRequests(1))
+        #expect(try larder.request("PATCH", target, body: "{}").status == 204)
+        gate.open()
+        #expect(try first.value().status == 200)
+        #expect(try larder.get("/x").isHit == (target == "/y"))
+    }
+
+    @Test func `a response in memory only, requested before a write, does not replace one requested after it`() throws {
+        let gate = Gate()
+        let origin = try Origin { request in
+            if request.method == "PATCH" { return .empty(204) }
+            let response = OriginResponse.json("\(request.number)", Fresh.hour + ["X-Auth-Token": Self.secret])
+            return request.number == 0 ? response.after(gate) : response
+        }
+        let larder = try Larder(origin)
+        let first = Background { try larder.get("/x") }
+        #expect(origin.waitForRequests(1))
+        #expect(try larder.request("PATCH", "/y", body: "{}").status == 204)
+        let second = try larder.get("/x").text
+        gate.open()
+        #expect(try first.value().text == "0")
+        let third = try larder.get("/x")
+        #expect(second != "0" && third.text != "0")
+    }
+
     @Test func `the objects of a response with a secret in its fields are stored, and the response follows them`()
         throws
     {

@@ -266,6 +266,39 @@ struct ForeignCopyTests {
         #expect(id < 1 << 32)
         await bench.store.close()
     }
+
+    @Test func `an error does not quote a copy`() async throws {
+        try await isRefused([
+            (
+                "INSERT INTO _suspect_patterns VALUES (7, 'github', '', '/{quoted')",
+                "the copy is damaged: a pattern of a write that was under way is none"
+            ),
+            (
+                "INSERT INTO grdb_migrations VALUES ('x\u{202e}\u{1b}[31m')",
+                #"schema x\u{202e}\u{1b}[31m, this one"#
+            ),
+        ])
+    }
+
+    @Test func `a store and a copy with other pages than new stores have are saved and loaded`() async throws {
+        let bench = try await self.bench()
+        let copy = bench.folder.file("copy")
+        try await bench.store.save(to: copy, principalKey: Self.key)
+        let first = try Bench()
+        await first.store.close()
+        let repaged = "PRAGMA journal_mode = DELETE; PRAGMA page_size = 4096; VACUUM; PRAGMA journal_mode = WAL"
+        #expect(alter(first.folder.file(), repaged) == "delete\nwal")
+        let other = try Bench(folder: first.folder, time: first.time)
+        #expect(other.notices.isEmpty)
+        #expect(try await load(other, copy).count.documents == bench.store.count().documents)
+        let small = bench.folder.file("small")
+        try await other.store.save(to: small, principalKey: Self.key)
+        #expect(sqlite(small, "PRAGMA page_size") == "4096")
+        #expect(try await load(bench, small).count.documents == other.store.count().documents)
+        #expect(try await load(other, small).count.documents == bench.store.count().documents)
+        await other.store.close()
+        await bench.store.close()
+    }
 }
 
 /// A store's own file with values that no store has.

@@ -119,4 +119,32 @@ import Testing
         holder.release()
         await (try Bench(folder: bench.folder, time: bench.time)).store.close()
     }
+
+    @Test func `a lock that is held for moments, again and again, is named once, and requests do not wait for it`()
+        async throws
+    {
+        let (bench, notices) = try bench()
+        try await bench.receive("/before", "1")
+        let script = """
+            import fcntl, os, sys, time
+            file = os.open(sys.argv[1], os.O_RDONLY)
+            while True:
+                fcntl.lockf(file, fcntl.LOCK_SH, 1, 120)
+                time.sleep(0.6)
+                fcntl.lockf(file, fcntl.LOCK_UN, 1, 120)
+                time.sleep(0.05)
+            """
+        let process = try ChildProcess("python3", ["-c", script, bench.folder.file() + "-shm"])
+        let name = "process \(process.pid) (python3)"
+        for number in 0..<1_000 where notices.current.isEmpty {
+            _ = await failure { try await bench.receive("/\(number)", "1") }
+        }
+        #expect(notices.current == [.lockedAgainAndAgain(by: name)])
+        #expect(bench.store.statistics.lockHolder == name)
+        process.signal(SIGKILL)
+        process.waitForEnd()
+        try await bench.receive("/after", "1")
+        #expect(notices.current.count == 1)
+        await bench.store.close()
+    }
 }

@@ -141,7 +141,7 @@ extension Metric {
             Metric(.counter, "larder_evictions_total") { value($0.store.evicted + Int64($0.memory.evictions)) },
         "How often something in the store's file was found damaged.":
             Metric(.counter, "larder_store_damaged_total") { value($0.store.damaged) },
-        "1 if another process keeps the store locked, so that nothing is written to it; the label says which one.":
+        "1 if another process keeps the store locked, or locks it again and again; the label says which one.":
             Metric(.gauge, "larder_store_locked") { reading in
                 let holder = reading.store.lockHolder
                 return [

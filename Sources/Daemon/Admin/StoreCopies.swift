@@ -38,6 +38,8 @@ extension DaemonCore {
         -> LoadResult
     {
         guard let body else { throw .badRequest("the body is missing: send a copy that larder save has made") }
+        // Nothing is received that would be refused anyway.
+        if let error = store.refusal(ofCopyWith: body.declaredLength ?? 0) { throw Self.problem(error) }
         let path = store.copyPaths.loading
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else {
@@ -47,7 +49,7 @@ extension DaemonCore {
         }
         do throws(ProblemDocument) {
             defer { close(file) }
-            try await Self.receive(body, into: file)
+            try await receive(body, into: file)
         } catch {
             unlink(path)
             throw error
@@ -60,12 +62,15 @@ extension DaemonCore {
         }
     }
 
-    private static func receive(_ body: RequestBody, into file: Int32) async throws(ProblemDocument) {
+    private func receive(_ body: RequestBody, into file: Int32) async throws(ProblemDocument) {
+        var count = 0
         while true {
             switch body.take() {
             case .bytes(let bytes):
+                count += bytes.count
+                if let error = store.refusal(ofCopyWith: count, ofWhichArrived: count) { throw Self.problem(error) }
                 let code = bytes.withUnsafeBytes { writeAll($0, to: file).code }
-                guard code == 0 else { throw problem(.unwritable(systemMessage(code))) }
+                guard code == 0 else { throw Self.problem(.unwritable(systemMessage(code))) }
             case .pending:
                 await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
                     body.onAvailable { continuation.resume() }

@@ -232,7 +232,7 @@ private struct Cleaner {
         }
         for _ in 0..<Self.attempts {
             let isErased = try await core.write(.clean, .prompt, alone: true) {
-                FileKeeper(core: core).emptyWAL($0, timeout: Self.timeout, erasing: true)
+                FileKeeper(core: core).emptyWAL($0, timeout: Self.timeout, erasing: true) == .emptied
             }
             if isErased { return true }
         }

@@ -24,6 +24,7 @@ struct CopyRebuilding {
         var settings = Configuration()
         settings.prepareDatabase { database in
             try budget.configure(database)
+            PageChecksums.setComparing(false, in: database)
             // The file does not count until it is complete.
             try database.execute(sql: "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
         }

@@ -19,6 +19,22 @@ extension ObjectStore {
         return (names.saving, names.loading)
     }
 
+    /// Why a copy of a size cannot be loaded; nil if its size does not prevent that.
+    ///
+    /// Its rows are written into a new file beside it, for which the disk needs room too.
+    ///
+    /// - Parameter arrived: how many of its bytes are on the disk already.
+    public func refusal(ofCopyWith bytes: Int, ofWhichArrived arrived: Int = 0) -> StoreError? {
+        if Int64(bytes) > core.budget.database {
+            return .refused(
+                "the copy has \(arrived == bytes ? "at least " : "")\(bytes) bytes, and the store may have "
+                    + "\(core.budget.database); raise store.maximum_size"
+            )
+        }
+        let rest = Int64(bytes - arrived)
+        return core.reserve.hasMargin(for: rest) ? nil : .full(StoreError.reason(ENOSPC))
+    }
+
     /// Replaces the store's contents with those of a copy, in one transaction.
     ///
     /// Anybody may have made the copy: its rows are read as data and checked, and nothing else of it is used. If anything is
@@ -117,12 +133,6 @@ enum StoreLoading {
         defer { StoreCopy.remove(new) }
         do {
             let latest = core.clock.now() + lead
-            let size = FileBudget.extent(of: path).bytes
-            guard size <= core.budget.database else {
-                throw StoreError.refused(
-                    "the copy has \(size) bytes, and the store may have \(core.budget.database); raise store.maximum_size"
-                )
-            }
             let key = try ForeignCopy.read(path) { copy, migration in
                 let key = try ForeignCopy.principalKey(of: copy)
                 guard try Meta.clock.integer(in: copy) ?? 0 <= latest else {
@@ -164,14 +174,31 @@ enum StoreLoading {
                     + "make a new one with larder save"
             )
         case .newerSchema(_, let found, let known):
-            .refused("the copy was made by a newer Larder (schema \(found), this one knows \(known)); update Larder")
+            .refused(
+                "the copy was made by a newer Larder (schema \(shown(found)), this one knows \(known)); update Larder"
+            )
         case .newerModel(_, let upstream, let model, let found, let declared):
             .refused(
-                "the copy has objects of model \(model) of upstream \(upstream) at version \(found), "
+                "the copy has objects of model \(shown(model)) of upstream \(shown(upstream)) at version \(found), "
                     + "and the configuration declares version \(declared)"
             )
+        // SQLite's own messages may quote the file.
+        case .sqlite(let code, _): .refused("the copy cannot be read: SQLite error \(code)")
         default: error
         }
+    }
+
+    /// The beginning of a text from the copy, with all that is invisible made visible.
+    private static func shown(_ text: String) -> String {
+        let scalars = text.unicodeScalars
+        let start = scalars.prefix(64).map { scalar in
+            switch scalar.properties.generalCategory {
+            case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator:
+                "\\u{\(String(scalar.value, radix: 16))}"
+            default: String(scalar)
+            }
+        }
+        return start.joined() + (scalars.count > 64 ? "…" : "")
     }
 
     /// Opens the copy as a store of its own, which completes writes that were under way, and removes private data if requested.

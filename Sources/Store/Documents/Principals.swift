@@ -2,10 +2,12 @@ import GRDB
 
 /// Looks up principals: 32-byte digests outside, surrogate ids inside.
 extension ObjectStore {
-    /// The id of a principal's digest; a new one is made durable.
+    /// The id of a principal's digest; a new one is made durable, unless another process keeps the writer waiting.
     public func principal(_ digest: [UInt8]) async throws(StoreError) -> PrincipalID {
         if let known = try await existingPrincipal(digest) { return known }
-        return try await core.write(.principal, .durable) { try $0.principal(digest) }
+        return try await unlessHeldUp { [core] () async throws(StoreError) in
+            try await core.write(.principal, .durable) { try $0.principal(digest) }
+        }
     }
 
     /// The id of a principal's digest, if there is one; the empty digest is `anonymous`.

@@ -133,15 +133,28 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
         shard(digest).lock.withLock { $0.residences[digest]?.isArriving ?? false }
     }
 
-    /// Returns when the commit of a response that is on its way is over; at once if there is none.
-    package func arrivalEnds(at digest: Digest128) async {
+    /// Returns when the commit of a response that is on its way is over, or by `endWaiting`; at once if there is none.
+    ///
+    /// - Parameter isHeldUp: whether nobody is to wait.
+    package func arrivalEnds(at digest: Digest128, unless isHeldUp: () -> Bool = { false }) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let waits = shard(digest).lock.withLock { shard in
-                guard shard.residences[digest]?.isArriving ?? false else { return false }
+                guard shard.residences[digest]?.isArriving ?? false, !isHeldUp() else { return false }
                 shard.waiters[digest, default: []].append { continuation.resume() }
                 return true
             }
             if !waits { continuation.resume() }
+        }
+    }
+
+    /// Lets all who wait for a commit go on, because commits are held up.
+    package func endWaiting() {
+        for box in shards {
+            let waiters = box.lock.withLock { shard in
+                defer { shard.waiters = [:] }
+                return shard.waiters.values.flatMap(\.self)
+            }
+            for waiter in waiters { waiter() }
         }
     }
 
@@ -157,6 +170,13 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     package func isOutdated(at digest: Digest128, since number: Int) -> Bool {
         shard(digest).lock.withLock { shard in
             (shard.residences[digest] ?? Residence()).isOutdated(number, shard.forgotten)
+        }
+    }
+
+    /// Whether nothing has arrived under a digest, or was removed, after a number.
+    package func isLatest(at digest: Digest128, since number: Int) -> Bool {
+        shard(digest).lock.withLock { shard in
+            (shard.residences[digest] ?? Residence()).isLatest(number, shard.forgotten)
         }
     }
 

@@ -150,7 +150,7 @@ package struct Residence<Response: MemoryResident> {
         case .committed(let response, let commit): return committed(response, commit, number)
         case .dropped(let response): return dropped(response, number)
         case .freshened(let response, let fields, let since):
-            return freshened(response, fields, isLatest: max(transit.superseded, forgotten) <= since, number)
+            return freshened(response, fields, isLatest: isLatest(since, forgotten), number)
         case .freshenedInVain(let response, let fields):
             if transit.changes[response.documentID]?.change == .freshened(fields) {
                 transit.changes[response.documentID] = nil
@@ -230,6 +230,9 @@ package struct Residence<Response: MemoryResident> {
     }
 
     private func isDropped(_ document: DocumentID) -> Bool { transit.changes[document]?.change == .dropped }
+
+    /// Whether nothing has arrived or was removed after a number.
+    func isLatest(_ since: Int, _ forgotten: Int) -> Bool { max(transit.superseded, forgotten) <= since }
 
     /// Whether what was read after a number may be outdated by now.
     func isOutdated(_ since: Int, _ forgotten: Int) -> Bool { max(transit.altered, forgotten) > since }

@@ -119,13 +119,18 @@ enum PageChecksums {
 
     /// Lets a connection read pages without comparing checksums, while all of them are being replaced.
     static func withoutComparing<Result>(in database: Database, _ work: () throws -> Result) rethrows -> Result {
-        func compare(_ isCompared: Int32) {
-            var isCompared = isCompared
-            sqlite3_file_control(database.sqliteConnection, "main", comparing, &isCompared)
-        }
-        compare(0)
-        defer { compare(1) }
+        setComparing(false, in: database)
+        defer { setComparing(true, in: database) }
         return try work()
+    }
+
+    /// Sets whether a connection compares checksums.
+    ///
+    /// One that fills a new file must not: SQLite may read a page beyond the end of that file, which it has allocated but not yet
+    /// written.
+    static func setComparing(_ isComparing: Bool, in database: Database) {
+        var isCompared: Int32 = isComparing ? 1 : 0
+        sqlite3_file_control(database.sqliteConnection, "main", comparing, &isCompared)
     }
 
     // MARK: Pages

@@ -237,6 +237,9 @@ extension StoreError {
     /// Whether another connection holds a lock.
     var isLocked: Bool { if case .sqlite(let code, _) = self { code & 0xff == SQLITE_BUSY } else { false } }
 
+    /// Whether SQLite has given up because somebody else did not let it have a lock of the WAL's index.
+    var isOfLocking: Bool { if case .sqlite(let code, _) = self { code & 0xff == SQLITE_PROTOCOL } else { false } }
+
     /// Whether the cause is the disk: it is full, read-only or failing.
     var isOfDisk: Bool {
         switch self {

@@ -27,6 +27,13 @@ struct StoreFile: Sendable {
         let lock = try StoreLock(store: configuration.path)
         access.narrow()
         StoreCopy.removeLeftovers(beside: configuration.path)
+        let (size, limit) = (FileBudget.extent(of: configuration.path).bytes, FileBudget.limitOfProcess)
+        if size > limit {
+            // Its last pages could not be written, nor could they be removed.
+            return try openAnew(configuration, access, lock: lock, as: "large") { [path = configuration.path] in
+                .largeFileSetAside(path: path, aside: $0, bytes: size, limit: limit)
+            }
+        }
         do {
             return try ready(openDespiteFullDisk(configuration, lock: lock), access)
         } catch .corrupt(let reason) {
@@ -60,14 +67,29 @@ struct StoreFile: Sendable {
     }
 
     private static func budget(of configuration: StoreConfiguration) -> FileBudget {
-        // No file may grow past the limit of the process (`LimitFSIZE`); within the store's own bound, none tries to.
-        var limit = rlimit()
-        let hasLimit = getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0
+        // No file may grow past the limit of the process; within the store's own bound, none tries to.
+        let limit = FileBudget.limitOfProcess
         return FileBudget(
             path: configuration.path,
-            maximum: min(configuration.maximumFileBytes, hasLimit ? Int64(clamping: limit.rlim_cur) : .max),
-            pageSize: Int64(configuration.pageSize)
+            maximum: min(configuration.maximumFileBytes, limit),
+            // Copies, and what replaces the contents, must have the pages of the file that is there.
+            pageSize: pageSize(of: configuration.path) ?? Int64(configuration.pageSize),
+            fileLimit: limit
         )
+    }
+
+    /// The size of the pages of a file that may be a store; nil without one.
+    ///
+    /// Call it before SQLite has opened the file: closing it releases SQLite's locks.
+    private static func pageSize(of path: String) -> Int64? {
+        let file = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else { return nil }
+        defer { Glibc.close(file) }
+        var header = [UInt8](repeating: 0, count: 18)
+        guard pread(file, &header, header.count, 0) == header.count, header.starts(with: magic) else { return nil }
+        let size = Int64(header[16]) << 8 | Int64(header[17])
+        // 1 stands for 65536, which no store has.
+        return size >= 512 && size.nonzeroBitCount == 1 ? size : nil
     }
 
     /// Replaces this file by a new one, after damage was found in it.
@@ -97,6 +119,7 @@ struct StoreFile: Sendable {
         throws(StoreError) -> StoreFile
     {
         let path = configuration.path
+        if let holder = ForeignLocks.holderBeforeOpening(path) { throw isLocked(path, by: holder) }
         let budget = budget(of: configuration)
         PageChecksums.install
         do {
@@ -142,12 +165,16 @@ struct StoreFile: Sendable {
             throw .corrupt("\(error)")
         } catch {
             let error = StoreError(error)
-            guard error.isLocked else { throw error }
+            guard error.isLocked || error.isOfLocking else { throw error }
             // Whatever it has locked there: nobody else has a reason to lock the index of a store that is not open.
             let locks = ForeignLocks(store: path)
             defer { locks.close() }
-            throw .cannotOpen(path: path, reason: "\(locks.holder(of: 0...1023)) keeps it locked; end that process")
+            throw isLocked(path, by: locks.holder(of: 0...1023) ?? ForeignLocks.unknownHolder)
         }
+    }
+
+    private static func isLocked(_ path: String, by holder: String) -> StoreError {
+        .cannotOpen(path: path, reason: "\(holder) keeps it locked; end that process")
     }
 
     /// Makes SQLite keep the WAL and its index when it closes the file.

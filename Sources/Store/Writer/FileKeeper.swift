@@ -13,7 +13,7 @@ struct FileKeeper {
     init(core: StoreCore) { self.core = core }
 
     /// How long the writer may sleep before the next check, in microseconds.
-    var checkInterval: Int64 { isWALUsed || core.foreignLocks.isLockedOut ? 1_000_000 : 3_600_000_000 }
+    var checkInterval: Int64 { isWALUsed || core.foreignLocks.isHeldUp ? 1_000_000 : 3_600_000_000 }
 
     /// Runs after a batch: evicts if the file is too large, and keeps the WAL short.
     mutating func committed(_ session: WriterSession) {
@@ -46,10 +46,10 @@ struct FileKeeper {
 
     /// Runs before a batch that adds data.
     ///
-    /// Returns nil if there is room for it, otherwise the reason.
+    /// Returns nil if there is room for it, otherwise the error.
     ///
     /// - Parameter bytes: about how much it adds.
-    mutating func makeRoom(_ session: WriterSession, for bytes: Int) -> String? {
+    mutating func makeRoom(_ session: WriterSession, for bytes: Int) -> StoreError? {
         // The batch must be small enough to be checkpointed.
         if Int64(bytes) > core.budget.reserve / 4, session.disk.trouble == nil {
             if core.reserve.replenish(for: Int64(bytes) * 2) != nil { checkDisk(session) }
@@ -57,14 +57,23 @@ struct FileKeeper {
         guard !isWithinBound else { return nil }
         // While a lock is known to keep the WAL from being emptied, nobody waits for it.
         let timeout = core.foreignLocks.isLockedOut ? 0 : 250
-        if timeout > 0 {
+        if timeout > 0, session.disk.trouble == nil {
             evict(session, down: low(session))
             returnPages(session)
         }
-        _ = emptyWAL(session, timeout: timeout)
+        let outcome = emptyWAL(session, timeout: timeout)
         guard !isWithinBound else { return nil }
-        core.foreignLocks.begin(.reading)
-        return "\(core.foreignLocks.holder ?? "another process") reads an old state of it, and its WAL is full"
+        switch outcome {
+        // SQLite itself keeps the database within its bound.
+        case .emptied: return nil
+        case .isInUse:
+            core.foreignLocks.begin(.reading)
+            let holder = core.foreignLocks.holder ?? ForeignLocks.unknownHolder
+            return .lockedOut("\(holder) reads an old state of it, and its WAL is full")
+        case .failed(let error):
+            failed(session, error)
+            return reported(error, session)
+        }
     }
 
     /// Whether the files are within their bound, so that no reader of an old state keeps anything from being stored.
@@ -76,12 +85,12 @@ struct FileKeeper {
 
     /// Runs when there is nothing to do: empties the WAL.
     mutating func idle(_ session: WriterSession) {
-        if core.foreignLocks.isLockedOut {
+        if core.foreignLocks.isHeldUp {
             _ = isWithinBound
             // Only a write shows whether another process still locks the file.
             if (try? session.transaction {}) != nil { core.foreignLocks.end(.writing) }
         }
-        if emptyWAL(session, timeout: 0) { isWALUsed = session.disk.trouble != nil }
+        if emptyWAL(session, timeout: 0) == .emptied { isWALUsed = session.disk.trouble != nil }
         checkDisk(session)
     }
 
@@ -139,11 +148,19 @@ struct FileKeeper {
         _ = emptyWAL(session, timeout: 100)
     }
 
+    /// How the attempt to empty the WAL ended.
+    enum Emptying: Equatable {
+        case emptied
+        /// A reader or another checkpoint still needs it.
+        case isInUse
+        case failed(StoreError)
+    }
+
     /// Checkpoints the WAL, so that it restarts.
     ///
-    /// Returns false if a reader still needs it. It also truncates the WAL, except on a full disk, where the WAL keeps its
+    /// It also truncates the WAL, except on a full disk, where the WAL keeps its
     /// blocks unless its bytes must be erased.
-    func emptyWAL(_ session: WriterSession, timeout milliseconds: Int, erasing: Bool = false) -> Bool {
+    func emptyWAL(_ session: WriterSession, timeout milliseconds: Int, erasing: Bool = false) -> Emptying {
         let database = session.database
         defer { core.foreignLocks.install(on: database.sqliteConnection) }
         do {
@@ -151,9 +168,10 @@ struct FileKeeper {
             let isCut = erasing || session.disk.trouble == nil
             defer { if isCut { _ = core.reserve.replenish() } }
             let pragma = "PRAGMA wal_checkpoint(\(isCut ? "TRUNCATE" : "RESTART"))"
-            return try database.query(pragma).first { $0.integer(0) == 0 } ?? false
+            return try database.query(pragma).first { $0.integer(0) == 0 } ?? false ? .emptied : .isInUse
         } catch {
-            return false
+            let error = StoreError(error)
+            return error.isLocked ? .isInUse : .failed(error)
         }
     }
 
@@ -199,7 +217,9 @@ extension FileKeeper {
         case .unwritable(let message):
             // SQLite's message only says that it failed.
             let code = session.database.sqliteConnection.map { sqlite3_system_errno($0) } ?? 0
-            noteTrouble(code == 0 ? message : StoreError.reason(code), session)
+            let isBeyondLimit = code == EFBIG || code == 0 && core.budget.isAtLimit
+            let reason = isBeyondLimit ? FileBudget.beyondLimit : code == 0 ? message : StoreError.reason(code)
+            noteTrouble(reason, session)
         case .full:
             // This may be the store's own bound, which is normal.
             if !core.reserve.hasMargin(for: Int64(bytes)), !isAtBound(session) {
@@ -213,7 +233,7 @@ extension FileKeeper {
     /// The error for the callers: `.unwritable` or `.lockedOut` if the cause is logged already, else the error itself.
     func reported(_ error: StoreError, _ session: WriterSession) -> StoreError {
         if error.isLocked, let holder = core.foreignLocks.holder { return .lockedOut("\(holder) keeps it locked") }
-        guard case .full = error, let trouble = session.disk.trouble else { return error }
+        guard error.isOfDisk, let trouble = session.disk.trouble else { return error }
         return .unwritable(trouble)
     }
 
@@ -274,11 +294,13 @@ struct FileBudget: Sendable {
     /// The bound on both together, in bytes.
     let maximum: Int64
     let pageSize: Int64
+    /// The bound on each file that this process may write (`LimitFSIZE`), as of the start.
+    var fileLimit: Int64 = .max
 
     /// The bytes for the WAL.
     var wal: Int64 { min(maximum / 4, 16 << 20) }
     /// The bound on the database file, which SQLite itself enforces.
-    var database: Int64 { max(maximum - wal, 64 * pageSize) }
+    var database: Int64 { min(max(maximum - wal, 64 * pageSize), fileLimit) }
     /// How many bytes are preallocated after the end of each of the two files (`DiskReserve`), within the bound.
     ///
     /// It is as much as the WAL keeps when it restarts.
@@ -294,6 +316,22 @@ struct FileBudget: Sendable {
 
     var fileBytes: Int64 { Self.extent(of: path).bytes }
     var walBytes: Int64 { Self.extent(of: path + "-wal").bytes }
+
+    /// The limit of this process on the size of a file that it writes.
+    static var limitOfProcess: Int64 {
+        var limit = rlimit()
+        let isKnown = getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0
+        return isKnown ? Int64(clamping: limit.rlim_cur) : .max
+    }
+
+    /// Whether one of the files is so large that the next write may go beyond the limit of this process.
+    var isAtLimit: Bool { max(fileBytes, walBytes) > Self.limitOfProcess - 2 * (pageSize + 64) }
+
+    /// Why nothing can be written where that limit is the cause.
+    static var beyondLimit: String {
+        "\(StoreError.reason(EFBIG)): no file of this process may have more than \(limitOfProcess) bytes (LimitFSIZE); raise "
+            + "that limit, or restart Larder, which then sets a larger store aside"
+    }
 
     /// Whether the files are within the bound.
     var isWithinBound: Bool { fileBytes + walBytes <= maximum }

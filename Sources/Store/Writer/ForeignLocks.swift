@@ -5,9 +5,10 @@ import Synchronization
 /// Watches for other processes that lock the store's files, so that the writer cannot write.
 ///
 /// Whoever may read the files may lock them: SQLite's locks are advisory, and a shared lock on one byte of the WAL's index stops
-/// every writer. The writer waits for a lock as long as other programs usually need; after half of that, the watch says who holds
-/// it. From then on, until something is committed again, every write fails almost at once: nobody waits for the lock, and
-/// responses are passed on as they are when the disk is full. Any thread.
+/// every writer. The writer waits for a lock as long as other programs usually need; requests that wait for the writer go on
+/// without it long before that (`isHeldUp`). After half of the wait, the watch says who holds the lock. After all of it, and until
+/// something is committed again, every write fails almost at once, and responses are passed on as they are when the disk is full.
+/// Locks that are held for moments, again and again, are reported once they have taken as long together. Any thread.
 final class ForeignLockWatch: Sendable {
     /// Why nothing can be written.
     enum Cause: Sendable {
@@ -31,15 +32,35 @@ final class ForeignLockWatch: Sendable {
         var patience = ForeignLockWatch.patience
         /// Who holds the lock, and why it matters; nil if no lock is known.
         var known: (cause: Cause, holder: String)?
+        /// Who locks the file for moments, again and again.
+        var repeated: String?
+        /// How long the writer has waited lately, as of a time; a twentieth of the time in which it does not wait is taken off.
+        var waitedLately = Duration.zero
+        var countedUntil = ContinuousClock.now
+        /// Called once when the writer is held up.
+        var waiters: [Int: @Sendable () -> Void] = [:]
+        /// Called each time.
+        var observers: [@Sendable () -> Void] = []
+        var waiterCount = 0
+
+        /// Counts the time since the last call.
+        mutating func count(asWaiting isWaiting: Bool) {
+            let passed = ContinuousClock.now - countedUntil
+            countedUntil += passed
+            waitedLately = isWaiting ? waitedLately + passed : max(.zero, waitedLately - passed / 20)
+            if waitedLately == .zero { repeated = nil }
+        }
     }
 
     private static let patience: Duration = .seconds(2)
+    private static let patienceOfRequests: Duration = .milliseconds(100)
     private static let patienceWhileLocked: Duration = .milliseconds(20)
 
     private let locks: ForeignLocks
     private let notify: @Sendable (StoreNotice) -> Void
     private let state = Mutex(State())
     private let lockedOut = Atomic<Bool>(false)
+    private let heldUp = Atomic<Bool>(false)
 
     /// Watches an open store.
     init(store path: String, notify: @escaping @Sendable (StoreNotice) -> Void) {
@@ -53,8 +74,47 @@ final class ForeignLockWatch: Sendable {
     /// Whether a lock is known that keeps the writer from writing; one relaxed load.
     var isLockedOut: Bool { lockedOut.load(ordering: .relaxed) }
 
+    /// Whether requests must not wait for the writer, because it waits for another process; relaxed loads.
+    var isHeldUp: Bool { heldUp.load(ordering: .relaxed) || isLockedOut }
+
     /// The process that holds the lock, as a phrase; nil if no lock is known.
     var holder: String? { isLockedOut ? state.withLock { $0.known?.holder } : nil }
+
+    /// The same; or the process that locks the file for moments, again and again.
+    var reportedHolder: String? {
+        state.withLock { state in
+            state.count(asWaiting: heldUp.load(ordering: .relaxed))
+            return state.known?.holder ?? state.repeated
+        }
+    }
+
+    /// Has a function called each time the writer is held up.
+    func observe(_ heldUp: @escaping @Sendable () -> Void) { state.withLock { $0.observers.append(heldUp) } }
+
+    /// Has a function called once if the writer is held up, or is already; returns a number to cancel it by.
+    func onceHeldUp(_ action: @escaping @Sendable () -> Void) -> Int? {
+        let number = state.withLock { state -> Int? in
+            guard !isHeldUp else { return nil }
+            state.waiterCount += 1
+            state.waiters[state.waiterCount] = action
+            return state.waiterCount
+        }
+        if number == nil { action() }
+        return number
+    }
+
+    /// Cancels `onceHeldUp`.
+    func cancel(_ number: Int) { state.withLock { $0.waiters[number] = nil } }
+
+    private func holdUp() {
+        guard !heldUp.load(ordering: .relaxed) else { return }
+        let actions = state.withLock { state in
+            heldUp.store(true, ordering: .relaxed)
+            defer { state.waiters = [:] }
+            return state.observers + state.waiters.values
+        }
+        for action in actions { action() }
+    }
 
     /// Has a connection wait for locks as long as this watch says; the watch must outlive the connection.
     func install(on connection: OpaquePointer?) {
@@ -72,14 +132,23 @@ final class ForeignLockWatch: Sendable {
     /// Waits a moment; returns false once the writer has waited long enough.
     private func waits(isFirst: Bool) -> Bool {
         let isKnown = isLockedOut
-        let (waited, patience) = state.withLock { state -> (Duration, Duration) in
+        let (waited, waitedLately, patience, isReported) = state.withLock { state in
             if isFirst {
                 state.waitingSince = .now
                 state.patience = isKnown ? Self.patienceWhileLocked : Self.patience
             }
-            return (.now - state.waitingSince, state.patience)
+            state.count(asWaiting: !isFirst)
+            let isReported = isKnown || state.repeated != nil
+            return (.now - state.waitingSince, state.waitedLately, state.patience, isReported)
         }
-        if !isKnown, waited >= Self.patience / 2 { begin(.writing) }
+        if waited >= Self.patienceOfRequests { holdUp() }
+        if !isKnown, waited >= Self.patience / 2 {
+            begin(.writing)
+        } else if !isReported, waitedLately >= Self.patience / 2 {
+            let holder = locks.holder(of: Cause.writing.bytes) ?? ForeignLocks.unknownHolder
+            state.withLock { $0.repeated = holder }
+            notify(.lockedAgainAndAgain(by: holder))
+        }
         guard waited < patience else { return false }
         usleep(waited < .milliseconds(20) ? 1_000 : 10_000)
         return true
@@ -88,7 +157,7 @@ final class ForeignLockWatch: Sendable {
     /// Notes that a lock keeps the writer from writing.
     func begin(_ cause: Cause) {
         guard !isLockedOut else { return }
-        let holder = locks.holder(of: cause.bytes)
+        let holder = locks.holder(of: cause.bytes) ?? ForeignLocks.unknownHolder
         state.withLock { $0.known = (cause, holder) }
         lockedOut.store(true, ordering: .relaxed)
         notify(.lockedOut(by: holder))
@@ -96,6 +165,7 @@ final class ForeignLockWatch: Sendable {
 
     /// Notes that something was committed, so that the lock is gone.
     func end(_ cause: Cause) {
+        if cause == .writing, heldUp.load(ordering: .relaxed) { heldUp.store(false, ordering: .relaxed) }
         guard isLockedOut, state.withLock({ $0.known?.cause == cause }) else { return }
         state.withLock { $0.known = nil }
         lockedOut.store(false, ordering: .relaxed)
@@ -116,17 +186,36 @@ struct ForeignLocks: Sendable {
     /// This releases the locks that SQLite has on it in this process: it must have closed it before.
     func close() { if descriptor >= 0 { Glibc.close(descriptor) } }
 
-    /// Who else has locked some bytes, such as `process 4711 (sqlite3)`.
-    func holder(of bytes: ClosedRange<Int64>) -> String {
+    /// The phrase for a process that the kernel does not name.
+    static let unknownHolder = "another process"
+
+    /// Who else has locked some bytes, such as `process 4711 (sqlite3)`; nil if nobody has.
+    func holder(of bytes: ClosedRange<Int64>) -> String? {
         var lock = flock()
         (lock.l_type, lock.l_whence) = (Int16(F_WRLCK), Int16(SEEK_SET))
         (lock.l_start, lock.l_len) = (off_t(bytes.lowerBound), off_t(bytes.count))
         // The locks of this process are not in its own way. That of an open file description names no process.
-        guard descriptor >= 0, fcntl(descriptor, F_GETLK, &lock) == 0, lock.l_type != F_UNLCK, lock.l_pid > 0 else {
-            return "another process"
-        }
+        guard descriptor >= 0, fcntl(descriptor, F_GETLK, &lock) == 0, lock.l_type != F_UNLCK else { return nil }
+        guard lock.l_pid > 0 else { return Self.unknownHolder }
         return "process \(lock.l_pid)" + (Self.name(of: lock.l_pid).map { " (\($0))" } ?? "")
     }
+
+    /// Waits for a moment while others hold locks without which SQLite cannot open the store; returns who still does.
+    ///
+    /// Call it before SQLite has opened the store in this process. SQLite itself would wait for ten seconds, and name nobody.
+    static func holderBeforeOpening(_ path: String) -> String? {
+        let locks = ForeignLocks(store: path)
+        defer { locks.close() }
+        let end = ContinuousClock.now + .seconds(2)
+        while let holder = locks.holder(of: openingBytes) {
+            guard ContinuousClock.now < end else { return holder }
+            usleep(10_000)
+        }
+        return nil
+    }
+
+    /// The locks of a writer, of a checkpoint and of a recovery.
+    private static let openingBytes: ClosedRange<Int64> = 120...122
 
     /// The name of a process; nil if this one may not see it.
     private static func name(of process: Int32) -> String? {
@@ -138,5 +227,56 @@ struct ForeignLocks: Sendable {
         // A process chooses its own name.
         let name = buffer.prefix(max(count, 0)).filter { (0x20..<0x7f).contains($0) }
         return name.isEmpty ? nil : String(decoding: name, as: UTF8.self)
+    }
+}
+
+extension ObjectStore {
+    /// Whether requests must not wait for commits, because the writer waits for another process.
+    public var isHeldUp: Bool { core.foreignLocks.isHeldUp }
+
+    /// Has a function called, on the writer's thread, each time commits are held up by another process.
+    public func observe(heldUp: @escaping @Sendable () -> Void) { core.foreignLocks.observe(heldUp) }
+
+    /// Like `flush`, but does not wait for another process; returns whether everything queued earlier is committed or has failed.
+    public func flushUnlessHeldUp() async -> Bool {
+        do {
+            try await unlessHeldUp { [self] () async throws(StoreError) in await flush() }
+            return true
+        } catch { return false }
+    }
+
+    /// Does something for which the writer is needed; fails as soon as another process keeps the writer waiting.
+    ///
+    /// What has begun goes on nevertheless.
+    func unlessHeldUp<Value: Sendable>(
+        _ work: @escaping @Sendable () async throws(StoreError) -> Value
+    ) async throws(StoreError) -> Value {
+        let core = core
+        return try await result { done in
+            let first = FirstResult(done)
+            let number = core.foreignLocks.onceHeldUp {
+                first.give(.failure(.lockedOut("\(ForeignLocks.unknownHolder) keeps it locked")))
+            }
+            Task {
+                do throws(StoreError) {
+                    first.give(.success(try await work()))
+                } catch {
+                    first.give(.failure(error))
+                }
+                if let number { core.foreignLocks.cancel(number) }
+            }
+        }
+    }
+}
+
+/// Passes on the first of several results.
+private final class FirstResult<Value: Sendable>: Sendable {
+    private let done: @Sendable (Result<Value, StoreError>) -> Void
+    private let isGiven = Atomic<Bool>(false)
+
+    init(_ done: @escaping @Sendable (Result<Value, StoreError>) -> Void) { self.done = done }
+
+    func give(_ result: Result<Value, StoreError>) {
+        if !isGiven.exchange(true, ordering: .relaxed) { done(result) }
     }
 }

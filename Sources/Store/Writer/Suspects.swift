@@ -107,12 +107,12 @@ extension WriterSession {
         }
         try query("SELECT upstream, base, pattern FROM _suspect_patterns").each { row in
             var suspect = write(row.string(0))
+            // The error would quote the text, which may come from a copy that anybody has made.
+            guard let pattern = try? RoutePattern(row.string(2)) else {
+                throw StoreError.corrupt("a pattern of a write that was under way is none")
+            }
             suspect.patterns = [
-                InvalidationPattern(
-                    upstream: suspect.upstream,
-                    base: row.string(1),
-                    pattern: try RoutePattern(row.string(2))
-                )
+                InvalidationPattern(upstream: suspect.upstream, base: row.string(1), pattern: pattern)
             ]
             writes.append(suspect)
         }

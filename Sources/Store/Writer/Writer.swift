@@ -132,9 +132,9 @@ final class Writer {
             return done
         }
         if batch.contains(where: { $0.bytes > 0 }),
-            let reason = keeper.makeRoom(session, for: batch.reduce(0) { $0 + $1.bytes })
+            let error = keeper.makeRoom(session, for: batch.reduce(0) { $0 + $1.bytes })
         {
-            for job in batch where job.bytes > 0 { job.failed(.lockedOut(reason)) }
+            for job in batch where job.bytes > 0 { job.failed(error) }
             commit(batch.filter { $0.bytes == 0 })
             return done
         }

@@ -183,6 +183,7 @@ extension Fetches {
             age: ready.response.policy.knownAge,
             match: match,
             writtenAt: writtenAt,
+            since: fetch.number,
             onDisk: DiskShare(of: ready.response, to: fetch.request),
             isAwaited: isAwaited,
             done: done

@@ -288,9 +288,9 @@ extension Fetches {
         for reply in replies where reply.backlog > 0 { reply.onDrain(below: 1) { withExtendedLifetime(share) {} } }
     }
 
-    /// Runs `work` on this loop once everything handed to the store so far is committed.
-    func afterCommits(_ work: @escaping () -> Void) {
-        after({ [cache] in await cache.store.flush() }, then: { _ in work() })
+    /// Runs `work` on this loop once everything handed to the store so far is committed, or while another process holds that up.
+    func afterCommits(_ work: @escaping (_ areCommitted: Bool) -> Void) {
+        after({ [cache] in await cache.store.flushUnlessHeldUp() }, then: work)
     }
 
     /// Runs `step` on other threads, then `work` on this loop with its result.

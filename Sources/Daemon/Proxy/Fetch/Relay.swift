@@ -41,14 +41,16 @@ final class Relay {
     ///
     /// - Parameters:
     ///   - storing: the response to store when its body is whole; nil if it is not stored.
+    ///   - isHeldUp: whether it is uncertain that it can be stored, because another process keeps the store locked.
     ///   - withholdsEnd: whether to withhold the last byte, and so the end of the response, until `finish`.
-    func begin(_ head: UpstreamHead, storing: CachedResponse?, withholdsEnd: Bool, now: Int64) {
+    func begin(_ head: UpstreamHead, storing: CachedResponse?, isHeldUp: Bool = false, withholdsEnd: Bool, now: Int64) {
         var fields = head.fields
         // A cookie is only for the client whose request was sent.
         if !isLeader { fields.remove("set-cookie") }
         let length = fields.text("content-length").flatMap(Int.init)
         fields.remove("content-length")
-        var status = CacheStatus.forwarded(request.reason, isStored: storing != nil, isCollapsed: !isLeader)
+        let isStored = storing != nil && !isHeldUp
+        var status = CacheStatus.forwarded(request.reason, isStored: isStored, isCollapsed: !isLeader)
         status.add(detail: request.inquiryReason?.word)
         if let storing {
             let policy = request.upstream.applying(storing.policy, request.overrides)

@@ -246,7 +246,13 @@ final class RunningFetch: TransferDelegate {
 
     private func begin(_ id: Int, _ pieces: [[UInt8]]) {
         guard let head, let relay = relay(id) else { return }
-        relay.begin(head, storing: storing, withholdsEnd: containsObjects, now: fetches.now)
+        relay.begin(
+            head,
+            storing: storing,
+            isHeldUp: containsObjects && fetches.cache.store.isHeldUp,
+            withholdsEnd: containsObjects,
+            now: fetches.now
+        )
         fetches.count(request.isShareable || request.isForParts ? .miss : .bypass, for: relay)
         for piece in pieces { relay.write(piece) }
     }
@@ -260,9 +266,11 @@ final class RunningFetch: TransferDelegate {
             ? fetches.keepPart(response, from: self) : fetches.keep(response, from: self, isAwaited: isAwaited)
         guard let (ready, isWithheld) = kept else { return .unusable }
         let isKept = !isInvalidated
+        // Memory alone does not keep a response with objects.
+        let isStored = { [store = fetches.cache.store] in isKept && !(isWithheld && store.isHeldUp) }
         served = ServedResponse(
             ready: ready,
-            use: { !isKept ? .unkept($0.reason) : isPart ? .completed($0.reason) : .fetched($0.reason) },
+            use: { !isStored() ? .unkept($0.reason) : isPart ? .completed($0.reason) : .fetched($0.reason) },
             cookies: head.cookies
         )
         return isWithheld ? awaitCommit() : .ready

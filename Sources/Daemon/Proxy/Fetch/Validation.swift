@@ -103,7 +103,7 @@ extension Fetches {
             // Its objects may have changed since the request was sent, so it is read from the store.
             let (request, selection) = (fetch.request, variant.selection)
             after({ [cache] in
-                await cache.store.flush()
+                _ = await cache.store.flushUnlessHeldUp()
                 // A variant that cannot be read counts as gone.
                 return try? await cache.store.documents(at: request.key) { $0 == selection }
             }) { [self] found in
@@ -112,9 +112,10 @@ extension Fetches {
         }
     }
 
-    /// Runs `work` once a stored response has a document id and tracked objects, normally within milliseconds.
+    /// Runs `work` once a stored response has a document id and tracked objects, normally within milliseconds; or without them,
+    /// while another process holds up its commit.
     private func onceCommitted(_ stored: ReadyResponse, _ work: @escaping () -> Void) {
-        if stored.stored != nil { work() } else { afterCommits(work) }
+        if stored.stored != nil { work() } else { afterCommits { _ in work() } }
     }
 
     private func freshenChosen(_ stored: ReadyResponse, by head: UpstreamHead, _ fetch: RunningFetch) {

@@ -97,7 +97,7 @@ extension ProxyCore {
     private func flushes(within limit: Duration) async -> Bool {
         await withCheckedContinuation { continuation in
             let waiting = TimedWait(continuation)
-            fetches.afterCommits { waiting.end(true) }
+            fetches.afterCommits { waiting.end($0) }
             waiting.timer = loop.after(limit) { waiting.end(false) }
         }
     }

@@ -20,8 +20,10 @@ extension ProxyCore {
             if let ready = cache.inMemory(request, now: now), ready.isClean { return ready }
             let isArriving = cache.isArriving(request)
             if isArriving, repetitionsLeft > 0 {
+                // While another process holds up the commit, the upstream is asked: what is on disk is older.
+                guard !cache.store.isHeldUp else { return admit([], for: request, since: 0) }
                 cache.store.commitPromptly()
-                await cache.memory.arrivalEnds(at: request.digest)
+                await cache.memory.arrivalEnds(at: request.digest) { [store = cache.store] in store.isHeldUp }
                 continue
             }
             guard isArriving || cache.store.mayHave(request.digest) else { return admit([], for: request, since: 0) }

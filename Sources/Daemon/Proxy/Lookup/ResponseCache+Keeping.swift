@@ -18,6 +18,7 @@ extension ResponseCache {
     ///   - sent: when its request was sent, on the store's clock.
     ///   - age: the response's `Age` in µs: it shows the state at that time before the request.
     ///   - writtenAt: when the first write to its upstream since then completed, in µs of the store's clock; nil without one.
+    ///   - number: the number in memory at that time.
     ///   - share: how much of it may be on disk. If that is nothing, it is kept in memory, and only if it contains no objects.
     ///   - isAwaited: whether a client waits for the commit, which is then not delayed to form a batch.
     ///   - done: called once, on the writer's thread, when it is committed, or never will be.
@@ -29,6 +30,7 @@ extension ResponseCache {
         age: Int64,
         match: CompiledUpstream.BodyMatch?,
         writtenAt: Int64?,
+        since number: Int? = nil,
         onDisk share: DiskShare,
         isAwaited: Bool = false,
         done: @escaping @Sendable () -> Void = {}
@@ -51,10 +53,12 @@ extension ResponseCache {
         }
         let digest = ready.entry.digest
         // From here on, writes that complete find it among the arrivals.
+        let isLatest = number.map { memory.isLatest(at: digest, since: $0) } ?? true
         handle(ready) { [uncommittedWrites] in
-            // A response requested before a write may be older than the stored one, so its commit decides.
+            // A response requested before a write may be older than the stored one, so its commit decides. Without a commit, only
+            // one that has arrived meanwhile may be newer: the write did not cover this one.
             let isHidden =
-                containsObjects || writtenAt != nil
+                containsObjects || writtenAt != nil && (isForDisk || !isLatest)
                 || uncommittedWrites.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
             return .arrived(ready, !isHidden ? .shown : isForDisk ? .hidden : .superseded)
         }

@@ -30,6 +30,7 @@ package final class ResponseCache: Sendable {
         self.memory = memory
         self.watch = watch
         self.log = log
+        store.observe { [memory] in memory.endWaiting() }
     }
 
     /// The store's clock, in µs.
