@@ -146,6 +146,21 @@ import Testing
         for _ in 1...2 { #expect(try larder.get("/search/users").text == Self.search("newest")) }
     }
 
+    @Test func `a list that lags behind a write may be the first to show a member that the write left out`() throws {
+        let origin = try Origin { request in
+            guard request.method == "GET" else { return .json(#"{"id":1,"login":"ada"}"#) }
+            let user = #"{"id":1,"login":"ada","name":"old"}"#
+            return .json(request.path == "/users" ? "[\(user)]" : user, Fresh.hour)
+        }
+        let larder = try Larder(config: Configs.blog(origin, upstream: [Users.bound, "lag: 1h"]))
+        #expect(try larder.request("PATCH", "/people/ada", body: "new").status == 200)
+        for _ in 0..<2 { #expect(try !larder.get("/users").isHit) }
+        _ = try larder.get("/users/1")
+        #expect(try larder.waitForQuiet())
+        _ = try larder.get("/users")
+        #expect(try larder.get("/users").isHit)
+    }
+
     @Test func `what one response told is not shown once a later one told nothing`() throws {
         let users = try Users()
         let larder = try users.larder()

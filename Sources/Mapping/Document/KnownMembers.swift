@@ -82,6 +82,11 @@ struct KnownMembers {
                 guard isKnownContainer(path.parent, showing: seen, by: observed.hi) else { continue }
                 var first = Member(settled: SettledMember(first: observed))
                 if let writtenUnseen { first.settled.doubt(until: writtenUnseen) }
+                if !observed.isWrite, history.wrote > writtenUnseen ?? .min, observed.lo <= history.wrote {
+                    // The response to a write has left it out (row W4).
+                    first.settled.doubt(until: history.wrote)
+                    first.asksFrom = Knowledge.Doubt.always
+                }
                 members[path] = first
                 effect.isChanged = effect.isChanged || observed.value.isShared
                 continue
