@@ -131,7 +131,10 @@ struct CompositionAttempt {
         case .stale:
             let reason = "a write may have changed \(name) since the document was observed"
             // Members that no model declares are as before the write; with the upstream away, the others are shown as known.
-            guard isPartialWanted, known[name]?.isCurrent == true else { return fail(reason) }
+            // The mark of a deletion after which the object was made anew is nobody's own.
+            guard isPartialWanted, known[name]?.isCurrent == true, known[name]?.mark?.isOwn == true else {
+                return fail(reason)
+            }
             shortfall = shortfall ?? reason
         case .gone: return fail("\(name) is deleted")
         case .removed: return fail("\(name) is deleted, and is not an element of a list")

@@ -26,6 +26,9 @@ public enum ObjectMark: Sendable, Equatable {
         return .unobserved(time, isOwn: true)
     }
 
+    /// Whether a write of the principal's own caused it; false for a deletion.
+    var isOwn: Bool { if case .unobserved(_, let isOwn) = self { isOwn } else { false } }
+
     /// Whether this is a tombstone.
     public var isTombstone: Bool { if case .tombstone = self { true } else { false } }
 }
