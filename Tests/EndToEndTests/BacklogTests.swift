@@ -10,7 +10,7 @@ import Testing
         return try Origin { request in
             guard request.method == "GET" else {
                 name.withLock { $0 = String(decoding: request.body, as: UTF8.self) }
-                return .json(#"{"id":7,"name":"\#(name.current)"}"#)
+                return .json(#"{"id":7,"login":"u7","name":"\#(name.current)"}"#)
             }
             let users = (0..<(request.target.hasSuffix("page=0") ? count * 40 : count)).map {
                 #"{"id":\#($0),"login":"u\#($0)","name":"\#($0 == 7 ? name.current : "n")"}"#

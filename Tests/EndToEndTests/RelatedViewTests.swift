@@ -30,7 +30,7 @@ import Testing
         let bodies = Monitor(["/posts/1": bare, "/users/7": ada, "/users/8": #"{"id":8,"login":"bo"}"#])
         let origin = try Origin { request in
             if request.method == "DELETE" { return .empty(204) }
-            if request.method == "PATCH" { return .json(#"{"id":7,"login":"countess"}"#) }
+            if request.method == "PATCH" { return .json(#"{"id":7,"login":"countess","friend":8}"#) }
             return .json(bodies.current[request.path] ?? "{}", request.path == "/posts/1" ? fields : Fresh.hour)
         }
         return (bodies, origin, try Larder(origin, config: config(origin)))

@@ -113,7 +113,7 @@ package struct Residence<Response: MemoryResident> {
         /// The number of the last of these, or of the last commit: a reader from before has found an older state.
         var altered = 0
 
-        var isEmpty: Bool { arrivals.isEmpty && changes.isEmpty && altered == 0 }
+        var isEmpty: Bool { arrivals.isEmpty && changes.isEmpty && superseded == 0 && altered == 0 }
     }
 
     /// In a box, so that a hit copies one reference more, mostly nil.
