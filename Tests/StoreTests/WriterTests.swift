@@ -6,7 +6,7 @@ import Testing
 
 /// What becomes of work that fails, or cannot be done at all.
 @Suite(.scripts) struct WriterTests {
-    @Test(.timeLimit(.minutes(2)))
+    @Test(.timeLimit(.minutes(30)))
     func `a store can be closed though another process keeps its file locked`() async throws {
         let bench = try Bench()
         let foreigner = try #require(ForeignReader(bench.folder.file(), mayWrite: true))
