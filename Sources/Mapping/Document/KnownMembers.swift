@@ -126,7 +126,8 @@ struct KnownMembers {
             guard settled.isShared, !settled.isContainer, member.settled.clock.lo <= write.observation.end else {
                 continue
             }
-            if !isInDoubt(member) { effect.hasDoubtChanged = true }
+            // Also of a member that was in doubt before: until now it may have been served.
+            effect.hasDoubtChanged = true
             members[path]?.settled.doubt(until: write.observation.end)
             members[path]?.asksFrom = Knowledge.Doubt.always
         }
@@ -146,7 +147,10 @@ struct KnownMembers {
     }
 
     /// Whether a member is in doubt for another reason than the unseen write, which its mark says already.
-    private func isInDoubt(_ member: Member) -> Bool { member.settled.doubt.map { !isMarked($0) } ?? false }
+    private func isInDoubt(_ member: Member) -> Bool {
+        // The mark may be of another principal's write, after which less is asked for.
+        member.settled.doubt.map { !isMarked($0) || member.asksFrom == Knowledge.Doubt.always } ?? false
+    }
 
     private func isMarked(_ doubt: SettledMember<ObservedMember>.Doubt) -> Bool {
         doubt.challenger == nil && writtenUnseen.map { doubt.rest <= $0 } ?? false
