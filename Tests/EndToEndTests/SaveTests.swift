@@ -298,28 +298,27 @@ import Testing
 
 /// What is too large is not received.
 @Suite(.scripts) struct LargeCopyTests {
-    @Test func `a copy that the store cannot take is refused by its length, before it is sent`() throws {
+    /// A daemon with a small store, and a client that has sent the head of a copy to it.
+    private func loading(_ framing: String) throws -> (larder: Larder, client: Client) {
         let config = Configs.plain(try Origin { _ in .json("{}") }, top: ["store: { maximum_size: 4MiB }"])
         let larder = try Larder(config: config)
         let client = try Client(port: larder.adminPort)
         let token = try #require(larder.token)
         try client.send(
-            "POST /load HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\nContent-Length: 9000000000\r\n"
+            "POST /load HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\n\(framing)\r\n"
                 + "Content-Type: application/vnd.sqlite3\r\n\r\n"
         )
+        return (larder, client)
+    }
+
+    @Test func `a copy that the store cannot take is refused by its length, before it is sent`() throws {
+        let (larder, client) = try loading("Content-Length: 9000000000")
         #expect(try client.head().status == 409)
         #expect(!larder.folder.names.contains { $0.hasSuffix(".loading") })
     }
 
     @Test func `a copy without a length is received up to the store's bound only`() throws {
-        let config = Configs.plain(try Origin { _ in .json("{}") }, top: ["store: { maximum_size: 4MiB }"])
-        let larder = try Larder(config: config)
-        let client = try Client(port: larder.adminPort)
-        let token = try #require(larder.token)
-        try client.send(
-            "POST /load HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\nTransfer-Encoding: chunked\r\n"
-                + "Content-Type: application/vnd.sqlite3\r\n\r\n"
-        )
+        let (larder, client) = try loading("Transfer-Encoding: chunked")
         let chunk = "10000\r\n" + String(repeating: "x", count: 0x10000) + "\r\n"
         // It stops reading, or closes the connection.
         for _ in 0..<50 { try client.send(chunk) }

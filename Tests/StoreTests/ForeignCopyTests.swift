@@ -271,7 +271,7 @@ struct ForeignCopyTests {
         try await isRefused([
             (
                 "INSERT INTO _suspect_patterns VALUES (7, 'github', '', '/{quoted')",
-                "the copy is damaged: a pattern of a write that was under way is none"
+                "the copy is damaged: a write that was under way has a malformed pattern"
             ),
             (
                 "INSERT INTO grdb_migrations VALUES ('x\u{202e}\u{1b}[31m')",

@@ -102,6 +102,14 @@ extension RawServer {
             write(Array(text.utf8))
         }
 
+        /// Writes a body, in one chunk or as it is.
+        func write(_ body: [UInt8], isChunked: Bool) {
+            guard isChunked else { return _ = write(body) }
+            write("\(String(body.count, radix: 16))\r\n")
+            write(body)
+            write("\r\n0\r\n\r\n")
+        }
+
         /// A plain answer with a length.
         @discardableResult
         func answer(_ body: String, status: String = "200 OK", fields: String = "") -> Bool {

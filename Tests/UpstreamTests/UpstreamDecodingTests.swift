@@ -231,9 +231,7 @@ import Testing
                 "HTTP/1.\(framing == "close" ? 0 : 1) 200 OK\r\nCache-Control: no-transform\r\nContent-Encoding: \(codings)\r\n"
                     + "\(lines)\r\n"
             )
-            if isChunked { connection.write("\(String(body.count, radix: 16))\r\n") }
-            connection.write(body)
-            if isChunked { connection.write("\r\n0\r\n\r\n") }
+            connection.write(body, isChunked: isChunked)
         }
         defer { server.stop() }
         let bench = try UpstreamBench()
@@ -377,9 +375,7 @@ import Testing
                 while connection.readHead() != nil {
                     let framing = isChunked ? "Transfer-Encoding: chunked" : "Content-Length: \(body.count)"
                     connection.write("HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\n\(framing)\r\n\r\n")
-                    if isChunked { connection.write("\(String(body.count, radix: 16))\r\n") }
-                    connection.write(body)
-                    if isChunked { connection.write("\r\n0\r\n\r\n") }
+                    connection.write(body, isChunked: isChunked)
                 }
             }
             defer { server.stop() }

@@ -70,7 +70,7 @@ package enum NameMeaning: Sendable, Equatable {
         isSecretItself(name) || Words.separated(name).last.map { Names.proofs.contains($0) } == true
     }
 
-    /// Whether the value of a field protects against forged requests: it goes with a session.
+    /// Whether the value of a field protects a session against forged requests.
     package static func isForgeryToken(field name: [UInt8]) -> Bool {
         !Names.forgeryWords.isDisjoint(with: Words.separated(name) + Words.divided(name))
     }
@@ -205,19 +205,18 @@ private enum Names {
     /// Words of request fields that say on whose behalf the request is made, wherever they stand in a name.
     static let identityWords: Set<String> = [
         "user", "username", "userid", "userinfo", "account", "accountid", "tenant", "tenantid", "sudo", "role",
-        "behalf",
-        "org", "orgid", "organization", "organisation", "workspace", "cert", "certificate", "clientcert", "login",
-        "principal", "consumer", "email", "msisdn", "dn",
+        "behalf", "org", "orgid", "organization", "organisation", "workspace", "cert", "certificate", "clientcert",
+        "login", "principal", "consumer", "email", "msisdn", "dn",
     ]
 
-    /// Words for those who may be meant by a request, which say so at the end of a name, or before an identifier.
+    /// Words for people and organisations, which count at the end of a name or before an identifier.
     static let persons: Set<String> = [
         "member", "customer", "person", "employee", "subscriber", "patient", "student", "company", "merchant",
-        "partner",
-        "team", "owner", "actor", "viewer", "visitor", "guest", "player", "buyer", "shopper", "identity", "subject",
+        "partner", "team", "owner", "actor", "viewer", "visitor", "guest", "player", "buyer", "shopper", "identity",
+        "subject",
     ]
 
-    /// Words that say so only before an id, because on their own they name a kind or a form.
+    /// Words that count before an id only, because on their own they name a kind or a form.
     static let ownersOfIDs: Set<String> = [
         "client", "profile", "contact", "project", "site", "store", "shop", "seller", "vendor", "business", "school",
         "agency",
@@ -226,7 +225,7 @@ private enum Names {
     static let ids: Set<String> = ["id", "uid", "uuid", "guid"]
     static let identifiersOfPersons: Set<String> = ids.union(["name", "number", "code"])
 
-    /// The words that, after this one, make a name that of somebody's identifier.
+    /// The words that make an identifier of a person or an organisation when they follow this one.
     static func identifiers(of word: String) -> Set<String> {
         persons.contains(word) ? identifiersOfPersons : ownersOfIDs.contains(word) ? ids : []
     }

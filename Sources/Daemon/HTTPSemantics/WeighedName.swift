@@ -1,6 +1,6 @@
 /// A name whose values are credentials only sometimes: the value decides, and the names beside it.
 ///
-/// A country's `code` is none, and OAuth's is one. The cache key, the request key of replays, the recorder and the store's guard
+/// `code` is a credential of OAuth, and the code of a country is not. The cache key, the request key of replays, the recorder and the store's guard
 /// ask this one table, so that all agree on what is a part of the URL. A value taken for a credential makes requests equal in
 /// replays, so it must look like one. The table is documented in docs/http-reference.md; both must be changed together.
 package enum WeighedName: String, Sendable {
@@ -61,7 +61,7 @@ package enum WeighedName: String, Sendable {
 
     private static let separators: Set<UInt8> = Set("-._~+/=:".utf8)
 
-    /// - Parameter isShort: Whether it takes more to tell it from the codes that people use: `SUMMER2024`, `B07XJ8C8F5`.
+    /// - Parameter isShort: Whether it takes more to distinguish it from the codes that people use: `SUMMER2024`, `B07XJ8C8F5`.
     private static func isRandom(_ piece: some Collection<UInt8>, isShort: Bool) -> Bool {
         guard piece.count >= (isShort ? 8 : 6) else { return false }
         let letters = piece.count(where: FieldSyntax.isLetter)

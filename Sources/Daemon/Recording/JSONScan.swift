@@ -190,7 +190,7 @@ struct JSONScan {
         )
     }
 
-    /// The place after the quote that ends a string; nil if the line ends first, because then it is none.
+    /// The place after the quote that ends a string; nil if the line ends first, so that it is no string.
     private static func end(ofString text: UnsafeBufferPointer<UInt8>, _ start: Int) -> Int? {
         var place = start + 1
         while place < text.count {

@@ -48,7 +48,7 @@ package final class RecordingReplacement {
     package func commit() throws(RecordingError) {
         // The new recording must survive a power loss before an old one goes. It may have very many files.
         if folder.exists { sync() }
-        // A link of this name is none of Larder's, and leads elsewhere. Only the link itself is removed.
+        // Larder makes no link of this name. Only the link itself is removed, not what it leads to.
         if Self.isLink(Self.complete(folder)) { unlink(Self.complete(folder)) }
         guard rename(draft.path, Self.complete(folder)) == 0 else {
             isKept = true

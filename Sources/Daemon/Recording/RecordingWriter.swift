@@ -48,7 +48,7 @@ package final class RecordingWriter {
         lseek(lines, 0, SEEK_END)
         if end > 0, known.bytes[end - 1] != 0x0A, RecordingFolder.writeAll([0x0A], to: lines) == nil { end += 1 }
         for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.bodies)) ?? [] {
-            // A larger number is none that Larder gave.
+            // Larder itself gives no larger number.
             let digits = name.prefix { $0.isNumber }
             if digits.utf8.count < 12 { number = max(number, Int(digits) ?? 0) }
         }

@@ -224,7 +224,7 @@ final class CodingCheck {
     private static let limit = 64 << 20
     private static let maxCodings = 3
 
-    /// Nil if the outermost coding is none, or unknown.
+    /// Nil if there is no coding, or the outermost one is unknown.
     init?(_ fields: Fields) {
         let codings = DecodedBody.codings(fields).reversed().prefix(Self.maxCodings)
         let known = codings.map { ContentDecoder.Coding(named: $0) }.prefix { $0 != nil }
@@ -286,7 +286,7 @@ package enum DecodedBody {
     /// The largest content of a compressed file that is looked at, in bytes.
     private static let fileLimit = 64 << 20
 
-    /// The content of a compressed file, which no field announces, with its coding; nil if the body is none, or is damaged.
+    /// The content of a compressed file, which no field announces, with its coding; nil if the body is no such file, or is damaged.
     package static func ofFile(_ body: [UInt8]) -> (content: [UInt8], coding: String)? {
         guard let coding = coding(ofFile: body),
             let content = decode(body, coding: coding, limit: fileLimit, allowsMore: true), !content.isEmpty

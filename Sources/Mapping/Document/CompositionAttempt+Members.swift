@@ -110,7 +110,7 @@ extension CompositionAttempt {
         unseenSince time: Int64,
         isStrict: Bool
     ) {
-        guard !isStrict, known[name]?.mark != .unobserved(time, isOwn: true), known[name]?.doubts[path] == nil,
+        guard !isStrict, known[name]?.mark?.isOwn != true, known[name]?.doubts[path] == nil,
             let settled = resolved[path],
             ObservedMember(value: shape.value, isShared: true, link: settled.link).agrees(with: settled)
         else { return fail("a write may have changed \(path.text) of \(name)") }

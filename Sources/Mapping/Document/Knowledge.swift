@@ -73,7 +73,8 @@ public enum Knowledge: Sendable, Equatable {
         public var rest: Int64
         /// The sequence of the observation that last showed it.
         public var source: Int64
-        /// The time from which documents that show the member are fetched again; `always` if they are never served meanwhile.
+        /// The time from which documents that show the member are fetched again; `always` if they are fetched at
+        /// each request.
         public var asksFrom: Int64
 
         /// For a member that the principal's own write may have changed: the settled value may be the one from before (law 10).

@@ -8,6 +8,12 @@ struct KnownMembers {
         var asksFrom: Int64?
         /// Until this time, a response that contradicts itself about the member shows its own literals.
         var contradictedUntil: Int64?
+
+        /// Row W4 for an own write, complete at this time, whose response has left the member out.
+        fileprivate mutating func doubtStrictly(until time: Int64) {
+            settled.doubt(until: time)
+            asksFrom = Knowledge.Doubt.always
+        }
     }
 
     /// The effect of merging an observation.
@@ -83,9 +89,7 @@ struct KnownMembers {
                 var first = Member(settled: SettledMember(first: observed))
                 if let writtenUnseen { first.settled.doubt(until: writtenUnseen) }
                 if !observed.isWrite, history.wrote > writtenUnseen ?? .min, observed.lo <= history.wrote {
-                    // The response to a write has left it out (row W4).
-                    first.settled.doubt(until: history.wrote)
-                    first.asksFrom = Knowledge.Doubt.always
+                    first.doubtStrictly(until: history.wrote)
                 }
                 members[path] = first
                 effect.isChanged = effect.isChanged || observed.value.isShared
@@ -128,8 +132,7 @@ struct KnownMembers {
             }
             // Also of a member that was in doubt before: until now it may have been served.
             effect.hasDoubtChanged = true
-            members[path]?.settled.doubt(until: write.observation.end)
-            members[path]?.asksFrom = Knowledge.Doubt.always
+            members[path]?.doubtStrictly(until: write.observation.end)
         }
     }
 

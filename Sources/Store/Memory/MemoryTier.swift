@@ -135,7 +135,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
 
     /// Returns when the commit of a response that is on its way is over, or by `endWaiting`; at once if there is none.
     ///
-    /// - Parameter isHeldUp: whether nobody is to wait.
+    /// - Parameter isHeldUp: whether commits are held up, so that the call returns at once.
     package func arrivalEnds(at digest: Digest128, unless isHeldUp: () -> Bool = { false }) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let waits = shard(digest).lock.withLock { shard in

@@ -158,8 +158,7 @@ struct FileKeeper {
 
     /// Checkpoints the WAL, so that it restarts.
     ///
-    /// It also truncates the WAL, except on a full disk, where the WAL keeps its
-    /// blocks unless its bytes must be erased.
+    /// It also truncates the WAL, except on a full disk, where the WAL keeps its blocks unless its bytes must be erased.
     func emptyWAL(_ session: WriterSession, timeout milliseconds: Int, erasing: Bool = false) -> Emptying {
         let database = session.database
         defer { core.foreignLocks.install(on: database.sqliteConnection) }

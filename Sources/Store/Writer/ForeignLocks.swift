@@ -202,7 +202,7 @@ struct ForeignLocks: Sendable {
 
     /// Waits for a moment while others hold locks without which SQLite cannot open the store; returns who still does.
     ///
-    /// Call it before SQLite has opened the store in this process. SQLite itself would wait for ten seconds, and name nobody.
+    /// Call it before SQLite has opened the store in this process. SQLite itself would wait for ten seconds, and not say for whom.
     static func holderBeforeOpening(_ path: String) -> String? {
         let locks = ForeignLocks(store: path)
         defer { locks.close() }

@@ -109,7 +109,7 @@ extension WriterSession {
             var suspect = write(row.string(0))
             // The error would quote the text, which may come from a copy that anybody has made.
             guard let pattern = try? RoutePattern(row.string(2)) else {
-                throw StoreError.corrupt("a pattern of a write that was under way is none")
+                throw StoreError.corrupt("a write that was under way has a malformed pattern")
             }
             suspect.patterns = [
                 InvalidationPattern(upstream: suspect.upstream, base: row.string(1), pattern: pattern)

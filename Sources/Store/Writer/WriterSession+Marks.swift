@@ -9,7 +9,7 @@ extension WriterSession {
     ///   - own: the mark for the owner's scope, if any.
     ///   - owner: the owner's scope. Nil if nothing of it is stored.
     ///   - others: the mark for all other scopes, if any.
-    ///   - writer: who made the request.
+    ///   - writer: the principal that made the request.
     ///   - source: the request that caused it.
     func mark(
         _ object: BoundObject,
@@ -306,7 +306,7 @@ struct RecentMarks {
 
     private struct Mark {
         let mark: ObjectMark
-        /// Who made the write; nobody for a mark of one scope only.
+        /// The principal that wrote; `.nobody` for a mark of one scope only.
         let writer: PrincipalID
         let source: MarkSource
         /// A scope for which the mark does not hold, because the write's own response shows more.

@@ -42,7 +42,7 @@ struct RequestCredentials {
 
     private mutating func add(_ line: Field, _ principal: PrincipalFields, _ isTokenNext: inout Bool) {
         let isOfPrincipal = principal.reason(forField: line.name) != nil
-        // `X-Auth-Email` comes with a credential, and is none.
+        // `X-Auth-Email` is sent beside a credential, and is not secret itself.
         let isSecret =
             principal.isSecret(field: line.name)
             && (NameMeaning.ofField(line.name) == .unknown || NameMeaning.isSecretItself(line.name))
