@@ -261,6 +261,27 @@ import Testing
         }
     }
 
+    @Test func `a value that only some clients may see does not keep others from newer values of other objects`() throws
+    {
+        let login = Monitor("v0")
+        let origin = try Origin { request in
+            let ada = #"{"id":1,"login":"\#(login.current)"}"#
+            return switch request.path {
+            case "/users": .json(#"[\#(ada),{"id":2,"login":"bob"}]"#, Fresh.hour)
+            case "/users/1": .json(ada, Fresh.hour)
+            default: .json(#"{"id":2,"login":"bob","name":"Bob"}"#, ["Cache-Control": "private, max-age=3600"])
+            }
+        }
+        let larder = try Larder(config: Configs.blog(origin))
+        _ = try larder.get("/users")
+        // Of the second user, this client alone may be shown the name.
+        _ = try larder.get("/users/2", ["X-Client": "web"])
+        login.withLock { $0 = "v1" }
+        _ = try larder.get("/users/1")
+        let list = try larder.get("/users")
+        #expect(list.isHit && list.text == #"[{"id":1,"login":"v1"},{"id":2,"login":"bob"}]"#, "\(list.cacheStatus)")
+    }
+
     // MARK: What splits no cache
 
     @Test func `fields that usual clients change with each request split no cache`() throws {

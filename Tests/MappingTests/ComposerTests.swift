@@ -23,11 +23,11 @@ import Testing
         // Local and undeclared members stay; a declared one that the document does not show is not added.
         #expect(shelf.shown("list") == #"[ {"id":1, "title" : "b", "score":3, "extra":1} ]"#)
         #expect(shelf.shown("detail") == "=")
-        guard case .composed(_, let added) = shelf.compose("list") else {
+        guard case .composed(let body) = shelf.compose("list") else {
             Issue.record("not composed")
             return
         }
-        #expect(added.isEmpty)
+        #expect(body.added.isEmpty)
     }
 
     @Test func `absent, null and a value are three states`() throws {
@@ -173,7 +173,7 @@ import Testing
         }
         #expect(reason.contains("\(unknown)"))
         #expect(
-            partial.map { String(decoding: $0, as: UTF8.self) }
+            partial.map { String(decoding: $0.bytes, as: UTF8.self) }
                 == #"[{"id":1,"title":"A"}, {"id":2,"title":"b"},{"id":3,"title":"C"}]"#
         )
         guard case .unknown(_, nil) = compose(isPartialWanted: false) else {
@@ -211,11 +211,11 @@ import Testing
         let rest = try Models(Tracker.models().declarations.filter { $0.name == "User" })
         let states = shelf.states
         let composition = Composer(models: rest, lag: 0).compose(skeleton: skeleton, pins: pins) { states[$0] }
-        guard case .composed(let body, _) = composition else {
+        guard case .composed(let body) = composition else {
             Issue.record("not composed")
             return
         }
-        #expect(text(body) == #"{"id":1,"title":"a","user":{"id":2,"login":"y"}}"#)
+        #expect(text(body.bytes) == #"{"id":1,"title":"a","user":{"id":2,"login":"y"}}"#)
     }
 }
 

@@ -164,7 +164,7 @@ struct Shelf {
     func shown(_ document: String) -> String {
         switch compose(document) {
         case .unchanged: "="
-        case .composed(let body, _): String(decoding: body, as: UTF8.self)
+        case .composed(let body): String(decoding: body.bytes, as: UTF8.self)
         case .unknown: "?"
         }
     }

@@ -119,9 +119,9 @@ import Testing
                 shelf.take("d\(time)", generator.body(isList: true), rule(&generator), at: time, in: context)
             }
             for document in shelf.documents.keys {
-                guard case .composed(let body, _) = shelf.compose(document) else { continue }
-                let end = body.withUnsafeBufferPointer { JSONScanner($0, allowsReferences: false).scanText() }
-                #expect(end >= 0, "seed \(seed): \(text(body))")
+                guard case .composed(let body) = shelf.compose(document) else { continue }
+                let end = body.bytes.withUnsafeBufferPointer { JSONScanner($0, allowsReferences: false).scanText() }
+                #expect(end >= 0, "seed \(seed): \(text(body.bytes))")
             }
             var damaged = Array(generator.body(isList: true).utf8)
             for _ in 0..<3 where !damaged.isEmpty {

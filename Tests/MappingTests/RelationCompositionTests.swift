@@ -12,8 +12,8 @@ import Testing
         shelf.receive("u", #"{"id":8,"login":"z","name":"n"}"#, "User")
         shelf.receive("b", #"{"id":1,"user":{"id":8}}"#, "Issue")
         #expect(shelf.shown("a") == #"{"id":1,"user":{ "login":"z", "id":8 }}"#)
-        guard case .composed(_, let added) = shelf.compose("a") else { return }
-        #expect(added == [ObjectName(model: "User", identity: "8")])
+        guard case .composed(let body) = shelf.compose("a") else { return }
+        #expect(body.added == [ObjectName(model: "User", identity: "8")])
     }
 
     @Test func `nothing is invented for members that are not known or not declared`() throws {

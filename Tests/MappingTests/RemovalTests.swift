@@ -52,7 +52,7 @@ import Testing
         }
         return switch composition {
         case .unchanged: "="
-        case .composed(let body, _): text(body)
+        case .composed(let body): text(body.bytes)
         case .unknown: "?"
         }
     }

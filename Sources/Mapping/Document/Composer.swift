@@ -3,14 +3,22 @@ public enum Composition: Sendable, Equatable {
     /// The document already shows the newest values, so the body as received is right.
     case unchanged
     /// The body with newer declared members.
-    ///
-    /// `added` are the objects that now appear where the document pinned others, or none.
-    case composed(body: [UInt8], added: Set<ObjectName>)
+    case composed(ComposedBody)
     /// Not every byte of the result is known (law 6).
     ///
     /// `partial` has newer values all the same: objects of which not all is known are as received. Nil if no other has a
     /// newer value, or if it was not wanted.
-    case unknown(reason: String, partial: [UInt8]? = nil)
+    case unknown(reason: String, partial: ComposedBody? = nil)
+}
+
+/// A body that shows newer values than the one received.
+public struct ComposedBody: Sendable, Equatable {
+    /// The body.
+    public var bytes: [UInt8]
+    /// The objects that now appear where the document pinned others, or none.
+    public var added: Set<ObjectName>
+    /// The objects whose known values it shows in place of those received; an object around another one may be among them, too.
+    public var written: Set<ObjectName>
 }
 
 /// Composes documents: the shape comes from the pinned versions, the values from the objects' newest state.
@@ -81,12 +89,13 @@ public struct Composer: Sendable {
             doubts.formUnion(attempt.doubts)
             if let reason = attempt.reason { return .unknown(reason: reason) }
             let fits = attempt.output.count <= max(received * Self.growth.factor, Self.growth.atLeast)
+            let body = ComposedBody(bytes: attempt.output, added: attempt.added, written: attempt.written)
             if let shortfall = attempt.shortfall {
-                return .unknown(reason: shortfall, partial: attempt.isChanged && fits ? attempt.output : nil)
+                return .unknown(reason: shortfall, partial: attempt.isChanged && fits ? body : nil)
             }
             guard attempt.isChanged else { return .unchanged }
             guard fits else { return .unknown(reason: "the updated document would be too large") }
-            return .composed(body: attempt.output, added: attempt.added)
+            return .composed(body)
         }
     }
 

@@ -22,6 +22,8 @@ struct CompositionAttempt {
     var output: [UInt8] = []
     /// The objects shown where the document pinned others, or none.
     var added: Set<ObjectName> = []
+    /// The objects of which the output has other bytes than those received.
+    var written: Set<ObjectName> = []
     /// The objects of all pins, computed on first use.
     var pinned: Set<ObjectName>?
     /// By object, the members on which the document contradicts itself; computed on first use.
@@ -111,14 +113,14 @@ struct CompositionAttempt {
 
     /// Writes a pin's newest values or, if they are not all known, the pin as received; objects within it have their own.
     private mutating func writePinOrKeep(_ place: PinTree.Place) {
-        let former = (count: output.count, isChanged: isChanged, added: added, doubts: doubts)
+        let former = (count: output.count, isChanged: isChanged, added: added, written: written, doubts: doubts)
         writePin(place)
         // Past the limit there is no room for another attempt.
         guard let reason, effort >= 0 else { return }
         shortfall = shortfall ?? reason
         self.reason = nil
         output.removeSubrange(former.count...)
-        (isChanged, added, doubts) = (former.isChanged, former.added, former.doubts)
+        (isChanged, added, written, doubts) = (former.isChanged, former.added, former.written, former.doubts)
         copy(place.pin, 0..<tree.pins[place.pin].count)
     }
 
@@ -149,7 +151,11 @@ struct CompositionAttempt {
             doubts.insert(mark.time + lag.lists)
         }
         keepLiterals(of: place.pin, showing: name, value, object, resolved)
+        let wasChanged = isChanged
+        isChanged = false
         write(Shape(text: place.pin, value: value), showing: resolved, name: name, isStrict: false)
+        if isChanged { written.insert(name) }
+        isChanged = isChanged || wasChanged
     }
 
     /// Records which literals of a pin stay as they are: values that fail their checks, and values on which the
@@ -436,6 +442,7 @@ extension CompositionAttempt {
             return fail("there are no current values of \(name)")
         }
         added.insert(name)
+        written.insert(name)
         write(shape, showing: resolved, name: name, isStrict: true)
     }
 

@@ -113,7 +113,7 @@ struct DocumentReader {
             document.form = .outdated(reason: "the body cannot be put together from its objects")
             return false
         }
-        var sources: Set<Int64> = []
+        var states: [ObjectName: ObjectState] = [:]
         func compose(_ payloads: [[UInt8]], _ doubts: inout Set<Int64>) throws -> Composition {
             try models.composer.compose(
                 skeleton: skeleton,
@@ -124,39 +124,44 @@ struct DocumentReader {
                 isPartialWanted: true,
                 doubts: &doubts,
                 state: { name in
-                    let state = try state(of: name, scope: scope)
-                    if let state { sources.formUnion(state.settledBy) }
-                    return state
+                    states[name] = try state(of: name, scope: scope)
+                    return states[name]
                 }
             )
+        }
+        /// Whether no value in a body is from a response for requests with other fields than this one.
+        func mayShow(_ body: ComposedBody) throws -> Bool {
+            let own = try divisions(of: [observation.sequence]).first
+            let sources = body.written.reduce(into: Set<Int64>()) { $0.formUnion(states[$1]?.settledBy ?? []) }
+            let others = try divisions(of: sources).filter { $0 != own }
+            document.isForRequestOnly = document.isForRequestOnly || !others.isEmpty
+            return others.isEmpty || own == nil && others == [dividedBy]
         }
         var doubts: Set<Int64> = []
         let composition = try compose(payloads, &doubts)
         if let migrated {
             switch try compose(migrated, &doubts) {
-            case .composed(let body, _), .unknown(_, let body?): document.migrated = body
+            case .composed(let body), .unknown(_, let body?): if try mayShow(body) { document.migrated = body.bytes }
             case .unknown, .unchanged: break
             }
         }
         document.doubts = doubts.sorted()
         switch composition {
-        case .composed(let body, let added):
-            let own = try divisions(of: [observation.sequence]).first
-            let others = try divisions(of: sources).filter { $0 != own }
-            guard others.isEmpty || own == nil && others == [dividedBy] else {
+        case .composed(let body):
+            guard try mayShow(body) else {
                 document.form = .outdated(reason: "newer values are known only for requests with other fields")
                 document.body = try stored.received(payloads: payloads)
                 return false
             }
-            document.isForRequestOnly = !others.isEmpty
             document.form = .composed
-            (document.body, document.isBodyComposed) = (body, true)
-            document.objects = Array(pinned.union(try added.compactMap { try id(of: $0, scope: scope) }))
+            (document.body, document.isBodyComposed) = (body.bytes, true)
+            document.objects = Array(pinned.union(try body.added.compactMap { try id(of: $0, scope: scope) }))
             return false
         case .unknown(let reason, let partial):
             document.form = .outdated(reason: reason)
-            document.body = try partial ?? stored.received(payloads: payloads)
-            document.isBodyComposed = partial != nil
+            let shown = try partial.flatMap { try mayShow($0) ? $0.bytes : nil }
+            document.body = try shown ?? stored.received(payloads: payloads)
+            document.isBodyComposed = shown != nil
             return false
         case .unchanged:
             document.body = try stored.received(payloads: payloads)

@@ -48,8 +48,8 @@ import Testing
                     let shown: String?
                     switch shelf.compose(document) {
                     case .unchanged: shown = body
-                    case .composed(let bytes, _):
-                        shown = text(bytes)
+                    case .composed(let body):
+                        shown = text(body.bytes)
                         composed += 1
                     case .unknown:
                         shown = nil
