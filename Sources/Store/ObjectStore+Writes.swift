@@ -11,7 +11,7 @@ extension ObjectStore {
     /// document of the upstream; the matching documents are removed in slices, so that other jobs get their turn.
     @discardableResult
     public func complete(_ write: CompletedWrite) async throws(StoreError) -> WriteCompletion {
-        try await remove(matching: write.patterns)
+        try await removeDocumentsOfPatterns(write.invalidation)
         let prepared = await prepare(write)
         do {
             return try await complete(write, prepared)
@@ -67,11 +67,14 @@ extension ObjectStore {
         return value
     }
 
-    /// Removes the documents whose paths match.
-    private func remove(matching patterns: [InvalidationPattern]) async throws(StoreError) {
-        guard !patterns.isEmpty else { return }
-        let last = try await core.write(.invalidation, .express) { $0.ban(patterns) }
-        let found = try await core.read { try InvalidationPattern.documents(matching: patterns, until: last, in: $0) }
+    /// Removes the documents whose paths match patterns.
+    private func removeDocumentsOfPatterns(_ invalidation: Invalidation) async throws(StoreError) {
+        guard !invalidation.patterns.isEmpty else { return }
+        let last = try await core.write(.invalidation, .express) { session in
+            session.bans.invalidated(invalidation, at: session.clock.now())
+            return session.numbers.document
+        }
+        let found = try await core.read { try invalidation.documentsOfPatterns(until: last, in: $0) }
         var rest = found[...]
         while !rest.isEmpty {
             let slice = Array(rest.prefix(Self.slice))
@@ -97,32 +100,6 @@ extension ObjectStore {
                 return true
             }
         }
-    }
-}
-
-/// A pattern of paths of one upstream that a write invalidates, with any query.
-public struct InvalidationPattern: Sendable, Equatable {
-    /// The upstream's name.
-    public var upstream: String
-    /// The base path; patterns match what follows it.
-    public var base: String
-    /// The pattern, with its captures filled in.
-    public var pattern: RoutePattern
-    /// The beginning of every path that it matches.
-    private let start: String
-
-    /// Creates a pattern for paths below a base path.
-    public init(upstream: String, base: String, pattern: RoutePattern) {
-        (self.upstream, self.base, self.pattern) = (upstream, base, pattern)
-        start = base + pattern.plainStart
-    }
-
-    /// Whether it matches a document's path and query.
-    public func matches(url: some StringProtocol) -> Bool {
-        let path = url.beforeQuery.utf8
-        // Nearly all other paths begin differently.
-        guard path.starts(with: start.utf8) || path.starts(with: "\(base)//".utf8) else { return false }
-        return pattern.matches(path: String(decoding: path.dropFirst(base.utf8.count), as: UTF8.self))
     }
 }
 
@@ -157,10 +134,10 @@ public struct CompletedWrite: Sendable {
     /// The response; nil if it shows no objects.
     public var observation: ReceivedObservation?
     /// Paths whose documents are removed.
-    public var targets: [InvalidationTarget] = []
+    public var paths: Set<String> = []
     /// Paths whose documents are removed unless the models declare how a deletion shows in them.
-    public var collections: [InvalidationTarget] = []
-    /// Further paths whose documents are removed.
+    public var collections: [String] = []
+    /// Patterns of further paths whose documents are removed.
     public var patterns: [InvalidationPattern] = []
     /// The mark that was made before the request was sent.
     public var suspect: SuspectID?
@@ -183,6 +160,11 @@ public struct CompletedWrite: Sendable {
         self.path = path
         (self.time, self.effect, self.bound) = (time, effect, bound)
     }
+}
+
+extension CompletedWrite {
+    /// What it makes outdated, besides what the store finds out.
+    public var invalidation: Invalidation { Invalidation(of: upstream, paths: paths, patterns: patterns, at: time) }
 }
 
 /// What completing a write in the store has changed.

@@ -326,12 +326,12 @@ extension ObjectStore {
         core.post(.freshening, .batched, { try $0.restrict(id, policy: policy) }, done: { _ in })
     }
 
-    /// Removes the documents of these URLs for every principal.
+    /// Removes the documents of these paths of an upstream, for every principal and with any query.
     ///
-    /// A later `receive` for one of these URLs stores nothing if its request was sent before.
-    public func invalidate(_ targets: [InvalidationTarget]) async throws(StoreError) {
+    /// A later `receive` for one of these paths stores nothing if its request was sent before.
+    public func invalidate(_ paths: Set<String>, of upstream: String) async throws(StoreError) {
         try await core.write(.invalidation, .prompt) { session in
-            for target in targets { try session.invalidate(target) }
+            try session.invalidate(paths, of: upstream)
         }
     }
 

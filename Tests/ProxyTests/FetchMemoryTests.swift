@@ -45,21 +45,20 @@ import Testing
         #expect(afterAnswer == [false, true])
 
         fill()
-        memory.forget(Invalidation(["/x"], of: upstream))
+        memory.forget(Invalidation(of: upstream.storeKey, paths: ["/x"], at: 0))
         let afterWrite = [memory.contains(one.digest, now: 1), memory.contains(two.digest, now: 1)]
         #expect(afterWrite == [false, true])
 
         fill()
-        let patterns = [InvalidationPattern(upstream: "api", base: "", pattern: try RoutePattern("*"))]
-        let another = try ProxyFixture.upstream { $0.name = "another" }
-        memory.forget(Invalidation(["/x", "/y"], matching: patterns, of: another))
+        let patterns = [InvalidationPattern(base: "", pattern: try RoutePattern("*"))]
+        memory.forget(Invalidation(of: "another", paths: ["/x", "/y"], patterns: patterns, at: 0))
         #expect(memory.count == 2)
-        memory.forget(Invalidation(["/none"], matching: patterns, of: upstream))
+        memory.forget(Invalidation(of: upstream.storeKey, paths: ["/none"], patterns: patterns, at: 0))
         let afterPattern = memory.contains(one.digest, now: 1)
         #expect(!afterPattern)
 
         fill()
-        memory.forgetAll()
+        memory.forget(Invalidation(of: nil, at: 0))
         #expect(memory.count == 0)
     }
 

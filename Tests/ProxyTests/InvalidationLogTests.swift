@@ -1,3 +1,4 @@
+import Store
 import Testing
 
 @testable import Proxy
@@ -9,15 +10,15 @@ import Testing
         let other = try ProxyFixture.upstream { $0.name = "other" }
         let request = ProxyFixture.request("GET", "/x?page=2", of: upstream)
         var log = InvalidationLog()
-        log.note(Invalidation(["/x"], of: upstream), at: 1)
+        log.append(Invalidation(of: upstream.storeKey, paths: ["/x"], at: 1))
         let token = log.token
         #expect(log.change(since: token, for: request) == .none)
-        log.note(Invalidation(["/x"], of: other), at: 2)
+        log.append(Invalidation(of: other.storeKey, paths: ["/x"], at: 2))
         #expect(log.change(since: token, for: request) == .none)
-        log.note(Invalidation(["/y"], of: upstream), at: 3)
-        log.note(Invalidation(["/z"], of: upstream), at: 4)
+        log.append(Invalidation(of: upstream.storeKey, paths: ["/y"], at: 3))
+        log.append(Invalidation(of: upstream.storeKey, paths: ["/z"], at: 4))
         #expect(log.change(since: token, for: request) == .written(at: 3))
-        log.note(Invalidation(["/x"], of: upstream), at: 5)
+        log.append(Invalidation(of: upstream.storeKey, paths: ["/x"], at: 5))
         #expect(log.change(since: token, for: request) == .invalidated)
         #expect(log.change(since: log.token, for: request) == .none)
     }
@@ -31,10 +32,10 @@ import Testing
         let (one, two) = (ProxyFixture.request(of: upstream), ProxyFixture.request(of: other))
         var log = InvalidationLog()
         let token = log.token
-        log.noteAll(of: upstream)
+        log.append(Invalidation(of: upstream.storeKey, at: 1))
         #expect(log.change(since: token, for: one) == .invalidated)
         #expect(log.change(since: token, for: two) == .none)
-        log.noteClean()
+        log.append(Invalidation(of: nil, at: 2))
         #expect(log.change(since: token, for: two) == .invalidated)
     }
 
@@ -43,10 +44,10 @@ import Testing
         let request = ProxyFixture.request(of: upstream)
         var log = InvalidationLog()
         let old = log.token
-        for time in 0..<20_000 { log.note(Invalidation(["/y"], of: upstream), at: Int64(time)) }
+        for time in 0..<20_000 { log.append(Invalidation(of: upstream.storeKey, paths: ["/y"], at: Int64(time))) }
         #expect(log.change(since: old, for: request) == .invalidated)
         let new = log.token
-        log.note(Invalidation(["/y"], of: upstream), at: 20_000)
+        log.append(Invalidation(of: upstream.storeKey, paths: ["/y"], at: 20_000))
         #expect(log.change(since: new, for: request) == .written(at: 20_000))
     }
 }

@@ -51,17 +51,17 @@ import Testing
 
     @Test func `a token shows what invalidates a write's target, also by a pattern`() throws {
         let upstream = try ProxyFixture.upstream()
-        let pattern = InvalidationPattern(upstream: "api", base: "", pattern: try RoutePattern("posts/*"))
+        let pattern = InvalidationPattern(base: "", pattern: try RoutePattern("posts/*"))
         let request = ProxyFixture.request("POST", "/posts/1?x=1", of: upstream)
         for (other, change) in [
-            (Invalidation(["/posts/1"], of: upstream), .invalidated),
-            (Invalidation(["/posts/2"], of: upstream), .written(at: 7)),
-            (Invalidation(["/tags"], matching: [pattern], of: upstream), .invalidated),
-            (Invalidation(["/posts/1"], matching: [pattern], of: try ProxyFixture.upstream()), .none),
+            (Invalidation(of: upstream.storeKey, paths: ["/posts/1"], at: 7), .invalidated),
+            (Invalidation(of: upstream.storeKey, paths: ["/posts/2"], at: 7), .written(at: 7)),
+            (Invalidation(of: upstream.storeKey, paths: ["/tags"], patterns: [pattern], at: 7), .invalidated),
+            (Invalidation(of: "other", paths: ["/posts/1"], patterns: [pattern], at: 7), .none),
         ] as [(Invalidation, InvalidationLog.Change)] {
             var log = InvalidationLog()
             let token = log.token
-            log.note(other, at: 7)
+            log.append(other)
             #expect(log.change(since: token, for: request) == change)
         }
     }

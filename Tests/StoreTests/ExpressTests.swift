@@ -51,7 +51,7 @@ import Testing
             time: end,
             bound: bound
         )
-        write.targets = [InvalidationTarget(upstream: "github", path: path)]
+        write.paths = [path]
         write.observation = body.map {
             ReceivedObservation(
                 body: Array($0.utf8),

@@ -157,7 +157,7 @@ struct HistoryTests {
                 start: start,
                 rule: user
             )
-            write.targets = [InvalidationTarget(upstream: "github", path: urls[1])]
+            write.paths = [urls[1]]
             try await bench.store.complete(write)
             history.seen = max(history.seen, state)
         case .absence:

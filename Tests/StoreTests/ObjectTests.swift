@@ -56,7 +56,7 @@ struct ObjectTests {
         #expect(try await bench.body("/issues") == list)
         #expect(try await bench.document("/issues", principal: mine)?.form == .composed)
         #expect(try await bench.store.documents(at: bench.key("/issues", context: "de")).first?.form == .asReceived)
-        try await bench.store.invalidate([InvalidationTarget(upstream: "github", path: "/issues")])
+        try await bench.store.invalidate(["/issues"], of: "github")
         #expect(try await bench.store.count().documents == 1)
         #expect(!bench.store.mayHave(bench.store.hasher.digest(bench.key("/issues"))))
         await bench.store.close()
@@ -65,7 +65,7 @@ struct ObjectTests {
     @Test func `a response that was requested before an invalidation is not stored`() async throws {
         let bench = try Bench()
         let early = bench.response("/issues/1", #"{"id":1,"title":"early"}"#, issue)
-        try await bench.store.invalidate([InvalidationTarget(upstream: "github", path: "/issues/1")])
+        try await bench.store.invalidate(["/issues/1"], of: "github")
         #expect(try await bench.store.receive(early).document == nil)
         #expect(try await bench.store.count().objects == 0)
         try await bench.receive("/issues/1", #"{"id":1,"title":"late"}"#, issue)

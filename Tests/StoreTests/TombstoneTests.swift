@@ -10,7 +10,7 @@ struct TombstoneTests: WriteMarkFixtures {
             let bench = try bench(policy)
             try await bench.receive("/issues", Self.list, issues)
             var deletion = try write(bench, "/issues/1", effect: .deleted, bound: first)
-            deletion.collections = [InvalidationTarget(upstream: "github", path: "/issues")]
+            deletion.collections = ["/issues"]
             #expect(try await bench.store.complete(deletion).removed == [])
             #expect(try await bench.body("/issues") == expected)
             #expect(try await bench.store.count().models["Issue"] == 1)
@@ -31,7 +31,7 @@ struct TombstoneTests: WriteMarkFixtures {
         try await bench.receive("/issues", Self.list, issues)
         try await bench.receive("/search", Self.list, issues)
         var deletion = try write(bench, "/issues/1", effect: .deleted, bound: first)
-        deletion.collections = [InvalidationTarget(upstream: "github", path: "/issues")]
+        deletion.collections = ["/issues"]
         #expect(try await bench.store.complete(deletion).removed == ["/issues"])
         #expect(try await bench.body("/issues") == nil)
         #expect(try await isOutdated(bench, "/search"))

@@ -39,7 +39,7 @@ extension WriteMarkFixtures {
             bound: bound
         )
         write.patterns = try patterns.map {
-            InvalidationPattern(upstream: "github", base: "/v1", pattern: try RoutePattern($0))
+            InvalidationPattern(base: "/v1", pattern: try RoutePattern($0))
         }
         write.observation = response.map { response in
             ReceivedObservation(

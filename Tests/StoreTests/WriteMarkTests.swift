@@ -309,7 +309,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         try await bench.receive("/issues", Self.list, issues)
         try await bench.receive("/search", #"[{"id":2,"title":"b"}]"#, issues)
         try await bench.receive("/v1/x/y", "{}")
-        let pattern = InvalidationPattern(upstream: "github", base: "/v1", pattern: try RoutePattern("x/*"))
+        let pattern = InvalidationPattern(base: "/v1", pattern: try RoutePattern("x/*"))
         _ = try await bench.store.markSuspect(
             upstream: "github",
             urls: ["/issues/1"],

@@ -26,74 +26,36 @@ struct InvalidationLog {
         case invalidated
     }
 
-    private enum Entry {
-        case write(Invalidation, at: Int64)
-        /// A write's effects at this upstream are unknown.
-        case upstream(String)
-        case everything
-    }
-
     private static let capacity = 8_192
-    private var entries: [Entry] = []
+    private var entries: [Invalidation] = []
     /// The number of entries dropped from the front.
     private var dropped = 0
 
     /// A token for a read or fetch that begins now.
     var token: Token { Token(count: dropped + entries.count) }
 
-    /// Notes what a write has invalidated, and when it was over, in µs of the store's clock.
-    mutating func note(_ invalidation: Invalidation, at time: Int64) { append(.write(invalidation, at: time)) }
-
-    /// Notes that anything of an upstream may be outdated.
-    mutating func noteAll(of upstream: ProxiedUpstream) { append(.upstream(upstream.storeKey)) }
-    mutating func noteClean() { append(.everything) }
+    /// Adds what a write or a clean has invalidated.
+    mutating func append(_ invalidation: Invalidation) {
+        if entries.count >= Self.capacity {
+            entries.removeFirst(Self.capacity / 2)
+            dropped += Self.capacity / 2
+        }
+        entries.append(invalidation)
+    }
 
     /// What has happened to a request's response since a token was taken.
     func change(since token: Token, for request: ProxyRequest) -> Change {
         guard token.count >= dropped else { return .invalidated }
         var change = Change.none
-        for entry in entries[(token.count - dropped)...] {
-            switch entry {
-            case .everything: return .invalidated
-            case .upstream(let key):
-                if key == request.upstream.storeKey { return .invalidated }
-            case .write(let invalidation, let time):
-                guard invalidation.upstream === request.upstream else { continue }
-                if invalidation.covers(request) { return .invalidated }
-                if change == .none { change = .written(at: time) }
-            }
+        for entry in entries[(token.count - dropped)...] where entry.concerns(request.upstream.storeKey) {
+            if entry.covers(request) { return .invalidated }
+            if change == .none { change = .written(at: entry.time) }
         }
         return change
     }
-
-    private mutating func append(_ entry: Entry) {
-        if entries.count >= Self.capacity {
-            entries.removeFirst(Self.capacity / 2)
-            dropped += Self.capacity / 2
-        }
-        entries.append(entry)
-    }
 }
 
-/// Paths and patterns at one upstream whose responses are invalid, for every principal and with any query.
-struct Invalidation {
-    let upstream: ProxiedUpstream
-    let paths: [String]
-    let patterns: [InvalidationPattern]
-    private let places: Set<String>
-
-    init(_ paths: [String], matching patterns: [InvalidationPattern] = [], of upstream: ProxiedUpstream) {
-        (self.upstream, self.paths, self.patterns) = (upstream, paths, patterns)
-        places = Set(paths)
-    }
-
+extension Invalidation {
     /// Whether it covers a request's response.
-    func covers(_ request: ProxyRequest) -> Bool {
-        request.upstream === upstream && covers(path: request.key.url.beforeQuery)
-    }
-
-    /// Whether it covers a path of its upstream, spelled as in cache keys.
-    func covers(path: some StringProtocol) -> Bool {
-        places.contains(String(path)) || patterns.contains { $0.matches(url: path) }
-    }
+    func covers(_ request: ProxyRequest) -> Bool { covers(request.key.url, of: request.upstream.storeKey) }
 }

@@ -277,13 +277,12 @@ extension ProxyCore {
         async throws(StoreError) -> CleanResult
     {
         guard !dryRun else { return try await cache.store.clean(filter, dryRun: true, progress: progress) }
-        fetches.cleaned()
-        liveDocuments.invalidateAll()
+        invalidateEverything()
         defer { liveDocuments.invalidationsCommitted() }
         await cache.store.flush()
         cache.memory.removeAll()
         let result = try await cache.store.clean(filter, progress: progress)
-        fetches.invalidations.noteClean()
+        fetches.invalidations.append(Invalidation(of: nil, at: cache.now))
         cache.memory.removeAll()
         return result
     }
@@ -298,8 +297,7 @@ extension ProxyCore {
 
     /// Replaces the store's content by that of a copy; fetches under way store nothing.
     package func load(_ path: String, replacing: Bool) async throws(StoreError) -> LoadResult {
-        fetches.cleaned()
-        liveDocuments.invalidateAll()
+        invalidateEverything()
         defer { liveDocuments.invalidationsCommitted() }
         await cache.store.flush()
         let replaysCookies = upstreams.contains { $0.settings.cookies == .replay }
@@ -311,9 +309,15 @@ extension ProxyCore {
         ) {
             CachedResponse.isServable($0, replaysCookies: replaysCookies)
         }
-        fetches.invalidations.noteClean()
+        fetches.invalidations.append(Invalidation(of: nil, at: cache.now))
         cache.memory.removeAll()
         return result
+    }
+
+    /// Makes everything outdated in fetches, memory and streams.
+    private func invalidateEverything() {
+        invalidate(Invalidation(of: nil, at: cache.now))
+        fetches.notStored.forgetAll()
     }
 }
 

@@ -17,7 +17,7 @@ public struct ComposedBody: Sendable, Equatable {
     public var bytes: [UInt8]
     /// The objects that now appear where the document pinned others, or none.
     public var added: Set<ObjectName>
-    /// The objects whose known values it shows in place of those received; an object around another one may be among them, too.
+    /// The objects whose known values it shows in place of those received.
     public var written: Set<ObjectName>
 }
 

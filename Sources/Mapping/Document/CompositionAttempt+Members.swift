@@ -128,7 +128,7 @@ extension CompositionAttempt {
     /// Writes a value without objects in place of the pinned one.
     mutating func writeLiteral(_ value: JSONSlice) {
         guard spend(value.range.count) else { return }
-        isChanged = true
+        hasOwnChange = true
         output.append(contentsOf: value.bytes)
     }
 
@@ -152,7 +152,7 @@ extension CompositionAttempt {
             write(shape, showing: resolved, name: name, isStrict: isStrict, at: path)
         } else if let place = pin(at: shape), let child = JSONSlice(tree.pins[place.pin]) {
             // The pin is an object of its own; now it is embedded without an identity.
-            isChanged = true
+            hasOwnChange = true
             write(Shape(text: place.pin, value: child), showing: resolved, name: name, isStrict: true, at: path)
         } else if isStrict || newest.isShared {
             fail(

@@ -80,7 +80,7 @@ extension CompositionAttempt {
             run = unit
         }
         if let cut = run.flatMap({ Self.cut($0, of: source, within: range) }) { cuts.append(cut) }
-        if !cuts.isEmpty { isChanged = true }
+        if !cuts.isEmpty { hasOwnChange = true }
         return cuts
     }
 

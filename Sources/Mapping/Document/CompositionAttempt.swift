@@ -28,8 +28,10 @@ struct CompositionAttempt {
     var pinned: Set<ObjectName>?
     /// By object, the members on which the document contradicts itself; computed on first use.
     var contradicted: [ObjectName: Set<MemberPath>] = [:]
+    /// Whether the output departs from the bytes received in the object that is being written, objects within it aside.
+    var hasOwnChange = false
     /// Whether the output departs from the bytes received.
-    var isChanged = false
+    var isChanged: Bool { hasOwnChange || !written.isEmpty }
     /// By pin, the members whose literal is kept: they fail their checks, or the response contradicts itself about
     /// them.
     var kept: [Int: Set<MemberPath>] = [:]
@@ -113,14 +115,14 @@ struct CompositionAttempt {
 
     /// Writes a pin's newest values or, if they are not all known, the pin as received; objects within it have their own.
     private mutating func writePinOrKeep(_ place: PinTree.Place) {
-        let former = (count: output.count, isChanged: isChanged, added: added, written: written, doubts: doubts)
+        let former = (count: output.count, hasOwnChange: hasOwnChange, added: added, written: written, doubts: doubts)
         writePin(place)
         // Past the limit there is no room for another attempt.
         guard let reason, effort >= 0 else { return }
         shortfall = shortfall ?? reason
         self.reason = nil
         output.removeSubrange(former.count...)
-        (isChanged, added, written, doubts) = (former.isChanged, former.added, former.written, former.doubts)
+        (hasOwnChange, added, written, doubts) = (former.hasOwnChange, former.added, former.written, former.doubts)
         copy(place.pin, 0..<tree.pins[place.pin].count)
     }
 
@@ -151,11 +153,11 @@ struct CompositionAttempt {
             doubts.insert(mark.time + lag.lists)
         }
         keepLiterals(of: place.pin, showing: name, value, object, resolved)
-        let wasChanged = isChanged
-        isChanged = false
+        let isOuterChanged = hasOwnChange
+        hasOwnChange = false
         write(Shape(text: place.pin, value: value), showing: resolved, name: name, isStrict: false)
-        if isChanged { written.insert(name) }
-        isChanged = isChanged || wasChanged
+        if hasOwnChange { written.insert(name) }
+        hasOwnChange = isOuterChanged
     }
 
     /// Records which literals of a pin stay as they are: values that fail their checks, and values on which the
@@ -218,7 +220,7 @@ struct CompositionAttempt {
             )
         }
         guard spend(shape.value.range.count + newest.value.range.count) else { return }
-        isChanged = true
+        hasOwnChange = true
         let pinned = shape.value.members
         let byName = Dictionary(pinned.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         let places = pinned.map { $0.nameRange.lowerBound..<$0.value.range.upperBound }
@@ -284,7 +286,7 @@ struct CompositionAttempt {
             return fail("a relation is now a list, and this document does not show which members to write for it")
         }
         guard spend(shape.value.range.count + newest.value.range.count) else { return }
-        isChanged = true
+        hasOwnChange = true
         let pinned = shape.value.elements
         guard !pinned.isEmpty || elements.isEmpty else {
             return fail(
@@ -433,7 +435,7 @@ private struct PinnedElements {
 extension CompositionAttempt {
     /// Writes an object in the shape of another.
     mutating func expand(_ name: ObjectName, in shape: Shape) {
-        isChanged = true
+        hasOwnChange = true
         guard let object = known[name] else {
             missing.insert(name)
             return
@@ -465,7 +467,7 @@ extension CompositionAttempt {
         if let inner = objectShape(shape) {
             expand(name(of: target, link), in: inner)
         } else if let pinned = shape.value.target(), pinned.isBare {
-            isChanged = true
+            hasOwnChange = true
             appendBare(value, target.identity, link, like: shape.value)
         } else {
             fail("a relation now points to an object, and this document does not show which members to write for it")

@@ -121,7 +121,7 @@ extension Models {
 }
 
 /// An object that a path identifies, by its identity or by keys known to the store.
-public struct BoundObject: Sendable, Hashable {
+public struct BoundObject: Sendable, Hashable, Codable {
     /// The model name in the object's key.
     public var model: String
     /// The canonical identity; nil if the path gives keys only.

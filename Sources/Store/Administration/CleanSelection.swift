@@ -37,6 +37,20 @@ public struct CleanFilter: Sendable {
     }
 }
 
+extension CleanFilter {
+    /// What the clean makes outdated of all that was requested before it, or more: where the filter names a URL or an age, too.
+    ///
+    /// - Parameter model: the filter's model, or the base of its cluster.
+    func invalidation(of model: String?, at time: Int64) -> Invalidation {
+        Invalidation(
+            of: upstream,
+            objects: model.map { [BoundObject(model: $0, identity: identity)] } ?? [],
+            principals: principal.map { [$0] },
+            at: time
+        )
+    }
+}
+
 /// The documents and objects that a filter selects, in the order of their ids, one slice at a time.
 struct CleanSelection {
     let database: Database

@@ -97,9 +97,7 @@ private struct Cleaner {
             let time = core.clock.now()
             let selection = try CleanSelection(filter, in: session.database, now: time, of: core)
             // A response under way may show any model of the cluster, so the ban covers the base.
-            var banned = filter
-            if let base = selection.base { banned.model = base }
-            session.bans.cleaned(banned, at: time)
+            session.bans.cleaned(filter.invalidation(of: selection.base ?? filter.model, at: time))
             try session.eraseSentEvents()
             try session.forgetMarks(matching: filter, base: selection.base)
             if !selection.isOfURLs {

@@ -199,17 +199,6 @@ public enum FresheningOutcome: Sendable, Equatable {
     case gone
 }
 
-/// A path whose documents, with any query, a write invalidates.
-public struct InvalidationTarget: Hashable, Sendable {
-    /// The upstream's name.
-    public var upstream: String
-    /// The path as sent upstream; a query is ignored.
-    public var path: String
-
-    /// Creates a target.
-    public init(upstream: String, path: String) { (self.upstream, self.path) = (upstream, path) }
-}
-
 /// Receives notifications of commits.
 ///
 /// It is called on the writer's thread; except for `objectsWillChange`, after the commit and before its callers continue. It must

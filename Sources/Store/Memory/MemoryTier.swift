@@ -202,21 +202,23 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     /// Removes one response, if it is still resident.
     public func remove(_ response: Response, at digest: Digest128) { process(.left { $0 === response }, at: digest) }
 
-    /// Removes the responses of a path, for every query, principal, context and variant.
-    public func remove(upstream: String, path: String) {
-        let path = path.beforeQuery
-        for digest in paths.withLock({ $0.digests(upstream: upstream, path: path) }) {
-            process(.left { $0.key.upstream == upstream && $0.key.url.beforeQuery == path }, at: digest)
-        }
-    }
-
-    /// Removes the responses of all paths of an upstream that the closure accepts, for every query, principal, context and
-    /// variant.
+    /// Removes the responses that an invalidation covers, for every query, principal, context and variant.
     ///
-    /// It reads each path once. No look-up waits for it.
-    public func remove(upstream: String, where isRemoved: (_ path: Substring) -> Bool) {
-        let removed = paths.withLock { $0.paths(of: upstream).filter(isRemoved) }
-        for path in removed { remove(upstream: upstream, path: String(path)) }
+    /// For patterns it reads each path once. No look-up waits for it.
+    public func remove(_ invalidation: Invalidation) {
+        guard let upstream = invalidation.upstream, !invalidation.isOfEverything else {
+            return removeAll { invalidation.concerns($0.key.upstream) }
+        }
+        let digests = paths.withLock { known in
+            let places =
+                invalidation.patterns.isEmpty
+                ? invalidation.paths.map { $0.beforeQuery }
+                : known.paths(of: upstream).filter { invalidation.covers($0, of: upstream, shown: []) }
+            return places.flatMap { known.digests(upstream: upstream, path: $0) }
+        }
+        for digest in digests {
+            process(.left { invalidation.covers($0.key.url, of: $0.key.upstream, shown: []) }, at: digest)
+        }
     }
 
     /// Removes every response that the closure accepts, by default all; it walks the whole tier.

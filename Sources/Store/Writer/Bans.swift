@@ -32,13 +32,12 @@ struct Bans {
     }
 
     private static let pathLimit = 16_384
-    private static let patternLimit = 256
-    private static let cleanLimit = 256
+    private static let limit = 256
 
     /// By the hashes of the paths.
     private var paths: [Int64: PathBan] = [:]
-    private var patterns: [(pattern: InvalidationPattern, time: Int64)] = []
-    private var cleans: [(filter: CleanFilter, time: Int64)] = []
+    private var patterns: [Invalidation] = []
+    private var cleans: [Invalidation] = []
     /// When the last response to a write came from each upstream.
     private var upstreams: [String: Int64] = [:]
     /// Responses to requests sent until this time are blocked.
@@ -65,18 +64,19 @@ struct Bans {
         upstreams[upstream] = max(upstreams[upstream] ?? .min, time)
     }
 
-    mutating func invalidated(_ pattern: InvalidationPattern, at time: Int64) {
-        patterns.removeAll { $0.pattern == pattern }
-        if patterns.count >= Self.patternLimit { everything = max(everything, patterns.removeFirst().time) }
-        patterns.append((pattern, time))
+    /// Adds an invalidation with patterns; its paths are added by `invalidated(pathHash:at:)`.
+    mutating func invalidated(_ invalidation: Invalidation, at time: Int64) {
+        patterns.removeAll { $0.patterns == invalidation.patterns && $0.upstream == invalidation.upstream }
+        if patterns.count >= Self.limit { everything = max(everything, patterns.removeFirst().time) }
+        patterns.append(Invalidation(of: invalidation.upstream, patterns: invalidation.patterns, at: time))
     }
 
     /// Bans everything until a time, because the writes until then are no longer known.
     mutating func forgotten(until time: Int64) { everything = max(everything, time) }
 
-    mutating func cleaned(_ filter: CleanFilter, at time: Int64) {
-        if cleans.count >= Self.cleanLimit { everything = max(everything, cleans.removeFirst().time) }
-        cleans.append((filter, time))
+    mutating func cleaned(_ invalidation: Invalidation) {
+        if cleans.count >= Self.limit { everything = max(everything, cleans.removeFirst().time) }
+        cleans.append(invalidation)
     }
 
     /// How much of a response is stored.
@@ -92,7 +92,16 @@ struct Bans {
         objects: [Occurrence],
         isUndivided: Bool
     ) -> Verdict {
-        if document.sent <= everything || isCleaned(document, principal, objects) { return .dropped }
+        let isCleaned = cleans.contains { clean in
+            document.sent <= clean.time
+                && clean.covers(
+                    document.key.url,
+                    of: document.key.upstream,
+                    principal: principal,
+                    shown: objects.map(\.name)
+                )
+        }
+        if document.sent <= everything || isCleaned { return .dropped }
         if isUndivided, mayPrecedeWrite(document) { return .dropped }
         guard let time = invalidated(document, pathHash) else { return .stored }
         return arrival <= time ? .observed : .dropped
@@ -101,63 +110,12 @@ struct Bans {
     /// When a response's path was invalidated after its request was sent, if at all.
     private func invalidated(_ document: ReceivedDocument, _ pathHash: Int64) -> Int64? {
         if let time = paths[pathHash]?.time, document.sent <= time { return time }
-        return patterns.first { ban in
-            document.sent <= ban.time && ban.pattern.upstream == document.key.upstream
-                && ban.pattern.matches(url: document.key.url)
-        }?.time
+        return patterns.first { document.sent <= $0.time && $0.covers(document.key.url, of: document.key.upstream) }?
+            .time
     }
 
     /// Whether a response may show the state before a write to its upstream.
     private func mayPrecedeWrite(_ document: ReceivedDocument) -> Bool {
         document.upstreamWrittenAt != nil || document.start <= upstreams[document.key.upstream] ?? .min
-    }
-
-    private func isCleaned(_ document: ReceivedDocument, _ principal: String, _ objects: [Occurrence]) -> Bool {
-        cleans.contains { clean in
-            document.sent <= clean.time
-                && clean.filter.concerns(document, principal: principal, objects: objects, at: clean.time)
-        }
-    }
-}
-
-extension CleanFilter {
-    /// Whether a clean at `time` would have removed a document that arrives late.
-    fileprivate func concerns(_ document: ReceivedDocument, principal: String, objects: [Occurrence], at time: Int64)
-        -> Bool
-    {
-        if let upstream, upstream != document.key.upstream { return false }
-        if let label = self.principal, label != principal { return false }
-        if let url, !url(document.key.url) { return false }
-        if let olderThan, document.end >= time - olderThan { return false }
-        guard let model else { return true }
-        return objects.contains { $0.name.model == model && (identity == nil || $0.name.identity == identity) }
-    }
-}
-
-extension WriterSession {
-    /// Blocks responses to requests sent before now; returns the newest document.
-    func ban(_ patterns: [InvalidationPattern]) -> DocumentID {
-        let now = clock.now()
-        for pattern in patterns { bans.invalidated(pattern, at: now) }
-        return numbers.document
-    }
-}
-
-extension InvalidationPattern {
-    /// The documents up to an id that match one of the patterns; reads the URL of every document of their upstreams.
-    static func documents(matching patterns: [InvalidationPattern], until last: DocumentID, in database: Database)
-        throws -> [DocumentID]
-    {
-        try Dictionary(grouping: patterns, by: \.upstream).flatMap { upstream, patterns in
-            try database.query(
-                """
-                SELECT id, url FROM _documents WHERE id <= ?1 AND scope IN
-                (SELECT s.id FROM _scopes s JOIN _names u ON u.id = s.upstream WHERE u.text = ?2)
-                """
-            ).all(last, upstream) { row in
-                let url = row.string(1)
-                return patterns.contains { $0.matches(url: url) } ? row.id(0, as: DocumentID.self) : nil
-            }.compactMap(\.self)
-        }
     }
 }

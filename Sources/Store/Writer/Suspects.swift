@@ -10,7 +10,7 @@ extension ObjectStore {
     /// the path and those that these documents represent.
     public func markSuspect(
         upstream: String,
-        urls: [String],
+        urls: Set<String>,
         object: BoundObject? = nil,
         patterns: [InvalidationPattern] = []
     ) async throws(StoreError) -> SuspectID {
@@ -27,7 +27,7 @@ extension ObjectStore {
 
 /// Reads and writes the rows of suspects.
 extension WriterSession {
-    func markSuspect(upstream: String, urls: [String], object: BoundObject?, patterns: [InvalidationPattern]) throws
+    func markSuspect(upstream: String, urls: Set<String>, object: BoundObject?, patterns: [InvalidationPattern]) throws
         -> SuspectID
     {
         let suspect = numbers.suspect.increment()
@@ -36,7 +36,7 @@ extension WriterSession {
         for pattern in patterns {
             try query("INSERT INTO _suspect_patterns VALUES (?, ?, ?, ?)").run(
                 suspect,
-                pattern.upstream,
+                upstream,
                 pattern.base,
                 pattern.pattern.text
             )
@@ -70,12 +70,9 @@ extension WriterSession {
         guard !writes.isEmpty else { return 0 }
         for write in writes {
             _ = try complete(write, nil)
-            let found = try InvalidationPattern.documents(
-                matching: write.patterns,
-                until: numbers.document,
-                in: database
-            )
-            for id in found { try deleteDocument(id) }
+            for id in try write.invalidation.documentsOfPatterns(until: numbers.document, in: database) {
+                try deleteDocument(id)
+            }
         }
         try query("DELETE FROM _suspects").run()
         try query("DELETE FROM _suspect_objects").run()
@@ -93,7 +90,7 @@ extension WriterSession {
         }
         try query("SELECT DISTINCT upstream, url FROM _suspects").each { row in
             var suspect = write(row.string(0), path: row.string(1))
-            suspect.targets = [InvalidationTarget(upstream: suspect.upstream, path: suspect.path)]
+            suspect.paths = [suspect.path]
             writes.append(suspect)
         }
         try query("SELECT upstream, model, identity, key FROM _suspect_objects").each { row in
@@ -111,9 +108,7 @@ extension WriterSession {
             guard let pattern = try? RoutePattern(row.string(2)) else {
                 throw StoreError.corrupt("a write that was under way has a malformed pattern")
             }
-            suspect.patterns = [
-                InvalidationPattern(upstream: suspect.upstream, base: row.string(1), pattern: pattern)
-            ]
+            suspect.patterns = [InvalidationPattern(base: row.string(1), pattern: pattern)]
             writes.append(suspect)
         }
         return writes

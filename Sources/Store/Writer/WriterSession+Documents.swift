@@ -101,13 +101,15 @@ extension WriterSession {
         return id
     }
 
-    /// Removes every document of a path, and blocks responses to requests sent before.
-    func invalidate(_ target: InvalidationTarget) throws {
-        let pathHash = hasher.pathHash(upstream: target.upstream, url: target.path)
-        bans.invalidated(pathHash: pathHash, at: clock.now())
-        let found = try query("SELECT id FROM _documents WHERE place = ?")
-            .all(pathHash) { $0.id(0, as: DocumentID.self) }
-        for id in found { try deleteDocument(id) }
+    /// Removes every document of these paths, and blocks responses to requests sent before.
+    func invalidate(_ paths: some Sequence<String>, of upstream: String) throws {
+        for path in paths {
+            let pathHash = hasher.pathHash(upstream: upstream, url: path)
+            bans.invalidated(pathHash: pathHash, at: clock.now())
+            let found = try query("SELECT id FROM _documents WHERE place = ?")
+                .all(pathHash) { $0.id(0, as: DocumentID.self) }
+            for id in found { try deleteDocument(id) }
+        }
     }
 
     /// Records that documents showed the newest values at a commit sequence.

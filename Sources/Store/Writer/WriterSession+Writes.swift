@@ -37,13 +37,13 @@ extension WriterSession {
         }
         var further = write.effect == .absent || isDeletionShown(by: subjects, write) ? [] : write.collections
         if let created = path(ofCreated: subjects, by: write) {
-            further.append(InvalidationTarget(upstream: write.upstream, path: created))
+            further.append(created)
         }
-        for target in write.targets + further { try invalidate(target) }
+        try invalidate(write.paths.union(further), of: write.upstream)
         if write.effect != .absent { try invalidateUndivided(by: write) }
         note(write, to: subjects)
         if let suspect = write.suspect { try clear(suspect) }
-        completion.removed = further.map(\.path)
+        completion.removed = further
         return completion
     }
 
@@ -232,7 +232,7 @@ extension WriterSession {
     func note(_ write: CompletedWrite, to subjects: [Subject]) {
         guard !write.path.isEmpty, models[write.upstream]?.models.declarations.isEmpty == false else { return }
         var rest = write
-        (rest.observation, rest.targets, rest.collections, rest.patterns) = (nil, [], [], [])
+        (rest.observation, rest.paths, rest.collections, rest.patterns) = (nil, [], [], [])
         let written = Bans.Write(
             write: rest,
             named: Set(subjects.map(\.object)),

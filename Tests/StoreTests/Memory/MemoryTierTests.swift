@@ -102,10 +102,10 @@ import Testing
         let gone = [Note("/posts"), Note("/posts?page=2"), Note("/posts", principal: 2)]
         let kept = [Note("/posts/1"), Note("/post"), Note("/")]
         for note in gone + kept { tier.insert(note, at: note.digest) }
-        tier.remove(upstream: "u", path: "/posts")
+        tier.remove(Invalidation(of: "u", paths: ["/posts"], at: 0))
         #expect(gone.allSatisfy { !holds($0) })
         #expect(kept.allSatisfy { holds($0) })
-        tier.remove(upstream: "other", path: "/posts/1")
+        tier.remove(Invalidation(of: "other", paths: ["/posts/1"], at: 0))
         #expect(kept.allSatisfy { holds($0) })
     }
 
@@ -189,7 +189,7 @@ import Testing
         tier.handle(at: huge.digest, of: huge.key) { .committed(huge, .stored(isClean: true)) }
         #expect(tier.responses(at: huge.digest) == nil)
         #expect(tier.statistics.bytes == 0)
-        tier.remove(upstream: "u", path: "/a")
+        tier.remove(Invalidation(of: "u", paths: ["/a"], at: 0))
     }
 
     @Test func `threads that insert, look up, change and remove at once leave the counters right`() async {

@@ -243,19 +243,10 @@ package final class Fetches {
 
     // MARK: Invalidation
 
-    /// Invalidates what a write covers, when it has completed or never will.
-    ///
-    /// - Parameter time: when it was over, in µs of the store's clock.
-    func invalidate(_ invalidation: Invalidation, at time: Int64) {
-        invalidations.note(invalidation, at: time)
+    /// Keeps responses under way from bringing back what a write or a clean has made outdated.
+    func invalidate(_ invalidation: Invalidation) {
+        invalidations.append(invalidation)
         hitForMiss.forget(invalidation)
-    }
-
-    /// Keeps responses under way from bringing back what a clean removes from the store.
-    func cleaned() {
-        invalidations.noteClean()
-        hitForMiss.forgetAll()
-        notStored.forgetAll()
     }
 }
 

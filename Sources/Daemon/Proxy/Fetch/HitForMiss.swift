@@ -33,7 +33,7 @@ struct HitForMiss {
     mutating func note(_ digest: Digest128, of key: CacheKey, now: UInt64) {
         turn(now)
         if young.count >= generationLimit { turnOver(now) }
-        young[digest] = Place(upstream: key.upstream, path: key.url.beforeQuery)
+        young[digest] = Place(upstream: key.upstream, path: String(key.url.beforeQuery))
     }
 
     /// Notes a response that may be stored.
@@ -42,24 +42,14 @@ struct HitForMiss {
         old[digest] = nil
     }
 
-    /// Forgets the documents that a write has invalidated.
-    ///
-    /// Only hashes of paths are known here, so an invalidation with patterns forgets all documents of the upstream.
+    /// Forgets the documents that a write or a clean has invalidated.
     mutating func forget(_ invalidation: Invalidation) {
         guard count > 0 else { return }
-        let upstream = invalidation.upstream.storeKey
-        let places = Set(invalidation.paths.map { Place(upstream: upstream, path: $0[...]) })
-        let forgetsAll = !invalidation.patterns.isEmpty
         func isKept(_ entry: (key: Digest128, value: Place)) -> Bool {
-            !places.contains(entry.value) && !(forgetsAll && entry.value.upstream == upstream.hashValue)
+            !invalidation.covers(entry.value.path, of: entry.value.upstream)
         }
         young = young.filter(isKept)
         old = old.filter(isKept)
-    }
-
-    mutating func forgetAll() {
-        young = [:]
-        old = [:]
     }
 
     private mutating func turn(_ now: UInt64) {
@@ -75,14 +65,8 @@ struct HitForMiss {
         turnedAt = now
     }
 
-    /// Hashes of an upstream and a path; places with equal hashes are forgotten together, which does no harm.
-    private struct Place: Hashable {
-        let upstream: Int
-        let path: Int
-
-        init(upstream: String, path: Substring) {
-            self.upstream = upstream.hashValue
-            self.path = path.hashValue
-        }
+    private struct Place {
+        let upstream: String
+        let path: String
     }
 }

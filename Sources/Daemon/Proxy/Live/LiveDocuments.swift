@@ -118,13 +118,10 @@ final class LiveDocuments {
         }
     }
 
-    /// Invalidates what a completed write covers; its effects are yet to be committed.
+    /// Invalidates what a write or a clean covers; its effects are yet to be committed.
     func invalidate(_ invalidation: Invalidation) {
         for document in documents.values where invalidation.covers(document.request) { document.invalidate() }
     }
-
-    /// Invalidates all documents after a clean of everything.
-    func invalidateAll() { documents.values.forEach { $0.invalidate() } }
 
     /// Examines the invalidated documents once the write's effects are committed.
     func invalidationsCommitted() {

@@ -278,7 +278,7 @@ extension ProxiedUpstream {
             if let path = pattern.onlyPath {
                 paths += [base + path] + (path == "/" ? [] : ["\(base)\(path)/"])
             } else {
-                patterns.append(InvalidationPattern(upstream: storeKey, base: base, pattern: pattern))
+                patterns.append(InvalidationPattern(base: base, pattern: pattern))
             }
         }
         return (paths, patterns)

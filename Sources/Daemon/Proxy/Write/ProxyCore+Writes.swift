@@ -22,7 +22,7 @@ extension ProxyCore {
             let further = request.upstream.invalidated(by: request, status: nil)
             suspect = try await cache.store.markSuspect(
                 upstream: request.upstream.storeKey,
-                urls: request.suspects + further.paths,
+                urls: Set(request.suspects + further.paths),
                 object: request.upstream.bound(request),
                 patterns: further.patterns
             )
@@ -57,18 +57,19 @@ extension ProxyCore {
         }
         let upstream = request.upstream
         let write = outcome.completed(as: effect, of: request, suspect: suspect, start: start, end: cache.now)
-        var paths = write.targets.map(\.path)
-        invalidate(Invalidation(paths, matching: write.patterns, of: upstream), at: write.time)
+        var invalidation = write.invalidation
+        invalidate(invalidation)
         let token = fetches.invalidations.token
         do {
             let completion = try await cache.store.complete(write)
-            paths += completion.removed.filter { !paths.contains($0) }
+            invalidation.paths.formUnion(completion.removed)
         } catch {
             retryLater(write, of: upstream, because: error)
         }
         let targetIsUntouched = fetches.invalidations.change(since: token, for: request) != .invalidated
         // Repeated, because responses read from disk before the commit may have returned to memory meanwhile.
-        invalidate(Invalidation(paths, matching: write.patterns, of: upstream), at: cache.now)
+        invalidation.time = cache.now
+        invalidate(invalidation)
         liveDocuments.invalidationsCommitted()
         return targetIsUntouched
     }
@@ -76,25 +77,22 @@ extension ProxyCore {
     /// Drops the target of a condition that names one of Larder's own tags, so that the next GET brings the upstream's tag.
     func expire(_ request: ProxyRequest) async {
         let path = request.upstream.keyPath(of: request.target)
-        let invalidation = Invalidation([path], of: request.upstream)
-        invalidate(invalidation, at: cache.now)
+        var invalidation = Invalidation(of: request.upstream.storeKey, paths: [path], at: cache.now)
+        invalidate(invalidation)
         do {
-            try await cache.store.invalidate([InvalidationTarget(upstream: request.upstream.storeKey, path: path)])
+            try await cache.store.invalidate([path], of: request.upstream.storeKey)
         } catch {
             log.storeFailed("an invalidation could not be stored", error)
         }
-        invalidate(invalidation, at: cache.now)
+        invalidation.time = cache.now
+        invalidate(invalidation)
         liveDocuments.invalidationsCommitted()
     }
 
     /// Makes everything that an invalidation covers outdated, in memory, fetches and streams.
-    func invalidate(_ invalidation: Invalidation, at time: Int64) {
-        let (upstream, patterns) = (invalidation.upstream.storeKey, invalidation.patterns)
-        fetches.invalidate(invalidation, at: time)
-        for path in invalidation.paths { cache.memory.remove(upstream: upstream, path: path) }
-        if !patterns.isEmpty {
-            cache.memory.remove(upstream: upstream) { path in patterns.contains { $0.matches(url: path) } }
-        }
+    func invalidate(_ invalidation: Invalidation) {
+        fetches.invalidate(invalidation)
+        cache.memory.remove(invalidation)
         liveDocuments.invalidate(invalidation)
     }
 }
@@ -112,9 +110,10 @@ extension ProxyCore {
         )
         uncommittedWriteCount += 1
         let number = uncommittedWriteCount
-        cache.uncommittedWrites.begin(number, upstream: upstream.storeKey, time: write.time)
-        cache.memory.removeAll { $0.key.upstream == upstream.storeKey }
-        fetches.invalidations.noteAll(of: upstream)
+        let everything = Invalidation(of: upstream.storeKey, at: write.time)
+        cache.uncommittedWrites.begin(number, everything)
+        cache.memory.remove(everything)
+        fetches.invalidations.append(everything)
         // The objects in its response are held until then, within the limit for all bodies.
         _ = fetches.hold(write.observation?.body.count ?? 0)
         Task { await completeLater(write, number, of: upstream) }
@@ -128,9 +127,11 @@ extension ProxyCore {
             pause = min(pause * 2, .seconds(30))
             do {
                 let completion = try await cache.store.complete(write)
-                let paths = write.targets.map(\.path) + completion.removed
+                var invalidation = write.invalidation
+                invalidation.paths.formUnion(completion.removed)
                 // Fetches begun since then are newer than what the store has.
-                invalidate(Invalidation(paths, matching: write.patterns, of: upstream), at: cache.now)
+                invalidation.time = cache.now
+                invalidate(invalidation)
                 break
             } catch .closed {
                 return
@@ -151,8 +152,8 @@ extension ProxyCore {
 /// Until such a write is stored, nothing on disk records its changes. So everything known of its upstream from before it counts
 /// as changed (law 10): it is fetched again, and served only if the upstream cannot be asked. Any thread.
 final class UncommittedWrites: Sendable {
-    /// Each write's upstream, and when it was over, on the store's clock; by number.
-    private let writes = Mutex<[Int: (upstream: String, time: Int64)]>([:])
+    /// What each makes outdated, by number.
+    private let writes = Mutex<[Int: Invalidation]>([:])
     /// The number of writes, so that look-ups need no lock while there are none.
     private let count = Atomic<Int>(0)
     /// The limit; past it writes are refused, because each is kept in memory.
@@ -162,12 +163,12 @@ final class UncommittedWrites: Sendable {
     var isFull: Bool { count.load(ordering: .relaxed) >= Self.limit }
 
     /// Adds a write, before any response is removed from memory because of it.
-    func begin(_ number: Int, upstream: String, time: Int64) { set(number, (upstream, time)) }
+    func begin(_ number: Int, _ invalidation: Invalidation) { set(number, invalidation) }
 
     /// Removes a write that is stored.
     func end(_ number: Int) { set(number, nil) }
 
-    private func set(_ number: Int, _ write: (upstream: String, time: Int64)?) {
+    private func set(_ number: Int, _ write: Invalidation?) {
         writes.withLock { writes in
             writes[number] = write
             count.store(writes.count, ordering: .sequentiallyConsistent)
@@ -177,6 +178,6 @@ final class UncommittedWrites: Sendable {
     /// Whether one of an upstream's writes may have changed what was known at a time.
     func mayBeNewer(than start: Int64, of upstream: String) -> Bool {
         guard count.load(ordering: .sequentiallyConsistent) > 0 else { return false }
-        return writes.withLock { $0.values.contains { $0.upstream == upstream && start <= $0.time } }
+        return writes.withLock { $0.values.contains { $0.concerns(upstream) && start <= $0.time } }
     }
 }

@@ -142,14 +142,12 @@ struct WriteOutcome: Sendable {
             // The models determine how a deletion shows in lists.
             let collections = effect == .deleted ? self.collections(of: request) : []
             let paths = invalidated(by: request).filter { !collections.contains($0) } + further.paths
-            write.targets = paths.map { InvalidationTarget(upstream: upstream.storeKey, path: $0) }
-            write.collections = collections.map { InvalidationTarget(upstream: upstream.storeKey, path: $0) }
+            write.paths = Set(paths)
+            write.collections = collections
             write.patterns = further.patterns
         } else {
             // The document stored at its URL counts as deleted, whether or not it shows an object.
-            write.targets = [
-                InvalidationTarget(upstream: upstream.storeKey, path: upstream.keyPath(of: request.target))
-            ]
+            write.paths = [upstream.keyPath(of: request.target)]
         }
         if let (rule, body, surroundings) = observed(by: request) {
             write.observation = ReceivedObservation(

@@ -1,0 +1,62 @@
+import Foundation
+import Mapping
+import Testing
+
+@testable import Store
+
+@Suite struct InvalidationTests {
+    private func pattern(_ text: String) throws -> InvalidationPattern {
+        InvalidationPattern(base: "/v1", pattern: try RoutePattern(text))
+    }
+
+    @Test func `paths are covered with any query, and patterns below their base path`() throws {
+        let invalidation = Invalidation(of: "api", paths: ["/a"], patterns: [try pattern("posts/*")], at: 1)
+        for url in ["/a", "/a?page=2", "/v1/posts/7", "/v1/posts/7?x"] { #expect(invalidation.covers(url, of: "api")) }
+        for url in ["/a/", "/ab", "/posts/7", "/v1/posts", "/v1/posts/7/x"] {
+            #expect(!invalidation.covers(url, of: "api"), "\(url)")
+        }
+        #expect(!invalidation.covers("/a", of: "other"))
+    }
+
+    @Test func `without paths, patterns and objects everything is covered, of one upstream or of all`() {
+        #expect(Invalidation(of: "api", at: 1).covers("/x", of: "api"))
+        #expect(!Invalidation(of: "api", at: 1).covers("/x", of: "other"))
+        #expect(Invalidation(of: nil, at: 1).covers("/x", of: "other"))
+    }
+
+    @Test func `an object covers the responses that show it, or any of its model`() {
+        let shown = [ObjectName(model: "User", identity: "1")]
+        func covers(_ object: BoundObject, _ shown: [ObjectName]?) -> Bool {
+            Invalidation(of: nil, objects: [object], at: 1).covers("/x", of: "api", shown: shown)
+        }
+        #expect(covers(BoundObject(model: "User", identity: "1"), shown))
+        #expect(covers(BoundObject(model: "User"), shown))
+        #expect(!covers(BoundObject(model: "User", identity: "2"), shown))
+        #expect(!covers(BoundObject(model: "Post", identity: "1"), shown))
+        // What a response shows is not known yet.
+        #expect(covers(BoundObject(model: "User", identity: "2"), nil))
+    }
+
+    @Test func `only the responses of the principals named are covered`() {
+        let invalidation = Invalidation(of: "api", paths: ["/a"], principals: ["ada"], at: 1)
+        #expect(invalidation.covers("/a", of: "api", principal: "ada"))
+        #expect(!invalidation.covers("/a", of: "api", principal: "bob"))
+        #expect(invalidation.covers("/a", of: "api"))
+    }
+
+    @Test func `it means the same after it was written as JSON and read again`() throws {
+        let invalidation = Invalidation(
+            of: "api",
+            paths: ["/a", "/b"],
+            patterns: [try pattern("posts/*/7")],
+            objects: [BoundObject(model: "User", keys: ["ada"])],
+            principals: ["ada"],
+            at: 7
+        )
+        let read = try JSONDecoder().decode(Invalidation.self, from: JSONEncoder().encode(invalidation))
+        #expect(read == invalidation)
+        #expect(throws: (any Error).self) {
+            try JSONDecoder().decode(InvalidationPattern.self, from: Data(#"{"base":"","pattern":"{"}"#.utf8))
+        }
+    }
+}
