@@ -1,5 +1,5 @@
 import Glibc
-import Settings
+import Proxy
 import TestSupport
 import Testing
 

@@ -1,8 +1,8 @@
 import FoundationEssentials
 import Glibc
 import HTTPSemantics
-import Proxy
-package import Settings
+package import Proxy
+import Settings
 
 /// The secret for the admin side over TCP, kept in `admin.token` beside the store.
 package struct AdminToken: Sendable {

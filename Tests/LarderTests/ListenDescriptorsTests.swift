@@ -3,8 +3,8 @@ import HTTPSemantics
 import TestSupport
 import Testing
 
-@testable import Admin
 @testable import HTTPServer
+@testable import Larder
 
 /// Descriptors 3 and up are taken in a test process: these tests hand over a range that begins elsewhere.
 @Suite(.serialized) struct ListenDescriptorsTests {

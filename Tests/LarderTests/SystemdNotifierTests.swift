@@ -3,8 +3,8 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import Admin
 @testable import EventLoops
+@testable import Larder
 
 @Suite struct SystemdNotifierTests {
     @Test func `states reach the socket in one datagram`() throws {

@@ -4,7 +4,7 @@ import Testing
 @testable import Proxy
 @testable import Settings
 
-@Suite struct ModeTests {
+@Suite struct ModeSwitchTests {
     @Test func `a change is reported once, and only when it is one`() {
         let modes = ModeSwitch(.online)
         let changes = ModeChanges()
