@@ -91,10 +91,9 @@ extension ObjectStore {
     public func note(_ absence: ObservedAbsence) async throws(StoreError) {
         let queued = core.queuedResponses
         try await unlessHeldUp { [self] () async throws(StoreError) in
-            _ = try await enqueueAhead(as: .absence) { session, isAhead -> Bool? in
+            _ = try await enqueueAhead(as: .absence) { session, isAhead -> Void? in
                 if isAhead, try !session.mayGoAhead(absence, of: queued) { return nil }
-                try session.note(absence)
-                return true
+                return try session.note(absence)
             }
         }
     }

@@ -36,13 +36,21 @@ final class ObjectRecord {
     private(set) var wrote: Int64?
     /// Set if a write may have changed it, or if it is deleted.
     private(set) var mark: ObjectMark?
-    /// The request that caused the mark; the outer nil keeps the stored one.
-    private(set) var markSource: MarkSource??
+    /// What becomes of the stored source of the mark.
+    private(set) var markSource = MarkSourceChange.none
     let isStored: Bool
     let wasPinned: Bool
     var isModified = false
     /// The versions of it in the response being stored.
     var contributions: [Contribution] = []
+
+    /// A change of the stored request that caused the mark.
+    enum MarkSourceChange: Equatable {
+        case none
+        /// The new mark has no known source.
+        case removed
+        case replaced(MarkSource)
+    }
 
     /// A new object.
     init(id: ObjectID, collection: CollectionID, identity: Identity) {
@@ -112,7 +120,7 @@ final class ObjectRecord {
     func setMark(_ mark: ObjectMark?, by source: MarkSource? = nil) {
         guard mark != self.mark else { return }
         self.mark = mark
-        markSource = .some(source)
+        markSource = source.map { .replaced($0) } ?? .removed
         if mark?.isTombstone == true { deletedSince = nil }
         isModified = true
     }

@@ -149,9 +149,9 @@ extension WriterSession {
     /// Writes the request that caused a mark, if the mark is new.
     func writeMarkSource(of record: ObjectRecord) throws {
         switch record.markSource {
-        case nil: break
-        case .some(nil): try deleteMarkSource(of: record)
-        case .some(let source?): try query("INSERT OR REPLACE INTO _marks VALUES (?, ?)").run(record.id, source.text)
+        case .none: break
+        case .removed: try deleteMarkSource(of: record)
+        case .replaced(let source): try query("INSERT OR REPLACE INTO _marks VALUES (?, ?)").run(record.id, source.text)
         }
     }
 

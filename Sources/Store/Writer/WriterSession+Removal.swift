@@ -122,7 +122,7 @@ extension WriterSession {
         }
         hasRemovedObjects = true
         try keepName(of: record)
-        if record.mark != nil || record.markSource != nil { try deleteMarkSource(of: record) }
+        if record.mark != nil || record.markSource != .none { try deleteMarkSource(of: record) }
         try query("DELETE FROM _objects WHERE id = ?").run(record.id)
         try query("DELETE FROM _orphans WHERE object = ?").run(record.id)
         try query("DELETE FROM _keys WHERE object = ?").run(record.id)
