@@ -33,7 +33,7 @@ import Testing
 
     private func keep(_ ready: ReadyResponse, writtenAt: Int64? = nil) {
         let share = DiskShare(of: ready.response, to: request)
-        cache.keep(ready, sent: cache.now, age: 0, match: nil, writtenAt: writtenAt, onDisk: share)
+        cache.admit(ready, sent: cache.now, age: 0, match: nil, writtenAt: writtenAt, onDisk: share)
     }
 
     /// The same response as a 304 has renewed it.

@@ -180,17 +180,17 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
         }
     }
 
-    /// Inserts a response, replaces the one with its variant, and makes room for it.
+    /// Admits a response, replaces the one with its variant, and makes room for it.
     ///
-    /// A response larger than an eighth of the tier is not inserted: it would displace too many others.
-    public func insert(_ response: Response, at digest: Digest128) {
+    /// A response larger than an eighth of the tier is not admitted: it would displace too many others.
+    public func admit(_ response: Response, at digest: Digest128) {
         handle(at: digest, of: response.key) { .made(response) }
     }
 
     /// Registers a response under the objects that it shows, so that it becomes dirty when one of them changes.
     ///
-    /// Call it before or after `insert`. It has no effect once the response has left. Discard a response that will never be
-    /// inserted.
+    /// Call it before or after `admit`. It has no effect once the response has left. Discard a response that will never be
+    /// admitted.
     public func register(_ response: Response, under objects: [ObjectID]) {
         responsesByObject.register(response.entry, under: objects)
         makeRoom()

@@ -238,7 +238,7 @@ final class RunningFetch: TransferDelegate {
         case .explainLoss(.tooLarge): fetches.note(.tooLarge(limit: fetches.settings.limits.document), in: self)
         case .explainLoss(.truncated): fetches.note(.truncated(defect), in: self)
         case .explainLoss(.odd): fetches.note(.odd, in: self)
-        case .keep: handle(.kept(keep()))
+        case .admit: handle(.admitted(admit()))
         case .freshen: fetches.applyNotModified(to: self)
         case .end: fetches.ended(self)
         }
@@ -257,14 +257,14 @@ final class RunningFetch: TransferDelegate {
         for piece in pieces { relay.write(piece) }
     }
 
-    private func keep() -> Fetch.Kept {
+    private func admit() -> Fetch.Admission {
         guard let head, var response = storing else { return .unusable }
         response.body = state.body.joined()
         let isPart = response.status == 206
-        let kept =
+        let admitted =
             isPart
-            ? fetches.keepPart(response, from: self) : fetches.keep(response, from: self, isAwaited: isAwaited)
-        guard let (ready, isWithheld) = kept else { return .unusable }
+            ? fetches.admitPart(response, from: self) : fetches.admit(response, from: self, isAwaited: isAwaited)
+        guard let (ready, isWithheld) = admitted else { return .unusable }
         let isKept = !isInvalidated
         // Memory alone does not keep a response with objects.
         let isStored = { [store = fetches.cache.store] in isKept && !(isWithheld && store.isHeldUp) }
@@ -282,7 +282,7 @@ final class RunningFetch: TransferDelegate {
         handle(.freshened(served == nil ? .unusable : isWithheld ? awaitCommit() : .ready))
     }
 
-    private func awaitCommit() -> Fetch.Kept {
+    private func awaitCommit() -> Fetch.Admission {
         timer = fetches.loop.after(fetches.settings.store.withhold) { [unowned self] in handle(.commitIsLate) }
         return .withheld
     }

@@ -44,7 +44,7 @@ extension ResponseCache {
         // Parts are cut from the received bytes.
         guard isKept(ready), ready.response.status != 206 else { return ready.shown(to: request) }
         let shown = beside(ready, for: request, known: nil)
-        if shown.named.isEmpty { memory.insert(shown, at: digest) }
+        if shown.named.isEmpty { memory.admit(shown, at: digest) }
         return shown
     }
 
@@ -65,7 +65,7 @@ extension ResponseCache {
         let shown = beside(ready, for: request, known: known)
         guard isKept(ready), known.count == names.count else { return shown }
         register(shown, under: shown.known, asOf: found.sequence)
-        memory.insert(shown, at: shown.entry.digest)
+        memory.admit(shown, at: shown.entry.digest)
         // This check comes after the insertion, for what has just been committed.
         if known.values.contains(where: mayBeOutdated) { memory.remove(shown, at: shown.entry.digest) }
         return shown

@@ -108,7 +108,7 @@ package final class ResponseCache: Sendable {
         for (document, response) in current {
             var ready = ReadyResponse(response, for: request)
             noteDoubts(of: ready)
-            if let newer = kept(insteadOf: ready) {
+            if let newer = admitted(insteadOf: ready) {
                 ready = newer
             } else if let number, response.form != .outdated, !document.isForRequestOnly {
                 register(ready, under: document.objects, asOf: document.sequence)
@@ -137,7 +137,7 @@ package final class ResponseCache: Sendable {
     }
 
     /// The response put into memory while another was read from disk; it is no older than that one.
-    private func kept(insteadOf ready: ReadyResponse) -> ReadyResponse? {
+    private func admitted(insteadOf ready: ReadyResponse) -> ReadyResponse? {
         memory.responses(at: ready.entry.digest)?
             .first { $0.variant == ready.variant && $0.key == ready.key && $0.isClean }
     }
