@@ -27,7 +27,7 @@ extension ObjectStore {
         -> WriteCompletion
     {
         let queued = core.queuedResponses
-        return try await enqueueAhead(as: .write, bytes: write.observation?.body.count ?? 0) { session, isAhead in
+        return try await submitAhead(as: .write, bytes: write.observation?.body.count ?? 0) { session, isAhead in
             if isAhead, try !session.mayGoAhead(write, prepared, of: queued) { return nil }
             let completion = try session.complete(write, prepared)
             if let shown = write.observation {
@@ -50,18 +50,18 @@ extension ObjectStore {
     }
 
     /// Has the writer run a job ahead of everything queued; if it returns nil, it runs again after everything queued earlier.
-    private func enqueueAhead<Value: Sendable>(
+    private func submitAhead<Value: Sendable>(
         as kind: Job.Kind,
         bytes: Int = 0,
         _ work: @escaping @Sendable (WriterSession, _ isAhead: Bool) throws -> Value?
     ) async throws(StoreError) -> Value {
         let core = core
         let early: Value? = try await result { done in
-            core.post(kind, .express, bytes: bytes, { try work($0, true) }, done: done)
+            core.submit(kind, .express, bytes: bytes, { try work($0, true) }, done: done)
         }
         if let early { return early }
         let late: Value? = try await result { done in
-            enqueue(kind, .prompt, bytes: bytes, { try work($0, false) }, done: done)
+            submit(kind, .prompt, bytes: bytes, { try work($0, false) }, done: done)
         }
         guard let value = late else { preconditionFailure("behind the queue there is nothing to wait for") }
         return value
@@ -70,13 +70,13 @@ extension ObjectStore {
     /// Removes the documents whose paths match.
     private func remove(matching patterns: [InvalidationPattern]) async throws(StoreError) {
         guard !patterns.isEmpty else { return }
-        let last = try await core.write(.invalidation, .express) { $0.ban(patterns) }
+        let last = try await core.commit(.invalidation, .express) { $0.ban(patterns) }
         let found = try await core.read { try InvalidationPattern.documents(matching: patterns, until: last, in: $0) }
         var rest = found[...]
         while !rest.isEmpty {
             let slice = Array(rest.prefix(Self.slice))
             rest = rest.dropFirst(slice.count)
-            try await core.write(.invalidation, .express) { session in
+            try await core.commit(.invalidation, .express) { session in
                 for id in slice { try session.deleteDocument(id) }
             }
         }
@@ -88,12 +88,12 @@ extension ObjectStore {
     /// Records that a retrieval did not find an object.
     ///
     /// Returns after the commit, or while another process holds it up. Like `complete`, it goes ahead of queued responses.
-    public func note(_ absence: ObservedAbsence) async throws(StoreError) {
+    public func commit(_ absence: ObservedAbsence) async throws(StoreError) {
         let queued = core.queuedResponses
         try await unlessHeldUp { [self] () async throws(StoreError) in
-            _ = try await enqueueAhead(as: .absence) { session, isAhead -> Void? in
+            _ = try await submitAhead(as: .absence) { session, isAhead -> Void? in
                 if isAhead, try !session.mayGoAhead(absence, of: queued) { return nil }
-                return try session.note(absence)
+                return try session.write(absence)
             }
         }
     }

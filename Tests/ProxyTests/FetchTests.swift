@@ -208,7 +208,7 @@ import Testing
                 try #require(given != .nothing, "a client is forgotten")
             }
         case .explainLoss: world.losses += 1
-        case .noteAbsence, .stopJoining, .resume, .supersede: break
+        case .commitAbsence, .stopJoining, .resume, .supersede: break
         }
     }
 

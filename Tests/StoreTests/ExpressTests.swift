@@ -173,7 +173,7 @@ import Testing
             bound: BoundObject(model: "Issue", identity: "7"),
             start: bench.store.clock.now()
         )
-        try await bench.store.note(absence)
+        try await bench.store.commit(absence)
         #expect(flood.value < Self.pages)
         await bench.store.flush()
         #expect(try await isOutdated(bench, "/issues?page=0"))

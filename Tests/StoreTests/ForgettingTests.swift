@@ -69,7 +69,7 @@ struct ForgettingTests {
             rule: issue
         )
         try await bench.store.complete(write)
-        try await bench.store.note(
+        try await bench.store.commit(
             ObservedAbsence(key: bench.key("/issues/3", principal: forgotten), bound: nil, start: now)
         )
         guard case .outdated = try await bench.document("/issues")?.form else {
@@ -85,7 +85,7 @@ struct ForgettingTests {
         let bench = try Bench { $0.unusedPrincipals = 4 }
         let one = try await bench.store.principal(digest(1))
         let list = #"[{"id":1,"title":"a"}]"#
-        try await bench.store.note(
+        try await bench.store.commit(
             ObservedAbsence(
                 key: bench.key("/issues/1", principal: one),
                 bound: BoundObject(model: "Issue", identity: "1"),

@@ -75,7 +75,7 @@ struct TombstoneTests: WriteMarkFixtures {
         let bench = try bench(.remove)
         let slow = bench.response("/search", Self.list, issues)
         bench.time.advance(1_000_000)
-        try await bench.store.note(
+        try await bench.store.commit(
             ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: bench.store.clock.now())
         )
         try await bench.store.complete(write(bench, "/issues", response: #"{"id":1,"title":"new"}"#))
@@ -102,11 +102,11 @@ struct TombstoneTests: WriteMarkFixtures {
         try await bench.receive("/one", #"{"id":2,"title":"b"}"#, issue)
         bench.time.advance(1_000_000)
         let now = bench.store.clock.now()
-        try await bench.store.note(ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: now))
+        try await bench.store.commit(ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: now))
         #expect(try await bench.body("/issues") == #"[{"id":2,"title":"b"}]"#)
         #expect(try await bench.store.documents(at: bench.key("/issues", principal: other)).first?.form == .asReceived)
         // By what the document under its key is about; a query may ask for something else than the object.
-        try await bench.store.note(
+        try await bench.store.commit(
             ObservedAbsence(
                 key: bench.key("/issues/2?v=9"),
                 bound: BoundObject(model: "Issue", identity: "2"),
@@ -115,7 +115,7 @@ struct TombstoneTests: WriteMarkFixtures {
         )
         #expect(try await bench.body("/issues") == #"[{"id":2,"title":"b"}]"#)
         // That a path which does not end with the identity is gone does not say that the object is.
-        try await bench.store.note(ObservedAbsence(key: bench.key("/one"), bound: nil, start: now))
+        try await bench.store.commit(ObservedAbsence(key: bench.key("/one"), bound: nil, start: now))
         #expect(try await isOutdated(bench, "/issues"))
         await bench.store.close()
     }
@@ -126,7 +126,7 @@ struct TombstoneTests: WriteMarkFixtures {
         // Longer than a list may lag behind it.
         bench.time.advance(60_000_000)
         try await bench.receive("/issues", Self.list, issues)
-        try await bench.store.note(ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: before))
+        try await bench.store.commit(ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: before))
         #expect(try await form(bench, "/issues") == .asReceived)
         await bench.store.close()
     }
@@ -163,7 +163,7 @@ struct TombstoneTests: WriteMarkFixtures {
         let before = bench.response("/search", Self.list, issues)
         bench.time.advance(1_000_000)
         let now = bench.store.clock.now()
-        try await bench.store.note(ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: now))
+        try await bench.store.commit(ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: now))
         #expect(try await bench.store.receive(before).isDirty)
         #expect(try await bench.body("/search") == #"[{"id":2,"title":"b"}]"#)
         // One that overlaps with it says otherwise: neither overrides the other, and it is asked for again.
@@ -180,7 +180,7 @@ struct TombstoneTests: WriteMarkFixtures {
     @Test func `a clean forgets what was deleted, and what was made anew since`() async throws {
         let bench = try bench(.remove)
         bench.time.advance(1_000_000)
-        try await bench.store.note(
+        try await bench.store.commit(
             ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: bench.store.clock.now())
         )
         try await bench.store.complete(write(bench, "/issues", response: #"{"id":1,"title":"new"}"#))
@@ -189,7 +189,7 @@ struct TombstoneTests: WriteMarkFixtures {
         // Not long enough after the deletion for a list to count against it.
         #expect(try await !bench.receive("/issues", Self.list, issues).isDirty)
         #expect(try await bench.body("/issues") == Self.list)
-        try await bench.store.note(
+        try await bench.store.commit(
             ObservedAbsence(key: bench.key("/issues/2"), bound: second, start: bench.store.clock.now())
         )
         _ = try await bench.store.clean(CleanFilter())

@@ -68,7 +68,7 @@ struct WriteSubjectTests {
         try await bench.receive("/team", #"[{"id":41,"login":"jan"}]"#, users)
         try await bench.store.complete(write(bench, user: "jan", response: #"{"id":41,"login":"kim"}"#))
         bench.time.advance(1_000_000)
-        try await bench.store.note(
+        try await bench.store.commit(
             ObservedAbsence(
                 key: bench.key("/users/jan"),
                 bound: BoundObject(model: "User", keys: ["jan"]),

@@ -14,14 +14,14 @@ extension ObjectStore {
         object: BoundObject? = nil,
         patterns: [InvalidationPattern] = []
     ) async throws(StoreError) -> SuspectID {
-        try await core.write(.suspect, .durable) { session in
+        try await core.commit(.suspect, .durable) { session in
             try session.markSuspect(upstream: upstream, urls: urls, object: object, patterns: patterns)
         }
     }
 
     /// Clears a suspect, durably.
     public func clear(_ suspect: SuspectID) async throws(StoreError) {
-        try await core.write(.suspect, .durable) { try $0.clear(suspect) }
+        try await core.commit(.suspect, .durable) { try $0.clear(suspect) }
     }
 }
 

@@ -220,7 +220,7 @@ extension WriterSession {
     ///
     /// If the path contains the object's identity, the object is deleted. If it contains a key, such as a login, the object may
     /// only have been renamed, so its state is unknown.
-    func note(_ absence: ObservedAbsence) throws {
+    func write(_ absence: ObservedAbsence) throws {
         let key = absence.key
         guard let models = models[key.upstream]?.models, !models.declarations.isEmpty else { return }
         var owner = try existingScope(NameTable.Scope(of: key))

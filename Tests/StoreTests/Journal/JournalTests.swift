@@ -91,7 +91,7 @@ struct JournalTests {
         // A later 404 deletes it a second time.
         bench.time.advance(1_000_000)
         let (bound, now) = (BoundObject(model: "User", identity: "2"), bench.store.clock.now())
-        try await bench.store.note(ObservedAbsence(key: bench.key("/users/2"), bound: bound, start: now))
+        try await bench.store.commit(ObservedAbsence(key: bench.key("/users/2"), bound: bound, start: now))
         #expect(
             try await bench.changes() == ["created User 1", "deleted User 1", "created User 1", "deleted User 2"]
         )
@@ -105,7 +105,7 @@ struct JournalTests {
             bench.time.advance(1_000_000)
             let bound = BoundObject(model: "User", identity: "1")
             let now = bench.store.clock.now()
-            try await bench.store.note(ObservedAbsence(key: bench.key("/users/1"), bound: bound, start: now))
+            try await bench.store.commit(ObservedAbsence(key: bench.key("/users/1"), bound: bound, start: now))
         }
         #expect(try await bench.changes() == ["created User 1", "deleted User 1"])
         await bench.store.close()
@@ -114,7 +114,7 @@ struct JournalTests {
     @Test func `a mark on an object is journaled and numbered`() async throws {
         let bench = try Bench()
         let receipt = try await bench.receive("/users/1", ada, user)
-        try await bench.store.core.write(.note, .prompt) { session in
+        try await bench.store.core.commit(.note, .prompt) { session in
             for id in receipt.objects {
                 try session.record(id).map { session.markChanged($0, wasKnown: true, as: .unknown) }
             }
@@ -168,7 +168,7 @@ struct JournalTests {
         let document = try #require(try await bench.document("/users/1")?.id)
         bench.store.remove(document)
         await bench.store.flush()
-        _ = try await bench.store.core.write(.note, .prompt) { try $0.evictOrphans(until: .max, limit: 10) }
+        _ = try await bench.store.core.commit(.note, .prompt) { try $0.evictOrphans(until: .max, limit: 10) }
         #expect(try await bench.store.count().objects == 0)
         for _ in 0..<3 {
             await bench.store.close()
@@ -189,7 +189,7 @@ struct JournalTests {
         let document = try #require(try await bench.document("/users/2")?.id)
         bench.store.remove(document)
         await bench.store.flush()
-        _ = try await bench.store.core.write(.note, .prompt) { try $0.evictOrphans(until: .max, limit: 10) }
+        _ = try await bench.store.core.commit(.note, .prompt) { try $0.evictOrphans(until: .max, limit: 10) }
         #expect(sqlite(bench.folder.file(), "SELECT identity FROM _gone") == "secret-name-2")
         _ = try await bench.store.clean(CleanFilter(model: "User"))
         let page = try #require(try await bench.store.changes(after: 0, limit: 10))

@@ -119,7 +119,7 @@ struct Fetch: Hashable {
     /// response, or waits elsewhere.
     enum Action: Equatable {
         /// Commit that the object is gone, then send the event `head`.
-        case noteAbsence
+        case commitAbsence
         /// Let no more clients join.
         case stopJoining
         case resume
@@ -196,7 +196,7 @@ struct Fetch: Hashable {
         case .left(let id): return left(id)
         case .absence:
             phase = .noting
-            return [.noteAbsence]
+            return [.commitAbsence]
         case .head(let head): return received(head)
         case .body(let piece, let fits): return received(piece, fits)
         case .lagging(let ids): return take { ids.contains($0.id) }.map { .abort($0) }

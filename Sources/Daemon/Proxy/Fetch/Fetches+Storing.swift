@@ -122,10 +122,10 @@ extension Fetches {
     }
 
     /// Stores an absence, then runs `work` on this loop.
-    func note(_ absence: ObservedAbsence, then work: @escaping () -> Void) {
+    func commit(_ absence: ObservedAbsence, then work: @escaping () -> Void) {
         after { [cache, log] in
             do throws(StoreError) {
-                try await cache.store.note(absence)
+                try await cache.store.commit(absence)
             } catch {
                 log.storeFailed("an absence could not be stored", error)
             }

@@ -216,7 +216,7 @@ final class RunningFetch: TransferDelegate {
 
     private func perform(_ action: Fetch.Action) {
         switch action {
-        case .noteAbsence: if let absence { fetches.note(absence) { [self] in proceed() } }
+        case .commitAbsence: if let absence { fetches.commit(absence) { [self] in proceed() } }
         case .stopJoining: fetches.retire(self)
         case .resume: transfer?.resume()
         case .cancel: transfer?.cancel()
