@@ -165,8 +165,8 @@ extension WriterSession {
 
     // MARK: Names of removed objects
 
-    /// Keeps the name of an object that leaves the store, as long as the journal contains changes of it.
-    func keepName(of record: ObjectRecord) throws {
+    /// Writes the name of an object that leaves the store, as long as the journal contains changes of it.
+    func writeName(of record: ObjectRecord) throws {
         guard journal.isOn, !journal.isErasing, record.changed > journal.floor else { return }
         if case .text(let text) = record.identity, text.utf8.count > Self.longestName { return }
         try query("INSERT OR REPLACE INTO _gone VALUES (?, ?, ?, ?)").run(

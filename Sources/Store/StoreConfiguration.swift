@@ -117,7 +117,7 @@ public struct StoreStatistics: Sendable, Equatable {
     /// The last error; nil once a commit has succeeded again.
     public var trouble: String?
 
-    mutating func note(_ report: CommitReport) {
+    mutating func record(_ report: CommitReport) {
         commits += 1
         commitTimes.record(seconds: report.seconds)
         committedBytes += Int64(report.bytes)

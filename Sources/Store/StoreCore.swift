@@ -260,12 +260,12 @@ final class StoreCore: Sendable {
         do {
             return try await pool.read(work)
         } catch {
-            throw noted(StoreError(error))
+            throw recorded(StoreError(error))
         }
     }
 
     /// Counts an error that shows damage in the file, and reports the first one to the operator.
-    func noted(_ error: StoreError) -> StoreError {
+    func recorded(_ error: StoreError) -> StoreError {
         guard case .corrupt(let reason) = error else { return error }
         updateStatistics { $0.damaged += 1 }
         let isFirst = damage.withLock { known in
@@ -297,7 +297,7 @@ final class StoreCore: Sendable {
         return try await result { done in
             scans.async { [self] in
                 let result = Result { try pool.read { try work($0, SliceBounds(deadline: .now + Self.scanSlice)) } }
-                done(result.mapError { noted(StoreError($0)) })
+                done(result.mapError { recorded(StoreError($0)) })
             }
         }
     }

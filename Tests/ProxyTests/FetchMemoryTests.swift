@@ -17,7 +17,7 @@ import Testing
     @Test func `what cannot be shared is remembered for one to two minutes`() throws {
         let request = ProxyFixture.request(of: try ProxyFixture.upstream())
         var memory = HitForMiss()
-        memory.note(request.digest, of: request.key, now: 30 * Self.second)
+        memory.record(request.digest, of: request.key, now: 30 * Self.second)
         for seconds in [30, 59, 61, 89] as [UInt64] {
             let isKnown = memory.contains(request.digest, now: seconds * Self.second)
             #expect(isKnown, "\(seconds)")
@@ -25,7 +25,7 @@ import Testing
         let isKnownLater = memory.contains(request.digest, now: 150 * Self.second)
         #expect(!isKnownLater)
 
-        memory.note(request.digest, of: request.key, now: 200 * Self.second)
+        memory.record(request.digest, of: request.key, now: 200 * Self.second)
         let isKnownAfterSilence = memory.contains(request.digest, now: 10_000 * Self.second)
         #expect(!isKnownAfterSilence)
     }
@@ -37,7 +37,7 @@ import Testing
         )
         var memory = HitForMiss()
         func fill() {
-            for request in [one, two] { memory.note(request.digest, of: request.key, now: 0) }
+            for request in [one, two] { memory.record(request.digest, of: request.key, now: 0) }
         }
         fill()
         memory.forget(one.digest)
@@ -68,7 +68,7 @@ import Testing
         var memory = HitForMiss(limit: 100)
         for number in 0..<1_000 {
             let request = ProxyFixture.request("GET", "/\(number)", of: upstream)
-            memory.note(request.digest, of: request.key, now: 0)
+            memory.record(request.digest, of: request.key, now: 0)
             #expect(memory.count <= 100)
         }
     }
@@ -98,9 +98,9 @@ import Testing
         var backOffs = BackOffs()
         for (path, resource) in learned {
             let head = head(200, [("X-RateLimit-Resource", resource), ("X-RateLimit-Remaining", "9")])
-            backOffs.note(head, for: ProxyFixture.request("GET", path, of: upstream), now: 0, wall: 1_000)
+            backOffs.record(head, for: ProxyFixture.request("GET", path, of: upstream), now: 0, wall: 1_000)
         }
-        backOffs.note(head(status, [("Retry-After", "10")] + fields), for: requests[0], now: 0, wall: 1_000)
+        backOffs.record(head(status, [("Retry-After", "10")] + fields), for: requests[0], now: 0, wall: 1_000)
         let later = requests.map { backOffs.backOff(for: $0, now: 10 * Self.second) }
         #expect(later == requests.map { _ in nil })
         return requests.map { backOffs.backOff(for: $0, now: 1) != nil }
@@ -166,7 +166,7 @@ import Testing
         for number in 0..<10_000 {
             let request = ProxyFixture.request("GET", "/\(number)/x", of: upstream)
             let fields = [("Retry-After", "10"), ("X-RateLimit-Resource", "\(number)")]
-            backOffs.note(head(429, fields), for: request, now: 0, wall: 0)
+            backOffs.record(head(429, fields), for: request, now: 0, wall: 0)
             let backOff = backOffs.backOff(for: request, now: 1)
             #expect(backOff?.scope == .resource("\(number)"))
             #expect(backOffs.count(of: upstream, now: 1) <= 4_096)
@@ -187,7 +187,7 @@ import Testing
     ) throws {
         let request = ProxyFixture.request(of: try ProxyFixture.upstream())
         var backOffs = BackOffs()
-        let noted = backOffs.note(head(status, [("Retry-After", value)]), for: request, now: 0, wall: 1_000)
+        let noted = backOffs.record(head(status, [("Retry-After", value)]), for: request, now: 0, wall: 1_000)
         #expect(noted?.secondsLeft(at: 0) == seconds)
         let backOff = backOffs.backOff(for: request, now: 0)
         #expect(backOff?.secondsLeft(at: 0) == seconds)
@@ -197,10 +197,10 @@ import Testing
         let upstream = try ProxyFixture.upstream()
         let (get, post) = (ProxyFixture.request(of: upstream), ProxyFixture.request("POST", of: upstream))
         var backOffs = BackOffs()
-        backOffs.note(head(503, [("Retry-After", "10")]), for: post, now: 0, wall: 0)
+        backOffs.record(head(503, [("Retry-After", "10")]), for: post, now: 0, wall: 0)
         let afterFailure = backOffs.backOff(for: get, now: 1)
         #expect(afterFailure == nil)
-        backOffs.note(head(429, [("Retry-After", "10")]), for: post, now: 0, wall: 0)
+        backOffs.record(head(429, [("Retry-After", "10")]), for: post, now: 0, wall: 0)
         let afterLimit = backOffs.backOff(for: get, now: 1)
         #expect(afterLimit?.status == 429)
     }
@@ -214,17 +214,17 @@ import Testing
         var refreshes = Refreshes()
         var now: UInt64 = 0
         for wait in [1, 2, 4, 8, 16, 32, 60, 60] as [UInt64] {
-            let (first, second) = (refreshes.begin(subject, now: now), refreshes.begin(subject, now: now))
+            let (first, second) = (refreshes.start(subject, now: now), refreshes.start(subject, now: now))
             #expect(first)
             #expect(!second)
             refreshes.ended(subject, hasSucceeded: false, now: now)
-            let tooSoon = refreshes.begin(subject, now: now + wait * Self.second - 1)
+            let tooSoon = refreshes.start(subject, now: now + wait * Self.second - 1)
             #expect(!tooSoon)
             now += wait * Self.second
         }
-        _ = refreshes.begin(subject, now: now)
+        _ = refreshes.start(subject, now: now)
         refreshes.ended(subject, hasSucceeded: true, now: now)
-        let again = refreshes.begin(subject, now: now)
+        let again = refreshes.start(subject, now: now)
         #expect(again)
     }
 }

@@ -172,10 +172,10 @@ import Testing
         let doubts = OpenDoubts()
         let (first, second): (Int64, Int64) = (10_300_000, 10_700_000)
         #expect(doubts.nextInquiry(for: request.digest, about: [first], lag: 30) == first)
-        doubts.noteInquiry(for: request.digest, about: [first], at: 10_400_000)
+        doubts.recordInquiry(for: request.digest, about: [first], at: 10_400_000)
         #expect(doubts.nextInquiry(for: request.digest, about: [first], lag: 30) == 40_400_000)
         #expect(doubts.nextInquiry(for: request.digest, about: [first, second], lag: 30) == second)
-        doubts.noteInquiry(for: request.digest, about: [first, second], at: 10_800_000)
+        doubts.recordInquiry(for: request.digest, about: [first, second], at: 10_800_000)
         #expect(doubts.nextInquiry(for: request.digest, about: [first, second], lag: 30) == 40_800_000)
     }
 

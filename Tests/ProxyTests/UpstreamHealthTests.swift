@@ -107,7 +107,7 @@ import Testing
 
     @Test func `the last thousand are kept, in order`() {
         let log = RequestLog()
-        for number in 1...2_500 { log.note(served("/\(number)")) }
+        for number in 1...2_500 { log.record(served("/\(number)")) }
         let all = log.requests(after: 0, limit: 1_000)
         #expect(all.last == 2_500)
         #expect(all.requests.map(\.id) == Array(1_501...2_500))
@@ -120,23 +120,23 @@ import Testing
     @Test func `fewer are all given`() {
         let log = RequestLog()
         #expect(log.requests(after: 0, limit: 5).requests.isEmpty)
-        for number in 1...3 { log.note(served("/\(number)")) }
+        for number in 1...3 { log.record(served("/\(number)")) }
         #expect(log.requests(after: 0, limit: 1_000).requests.map(\.id) == [1, 2, 3])
     }
 
     @Test func `hits are wanted while somebody watches`() {
         let log = RequestLog()
         let now = RequestClock.nanoseconds
-        #expect(!log.notesHits(at: now))
+        #expect(!log.recordsHits(at: now))
         _ = log.requests(after: 0, limit: 1)
-        #expect(log.notesHits(at: now + 59_000_000_000))
-        #expect(!log.notesHits(at: now + 70_000_000_000))
+        #expect(log.recordsHits(at: now + 59_000_000_000))
+        #expect(!log.recordsHits(at: now + 70_000_000_000))
         let listener = log.listen { _ in }
-        #expect(log.notesHits(at: now + 3_600_000_000_000))
+        #expect(log.recordsHits(at: now + 3_600_000_000_000))
         log.stopListening(listener)
-        #expect(!log.notesHits(at: now + 70_000_000_000))
+        #expect(!log.recordsHits(at: now + 70_000_000_000))
         log.listen { _ in }
-        #expect(log.notesHits(at: .max - 1))
+        #expect(log.recordsHits(at: .max - 1))
     }
 
     @Test func `clients are named by their address or their user`() {

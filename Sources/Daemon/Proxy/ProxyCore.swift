@@ -133,7 +133,7 @@ package actor ProxyCore {
                 request.note?.asked(because: inquiry)
                 let asking = request.asking(because: reason, inquiry)
                 guard hasChanged(request, at: request.digest, since: moment) else {
-                    if let stored { cache.noteInquiry(about: stored) }
+                    if let stored { cache.recordInquiry(about: stored) }
                     return await servePartsOrAsk(asking, reply, parts, stored: stored, variants: variants)
                 }
                 // What was found may have been removed meanwhile.
@@ -206,7 +206,7 @@ package actor ProxyCore {
     }
 
     private func serveStored(_ request: ProxyRequest, _ reply: Reply, _ ready: ReadyResponse, _ use: CacheUse) async {
-        ready.entry.noteUse()
+        ready.entry.recordUse()
         count(use.outcome(of: ready), for: request)
         do {
             guard let shown = try await cache.inView(of: request, ready)

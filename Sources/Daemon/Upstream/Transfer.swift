@@ -243,7 +243,7 @@ extension Transfer: CurlTransfer.Owner {
                     codingCheck = CodingCheck(response.fields)
                 }
             }
-            client.noteVersion(of: request, response.version)
+            client.recordVersion(of: request, response.version)
             watch()
             if decoder != nil, !response.isEventStream {
                 withheldHead = response

@@ -167,9 +167,9 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     }
 
     /// Whether what was read under a digest after a number may be outdated by now.
-    package func isOutdated(at digest: Digest128, since number: Int) -> Bool {
+    package func hasChanged(at digest: Digest128, since number: Int) -> Bool {
         shard(digest).lock.withLock { shard in
-            (shard.residences[digest] ?? Residence()).isOutdated(number, shard.forgotten)
+            (shard.residences[digest] ?? Residence()).hasChanged(since: number, shard.forgotten)
         }
     }
 

@@ -125,8 +125,8 @@ final class ObjectRecord {
         isModified = true
     }
 
-    /// Records that a write to it was complete at a time.
-    func noteWrite(at time: Int64) {
+    /// Sets when the latest write to it was complete.
+    func setWrite(at time: Int64) {
         guard wrote.map({ $0 < time }) ?? true else { return }
         wrote = time
         isModified = true
@@ -241,14 +241,14 @@ struct EntryFinder {
     ) -> Int? {
         // New entries are at the end. Any other change affects their number or makes hints wrong.
         if count > entries.count { self = EntryFinder() }
-        while count < entries.count { note(entries[count]) }
+        while count < entries.count { add(entries[count]) }
         guard let index = hint(self), !isWanted(entries[index]) else { return hint(self) }
         self = EntryFinder()
-        for entry in entries { note(entry) }
+        for entry in entries { add(entry) }
         return hint(self)
     }
 
-    private mutating func note(_ entry: ObjectRecord.Entry) {
+    private mutating func add(_ entry: ObjectRecord.Entry) {
         byVersion[entry.version] = count
         if byContent[entry.content] == nil { byContent[entry.content] = count }
         count += 1

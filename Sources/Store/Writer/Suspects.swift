@@ -32,7 +32,7 @@ extension WriterSession {
     {
         let suspect = numbers.suspect.increment()
         for url in urls { try query("INSERT OR IGNORE INTO _suspects VALUES (?, ?, ?)").run(suspect, upstream, url) }
-        if let object { try note(object, of: upstream, suspect: suspect) }
+        if let object { try write(object, of: upstream, suspect: suspect) }
         for pattern in patterns {
             try query("INSERT INTO _suspect_patterns VALUES (?, ?, ?, ?)").run(
                 suspect,
@@ -44,7 +44,7 @@ extension WriterSession {
         return suspect
     }
 
-    private func note(_ object: BoundObject, of upstream: String, suspect: SuspectID) throws {
+    private func write(_ object: BoundObject, of upstream: String, suspect: SuspectID) throws {
         let names: [(identity: String?, key: String?)] =
             object.identity.map { [($0, nil)] } ?? object.keys.map { (nil, $0) }
         for name in names {

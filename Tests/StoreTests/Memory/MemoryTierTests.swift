@@ -75,7 +75,7 @@ import Testing
         let used = Note("/used", bytes: 1000)
         tier.admit(used, at: used.digest)
         for index in 0..<500 {
-            used.entry.noteUse()
+            used.entry.recordUse()
             let note = Note("/\(index)", bytes: 500)
             tier.admit(note, at: note.digest)
             #expect(tier.statistics.bytes <= 10_000)
@@ -157,7 +157,7 @@ import Testing
     @Test func `what was used is reported once`() {
         let (used, unused) = (Note("/a"), Note("/b"))
         for note in [used, unused] { tier.admit(note, at: note.digest) }
-        used.entry.noteUse()
+        used.entry.recordUse()
         #expect(tier.takeUsed().map(\.key.url) == ["/a"])
         #expect(tier.takeUsed().isEmpty)
     }
@@ -177,10 +177,10 @@ import Testing
     @Test func `what happened so long ago that it is forgotten counts as changed`() {
         let digest = Note("/a").digest
         let number = tier.number(at: digest)
-        #expect(!tier.isOutdated(at: digest, since: number))
+        #expect(!tier.hasChanged(at: digest, since: number))
         for index in 0..<20_000 { tier.remove(Note("/\(index)").digest) }
-        #expect(tier.isOutdated(at: digest, since: number))
-        #expect(!tier.isOutdated(at: digest, since: tier.number(at: digest)))
+        #expect(tier.hasChanged(at: digest, since: number))
+        #expect(!tier.hasChanged(at: digest, since: tier.number(at: digest)))
     }
 
     @Test func `a response too large for memory is not found before its commit nor after it`() {

@@ -30,9 +30,9 @@ extension Fetches {
         do throws(NotStoredReason) {
             storing = try storable(head, in: fetch)
         } catch {
-            note(error, in: fetch)
+            record(error, in: fetch)
         }
-        noteSharing(of: head, in: fetch, isStored: storing != nil)
+        recordSharing(of: head, in: fetch, isStored: storing != nil)
         let isWhole = storing?.status != 206
         let containsObjects =
             storing != nil && isWhole && request.upstream.isJSON(head.fields)
@@ -99,10 +99,10 @@ extension Fetches {
         fetch.request.policy(status: head.status, fields: head.fields, times: times(of: fetch))
     }
 
-    /// Remembers why a response was not stored.
-    func note(_ reason: NotStoredReason, in fetch: RunningFetch) {
+    /// Records why a response was not stored.
+    func record(_ reason: NotStoredReason, in fetch: RunningFetch) {
         guard let head = fetch.head else { return }
-        notStored.note(reason, status: head.status, of: fetch.request, at: now)
+        notStored.record(reason, status: head.status, of: fetch.request, at: now)
         log.notStored(reason, fetch.request)
     }
 
@@ -150,7 +150,7 @@ extension Fetches {
         let ready = ReadyResponse(response, for: request)
         let change = fetch.change
         guard change != .invalidated else {
-            notStored.note(.invalidated, status: response.status, of: request, at: now)
+            notStored.record(.invalidated, status: response.status, of: request, at: now)
             log.notStored(.invalidated, request)
             return (ready, false)
         }

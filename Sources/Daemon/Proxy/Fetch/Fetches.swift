@@ -147,7 +147,7 @@ package final class Fetches {
         if let fetch = joinable[request.digest], fetch.isJoinable(by: request) { return }
         if backOffs.backOff(for: request, now: loop.now) != nil { return }
         let subject = Refreshes.Subject(stored)
-        guard refreshes.begin(subject, now: loop.now) else { return }
+        guard refreshes.start(subject, now: loop.now) else { return }
         start(request, stored: stored, refreshes: subject)
     }
 
@@ -230,7 +230,7 @@ package final class Fetches {
     ) -> (Fetch.End, seconds: Double) {
         let seconds = Double(max(0, cache.now - start)) / 1_000_000
         let metrics = metrics.upstream(request.upstream.name)
-        note(result, status: status, of: request)
+        record(result, status: status, of: request)
         switch result {
         case .success(let summary):
             metrics.ended(status: status ?? 0, seconds: seconds)

@@ -27,7 +27,7 @@ struct Refreshes {
     private static let limit = 4_096
 
     /// Whether a document may be refreshed now; if so it counts as being refreshed until `ended`.
-    mutating func begin(_ subject: Subject, now: UInt64) -> Bool {
+    mutating func start(_ subject: Subject, now: UInt64) -> Bool {
         if let failure = failures[subject], now < failure.notBefore { return false }
         return running.insert(subject).inserted
     }

@@ -151,7 +151,7 @@ final class RunningFetch: TransferDelegate {
 
     func received(head: UpstreamHead) {
         self.head = head
-        fetches.noteRetryAfter(of: head, to: request)
+        fetches.recordRetryAfter(of: head, to: request)
         absence = fetches.absence(in: head, of: self)
         if absence == nil { proceed() } else { handle(.absence) }
     }
@@ -235,9 +235,9 @@ final class RunningFetch: TransferDelegate {
         case .fetchWhole(let ids): fetches.askForWhole(take(ids), insteadOf: self)
         case .fetchUnconditionally(let ids): fetches.askAgain(take(ids), insteadOf: self)
         case .supersede: fetches.supersede(self, by: nil)
-        case .explainLoss(.tooLarge): fetches.note(.tooLarge(limit: fetches.settings.limits.document), in: self)
-        case .explainLoss(.truncated): fetches.note(.truncated(defect), in: self)
-        case .explainLoss(.odd): fetches.note(.odd, in: self)
+        case .explainLoss(.tooLarge): fetches.record(.tooLarge(limit: fetches.settings.limits.document), in: self)
+        case .explainLoss(.truncated): fetches.record(.truncated(defect), in: self)
+        case .explainLoss(.odd): fetches.record(.odd, in: self)
         case .admit: handle(.admitted(admit()))
         case .freshen: fetches.applyNotModified(to: self)
         case .end: fetches.ended(self)

@@ -107,7 +107,7 @@ package final class ResponseCache: Sendable {
         }
         for (document, response) in current {
             var ready = ReadyResponse(response, for: request)
-            noteDoubts(of: ready)
+            setNextInquiry(of: ready)
             if let newer = admitted(insteadOf: ready) {
                 ready = newer
             } else if let number, response.form != .outdated, !document.isForRequestOnly {
@@ -120,7 +120,7 @@ package final class ResponseCache: Sendable {
         return found
     }
 
-    private func noteDoubts(of ready: ReadyResponse) {
+    private func setNextInquiry(of ready: ReadyResponse) {
         guard !ready.response.doubts.isEmpty else { return doubts.forget(ready.entry.digest) }
         let lag = ready.upstream.settings.lag.lists.seconds
         let next = doubts.nextInquiry(for: ready.entry.digest, about: ready.response.doubts, lag: lag)
@@ -129,11 +129,11 @@ package final class ResponseCache: Sendable {
         ready.asksAgain.store(seconds, ordering: .relaxed)
     }
 
-    /// Notes an inquiry about a document that may show a member in doubt.
-    func noteInquiry(about ready: ReadyResponse) {
+    /// Records an inquiry about a document that may show a member in doubt.
+    func recordInquiry(about ready: ReadyResponse) {
         guard !ready.response.doubts.isEmpty else { return }
-        doubts.noteInquiry(for: ready.entry.digest, about: ready.response.doubts, at: now)
-        noteDoubts(of: ready)
+        doubts.recordInquiry(for: ready.entry.digest, about: ready.response.doubts, at: now)
+        setNextInquiry(of: ready)
     }
 
     /// The response put into memory while another was read from disk; it is no older than that one.
@@ -338,7 +338,7 @@ final class OpenDoubts: Sendable {
     }
 
     /// Notes that a document is being requested.
-    func noteInquiry(for digest: Digest128, about doubts: [Int64], at now: Int64) {
+    func recordInquiry(for digest: Digest128, about doubts: [Int64], at now: Int64) {
         inquiries.withLock { inquiries in
             if inquiries.count >= Self.capacity, inquiries[digest] == nil { inquiries = [:] }
             let known = inquiries[digest]
