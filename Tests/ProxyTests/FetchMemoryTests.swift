@@ -14,7 +14,7 @@ import Testing
 
     // MARK: Hit-for-miss
 
-    @Test func `what cannot be shared is remembered for one to two minutes`() throws {
+    @Test func `an unshareable response is remembered for one to two minutes`() throws {
         let request = ProxyFixture.request(of: try ProxyFixture.upstream())
         var memory = HitForMiss()
         memory.record(request.digest, of: request.key, now: 30 * Self.second)
@@ -30,7 +30,7 @@ import Testing
         #expect(!isKnownAfterSilence)
     }
 
-    @Test func `a response that may be stored, a write to the path and a clean end the memory`() throws {
+    @Test func `a storable response, a write to the path or a clean ends the memory of an unshareable one`() throws {
         let upstream = try ProxyFixture.upstream()
         let (one, two) = (
             ProxyFixture.request("GET", "/x?a=1", of: upstream), ProxyFixture.request("GET", "/y", of: upstream)
@@ -63,7 +63,7 @@ import Testing
         #expect(memory.count == 0)
     }
 
-    @Test func `the memory has a bound`() throws {
+    @Test func `the memory of unshareable responses has a bound`() throws {
         let upstream = try ProxyFixture.upstream()
         var memory = HitForMiss(limit: 100)
         for number in 0..<1_000 {
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test func `a rate limit of a named resource holds back what was learned to belong to it`() throws {
+    @Test func `a rate limit of a named resource holds back requests known to belong to it`() throws {
         let learned = [
             ("/search/code", "code_search"), ("/search/issues", "search"), ("/repos/a", "core"), ("/repos/z", "core"),
         ]
@@ -140,7 +140,7 @@ import Testing
         #expect(try held(core, after: 403, policies, learned: learned) == [true, true, true, false, false, false])
     }
 
-    @Test func `a refusal that is no rate limit holds back its document, as another failure does`() throws {
+    @Test func `a refusal without a rate limit holds back its document only, like other failures`() throws {
         for status in [403, 500, 503, 504] {
             #expect(try held(Self.search, after: status, []) == [true, false, false, false, false, false])
         }
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test func `what was learned of resources, and the back-offs, have a bound`() throws {
+    @Test func `the memory of resources and back-offs has a bound`() throws {
         let upstream = try ProxyFixture.upstream()
         var backOffs = BackOffs()
         for number in 0..<10_000 {
@@ -180,7 +180,7 @@ import Testing
             (200, "10", nil), (404, "10", nil), (301, "10", nil), (501, "10", nil),
         ] as [(Int, String, Int64?)]
     )
-    func `Retry-After is seconds or a date, is bounded, and counts on failures`(
+    func `Retry-After is seconds or a date, has a bound, and is obeyed after failures`(
         status: Int,
         value: String,
         seconds: Int64?
@@ -193,7 +193,7 @@ import Testing
         #expect(backOff?.secondsLeft(at: 0) == seconds)
     }
 
-    @Test func `a write's rate limit holds back retrievals, its other failures nothing`() throws {
+    @Test func `a write's rate limit holds back retrievals, and its other failures hold back nothing`() throws {
         let upstream = try ProxyFixture.upstream()
         let (get, post) = (ProxyFixture.request(of: upstream), ProxyFixture.request("POST", of: upstream))
         var backOffs = BackOffs()

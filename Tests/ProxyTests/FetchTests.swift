@@ -228,7 +228,7 @@ import Testing
     }
 
     @Test(arguments: [(false, 2), (true, 1), (false, 3)])
-    func `in every order of events each client gets one response, and the store gets what is to be stored once`(
+    func `in every order of events each client gets one response, and the store one copy`(
         isRefresh: Bool,
         maxClients: Int
     ) throws {
@@ -268,7 +268,7 @@ import Testing
         #expect(seen.count > 200)
     }
 
-    @Test func `a body that outgrows what is kept goes on to its clients as it came`() {
+    @Test func `a body too large to be stored is still passed on as it arrives`() {
         var fetch = Fetch(limit: 2)
         _ = fetch.handle(.joined(Fetch.Client(id: 0, isLeader: true, wantsRendering: true)))
         #expect(fetch.handle(.head(Fetch.Head(isStorable: true, isRenderable: true))) == [])
@@ -280,7 +280,7 @@ import Testing
         #expect(fetch.handle(.ended(.whole)) == [.stopJoining, .finish(0), .end])
     }
 
-    @Test func `nobody waits for a response that is not stored: the transfer is cancelled`() {
+    @Test func `a transfer without clients is cancelled if its response is not to be stored`() {
         var fetch = Fetch(limit: 10)
         _ = fetch.handle(.joined(Fetch.Client(id: 0, isLeader: true)))
         _ = fetch.handle(.head(Fetch.Head(isStorable: false)))
@@ -293,7 +293,7 @@ import Testing
         #expect(fetch.handle(.ended(.whole)) == [.stopJoining, .admit])
     }
 
-    @Test func `a commit that takes long lets the clients have the end, and the fetch waits on`() {
+    @Test func `if a commit takes too long, clients get the last bytes, and the fetch still waits for it`() {
         var fetch = Fetch(limit: 10)
         _ = fetch.handle(.joined(Fetch.Client(id: 0, isLeader: true)))
         _ = fetch.handle(.head(Fetch.Head(isStorable: true)))

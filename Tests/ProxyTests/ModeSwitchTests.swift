@@ -5,7 +5,7 @@ import Testing
 @testable import Settings
 
 @Suite struct ModeSwitchTests {
-    @Test func `a change is reported once, and only when it is one`() {
+    @Test func `a change of the mode is reported once, and only if the mode differs`() {
         let modes = ModeSwitch(.online)
         let changes = ModeChanges()
         modes.onChange { changes.add($0) }

@@ -8,7 +8,7 @@ import Testing
 struct JournalTests {
     private let ada = #"{"id":1,"login":"ada"}"#
 
-    @Test func `what is new is created, what differs is changed, and what is seen again is nothing`() async throws {
+    @Test func `a new object is journaled as created, a different one as changed, an equal one never`() async throws {
         let bench = try Bench()
         try await bench.receive("/users", #"[{"id":1,"login":"ada"},{"id":2,"login":"bela"}]"#, users)
         try await bench.receive("/users/1", ada, user)
@@ -47,7 +47,7 @@ struct JournalTests {
         await bench.store.close()
     }
 
-    @Test func `identities are spelled as the upstream spells them, and values are today's`() async throws {
+    @Test func `journal entries have the upstream's spelling of identities, and current values`() async throws {
         let bench = try Bench()
         try await bench.receive("/users/1", #"{"id":"1","login":"ada"}"#, user)
         try await bench.receive("/users/2", #"{"id":2.0,"login":"bela"}"#, user)
@@ -62,7 +62,7 @@ struct JournalTests {
         await bench.store.close()
     }
 
-    @Test func `each principal's and each context's object changes by itself`() async throws {
+    @Test func `an object's changes are journaled separately for each principal and context`() async throws {
         let bench = try Bench()
         let mine = try await bench.store.principal([UInt8](repeating: 1, count: 32))
         try await bench.receive("/users/1", ada, user)
@@ -74,7 +74,7 @@ struct JournalTests {
         await bench.store.close()
     }
 
-    @Test func `what says of itself that it is deleted is deleted, and may come back`() async throws {
+    @Test func `an object that says it is deleted is journaled as deleted, and may come back`() async throws {
         var model = ModelDeclaration(
             name: "User",
             identity: ["id"],
@@ -124,14 +124,14 @@ struct JournalTests {
         await bench.store.close()
     }
 
-    @Test func `a document is not suspicious for what it has itself changed`() async throws {
+    @Test func `a document is not dirty because of its own changes`() async throws {
         let bench = try Bench()
         try await bench.receive("/users", #"[{"id":1,"login":"ada"},{"id":2,"login":"bela"}]"#, users)
         #expect(try await bench.store.variants(at: bench.key("/users")).map(\.form) == [.asReceived])
         await bench.store.close()
     }
 
-    @Test func `the oldest go, a commit at a time, and the floor says so`() async throws {
+    @Test func `the oldest journal entries are removed by whole commits, and the floor follows`() async throws {
         let bench = try Bench { $0.changes = 16 }
         for number in 1...100 { try await bench.receive("/users/\(number)", #"{"id":\#(number),"login":"x"}"#, user) }
         let page = try #require(try await bench.store.changes(after: 0, limit: 1000))
@@ -145,7 +145,7 @@ struct JournalTests {
         await again.store.close()
     }
 
-    @Test func `without a journal nothing is kept, and a new one begins where it is wanted again`() async throws {
+    @Test func `without a journal no change is kept, and switching it on starts a new one`() async throws {
         let bench = try Bench()
         try await bench.receive("/users/1", ada, user)
         await bench.store.close()
@@ -182,7 +182,7 @@ struct JournalTests {
         await bench.store.close()
     }
 
-    @Test func `a clean takes the names with it`() async throws {
+    @Test func `a clean removes the names of objects from the journal`() async throws {
         let bench = try Bench()
         try await bench.receive("/users/1", #"{"id":"secret-name","login":"ada"}"#, user)
         try await bench.receive("/users/2", #"{"id":"secret-name-2","login":"bela"}"#, user)
@@ -198,7 +198,7 @@ struct JournalTests {
         await bench.store.close()
     }
 
-    @Test func `a full store gives up the journal last`() async throws {
+    @Test func `a full store removes the journal last`() async throws {
         let bench = try Bench(maximumFileBytes: 4 << 20)
         let filler = String(repeating: "x", count: 2000)
         for number in 0..<4000 {

@@ -62,7 +62,7 @@ import Testing
         #expect(tier.responses(at: Note("/a").digest)?.map(\.variant) == [[3], [1], [2], [4]])
     }
 
-    @Test func `past the limit the variant that came first goes`() {
+    @Test func `beyond the limit of variants the oldest is removed`() {
         for index in 0...MemoryTier<Note>.variantLimit {
             let note = Note("/a", variant: [UInt8(index)], bytes: 10, precedence: -Int64(index))
             tier.admit(note, at: note.digest)
@@ -71,7 +71,7 @@ import Testing
         #expect(held == Array(1...MemoryTier<Note>.variantLimit))
     }
 
-    @Test func `the bound is kept, and what was used lately stays`() {
+    @Test func `the bound is kept, and recently used responses stay`() {
         let used = Note("/used", bytes: 1000)
         tier.admit(used, at: used.digest)
         for index in 0..<500 {
@@ -84,14 +84,14 @@ import Testing
         #expect(holds(used))
     }
 
-    @Test func `a response larger than an eighth of the tier is not inserted, and its predecessor is removed`() {
+    @Test func `a response larger than an eighth of the tier is not admitted, and its predecessor is removed`() {
         let (small, huge) = (Note("/a"), Note("/a", bytes: 5_000))
         tier.admit(small, at: small.digest)
         tier.admit(huge, at: huge.digest)
         #expect(tier.responses(at: small.digest) == nil)
     }
 
-    @Test func `of very many variants the latest are held`() {
+    @Test func `of very many variants the latest are kept`() {
         let notes = (0..<100).map { Note("/a", variant: [UInt8($0)], bytes: 10) }
         for note in notes { tier.admit(note, at: note.digest) }
         #expect(tier.responses(at: notes[0].digest)?.map(\.variant) == notes.suffix(16).reversed().map(\.variant))
@@ -109,7 +109,7 @@ import Testing
         #expect(kept.allSatisfy { holds($0) })
     }
 
-    @Test func `a changed object makes all responses dirty that show it, and only those`() {
+    @Test func `a changed object makes exactly those responses dirty that show it`() {
         let tier = MemoryTier<Note>(capacity: 100_000)
         let notes = (0..<100).map { Note("/\($0)") }
         for (index, note) in notes.enumerated() {
@@ -154,7 +154,7 @@ import Testing
         #expect(tier.statistics.bytes == 0)
     }
 
-    @Test func `what was used is reported once`() {
+    @Test func `a used response is reported once`() {
         let (used, unused) = (Note("/a"), Note("/b"))
         for note in [used, unused] { tier.admit(note, at: note.digest) }
         used.entry.recordUse()
@@ -162,7 +162,7 @@ import Testing
         #expect(tier.takeUsed().isEmpty)
     }
 
-    @Test func `who waits for a response that is on its way to disk goes on with its commit`() async {
+    @Test func `a look-up that waits for a response on its way to disk continues at its commit`() async {
         let note = Note("/a")
         await tier.arrivalEnds(at: note.digest)
         tier.handle(at: note.digest, of: note.key) { .arrived(note, .hidden) }
@@ -174,7 +174,7 @@ import Testing
         #expect(!tier.isArriving(at: note.digest) && holds(note))
     }
 
-    @Test func `what happened so long ago that it is forgotten counts as changed`() {
+    @Test func `a key whose changes are no longer remembered counts as changed`() {
         let digest = Note("/a").digest
         let number = tier.number(at: digest)
         #expect(!tier.hasChanged(at: digest, since: number))
