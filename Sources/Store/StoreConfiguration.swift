@@ -90,7 +90,6 @@ public enum CommitStep: Sendable {
 public struct StoreStatistics: Sendable, Equatable {
     /// Bytes of the database file.
     public var fileBytes: Int64 = 0
-    /// Bytes of the WAL.
     public var walBytes: Int64 = 0
     /// How many jobs are waiting to be written.
     public var queued = 0

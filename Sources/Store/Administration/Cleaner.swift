@@ -320,9 +320,7 @@ extension StoreCount {
 
 /// How much the store contains, or a clean removed.
 public struct StoreCount: Sendable, Equatable {
-    /// Number of objects.
     public var objects = 0
-    /// Number of documents.
     public var documents = 0
     /// Bytes in use in the file, or freed in it.
     public var bytes: Int64 = 0

@@ -3,7 +3,6 @@ public import Synchronization
 
 /// A response that the memory tier can hold; it is immutable except for its flags.
 public protocol MemoryResident: AnyObject, Sendable {
-    /// Its cache key.
     var key: CacheKey { get }
     /// The selection by `Vary`, and whatever else distinguishes responses of one key; equal bytes replace each other.
     var variant: [UInt8] { get }
