@@ -125,13 +125,13 @@ extension RecordedExchange {
     /// A part that no message can have: a writer leaves the exchange out, and a reader refuses its line.
     package struct Flaw: Sendable, Equatable {
         /// The part, as in a list of what was left out.
-        package let part: String
+        let part: String
         /// The problem and the remedy, for who has edited the line.
         let complaint: String
     }
 
     /// The first part that HTTP does not allow; nil if the exchange can be replayed.
-    package var flaw: Flaw? {
+    var flaw: Flaw? {
         if !MessageSyntax.isMethod(request.method) {
             return Flaw(
                 part: "method",

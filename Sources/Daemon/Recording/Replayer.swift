@@ -209,7 +209,7 @@ package final class Replayer: Sendable {
     /// Admits a response to memory for later requests with this digest, if they all get it, and if there is room.
     ///
     /// - Parameter digest: The digest of the request's cache key, as of an anonymous request.
-    package func admit(
+    func admit(
         _ response: ReadyResponse,
         at digest: Digest128,
         of series: Series,

@@ -165,7 +165,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
         shard(digest).lock.withLock { $0.residences[digest]?.transit.altered ?? 0 }
     }
 
-    /// Whether what was read under a digest after a number may be outdated by now.
+    /// Whether the responses under a digest may have changed since a number.
     package func hasChanged(at digest: Digest128, since number: Int) -> Bool {
         shard(digest).lock.withLock { shard in
             (shard.residences[digest] ?? Residence()).hasChanged(since: number, shard.forgotten)

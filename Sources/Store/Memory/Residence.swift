@@ -234,7 +234,7 @@ package struct Residence<Response: MemoryResident> {
     /// Whether nothing has arrived or was removed after a number.
     func isLatest(_ since: Int, _ forgotten: Int) -> Bool { max(transit.superseded, forgotten) <= since }
 
-    /// Whether what was read after a number may be outdated by now.
+    /// Whether the responses may have changed since a number.
     func hasChanged(since: Int, _ forgotten: Int) -> Bool { max(transit.altered, forgotten) > since }
 
     private mutating func supersede(_ number: Int) { (transit.superseded, transit.altered) = (number, number) }

@@ -9,7 +9,7 @@ import Synchronization
 /// The cached responses: the memory tier in front of the store.
 ///
 /// Any thread. The store decomposes and commits kept responses in the background, in bounded amounts. A response without objects
-/// is a hit before that; one with objects, once its commit has marked the other documents that show them (`keep`).
+/// is a hit before that; one with objects, once its commit has marked the other documents that show them (`admit`).
 package final class ResponseCache: Sendable {
     package let store: ObjectStore
     package let memory: MemoryTier<ReadyResponse>
@@ -51,7 +51,7 @@ package final class ResponseCache: Sendable {
     }
 
     /// Whether a response is on its way to disk under a request's key.
-    package func isArriving(_ request: ProxyRequest) -> Bool { memory.isArriving(at: request.digest) }
+    func isArriving(_ request: ProxyRequest) -> Bool { memory.isArriving(at: request.digest) }
 
     /// What the documents that a reader of the disk has found under a digest are by now; call it after reading.
     ///
