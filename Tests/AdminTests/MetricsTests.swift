@@ -144,9 +144,9 @@ import Testing
         upstream.responded(route: 0, seconds: 0.0005)
         upstream.responded(route: 1, seconds: 3)
         upstream.responded(route: nil, seconds: 100)
-        upstream.note { $0.limited(RateLimit(limit: 5000, remaining: 4990, resource: "core")) }
-        upstream.note { $0.limited(RateLimit(remaining: 7)) }
-        _ = upstream.note { $0.failed("refused", at: 0) }
+        upstream.record { $0.limited(RateLimit(limit: 5000, remaining: 4990, resource: "core")) }
+        upstream.record { $0.limited(RateLimit(remaining: 7)) }
+        _ = upstream.record { $0.failed("refused", at: 0) }
         return PrometheusText.write(
             Metric.all,
             Metric.Reading(
