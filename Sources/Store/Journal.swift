@@ -165,8 +165,8 @@ extension WriterSession {
 
     // MARK: Names of removed objects
 
-    /// Keeps the name of an object that leaves the store, as long as the journal contains changes of it.
-    func keepName(of record: ObjectRecord) throws {
+    /// Writes the name of an object that leaves the store, as long as the journal contains changes of it.
+    func writeName(of record: ObjectRecord) throws {
         guard journal.isOn, !journal.isErasing, record.changed > journal.floor else { return }
         if case .text(let text) = record.identity, text.utf8.count > Self.longestName { return }
         try query("INSERT OR REPLACE INTO _gone VALUES (?, ?, ?, ?)").run(
@@ -200,7 +200,6 @@ public struct ObjectChange: Sendable, Equatable {
         case created = 0
         /// A member has a new value.
         case changed = 1
-        /// The object is deleted.
         case deleted = 2
         /// A write may have changed the object, and its response did not show it.
         case unknown = 3
@@ -211,7 +210,6 @@ public struct ObjectChange: Sendable, Equatable {
 
     /// The commit sequence, unique among all changes.
     public var sequence: CommitNumber
-    /// The kind of change.
     public var kind: Kind
     /// When it was committed, in microseconds of the store's clock.
     public var time: Int64

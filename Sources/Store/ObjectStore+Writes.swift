@@ -27,7 +27,7 @@ extension ObjectStore {
         -> WriteCompletion
     {
         let queued = core.queuedResponses
-        return try await enqueueAhead(as: .write, bytes: write.observation?.body.count ?? 0) { session, isAhead in
+        return try await submitAhead(as: .write, bytes: write.observation?.body.count ?? 0) { session, isAhead in
             if isAhead, try !session.mayGoAhead(write, prepared, of: queued) { return nil }
             let completion = try session.complete(write, prepared)
             if let shown = write.observation {
@@ -50,18 +50,18 @@ extension ObjectStore {
     }
 
     /// Has the writer run a job ahead of everything queued; if it returns nil, it runs again after everything queued earlier.
-    private func enqueueAhead<Value: Sendable>(
+    private func submitAhead<Value: Sendable>(
         as kind: Job.Kind,
         bytes: Int = 0,
         _ work: @escaping @Sendable (WriterSession, _ isAhead: Bool) throws -> Value?
     ) async throws(StoreError) -> Value {
         let core = core
         let early: Value? = try await result { done in
-            core.post(kind, .express, bytes: bytes, { try work($0, true) }, done: done)
+            core.submit(kind, .express, bytes: bytes, { try work($0, true) }, done: done)
         }
         if let early { return early }
         let late: Value? = try await result { done in
-            enqueue(kind, .prompt, bytes: bytes, { try work($0, false) }, done: done)
+            submit(kind, .prompt, bytes: bytes, { try work($0, false) }, done: done)
         }
         guard let value = late else { preconditionFailure("behind the queue there is nothing to wait for") }
         return value
@@ -70,7 +70,7 @@ extension ObjectStore {
     /// Removes the documents whose paths match patterns.
     private func removeDocumentsOfPatterns(_ invalidation: Invalidation) async throws(StoreError) {
         guard !invalidation.patterns.isEmpty else { return }
-        let last = try await core.write(.invalidation, .express) { session in
+        let last = try await core.commit(.invalidation, .express) { session in
             session.bans.invalidated(invalidation, at: session.clock.now())
             return session.numbers.document
         }
@@ -79,7 +79,7 @@ extension ObjectStore {
         while !rest.isEmpty {
             let slice = Array(rest.prefix(Self.slice))
             rest = rest.dropFirst(slice.count)
-            try await core.write(.invalidation, .express) { session in
+            try await core.commit(.invalidation, .express) { session in
                 for id in slice { try session.deleteDocument(id) }
             }
         }
@@ -91,13 +91,12 @@ extension ObjectStore {
     /// Records that a retrieval did not find an object.
     ///
     /// Returns after the commit, or while another process holds it up. Like `complete`, it goes ahead of queued responses.
-    public func note(_ absence: ObservedAbsence) async throws(StoreError) {
+    public func commit(_ absence: ObservedAbsence) async throws(StoreError) {
         let queued = core.queuedResponses
         try await unlessHeldUp { [self] () async throws(StoreError) in
-            _ = try await enqueueAhead(as: .absence) { session, isAhead -> Bool? in
+            _ = try await submitAhead(as: .absence) { session, isAhead -> Void? in
                 if isAhead, try !session.mayGoAhead(absence, of: queued) { return nil }
-                try session.note(absence)
-                return true
+                return try session.write(absence)
             }
         }
     }

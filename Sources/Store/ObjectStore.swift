@@ -123,13 +123,13 @@ public final class ObjectStore: Sendable {
     public func flush() async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             // Capturing the store keeps it alive until its jobs have reached the writer.
-            ingest.async { [self] in core.post(.flush, .prompt, { _ in }, done: { _ in continuation.resume() }) }
+            ingest.async { [self] in core.submit(.flush, .prompt, { _ in }, done: { _ in continuation.resume() }) }
         }
     }
 
     /// Commits everything queued earlier without the batch delay.
     public func commitPromptly() {
-        ingest.async { [self] in core.post(.flush, .prompt, { _ in }, done: { _ in }) }
+        ingest.async { [self] in core.submit(.flush, .prompt, { _ in }, done: { _ in }) }
     }
 
     /// Commits the queue and closes the file.
@@ -175,7 +175,7 @@ public final class ObjectStore: Sendable {
     /// Has the writer run a job after everything queued earlier, as soon as there is room in the queue.
     ///
     /// `done` runs on the writer's thread, after the commit.
-    func enqueue<Value: Sendable>(
+    func submit<Value: Sendable>(
         _ kind: Job.Kind,
         _ urgency: Job.Urgency,
         bytes: Int = 0,
@@ -186,7 +186,7 @@ public final class ObjectStore: Sendable {
             // Capturing the store keeps it alive until its jobs have reached the writer.
             ingest.async { [self] in
                 let core = core
-                core.post(kind, urgency, bytes: bytes, work) { result in
+                core.submit(kind, urgency, bytes: bytes, work) { result in
                     core.queueLimit.leave(bytes: 0)
                     done(result)
                 }
@@ -218,7 +218,7 @@ extension ObjectStore {
     public func warnings(limit: Int = 100, after: Int64? = nil) async throws(StoreError) -> Page<StoredWarning> {
         await core.examiner.finished()
         // The examiner's warnings are queued by now. When this job is committed, so are they.
-        _ = try? await core.write(.flush, .batched) { _ in true }
+        _ = try? await core.commit(.flush, .batched) { _ in true }
         return try await core.read { [core] in try Inventory($0, of: core).warnings(limit: limit, after: after) }
     }
 }
@@ -247,7 +247,7 @@ extension ObjectStore {
         }
         if !found.verified.isEmpty {
             // This saves the next reader the comparison. It is not worth waiting for, and failing is harmless.
-            core.note { try $0.verify(found.verified, at: found.sequence) }
+            core.submitDispensable { try $0.verify(found.verified, at: found.sequence) }
         }
         return found.documents
     }
@@ -303,7 +303,7 @@ extension ObjectStore {
         policyIfDirty: [UInt8]? = nil
     ) async throws(StoreError) -> FresheningOutcome {
         try await result { done in
-            enqueue(
+            submit(
                 .freshening,
                 .batched,
                 {
@@ -323,14 +323,14 @@ extension ObjectStore {
 
     /// Replaces the policy of a document soon, if it still exists.
     public func restrict(_ id: DocumentID, policy: [UInt8]) {
-        core.post(.freshening, .batched, { try $0.restrict(id, policy: policy) }, done: { _ in })
+        core.submit(.freshening, .batched, { try $0.restrict(id, policy: policy) }, done: { _ in })
     }
 
     /// Removes the documents of these paths of an upstream, for every principal and with any query.
     ///
     /// A later `receive` for one of these paths stores nothing if its request was sent before.
     public func invalidate(_ paths: Set<String>, of upstream: String) async throws(StoreError) {
-        try await core.write(.invalidation, .prompt) { session in
+        try await core.commit(.invalidation, .prompt) { session in
             try session.invalidate(paths, of: upstream)
         }
     }
@@ -339,20 +339,20 @@ extension ObjectStore {
     ///
     /// The listener is not notified, because it would also drop responses received under the same key since.
     public func remove(_ id: DocumentID) {
-        core.post(.removal, .batched, { try $0.deleteDocument(id, notifying: false) }, done: { _ in })
+        core.submit(.removal, .batched, { try $0.deleteDocument(id, notifying: false) }, done: { _ in })
     }
 
     /// Removes all variants under a key soon; responses queued earlier are stored first, and so are removed as well.
     ///
     /// `done` runs on the writer's thread, after the commit.
     public func remove(at key: CacheKey, done: @escaping @Sendable (Result<Void, StoreError>) -> Void = { _ in }) {
-        enqueue(.removal, .batched, { try $0.deleteDocuments(at: key) }, done: done)
+        submit(.removal, .batched, { try $0.deleteDocuments(at: key) }, done: done)
     }
 
     /// Records the use of documents, for eviction; batched, and lost if it cannot be written.
     public func touchUsed(_ documents: [DocumentID]) {
         let seconds = core.clock.now() / 1_000_000
-        core.note { try $0.touch(documents, at: seconds) }
+        core.submitDispensable { try $0.touch(documents, at: seconds) }
     }
 }
 
@@ -417,7 +417,7 @@ extension ObjectStore {
             let room = DispatchSemaphore(value: 0)
             core.preparedBodies.enter(bytes: weight) { room.signal() }
             room.wait()
-            core.post(
+            core.submit(
                 .response,
                 urgency,
                 bytes: document.body.count + document.head.count + document.policy.count,

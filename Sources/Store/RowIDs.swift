@@ -13,7 +13,6 @@ extension RowID {
     @inlinable
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
-    /// The number.
     public var description: String { String(rawValue) }
 
     /// The id of no row, less than all others.
@@ -72,7 +71,6 @@ public struct DocumentID: RowID, AtomicRepresentable {
 ///
 /// Clients see it as another number, by `ObjectStore.publicSequence`.
 public struct CommitNumber: RowID, AtomicRepresentable {
-    /// The number.
     public let rawValue: Int64
 
     /// Creates one from a number.

@@ -15,7 +15,7 @@ extension ObjectStore {
     /// - Returns: a commit sequence; see `publicSequence`.
     public func recordSent(_ subject: Digest128, content: Digest128?) async throws(StoreError) -> CommitNumber {
         let (subject, content) = (Int64(bitPattern: subject.low), content.map { Int64(bitPattern: $0.low) })
-        return try await core.write(.event, .prompt) { try $0.recordSent(subject, content: content) }
+        return try await core.commit(.event, .prompt) { try $0.recordSent(subject, content: content) }
     }
 }
 

@@ -90,7 +90,6 @@ public enum CommitStep: Sendable {
 public struct StoreStatistics: Sendable, Equatable {
     /// Bytes of the database file.
     public var fileBytes: Int64 = 0
-    /// Bytes of the WAL.
     public var walBytes: Int64 = 0
     /// How many jobs are waiting to be written.
     public var queued = 0
@@ -117,7 +116,7 @@ public struct StoreStatistics: Sendable, Equatable {
     /// The last error; nil once a commit has succeeded again.
     public var trouble: String?
 
-    mutating func note(_ report: CommitReport) {
+    mutating func record(_ report: CommitReport) {
         commits += 1
         commitTimes.record(seconds: report.seconds)
         committedBytes += Int64(report.bytes)

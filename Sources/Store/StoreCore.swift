@@ -34,7 +34,7 @@ final class StoreCore: Sendable {
     private let closing = Atomic(false)
     /// Whether the store is being closed and its time limit has passed; dispensable jobs are then dropped.
     var isGivenUp: Bool { closing.load(ordering: .relaxed) }
-    private let notes = Atomic(0)
+    private let dispensable = Atomic(0)
     private let readings = DispatchGroup()
     /// Signals that the file is closed.
     let end = Signal()
@@ -180,15 +180,15 @@ final class StoreCore: Sendable {
     // MARK: Access to the file
 
     /// Has the writer run a job, and returns after its commit.
-    func write<Value: Sendable>(
+    func commit<Value: Sendable>(
         _ kind: Job.Kind,
         _ urgency: Job.Urgency,
         alone: Bool = false,
         _ work: @escaping @Sendable (WriterSession) throws -> Value
-    ) async throws(StoreError) -> Value { try await result { post(kind, urgency, alone: alone, work, done: $0) } }
+    ) async throws(StoreError) -> Value { try await result { submit(kind, urgency, alone: alone, work, done: $0) } }
 
     /// Has the writer run a job; `done` runs on its thread, after the commit.
-    func post<Value: Sendable>(
+    func submit<Value: Sendable>(
         _ kind: Job.Kind,
         _ urgency: Job.Urgency,
         alone: Bool = false,
@@ -211,24 +211,24 @@ final class StoreCore: Sendable {
         )
         // Express jobs may run first: observations are ordered by the times of their responses, and marks and invalidations
         // apply to responses before and after them (`Bans`).
-        if !mailbox.post(job, urgent: urgency != .batched, express: urgency.isExpress) { done(.failure(.closed)) }
+        if !mailbox.submit(job, urgent: urgency != .batched, express: urgency.isExpress) { done(.failure(.closed)) }
     }
 
     /// Has the writer record something dispensable; it is dropped if the writer is behind, or cannot write it.
-    func note(_ work: @escaping @Sendable (WriterSession) throws -> Void) {
-        guard notes.load(ordering: .relaxed) < Self.noteLimit else { return }
-        notes.add(1, ordering: .relaxed)
-        post(.note, .batched, work, done: { _ in self.notes.subtract(1, ordering: .relaxed) })
+    func submitDispensable(_ work: @escaping @Sendable (WriterSession) throws -> Void) {
+        guard dispensable.load(ordering: .relaxed) < Self.dispensableLimit else { return }
+        dispensable.add(1, ordering: .relaxed)
+        submit(.note, .batched, work, done: { _ in self.dispensable.subtract(1, ordering: .relaxed) })
     }
 
-    private static let noteLimit = 1024
+    private static let dispensableLimit = 1024
 
     /// Migrates objects stored under an earlier version of their model, slice by slice after all other jobs.
     ///
     /// This is for readers by SQL: the store itself migrates such an object whenever it reads it.
     func modernise(after object: ObjectID) {
         guard models.values.contains(where: { $0.models.haveVersions }) else { return }
-        post(.migration, .batched, { try $0.modernise(after: object, limit: 256) }) { [self] result in
+        submit(.migration, .batched, { try $0.modernise(after: object, limit: 256) }) { [self] result in
             if case .success(let last?) = result { modernise(after: last) }
         }
     }
@@ -260,12 +260,12 @@ final class StoreCore: Sendable {
         do {
             return try await pool.read(work)
         } catch {
-            throw noted(StoreError(error))
+            throw recorded(StoreError(error))
         }
     }
 
     /// Counts an error that shows damage in the file, and reports the first one to the operator.
-    func noted(_ error: StoreError) -> StoreError {
+    func recorded(_ error: StoreError) -> StoreError {
         guard case .corrupt(let reason) = error else { return error }
         updateStatistics { $0.damaged += 1 }
         let isFirst = damage.withLock { known in
@@ -297,7 +297,7 @@ final class StoreCore: Sendable {
         return try await result { done in
             scans.async { [self] in
                 let result = Result { try pool.read { try work($0, SliceBounds(deadline: .now + Self.scanSlice)) } }
-                done(result.mapError { noted(StoreError($0)) })
+                done(result.mapError { recorded(StoreError($0)) })
             }
         }
     }

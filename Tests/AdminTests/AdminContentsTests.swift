@@ -13,7 +13,7 @@ import Testing
 
     // MARK: Contents
 
-    @Test func `count tells objects, documents, bytes and models`() async throws {
+    @Test func `count shows objects, documents, bytes and models`() async throws {
         try await daemon.fill()
         let count = try json(await ask("GET", "/count"))
         #expect(count["objects"] as? Int == 3)
@@ -23,7 +23,7 @@ import Testing
         #expect(Set(count.keys) == ["objects", "documents", "bytes", "models"])
     }
 
-    @Test func `objects are shown in the bytes that the store has`() async throws {
+    @Test func `objects are shown with the stored bytes`() async throws {
         try await daemon.fill()
         let response = try await ask("GET", "/objects/User/583231")
         let text = String(decoding: response.body, as: UTF8.self)
@@ -61,12 +61,12 @@ import Testing
     }
 
     @Test(arguments: ["limit=0", "limit=1001", "limit=many", "after=x"])
-    func `a page that cannot be is refused`(query: String) async throws {
+    func `an invalid page position is refused`(query: String) async throws {
         #expect(try await ask("GET", "/objects/User?\(query)").status == 400)
         #expect(try await ask("GET", "/documents?\(query)").status == 400)
     }
 
-    @Test func `upstream and principal narrow the list`() async throws {
+    @Test func `objects can be listed by upstream and principal`() async throws {
         try await daemon.fill()
         try await daemon.receive(
             #"{"id": 2, "login": "forger"}"#,
@@ -99,7 +99,7 @@ import Testing
         ("/objects/User//why", 404, "there is nothing at this path"),
         ("/objects//2", 404, "there is nothing at this path"),
     ])
-    func `an error names what is unknown, and what is known`(target: String, status: Int, part: String) async throws {
+    func `an error names the unknown value and the known ones`(target: String, status: Int, part: String) async throws {
         try await daemon.fill()
         let response = try await ask("GET", target)
         #expect(response.status == status)
@@ -111,7 +111,7 @@ import Testing
         (#"{"upstream": "nope"}"#, "no upstream is named"), (#"{"model": "Usr"}"#, "did you mean User?"),
         (#"{"principal": "me"}"#, "is not a principal's label"),
     ])
-    func `a clean of what nobody knows says so`(body: String, part: String) async throws {
+    func `a clean of an unknown model or upstream is refused with a reason`(body: String, part: String) async throws {
         try await daemon.fill()
         let response = try await ask("POST", "/clean", body: body)
         #expect(response.status == 400)
@@ -153,7 +153,7 @@ import Testing
 
     // MARK: Clean
 
-    @Test func `clean removes what is named and answers what it was`() async throws {
+    @Test func `clean removes what is named, and counts it`() async throws {
         try await daemon.fill()
         let answer = try json(await ask("POST", "/clean", body: #"{"model": "Issue"}"#))
         #expect(answer["objects"] as? Int == 1)
@@ -182,7 +182,7 @@ import Testing
         #expect(try json(await ask("GET", "/count"))["documents"] as? Int == 3)
     }
 
-    @Test func `all empties the store`() async throws {
+    @Test func `a clean with all empties the store`() async throws {
         try await daemon.fill()
         #expect(try await ask("POST", "/clean", body: #"{"all": true}"#).status == 200)
         let count = try json(await ask("GET", "/count"))
@@ -206,7 +206,7 @@ import Testing
     }
 
     @Test(arguments: ["", "{}", #"{"route": "nowhere/*"}"#, #"{"modle": "User"}"#, #"{"dry_run": false}"#])
-    func `a clean that is empty or not understood removes nothing`(body: String) async throws {
+    func `a clean that is empty or malformed removes nothing`(body: String) async throws {
         try await daemon.fill()
         let response = try await ask("POST", "/clean", body: body)
         #expect(response.status == 400)

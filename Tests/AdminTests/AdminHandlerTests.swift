@@ -18,7 +18,7 @@ import Testing
         #expect(answer.fields["cache-control"] == "no-store")
     }
 
-    @Test func `over TCP the token is asked for, and opens`() async throws {
+    @Test func `over TCP the right token is required`() async throws {
         let server = try AdminServer()
         #expect(try server.ask("GET /mode HTTP/1.1\r\nHost: \(server.authority)\r\n").status == 401)
         let answer = try server.ask("GET /mode HTTP/1.1\r\nHost: \(server.authority)\r\n\(server.credential)")
@@ -26,7 +26,7 @@ import Testing
         #expect(answer.text == "{\"mode\":\"online\"}\n")
     }
 
-    @Test func `on a Unix socket its permissions decide`() async throws {
+    @Test func `a Unix socket needs no token: its permissions decide`() async throws {
         let server = try AdminServer(isUnix: true)
         let answer = try server.ask("GET /mode HTTP/1.1\r\nHost: localhost\r\n")
         #expect(answer.status == 200)
@@ -75,7 +75,7 @@ import Testing
     // MARK: Hostile pages
 
     @Test(arguments: ["evil.example", "evil.example:8788", "127.0.0.1:1", "localhost.evil.example"])
-    func `a rebound name is misdirected, whatever the path`(host: String) async throws {
+    func `a foreign Host gets 421, whatever the path`(host: String) async throws {
         let server = try AdminServer()
         for path in ["/healthz", "/metrics", "/count", "/"] {
             let answer = try server.ask("GET \(path) HTTP/1.1\r\nHost: \(host)\r\n\(server.credential)")
@@ -115,7 +115,7 @@ import Testing
         #expect(answer.status == 403)
     }
 
-    @Test func `the page's own requests pass`() async throws {
+    @Test func `requests of the dashboard's own page are accepted`() async throws {
         let server = try AdminServer()
         let answer = try server.ask(
             "GET /mode HTTP/1.1\r\nHost: \(server.authority)\r\nOrigin: http://\(server.authority)\r\n"

@@ -14,7 +14,7 @@ struct AdminJSONTests {
         (#""\ud83d\ude00\\ud800""#, "\"\u{1F600}\\\\ud800\""), (#""a\"1e400""#, #""a\"1e400""#),
         (#"{"a":[1e400,{"b":"1e400"}]}"#, #"{"a":[1e400,{"b":"1e400"}]}"#), ("null", "null"),
     ])
-    func `whatever an object holds is shown, its numbers to the last digit`(_ json: String, _ shown: String) throws {
+    func `any object is shown unchanged, its numbers to the last digit`(_ json: String, _ shown: String) throws {
         let sent = AdminJSON.encode(Row(rowCount: 7, object: RawJSON(Array(json.utf8))))
         #expect(String(decoding: sent, as: UTF8.self) == #"{"object":\#(json),"row_count":7}"#)
         let row = try AdminJSON.decode(Row.self, from: sent)
@@ -29,7 +29,7 @@ struct AdminJSONTests {
         }
     }
 
-    @Test func `raw pieces keep their places, whatever texts stand beside them`() throws {
+    @Test func `raw JSON keeps its place, whatever text is beside it`() throws {
         struct Mixed: Encodable {
             var list: [RawJSON]
             var text: String
@@ -42,7 +42,7 @@ struct AdminJSONTests {
         )
     }
 
-    @Test func `names of models are no members`() throws {
+    @Test func `names of models stay as they are when members become snake_case`() throws {
         let sent = AdminJSON.encode(["userName": ["MyModel": 1]])
         #expect(String(decoding: sent, as: UTF8.self) == #"{"userName":{"MyModel":1}}"#)
     }

@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test(arguments: [("/%", nil), ("/%4", nil), ("/%zz", nil), ("/%ff", nil), ("/", "a=%"), ("/", "%fe=1")])
-    func `a broken escape is no request`(path: String, query: String?) {
+    func `a request with a broken escape is refused`(path: String, query: String?) {
         #expect(AdminRequest(method: "GET", path: path, query: query) == nil)
     }
 

@@ -23,7 +23,7 @@ import Testing
             "GET /nothing", "DELETE /count", "OPTIONS /clean", "HEAD /count",
         ]
     )
-    func `everything else wants the token`(endpoint: String) async throws {
+    func `all other routes need the token`(endpoint: String) async throws {
         let parts = endpoint.split(separator: " ")
         for token in [nil, "wrong-horse-battery"] {
             let response = try await ask(String(parts[0]), String(parts[1]), token: token)
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `two credentials are none`() async throws {
+    @Test func `a request with two credentials is refused`() async throws {
         let fields = Fields([
             Field("Authorization", "Bearer \(daemon.token)"), Field("Authorization", "Bearer \(daemon.token)"),
         ])
@@ -42,11 +42,11 @@ import Testing
         #expect(await service.respond(request, isTrusted: false).status == 401)
     }
 
-    @Test func `on a Unix socket nobody is asked`() async throws {
+    @Test func `no token is needed on a Unix socket`() async throws {
         #expect(try await ask("GET", "/count", token: nil, isTrusted: true).status == 200)
     }
 
-    @Test func `the dashboard's files are open, hold no markup for others, and are asked for anew`() async throws {
+    @Test func `the dashboard's files need no token, may not be framed, and are revalidated`() async throws {
         let types = [
             "/": "text/html; charset=utf-8", "/dashboard.css": "text/css; charset=utf-8",
             "/dashboard.js": "text/javascript; charset=utf-8",
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(arguments: ["/healthz", "/count", "/nothing"])
-    func `no response with data is to be kept or framed`(path: String) async throws {
+    func `responses with data may be neither stored nor framed`(path: String) async throws {
         let response = try await ask("GET", path)
         #expect(response.fields.text("cache-control") == "no-store")
         #expect(response.fields.text("x-content-type-options") == "nosniff")
@@ -95,13 +95,13 @@ import Testing
         #expect(try await ask("GET", target).status == 400)
     }
 
-    @Test func `the description is served`() async throws {
+    @Test func `the OpenAPI description is served`() async throws {
         #expect(try json(await ask("GET", "/openapi.json"))["openapi"] as? String == "3.1.0")
     }
 
     // MARK: Life
 
-    @Test func `readiness gives its reason while there is none`() async throws {
+    @Test func `while the daemon is not ready, readiness gives the reason`() async throws {
         #expect(try await ask("GET", "/readyz", token: nil).status == 200)
         daemon.core.setState { $0.unreadiness = "draining: 3 requests are still in flight" }
         let response = try await ask("GET", "/readyz", token: nil)
@@ -121,7 +121,7 @@ import Testing
         #expect(text.contains("\nlarder_build_info{version=\"0.1-test\"} 1\n"))
     }
 
-    @Test func `the mode is told and changed`() async throws {
+    @Test func `the mode can be read and changed`() async throws {
         #expect(try json(await ask("GET", "/mode"))["mode"] as? String == "online")
         #expect(try await ask("PUT", "/mode", body: #"{"mode": "offline"}"#).status == 200)
         #expect(daemon.core.modes.current == .offline)
@@ -134,7 +134,7 @@ import Testing
         ("/mode", ""), ("/mode", #"{"mode": "asleep"}"#), ("/mode", #"{"mood": "offline"}"#), ("/mode", "offline"),
         ("/mode?mode=offline", #"{"mode": "offline"}"#),
     ])
-    func `a mode that is none changes nothing`(target: String, body: String) async throws {
+    func `an unknown mode changes nothing`(target: String, body: String) async throws {
         #expect(try await ask("PUT", target, body: body).status == 400)
         #expect(daemon.core.modes.current == .online)
     }

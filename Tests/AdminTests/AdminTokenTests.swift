@@ -1,5 +1,5 @@
 import Glibc
-import Settings
+import Proxy
 import TestSupport
 import Testing
 
@@ -64,18 +64,18 @@ import Testing
         #expect(failure?.description.hasPrefix("the admin token \(path) must contain one line of 16 to 512 ") == true)
     }
 
-    @Test func `a token of one's own choice is taken`() throws {
+    @Test func `a token that the user has written is used`() throws {
         try folder.write("correct-horse-battery\n", to: "admin.token")
         let (token, origin) = try AdminToken.prepare(at: folder.path + "/admin.token")
         #expect(origin == .found)
         #expect(token.matches(Array("correct-horse-battery".utf8)))
     }
 
-    @Test func `no token is nil for a command`() throws {
+    @Test func `a command gets nil if there is no token`() throws {
         #expect(try AdminToken.load(from: folder.path + "/admin.token") == nil)
     }
 
-    @Test func `two tokens differ`() throws {
+    @Test func `two generated tokens differ`() throws {
         _ = try AdminToken.prepare(at: folder.path + "/one")
         _ = try AdminToken.prepare(at: folder.path + "/two")
         #expect(try AdminToken.load(from: folder.path + "/one") != AdminToken.load(from: folder.path + "/two"))
@@ -88,12 +88,12 @@ import Testing
         ("Bearer", false), ("Bearer ", false), ("", false), ("Basic correct-horse-battery", false),
         ("correct-horse-battery", false), ("Bearercorrect-horse-battery", false),
     ])
-    func `an Authorization field opens with the whole token only`(field: String, opens: Bool) {
+    func `only the whole token in Authorization is accepted`(field: String, opens: Bool) {
         #expect(AdminToken("correct-horse-battery").authorizes(Array(field.utf8)) == opens)
     }
 
     @Test(arguments: [("/var/lib/larder/larder.db", "/var/lib/larder/admin.token"), ("larder.db", "admin.token")])
-    func `the token lies beside the store`(store: String, token: String) {
+    func `the token file is beside the store`(store: String, token: String) {
         #expect(AdminToken.path(besideStore: store) == token)
     }
 

@@ -29,7 +29,7 @@ import Testing
         (#"{"older_than": "-1d"}"#, nil), (#"{"model": "User"}"#, "model=Repository"), ("", "model="),
         ("[]", "all=true"),
     ])
-    func `what is empty, contradictory or misspelled removes nothing`(body: String, query: String?) {
+    func `an empty, contradictory or misspelled clean removes nothing`(body: String, query: String?) {
         #expect(throws: ProblemDocument.self) { try read(body, query: query) }
     }
 

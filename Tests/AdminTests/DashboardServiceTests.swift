@@ -19,7 +19,7 @@ import Testing
         try #require(try json(await ask("POST", "/login", body: body, token: nil))["session"] as? String)
     }
 
-    @Test func `a session opens what the token opens, until it is ended`() async throws {
+    @Test func `a session permits what the token permits, until it ends`() async throws {
         let session = try await session(#"{"token":"correct-horse-battery"}"#)
         #expect(session != daemon.token)
         #expect(try await ask("GET", "/count", token: session).status == 200)
@@ -34,13 +34,13 @@ import Testing
             (#"{"password":"a"}"#, 400), ("[", 400),
         ]
     )
-    func `nothing else begins one`(body: String, status: Int) async throws {
+    func `a session starts only with a valid code`(body: String, status: Int) async throws {
         let response = try await ask("POST", "/login", body: body, token: nil)
         #expect(response.status == status)
         #expect(response.fields.text("content-type") == ProblemDocument.mediaType)
     }
 
-    @Test func `a code works once; who uses it again ends the session that it gave`() async throws {
+    @Test func `a login code works once, and its second use ends the session`() async throws {
         #expect(try await ask("POST", "/login/codes", token: nil).status == 401)
         let made = try json(await ask("POST", "/login/codes"))
         let code = try #require(made["code"] as? String)
@@ -52,7 +52,7 @@ import Testing
         #expect(try await ask("GET", "/count", token: session).status == 401)
     }
 
-    @Test func `a code and a session end with time, and there are only so many`() throws {
+    @Test func `codes and sessions expire, and their number is limited`() throws {
         let logins = daemon.core.logins
         let now = ContinuousClock.now
         let late = logins.makeCode(now: now)
@@ -69,7 +69,7 @@ import Testing
 
     // MARK: What has gone through
 
-    @Test func `traffic is counted in intervals, of which an hour is kept`() {
+    @Test func `traffic is counted in intervals, and an hour of them is kept`() {
         let (metrics, worker) = (daemon.core.metrics, daemon.core.metrics.worker(0))
         let history = TrafficHistory(metrics)
         for outcome in [Outcome.hit, .composed, .miss, .error] { worker.count(outcome) }
@@ -109,14 +109,14 @@ import Testing
             ("/documents/999", 404), ("/documents/1?view=both", 400), ("/documents/1?limit=-1", 400),
         ]
     )
-    func `what cannot be meant is refused with a sentence`(target: String, status: Int) async throws {
+    func `a nonsensical query is refused with a sentence`(target: String, status: Int) async throws {
         try await daemon.fill()
         let response = try await ask("GET", target)
         #expect(response.status == status)
         #expect(String(decoding: response.body, as: UTF8.self).contains("\"detail\""))
     }
 
-    @Test func `documents are found, and one is shown with its body up to a limit`() async throws {
+    @Test func `documents are found, and a document's body is shown up to a limit`() async throws {
         try await daemon.fill()
         let found = try json(await ask("GET", "/documents?search=HUBOT"))
         let row = try #require((found["documents"] as? [[String: Any]])?.first)
@@ -130,7 +130,7 @@ import Testing
         #expect(part["text"] as? String == #"{"id""# && part["shown"] as? Int == 5)
     }
 
-    @Test func `a text is never cut within a character, and bytes that are none are not shown`() async throws {
+    @Test func `a text is never cut within a character, and invalid bytes are not shown`() async throws {
         try await daemon.receive(#""aé€😀""#, at: "/text", as: nil)
         let found = try json(await ask("GET", "/documents?search=text"))
         let id = try #require((found["documents"] as? [[String: Any]])?.first?["id"] as? Int)
@@ -148,7 +148,7 @@ import Testing
     // MARK: Remedies
 
     @Test(arguments: MappingWarning.Kind.allCases)
-    func `a remedy names the model and is a config's beginning`(kind: MappingWarning.Kind) {
+    func `a warning's remedy names the model and shows the start of a config`(kind: MappingWarning.Kind) {
         guard let remedy = WarningRemedy(kind: kind.rawValue, subject: "User.name", local: { _ in ["score"] }) else {
             return
         }
@@ -158,7 +158,7 @@ import Testing
         #expect(lines.contains("User") || kind == .tooManyObjects || lines.contains("…"))
     }
 
-    @Test func `a member that flips between routes becomes local, beside those that are`() {
+    @Test func `the remedy for a member that differs between routes adds it to local`() {
         let remedy = WarningRemedy(kind: "flip-flop", subject: "User.repo.name", local: { _ in ["score"] })
         #expect(remedy?.lines == "models:\n  User:\n    local: [score, repo.name]")
         #expect(WarningRemedy(kind: "of another version", subject: "", local: { _ in [] }) == nil)

@@ -47,14 +47,14 @@ import Testing
         "http://user@lab.example:8080/x", "/lab/a#b", "/lab/a b", "/lab/\r\nX: y", "/lab/\u{0}",
         "http://10.0.0.1:x/lab",
     ])
-    func `what is nobody's is refused with a reason`(_ text: String) throws {
+    func `a URL of no upstream is refused with a reason`(_ text: String) throws {
         let upstreams = try Self.upstreams()
         #expect(throws: ImaginedRequestError.self) {
             try IncomingRequest.place(of: text, among: upstreams, at: Self.listen)
         }
     }
 
-    @Test func `a choice has to be made by the person who asks`() throws {
+    @Test func `an ambiguous path needs the upstream's name`() throws {
         let two = try ["a", "b"].map { name in
             var settings = Configuration.Upstream()
             (settings.name, settings.url) = (name, try UpstreamURL("https://api.example.com"))

@@ -7,7 +7,7 @@ import Testing
 @testable import Store
 
 @Suite struct MetricsTests {
-    @Test func `workers are summed`() {
+    @Test func `the counters of all workers are added up`() {
         let metrics = Metrics(workers: 3, startTime: 0)
         metrics.worker(0).hits.add()
         metrics.worker(2).hits.add(4)
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func `names are unique and of the right form`() {
+    @Test func `names of metrics are unique and valid`() {
         #expect(Set(Metric.all.map(\.name)).count == Metric.all.count)
         for metric in Metric.all {
             #expect(metric.name.wholeMatch(of: /[a-z][a-z0-9_]*/) != nil)
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func `every line has the form of a sample or a comment`() {
+    @Test func `every line of the metrics is a sample or a comment`() {
         let sample = /[a-z_]+(\{[a-z]+="([^"\\\n]|\\["\\n])*"(,[a-z]+="([^"\\\n]|\\["\\n])*")*\})? (\+Inf|-?[0-9.e+-]+)/
         let text = exposition()
         #expect(text.hasSuffix("\n"))
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func `buckets are cumulative and end with the count`() {
+    @Test func `a histogram's buckets are cumulative and end with the count`() {
         let lines = exposition().split(separator: "\n").filter { $0.hasPrefix("larder_upstream_duration_seconds") }
         #expect(lines.contains(#"larder_upstream_duration_seconds_bucket{upstream="a\"b\\c\n",le="0.001"} 0"#))
         #expect(lines.contains(#"larder_upstream_duration_seconds_bucket{upstream="a\"b\\c\n",le="0.005"} 1"#))
@@ -87,7 +87,7 @@ import Testing
         #expect(lines.contains(#"larder_upstream_duration_seconds_sum{upstream="a\"b\\c\n"} 40.003"#))
     }
 
-    @Test func `no series is there twice, and a metric's samples stand together`() {
+    @Test func `no series occurs twice, and a metric's samples are adjacent`() {
         let series = exposition().split(separator: "\n").filter { !$0.hasPrefix("# ") }.map {
             $0[..<($0.lastIndex(of: " ") ?? $0.endIndex)]
         }
@@ -96,7 +96,7 @@ import Testing
         #expect(Set(names).count == names.count)
     }
 
-    @Test func `response times are shown by route, those of one path together, and the rest as other`() {
+    @Test func `response times are shown by route, and beyond a limit as other`() {
         let lines = exposition().split(separator: "\n").filter { $0.hasPrefix("larder_response_duration_seconds") }
         let label = #"upstream="a\"b\\c\n",route="users/{id}""#
         #expect(lines.contains("larder_response_duration_seconds_bucket{\(label),le=\"0.001\"} 1"))
@@ -106,7 +106,7 @@ import Testing
         #expect(lines.count == 2 * (Histogram.bounds.count + 3))
     }
 
-    @Test func `what is left of each limit is shown`() {
+    @Test func `the rest of each rate limit is shown`() {
         let text = exposition()
         let label = #"upstream="a\"b\\c\n",resource="core""#
         #expect(text.contains("larder_upstream_ratelimit_remaining{\(label)} 4990\n"))
@@ -121,11 +121,11 @@ import Testing
             (.nan, "NaN"), (1_700_000_000.25, "1700000000.25"),
         ] as [(Double, String)]
     )
-    func `numbers read as Prometheus wants them`(value: Double, text: String) {
+    func `numbers are written in Prometheus' form`(value: Double, text: String) {
         #expect(PrometheusText.number(value) == text)
     }
 
-    @Test func `the process is described`() {
+    @Test func `the metrics describe the process`() {
         let figures = ProcessFigures.read()
         #expect((figures.residentBytes ?? 0) > 1_000_000)
         #expect((figures.openDescriptors ?? 0) >= 3)
@@ -144,9 +144,9 @@ import Testing
         upstream.responded(route: 0, seconds: 0.0005)
         upstream.responded(route: 1, seconds: 3)
         upstream.responded(route: nil, seconds: 100)
-        upstream.note { $0.limited(RateLimit(limit: 5000, remaining: 4990, resource: "core")) }
-        upstream.note { $0.limited(RateLimit(remaining: 7)) }
-        _ = upstream.note { $0.failed("refused", at: 0) }
+        upstream.record { $0.limited(RateLimit(limit: 5000, remaining: 4990, resource: "core")) }
+        upstream.record { $0.limited(RateLimit(remaining: 7)) }
+        _ = upstream.record { $0.failed("refused", at: 0) }
         return PrometheusText.write(
             Metric.all,
             Metric.Reading(

@@ -12,7 +12,7 @@ import Testing
         document = try #require(try JSONSerialization.jsonObject(with: Data(bytes)) as? [String: Any])
     }
 
-    @Test func `it describes every route of the table and no others`() throws {
+    @Test func `the OpenAPI document describes exactly the routes of the table`() throws {
         let paths = try #require(document["paths"] as? [String: [String: Any]])
         let described = paths.flatMap { path, operations in operations.keys.map { "\($0.uppercased()) \(path)" } }
         #expect(described.sorted() == AdminRoute.all.map { "\($0.method) \($0.path)" }.sorted())
@@ -26,13 +26,13 @@ import Testing
         #expect(names == ["model", "id"])
     }
 
-    @Test func `operations have names of their own`() throws {
+    @Test func `every operation has a unique name`() throws {
         let paths = try #require(document["paths"] as? [String: [String: [String: Any]]])
         let names = paths.values.flatMap { $0.values.compactMap { $0["operationId"] as? String } }
         #expect(Set(names).count == AdminRoute.all.count)
     }
 
-    @Test func `what may be absent from a response is not required`() throws {
+    @Test func `members that may be absent are not required`() throws {
         let clean = try #require(ResponseSchema.make(of: CleanResponse.self).object)
         #expect(clean["required"] as? [String] == ["objects", "documents", "bytes", "models", "orphaned"])
         let request = try #require(ResponseSchema.make(of: RequestsResponse.Request.self).object)

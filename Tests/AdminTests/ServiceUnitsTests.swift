@@ -9,14 +9,14 @@ private let analyzer = "/usr/bin/systemd-analyze"
 struct ServiceUnitsTests {
     static let units = URL(filePath: Repository.root).appending(path: "systemd")
 
-    @Test func `the service is exposed by 1.5 of 10 at most`() throws {
+    @Test func `systemd rates the service's exposure at 1.5 of 10 or less`() throws {
         let report = try run(["security", "--offline=true", Self.units.appending(path: "larder.service").path])
         let verdict = try #require(report.firstMatch(of: /exposure level for larder.service: ([0-9.]+)/))
         #expect(try #require(Double(verdict.1)) <= 1.5)
     }
 
     @Test(arguments: ["larder.service", "larder.socket"])
-    func `systemd understands every line`(unit: String) throws {
+    func `systemd accepts every line of the units`(unit: String) throws {
         // With a command that exists, whether or not Larder is installed here.
         let folder = TemporaryFolder()
         let source = try String(contentsOf: Self.units.appending(path: unit), encoding: .utf8)

@@ -22,7 +22,7 @@ import Testing
             (.hit(detail: ""), "larder; hit; detail=\"\""),
         ] as [(CacheStatus, String)]
     )
-    func `a member is written in the order of RFC 9211`(_ status: CacheStatus, _ expected: String) {
+    func `a Cache-Status member is written in the order of RFC 9211`(_ status: CacheStatus, _ expected: String) {
         #expect(status.text == expected)
     }
 

@@ -11,14 +11,14 @@ import Testing
         return ContextFields().rest(of: selection)
     }
 
-    @Test func `fields of which the upstream has not said that they select are no part of the context`() {
+    @Test func `a field belongs to the context only if the upstream varies by it`() {
         #expect(
             rest("X-Units, Larder-Other-Fields", ("X-Units", "metric"), ("Larder-Other-Fields", "a-b"))
                 == "x-units=metric"
         )
     }
 
-    @Test func `what only Vary names, and the request had, is the rest of the context`() {
+    @Test func `request fields that only Vary names form the rest of the context`() {
         #expect(rest("X-Units", ("X-Units", "metric")) == "x-units=metric")
         #expect(rest("X-B, X-A", ("X-A", "1"), ("X-B", "2")) == "x-a=1\nx-b=2")
         #expect(rest("X-Units, Accept-Encoding", ("Accept-Encoding", "gzip")) == "")

@@ -43,7 +43,7 @@ import Testing
         ("max-age=60, max-age=x", 0),
         ("max-age=0x3c", 0),
     ])
-    func `max-age is read to the letter`(_ value: String, _ seconds: Int64) {
+    func `only a correct max-age is read`(_ value: String, _ seconds: Int64) {
         #expect(read(value).maxAge == seconds)
     }
 
@@ -51,18 +51,18 @@ import Testing
         "", "public", "xmax-age=60", "max-agex=60", "ext=\"max-age=60\"", "ext=\"a, max-age=60\"", "\"max-age=60\"",
         "=60", "max age=60", "max_age=60",
     ])
-    func `what is not max-age is not taken for it`(_ value: String) {
+    func `a directive that resembles max-age is not taken for it`(_ value: String) {
         #expect(read(value).maxAge == nil)
     }
 
-    @Test func `a directive behind a quoted argument is read`() {
+    @Test func `a directive after a quoted argument is read`() {
         #expect(read("ext=\"max-age=100, no-store\", max-age=1").maxAge == 1)
         #expect(!read("ext=\"max-age=100, no-store\", max-age=1").noStore)
         #expect(read("max-age=1, ext=\"max-age=100\"").maxAge == 1)
     }
 
     @Test(arguments: ["ext=\"abc, ", "\"abc\", ", "a\"b, ", "a=b\"c, ", "ext=\"a\\\", ", "ext=\"a\"\", ", "\", "])
-    func `a stray quote hides no directive that restricts, and what stands behind it grants nothing`(_ quote: String) {
+    func `a stray quote hides no restrictive directive, and no directive after it permits anything`(_ quote: String) {
         #expect(read(quote + "no-store").noStore)
         #expect(read(quote + "no-cache=x").noCache)
         #expect(read(quote + "private=x").isPrivate)
@@ -85,7 +85,7 @@ import Testing
     @Test(arguments: [
         "é, ", "\u{1}, ", "=, ", ";, ", "(a), ", ", ,, ", "foo bar, ", "foo = bar, ", "ext=\"a, b\", ", "a=b, ",
     ])
-    func `what is no directive, or none that is known, changes nothing`(_ garbage: String) {
+    func `an unknown or malformed directive changes nothing`(_ garbage: String) {
         let expected = read("max-age=60, public, no-cache=\"x\"")
         #expect(read(garbage + "max-age=60, public, no-cache=\"x\"") == expected)
         #expect(read("max-age=60, " + garbage + "public, no-cache=\"x\"") == expected)
@@ -101,7 +101,7 @@ import Testing
         #expect(read("stale-if-error=5, stale-if-error=x").staleIfError == 5)
     }
 
-    @Test func `several lines are one list`() {
+    @Test func `several Cache-Control lines are one list`() {
         let directives = read("max-age=60", "no-transform, s-maxage=5", "")
         #expect(directives.maxAge == 60)
         #expect(directives.sMaxAge == 5)
@@ -136,7 +136,7 @@ import Testing
         #expect(!directives.noStore && !directives.noCache && !directives.isPrivate)
     }
 
-    @Test func `qualified no-cache and private name fields`() {
+    @Test func `no-cache and private can name fields`() {
         let directives = read("no-cache=\"Set-Cookie, X-A\", private=\"x-b\"", "no-cache=x-c")
         #expect(directives.noCacheFields.map { text($0) } == ["set-cookie", "x-a", "x-c"])
         #expect(directives.privateFields.map { text($0) } == ["x-b"])
@@ -150,7 +150,7 @@ import Testing
         #expect(read(value).noCache)
     }
 
-    @Test func `staleness is granted only by numbers that can be read`() {
+    @Test func `stale responses are allowed only by numbers that can be read`() {
         #expect(read("stale-while-revalidate=60").staleWhileRevalidate == 60)
         #expect(read("stale-while-revalidate=60, stale-while-revalidate=6").staleWhileRevalidate == 6)
         #expect(read("stale-if-error=x").staleIfError == nil)
@@ -160,7 +160,7 @@ import Testing
 }
 
 @Suite struct TargetedDirectivesTests {
-    @Test func `the first target that speaks is taken`() throws {
+    @Test func `the first targeted field that is present counts`() throws {
         let answer = fields([
             ("CDN-Cache-Control", "max-age=60"), ("larder-cache-control", "max-age=5, no-transform"),
         ])
@@ -179,13 +179,13 @@ import Testing
         "max-age=(1", "1a", "é", "max-age=60,,no-store", "max-age=60\u{1}", "max-age=+5",
         "a=:b",
     ])
-    func `an empty or malformed target is as good as absent`(_ value: String) {
+    func `an empty or malformed targeted field counts as absent`(_ value: String) {
         let answer = fields([("A-Cache-Control", value), ("B-Cache-Control", "max-age=7")])
         let found = TargetedDirectives.find(in: answer, targets: ["A-Cache-Control", "B-Cache-Control"])
         #expect(found?.field == "B-Cache-Control")
     }
 
-    @Test func `values have the types of structured fields`() throws {
+    @Test func `directives of a targeted field have the types of structured fields`() throws {
         #expect(try #require(TargetedDirectives.parse([bytes("max-age=60;x=1, no-store")])).maxAge == 60)
         #expect(try #require(TargetedDirectives.parse([bytes("no-store")])).noStore)
         #expect(try #require(TargetedDirectives.parse([bytes("no-store=?0, max-age=1")])).noStore == false)
@@ -217,7 +217,7 @@ import Testing
             ("no-transform", -1), ("max-agee=5", -1),
         ] as [(String, Int64)]
     )
-    func `max-age takes the most demanding`(_ value: String, _ seconds: Int64) {
+    func `of several max-age directives of a request the smallest counts`(_ value: String, _ seconds: Int64) {
         #expect(asking(value).maxAge == seconds)
     }
 
@@ -227,11 +227,11 @@ import Testing
             ("max-stale=", 0), ("", -1),
         ] as [(String, Int64)]
     )
-    func `max-stale allows nothing that cannot be read`(_ value: String, _ seconds: Int64) {
+    func `a max-stale that cannot be read allows nothing`(_ value: String, _ seconds: Int64) {
         #expect(asking(value).maxStale == seconds)
     }
 
-    @Test func `the others are read`() {
+    @Test func `the other request directives are read`() {
         let directives = asking("no-cache, No-Store,only-if-cached , no-transform, min-fresh=5, stale-if-error=9, x=y")
         #expect(directives.noCache && directives.noStore && directives.onlyIfCached)
         #expect(directives.minFresh == 5)
@@ -246,7 +246,7 @@ import Testing
         #expect(!RequestDirectives(fields: fields([("Pragma", "no-cachee")])).noCache)
     }
 
-    @Test func `a request that asks for nothing is plain`() {
+    @Test func `a request without directives is plain`() {
         #expect(RequestDirectives.none.isPlain)
         #expect(asking("no-transform, no-store").isPlain)
         for value in ["no-cache", "max-age=0", "min-fresh=0", "max-stale", "only-if-cached", "stale-if-error=1"] {

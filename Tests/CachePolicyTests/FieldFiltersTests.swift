@@ -38,7 +38,7 @@ import Testing
         #expect(refreshed.contains("x-other"))
     }
 
-    @Test func `a digest that was taken off with its coding is not brought back`() {
+    @Test func `a 304 does not bring back a digest that was removed with its coding`() {
         #expect(!StoredFields.refreshed(Fields(), by: fields([("Content-MD5", "x")])).contains("content-md5"))
     }
 
@@ -48,7 +48,7 @@ import Testing
         )
     }
 
-    @Test func `a 304 carries what does not describe the body`() {
+    @Test func `a 304 has the fields that do not describe the body`() {
         let stored = fields([
             ("ETag", "\"a\""), ("Last-Modified", "x"), ("Content-Type", "a/b"), ("Content-Length", "1"), ("Vary", "a"),
             ("Cache-Control", "max-age=1"), ("Content-Location", "/a"), ("Link", "<a>"),
@@ -61,7 +61,7 @@ import Testing
 }
 
 @Suite struct UpstreamFieldsTests {
-    @Test func `what concerns the upstream goes there, nothing else`() {
+    @Test func `only the fields meant for the upstream are sent to it`() {
         let request = fields([
             ("Host", "localhost:8787"), ("Accept", "a/b"), ("Authorization", "x"), ("Cookie", "y"),
             ("Connection", "X-Hop"),
@@ -99,14 +99,14 @@ import Testing
         )
     }
 
-    @Test func `another method is named in any spelling that a gateway reads`() {
+    @Test func `a method override is recognised in every spelling that gateways read`() {
         for name in ["X-HTTP-Method-Override", "x_http_method_override", "X-Method_Override", "X-HTTP-METHOD"] {
             #expect(UpstreamFields.overridesMethod(Field(name, "DELETE")), "\(name)")
         }
         #expect(!UpstreamFields.overridesMethod(Field("X-HTTP-Method-Overrides", "DELETE")))
     }
 
-    @Test func `a request that goes in circles is noticed`() {
+    @Test func `a request that returns to Larder is detected`() {
         var request = Fields()
         for _ in 0..<7 { Via.append(to: &request) }
         #expect(!Via.isLoop(request))
@@ -121,11 +121,11 @@ import Testing
         (500, true), (503, true), (504, true), (429, true), (501, false), (403, false), (404, false), (200, false),
         (600, true), (999, true),
     ])
-    func `failures are worth going stale for`(_ status: Int, _ isFailure: Bool) {
+    func `a stale response may replace a failure`(_ status: Int, _ isFailure: Bool) {
         #expect(StatusFacts.isFailure(status) == isFailure)
     }
 
-    @Test func `a rate-limited 403 is told from a refusal by its fields`() {
+    @Test func `the fields of a 403 show whether it is a rate limit`() {
         #expect(StatusFacts.isRateLimited(429, Fields()))
         #expect(!StatusFacts.isRateLimited(403, Fields()))
         #expect(StatusFacts.isRateLimited(403, fields([("X-RateLimit-Remaining", "0")])))
@@ -149,7 +149,7 @@ import Testing
         "application/json, text/plain, */*", "application/json, */*;q=0.5", " application/json , ", "application/*",
         "*/*;q=0.001",
     ])
-    func `plain JSON is no context`(_ accept: String) {
+    func `Accept for plain JSON is not part of the context`(_ accept: String) {
         #expect(bytes(accept).withUnsafeBytes { ContextFields.isPlainJSONAccept($0) })
         #expect(ContextFields().canonical(fields([("Accept", accept)])) == "")
     }
@@ -159,7 +159,7 @@ import Testing
         "application/json;q=0",
         "application/json; version=2", "application/json, text/html", "application/jsonx", "json",
     ])
-    func `any other type is`(_ accept: String) {
+    func `Accept for another type is part of the context`(_ accept: String) {
         #expect(!bytes(accept).withUnsafeBytes { ContextFields.isPlainJSONAccept($0) })
         #expect(ContextFields().canonical(fields([("Accept", accept)])).hasPrefix("accept="))
     }
@@ -190,14 +190,18 @@ import Testing
         ("Accept", "accept-language", false), ("Accept", "accep", false), ("*", "anything", true),
         ("*", "sec-fetch-mode", false),
     ])
-    func `names match with a star at either end`(_ pattern: String, _ name: String, _ matches: Bool) {
+    func `context names can have a star at either end`(_ pattern: String, _ name: String, _ matches: Bool) {
         #expect(bytes(name).withUnsafeBytes { ContextFields.Matcher(pattern).matches($0) } == matches)
     }
 
     @Test(arguments: [
         ("accept", "*/*", false), ("Accept", "text/html", true), ("X-Api-Version", "1", true), ("X-A", "1", false),
     ])
-    func `the hit path asks whether a field matters`(_ name: String, _ value: String, _ isRelevant: Bool) {
+    func `whether a field belongs to the context is known without allocation`(
+        _ name: String,
+        _ value: String,
+        _ isRelevant: Bool
+    ) {
         let context = ContextFields()
         let answer = bytes(name).withUnsafeBytes { name in
             bytes(value).withUnsafeBytes { context.isRelevant(name, $0) }

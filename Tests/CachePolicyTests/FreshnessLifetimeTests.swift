@@ -46,7 +46,7 @@ import Testing
             ([now, ("Last-Modified", "Sun, 06 Nov 1994 08:32:57 GMT"), ("Expires", "0")], 0, .expires),
         ] as [([(String, String)], Int64, StoredPolicy.LifetimeSource)]
     )
-    func `a private cache takes the first that is there`(
+    func `a private cache uses the first source of a lifetime that is present`(
         _ lines: [(String, String)],
         _ seconds: Int64,
         _ source: StoredPolicy.LifetimeSource
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test(arguments: [(200, 100), (404, 100), (301, 100), (302, 0), (403, 0), (500, 0)] as [(Int, Int64)])
-    func `the heuristic is for statuses that allow it`(_ status: Int, _ seconds: Int64) {
+    func `the heuristic lifetime applies only to statuses that allow it`(_ status: Int, _ seconds: Int64) {
         let lines = [Self.now, ("Last-Modified", "Sun, 06 Nov 1994 08:32:57 GMT")]
         #expect(policy(lines, status: status).stored.lifetime == seconds)
         #expect(policy(lines + [("Cache-Control", "public")], status: status).stored.lifetime == 100)
@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    @Test func `flags come from directives`() {
+    @Test func `the flags of a policy come from directives`() {
         #expect(
             policy([("Cache-Control", "no-cache, must-revalidate, immutable, no-transform"), ("ETag", "\"a\"")]).stored
                 .flags == [.noCache, .mustRevalidate, .immutable, .dateAssumed, .isReleasedByValidation]

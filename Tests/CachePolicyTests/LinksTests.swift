@@ -33,7 +33,7 @@ extension URIReference {
         ("g;x=1/../y", "http://a/b/c/y"),
         ("g?y/../x", "http://a/b/c/g?y/../x"),
     ])
-    func `references are resolved`(_ reference: String, _ expected: String) {
+    func `references are resolved against their base`(_ reference: String, _ expected: String) {
         let resolved = URIReference(reference).resolved(against: URIReference("http://a/b/c/d;p?q"))
         #expect(text(resolved.bytes) == expected)
     }
@@ -115,7 +115,10 @@ extension URIReference {
             ("users", nil), ("?page=2", nil), ("", nil),
         ] as [(String, String?)]
     )
-    func `a reference under the upstream's base is rewritten`(_ reference: String, _ expected: String?) {
+    func `a reference below the upstream's base is rewritten to Larder's address`(
+        _ reference: String,
+        _ expected: String?
+    ) {
         #expect(Self.plain.rewritten(bytes(reference)).map { text($0) } == expected)
     }
 
@@ -128,7 +131,7 @@ extension URIReference {
             ("/other", "http://gitlab.test:8080/other"),
         ] as [(String, String?)]
     )
-    func `a base path is taken off`(_ reference: String, _ expected: String?) {
+    func `the upstream's base path is removed from references`(_ reference: String, _ expected: String?) {
         #expect(Self.deep.rewritten(bytes(reference)).map { text($0) } == expected)
     }
 
@@ -178,7 +181,7 @@ extension URIReference {
         #"["\"https://api.github.com/"]"#,
         #"["http://api.github.com/"]"#, #"["https:\u002f\u002fapi.github.com/"]"#, #"["#, #"["\"#,
     ])
-    func `anything else keeps its bytes`(_ body: String) {
+    func `a body without such URLs keeps its bytes`(_ body: String) {
         #expect(Self.plain.rewritten(body: bytes(body)) == nil)
     }
 }

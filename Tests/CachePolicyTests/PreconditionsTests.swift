@@ -48,12 +48,12 @@ import Testing
         #expect(evaluate(lines, method: "HEAD") == expected)
     }
 
-    @Test func `no condition of an unsafe method is evaluated here`() {
+    @Test func `conditions of unsafe methods are left to the upstream`() {
         #expect(evaluate([("If-None-Match", "*")], method: "PUT") == false)
         #expect(evaluate([("If-Modified-Since", date(exampleDate))], method: "PUT") == false)
     }
 
-    @Test func `a response that is no success is given as it is`() {
+    @Test func `conditions do not apply to a stored response that is no success`() {
         var stored = Self.stored
         stored.status = 404
         #expect(evaluate([("If-None-Match", "\"a\"")], stored) == false)
@@ -73,7 +73,7 @@ import Testing
         #expect(evaluate([("If-None-Match", "*")], stored) == true)
     }
 
-    @Test func `conditions for the origin are known`() {
+    @Test func `conditions that only the origin can evaluate are recognised`() {
         #expect(Preconditions(fields: fields([("If-Match", "*")]), now: 0).isForOrigin)
         #expect(Preconditions(fields: fields([("If-Unmodified-Since", date(0))]), now: 0).isForOrigin)
         #expect(!Preconditions(fields: fields([("If-None-Match", "*")]), now: 0).isForOrigin)
@@ -92,7 +92,7 @@ import Testing
         #expect(part.lines.isEmpty)
     }
 
-    @Test func `validators of one and of several candidates`() {
+    @Test func `a validation request has the validators of one or several candidates`() {
         var weak = Self.stored
         weak.entityTag = EntityTag(isWeak: true, opaque: bytes("b"))
         // What is stored came from the upstream, which may be a Larder.
@@ -116,7 +116,7 @@ import Testing
         )
     }
 
-    @Test func `a 304 selects what it speaks of`() {
+    @Test func `a 304 selects the stored responses that its validators name`() {
         let candidates = [
             candidate("\"a\"", date: 1), candidate("W/\"b\"", modified: exampleDate, date: 2),
             candidate("W/\"b\"", date: 3),
@@ -154,15 +154,14 @@ import Testing
         #expect(Freshening.outcome(ofHead: weak, stored: strong, length: nil) == .invalidate)
     }
 
-    @Test func `a validator that the stored response did not have contradicts it, a length that nobody knows does not`()
-    {
+    @Test func `a validator that the stored response lacks contradicts it, an unknown length does not`() {
         #expect(Freshening.outcome(ofHead: fields([("ETag", "\"a\"")]), stored: Fields(), length: nil) == .invalidate)
         #expect(
             Freshening.outcome(ofHead: fields([("Content-Length", "1")]), stored: Fields(), length: nil) == .refresh
         )
     }
 
-    @Test func `a date selects where no candidate has a tag`() {
+    @Test func `Last-Modified selects a response if no candidate has a tag`() {
         let lines = fields([("ETag", "\"a\""), ("Last-Modified", date(exampleDate))])
         let untagged = candidate(nil, modified: exampleDate)
         #expect(Freshening.selected(by: lines, among: [untagged], now: exampleDate) == [0])
@@ -170,7 +169,7 @@ import Testing
         #expect(Freshening.selected(by: fields([("ETag", "\"a\"")]), among: [untagged], now: exampleDate) == [])
     }
 
-    @Test func `fields that the response forbids to keep are for the one who asked`() {
+    @Test func `fields that must not be stored are passed on to the client that asked`() {
         let stored = fields([("Cache-Control", "max-age=60, no-cache=\"X-Once\""), ("ETag", "\"a\"")])
         let renewed = Freshening.freshened(
             stored,
@@ -229,7 +228,7 @@ import Testing
         ("bytes=0-5,3-4", [0..<6]), ("bytes=500-600,601-999", [500..<1000]), ("bytes=5-6,0-1", [5..<7, 0..<2]),
         ("bytes=0-1,2000-", [0..<2]), ("bytes=0-99999999999999999999", [0..<1000]), ("bytes=5-9,0-", [0..<1000]),
     ])
-    func `ranges are taken from a length of 1000`(_ value: String, _ ranges: [Range<Int>]) {
+    func `ranges are applied to a body of 1000 bytes`(_ value: String, _ ranges: [Range<Int>]) {
         #expect(select(value, length: 1000) == .ranges(ranges))
     }
 
@@ -242,18 +241,18 @@ import Testing
         "", "bytes", "bytes=", "bytes=a-b", "bytes=5", "bytes=9-5", "bytes=-", "lines=0-1", "bytes=0-1,x",
         "bytes=1 - 2", "bytes=+1-2",
     ])
-    func `a malformed field is ignored`(_ value: String) {
+    func `a malformed Range is ignored`(_ value: String) {
         #expect(RangeField(lines: [bytes(value)]) == nil)
     }
 
-    @Test func `nothing can be taken from nothing`() {
+    @Test func `an empty body has no satisfiable range`() {
         #expect(select("bytes=0-", length: 0) == .unsatisfiable)
         #expect(select("bytes=-0", length: 0) == .unsatisfiable)
         // Satisfiable by RFC 9110 §14.1.2, though no Content-Range could say what it is.
         #expect(select("bytes=-1", length: 0) == .whole)
     }
 
-    @Test func `too many ranges, and two fields, are ignored`() {
+    @Test func `a Range with too many ranges, or given twice, is ignored`() {
         let many = "bytes=" + Array(repeating: "0-0", count: 33).joined(separator: ",")
         #expect(RangeField(lines: [bytes(many)]) == nil)
         #expect(RangeField(lines: [bytes("bytes=0-0"), bytes("bytes=1-1")]) == nil)
@@ -264,7 +263,7 @@ import Testing
         ("\"a\"", true), ("W/\"a\"", false), ("\"b\"", false), ("Sun, 06 Nov 1994 08:49:37 GMT", true),
         ("Sun, 06 Nov 1994 08:49:38 GMT", false), ("x", false),
     ])
-    func `If-Range wants an exact validator`(_ value: String, _ expected: Bool) {
+    func `If-Range needs a strong validator that matches exactly`(_ value: String, _ expected: Bool) {
         let stored = Preconditions.Stored(
             status: 200,
             entityTag: EntityTag(isWeak: false, opaque: bytes("a")),

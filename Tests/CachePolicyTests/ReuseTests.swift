@@ -95,7 +95,7 @@ import Testing
             ("no-cache=\"x\", max-age=60", 10, "", .fresh(age: 10, timeToLive: 50)),
         ] as [(String, Int64, String, Reuse)]
     )
-    func `a stored response is reused as it and the request allow`(
+    func `a stored response is reused as its own directives and the request's allow`(
         _ control: String,
         _ seconds: Int64,
         _ asked: String,
@@ -115,7 +115,7 @@ import Testing
         )
     }
 
-    @Test func `a route's stale lets stale responses be served meanwhile and on errors`() {
+    @Test func `a route's stale allows stale responses during refreshes and on errors`() {
         var route = CacheOverrides()
         route.stale = .seconds(100)
         #expect(
@@ -129,7 +129,7 @@ import Testing
         #expect(reuse("no-cache", after: 1, route: route) == .mustValidate(age: 1, reason: .noCache, otherwise: []))
     }
 
-    @Test func `a route's never reuses nothing`() {
+    @Test func `under a route with cache never, nothing is reused`() {
         var route = CacheOverrides()
         route.cache = .never
         #expect(
@@ -137,7 +137,7 @@ import Testing
         )
     }
 
-    @Test func `the age grows from the initial one`() {
+    @Test func `the age grows from its initial value`() {
         let answer = policy([("Cache-Control", "max-age=60"), ("Age", "50")]).stored
         #expect(answer.reuse(at: exampleDate + 9, for: .none) == .fresh(age: 59, timeToLive: 1))
         #expect(!answer.reuse(at: exampleDate + 10, for: .none).isServable)

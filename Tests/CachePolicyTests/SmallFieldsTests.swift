@@ -13,7 +13,7 @@ import Testing
             (["0", "7200"], 0), (["5 , x"], 5), ([", 5"], 5), (["", "5"], 5), ([" ,, 5,6"], 5), (["000000000005"], 5),
         ] as [([String], Int64)]
     )
-    func `the first number counts`(_ lines: [String], _ age: Int64) {
+    func `of several Age values the first counts`(_ lines: [String], _ age: Int64) {
         #expect(AgeField.parse(lines: lines.map { bytes($0) }) == age)
     }
 
@@ -32,7 +32,7 @@ import Testing
         ("\"a\"", false, "a"), ("W/\"a\"", true, "a"), ("\"\"", false, ""), ("\"a\\b\"", false, "a\\b"),
         ("\"a,b\"", false, "a,b"), ("\"é\"", false, "é"),
     ])
-    func `a tag is read`(_ value: String, _ isWeak: Bool, _ opaque: String) {
+    func `an entity tag is read`(_ value: String, _ isWeak: Bool, _ opaque: String) {
         #expect(EntityTag(bytes(value)) == EntityTag(isWeak: isWeak, opaque: bytes(opaque)))
         #expect(EntityTag(bytes(value))?.bytes == bytes(value))
     }
@@ -40,7 +40,7 @@ import Testing
     @Test(arguments: [
         "", "a", "\"", "\"a", "a\"", "w/\"a\"", "W\"a\"", "W/a", "\"a b\"", "\"a\"b\"", "*", "\"a\", \"b\"",
     ])
-    func `what is no tag is not read`(_ value: String) {
+    func `a malformed entity tag is refused`(_ value: String) {
         #expect(EntityTag(bytes(value)) == nil)
     }
 
@@ -64,7 +64,7 @@ import Testing
         #expect(EntityTagCondition(lines: []) == nil)
     }
 
-    @Test func `Larder's own tags are known and taken out`() {
+    @Test func `Larder's own tags are recognised and removed`() {
         let condition = EntityTagCondition(lines: [bytes("\"larder-1f\", \"a\"")])
         #expect(condition?.namesOwn == true)
         #expect(condition?.withoutOwn?.bytes == bytes("\"a\""))
@@ -79,12 +79,12 @@ import Testing
             ([], []), ([""], []), (["Accept"], ["accept"]), (["b, A ,,a"], ["a", "b"]), (["b", "a"], ["a", "b"]),
         ] as [([String], [String])]
     )
-    func `names are collected`(_ lines: [String], _ names: [String]) {
+    func `the names in Vary are collected`(_ lines: [String], _ names: [String]) {
         #expect(VaryField(lines: lines.map { bytes($0) }) == .fields(names))
     }
 
     @Test(arguments: [["*"], ["a, *"], ["*, a"], ["a", "*"], ["a b"], ["\"a\""]])
-    func `a star or what is no name anywhere matches nothing`(_ lines: [String]) {
+    func `a Vary with a star or an invalid name matches no request`(_ lines: [String]) {
         #expect(VaryField(lines: lines.map { bytes($0) }) == .any)
     }
 }
@@ -124,7 +124,7 @@ import Testing
             ("Accept", [("Accept", "a/b;v=X")], [("Accept", "a/b;v=x")], false),
         ] as [(String, [(String, String)], [(String, String)], Bool)]
     )
-    func `a selection matches what means the same`(
+    func `a selection matches fields with the same meaning`(
         _ vary: String,
         _ first: [(String, String)],
         _ second: [(String, String)],
@@ -136,7 +136,7 @@ import Testing
         #expect(VarySelection(bytes: selection.bytes) == selection)
     }
 
-    @Test func `Vary star has no selection`() {
+    @Test func `Vary: * has no selection`() {
         #expect(select("*", []) == nil)
     }
 
@@ -149,7 +149,7 @@ import Testing
     }
 
     @Test(arguments: [[1], [0x61], [0x61, 0], [0x61, 0, 1], [0x61, 0, 1, 9, 0, 0, 0, 1]] as [[UInt8]])
-    func `bytes of another form are refused`(_ bytes: [UInt8]) {
+    func `a policy or selection of another form is refused`(_ bytes: [UInt8]) {
         #expect(VarySelection(bytes: bytes) == nil)
     }
 }
@@ -175,7 +175,7 @@ import Testing
             ([("X-RateLimit-Limit", "5000")], nil), ([("X-RateLimit-Remaining", "many")], nil), ([], nil),
         ] as [([(String, String)], RateLimit?)]
     )
-    func `what is left of a limit is read in each spelling`(_ lines: [(String, String)], _ expected: RateLimit?) {
+    func `the rest of a rate limit is read in each spelling`(_ lines: [(String, String)], _ expected: RateLimit?) {
         #expect(RateLimitFields.limit(fields(lines), now: 1_000) == expected)
     }
 }

@@ -22,18 +22,18 @@ import Testing
     }
 
     @Test(arguments: statuses)
-    func `without a lifetime only some are stored, and none is reused`(_ status: Int) {
+    func `without a lifetime only some statuses are stored, and none is reused`(_ status: Int) {
         let isKnown = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501].contains(status)
         #expect((policy([], status: status).storability == .yes) == isKnown)
         #expect(!policy([], status: status).stored.reuse(at: exampleDate, for: .none).isServable)
     }
 
     @Test(arguments: [100, 101, 102, 103, 202, 206, 304])
-    func `no lifetime makes these storable`(_ status: Int) {
+    func `some statuses are never stored, whatever their lifetime`(_ status: Int) {
         #expect(policy([("Cache-Control", "public, max-age=60")], status: status).storability != .yes)
     }
 
-    @Test func `what a request's own conditions or range brought about is not stored`() {
+    @Test func `a response to the client's own conditions or range is not stored`() {
         let conditional = request("GET", [("If-Match", "\"a\"")])
         let ranged = request("GET", [("Range", "bytes=9-")])
         let lines = [("Cache-Control", "max-age=60")]
@@ -62,12 +62,15 @@ import Testing
         ("s-maxage=60, private", false), ("public, no-store", false), ("max-age=60, public=1", false),
         ("max-age=60, \", public", false),
     ])
-    func `a response to a request with Authorization wants permission`(_ control: String, _ isStored: Bool) {
+    func `a shared cache needs permission to store a response to a request with Authorization`(
+        _ control: String,
+        _ isStored: Bool
+    ) {
         let answer = policy([("Cache-Control", control)], request: Self.authorized, shared: true)
         #expect((answer.storability == .yes) == isStored)
     }
 
-    @Test func `what a 304 makes one person's is not reused, though it is stored`() {
+    @Test func `a response that a 304 makes private is not reused, although it is stored`() {
         for (control, request) in [
             ("private, max-age=60", request()), ("max-age=60", Self.authorized),
         ] {

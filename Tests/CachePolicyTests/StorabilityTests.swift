@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test(arguments: [203, 204, 300, 301, 308, 404, 405, 410, 414, 501])
-    func `some statuses may be stored without a word`(_ status: Int) {
+    func `some statuses may be stored without explicit freshness`(_ status: Int) {
         #expect(policy([], status: status).storability == .yes)
     }
 
@@ -71,7 +71,7 @@ import Testing
             (true, "max-age=60, private", .no(.isPrivate)),
         ] as [(Bool, String, Storability)]
     )
-    func `a shared cache minds private and Authorization`(
+    func `a shared cache obeys private and Authorization`(
         _ isAuthorized: Bool,
         _ value: String,
         _ expected: Storability
@@ -107,7 +107,7 @@ import Testing
         #expect(policy(lines, request: request(method)).storability == expected)
     }
 
-    @Test func `the request's no-store holds`() {
+    @Test func `a request's no-store is obeyed`() {
         let request = request("GET", [("Cache-Control", "no-store")])
         var route = CacheOverrides()
         #expect(policy([], request: request).storability == .no(.requestNoStore))
@@ -115,7 +115,7 @@ import Testing
         #expect(policy([], request: request, route: route).storability == .no(.requestNoStore))
     }
 
-    @Test func `a route may forbid and force`() {
+    @Test func `a route can forbid or force storing`() {
         var never = CacheOverrides()
         never.cache = .never
         #expect(policy([("Cache-Control", "max-age=60")], route: never).storability == .no(.neverByRoute))

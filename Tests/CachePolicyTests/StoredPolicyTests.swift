@@ -5,7 +5,7 @@ import Testing
 
 /// The policy that is kept with a response: its bytes, and what a route makes of it.
 @Suite struct StoredPolicyTests {
-    @Test func `bytes give the same policy back`() throws {
+    @Test func `an encoded policy is decoded unchanged`() throws {
         var answer = policy([
             ("Cache-Control", "max-age=60, no-cache, stale-if-error=7"), ("Age", "3"), ("ETag", "\"a\""),
         ]).stored
@@ -47,7 +47,7 @@ import Testing
         #expect(restricted.staleWhileRevalidate == expected.staleWhileRevalidate)
     }
 
-    @Test func `bytes of another form are refused`() {
+    @Test func `a policy or selection of another form is refused`() {
         let bytes = policy([]).stored.bytes
         #expect(StoredPolicy(bytes: []) == nil)
         #expect(StoredPolicy(bytes: bytes.dropLast()) == nil)
@@ -58,7 +58,7 @@ import Testing
         #expect(StoredPolicy(bytes: unknownSource) == nil)
     }
 
-    @Test func `a route's fresh replaces lifetime and no-cache, not must-revalidate`() {
+    @Test func `a route's fresh replaces the lifetime and no-cache, but not must-revalidate`() {
         var route = CacheOverrides()
         route.fresh = .seconds(300)
         let answer = policy([("Cache-Control", "no-cache, must-revalidate, max-age=1")]).stored.applying(route)
@@ -85,7 +85,7 @@ import Testing
             (200, "", 0, .none), (403, "", 0, .none),
         ] as [(Int, String, Int64, StoredPolicy.LifetimeSource)]
     )
-    func `negative is for responses of absence that name no lifetime`(
+    func `negative is the lifetime of 404 and similar responses that name none`(
         _ status: Int,
         _ control: String,
         _ lifetime: Int64,

@@ -22,7 +22,9 @@ import Testing
     }
 
     @Test(arguments: ["plain", "none", "204", "301", "404", "csv", "ndjson", "text-json", "octets"])
-    func `what is not JSON is a hit for who accepts JSON alone, also from disk and offline`(_ name: String) throws {
+    func `a response that is not JSON is a hit for a JSON-only client, also from disk and offline`(_ name: String)
+        throws
+    {
         let origin = try Origin { Self.response(to: $0.path) }
         let larder = try Larder(origin)
         let first = try larder.get("/\(name)", Self.json)
@@ -36,7 +38,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `what one who accepts anything got is not handed to who accepts JSON alone, nor the reverse`() throws {
+    @Test func `clients that accept anything or JSON only do not get each other's responses`() throws {
         let origin = try Origin { request in
             request["Accept"] == "application/json"
                 ? .text("a list", Fresh.hour) : .text("<p>", Fresh.hour + ["Content-Type": "text/html"])
@@ -55,7 +57,7 @@ import Testing
         #expect(origin.count() == 2)
     }
 
-    @Test func `who accepts JSON alone shares a fetch of what is not JSON`() throws {
+    @Test func `a client that accepts JSON only shares a fetch of a response that is not JSON`() throws {
         let gate = Gate()
         let origin = try Origin { Self.response(to: $0.path).after(gate) }
         let larder = try Larder.patient(origin)

@@ -16,7 +16,7 @@ import Testing
 
     // MARK: The access log
 
-    @Test func `each request is a line in the file, hits too`() throws {
+    @Test func `each request is a line in the access log, hits too`() throws {
         let origin = try Origin(["/x": .json("[1]", Fresh.hour)])
         let folder = TemporaryFolder()
         let larder = try Larder(config: config(origin, folder), store: folder)
@@ -36,7 +36,7 @@ import Testing
         #expect(Set(listed?.first?.keys.map { $0 } ?? []) == Set(lines(larder)[3].keys))
     }
 
-    @Test func `what is in flight at the end is logged`() throws {
+    @Test func `requests under way when the daemon stops are logged`() throws {
         let gate = Gate()
         let origin = try Origin { _ in
             gate.wait()
@@ -54,7 +54,7 @@ import Testing
         #expect(lines(larder).map { $0["url"] as? String } == ["/last"])
     }
 
-    @Test func `SIGUSR1 opens the file anew`() throws {
+    @Test func `SIGUSR1 reopens the access log`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let folder = TemporaryFolder()
         let larder = try Larder(config: config(origin, folder), store: folder)
@@ -68,7 +68,7 @@ import Testing
         #expect(larder.isRunning)
     }
 
-    @Test func `a log that cannot be written is one warning and fails no request`() throws {
+    @Test func `an access log that cannot be written gives one warning, and fails no request`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         for file in ["/dev/full", "/nowhere/access.log"] {
             let larder = try Larder(
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func `standard error takes it too, with the journal's priority`() throws {
+    @Test func `the access log can go to standard error, with the journal's priority`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(
             arguments: ["--upstream", origin.url, "--access-log", "short"],
@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test(arguments: ["2>/dev/full", "2>&-", "0<&- 1>&- 2>&-"])
-    func `without anybody who takes the log, requests are served`(redirection: String) throws {
+    func `requests are served although nobody reads the log`(redirection: String) throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let folder = TemporaryFolder()
         let (data, admin) = (folder.file("data.sock"), folder.file("admin.sock"))
@@ -132,7 +132,7 @@ import Testing
         #expect(process.waitForEnd() == .exited(0))
     }
 
-    @Test func `it is off where nobody watches, and on at a terminal`() throws {
+    @Test func `the access log is off by default, and on at a terminal`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let quiet = try Larder(origin)
         _ = try quiet.get("/quiet")
@@ -156,7 +156,7 @@ import Testing
     }
 
     @Test(arguments: ["short", "common", "json"])
-    func `hostile URLs, methods and fields change no line`(format: String) throws {
+    func `hostile URLs, methods and fields cannot forge a log line`(format: String) throws {
         let origin = try Origin { _ in .json("[]", ["Cache-Status": "\"\u{1B}[2J\"; hit"] + Fresh.hour) }
         let folder = TemporaryFolder()
         let larder = try Larder(
@@ -180,7 +180,7 @@ import Testing
 
     // MARK: Upstreams
 
-    @Test func `an upstream that is away is one warning, and one line when it is back`() throws {
+    @Test func `an unreachable upstream gives one warning, and one line at its recovery`() throws {
         let origin = try Origin { _ in .json("[]") }
         let larder = try Larder(origin)
         origin.stop()
@@ -200,7 +200,7 @@ import Testing
         #expect(!larder.log.contains("s3cret"))
     }
 
-    @Test func `a slow request is a warning where the config says so`() throws {
+    @Test func `a slow request gives a warning if configured`() throws {
         let origin = try Origin { request in
             if request.path == "/slow" { Thread.sleep(forTimeInterval: 0.3) }
             return .json("[]", Fresh.hour)
@@ -210,7 +210,7 @@ import Testing
         #expect(larder.process.waitForErrors { $0.contains("a request was slow") && $0.contains("url=/slow") })
     }
 
-    @Test func `the start says which upstreams, which store and which versions`() throws {
+    @Test func `the start logs upstreams, store and versions`() throws {
         let origin = try Origin(["/users/1": .json(#"{"id":1,"login":"ada"}"#, Fresh.hour)])
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/users/1")
@@ -250,7 +250,7 @@ import Testing
         )
     }
 
-    @Test func `tail shows the last requests and each new one, and goes on when the daemon is back`() throws {
+    @Test func `tail shows the last requests and each new one, and continues after a restart of the daemon`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/before")
@@ -291,7 +291,7 @@ import Testing
         }
     }
 
-    @Test func `colours are for terminals whose user wants them`() throws {
+    @Test func `output has colours only at a terminal whose user wants them`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -312,7 +312,7 @@ import Testing
         for process in processes { process.signal(SIGINT) }
     }
 
-    @Test func `tables fit a terminal of 20 columns, whatever is in them`() throws {
+    @Test func `tables fit a terminal of 20 columns, whatever they contain`() throws {
         let hostile = "\u{1B}[31m\u{202E}evil<script>\\n\u{7F}"
         let body = try JSONSerialization.data(withJSONObject: [["id": 1, "login": hostile, "name": hostile + "東京"]])
         let origin = try Origin(["/users": .json(String(decoding: body, as: UTF8.self), Fresh.hour)])
@@ -345,7 +345,7 @@ import Testing
         text.split(separator: "\n").allSatisfy { $0.count <= width || !$0.drop { $0 == " " }.contains(" ") }
     }
 
-    @Test func `help and errors fit 20 columns, and options are explained there, too`() throws {
+    @Test func `help and errors fit 20 columns, with explanations of options`() throws {
         for (arguments, words) in [
             (["clean", "--help"], "--dry-run Show what would be removed, and remove nothing."),
             (["clean"], "Usage: larder clean <options>"),
@@ -377,7 +377,7 @@ import Testing
         #expect(busy.requests.allSatisfy { $0["Authorization"] == nil })
     }
 
-    @Test func `the token is sent to the admin side alone`() throws {
+    @Test func `commands send the token only to the admin side`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(origin)
         for (port, words) in [
@@ -444,7 +444,7 @@ import Testing
         #expect(access(socket, F_OK) != 0)
     }
 
-    @Test func `a config that may not be read names who may read it`() throws {
+    @Test func `an unreadable config gives an error that names who may read it`() throws {
         let folder = TemporaryFolder()
         try ChildProcess.run("mkdir", [folder.file("etc")])
         let config = try folder.write("upstreams: { api: { url: \"http://127.0.0.1:1\" } }\n", to: "etc/larder.yaml")
@@ -468,7 +468,7 @@ import Testing
         }
     }
 
-    @Test func `errors have one form, and a misspelled command gets a suggestion`() throws {
+    @Test func `all errors of commands have one form, and a misspelled command gets a suggestion`() throws {
         for (arguments, words, code) in [
             (["cuont"], "did you mean \"larder count\"?", 64), (["objects"], "Missing expected argument", 64),
             (["count", "--admin", "127.0.0.1:1"], "nothing listens on 127.0.0.1:1", 1),

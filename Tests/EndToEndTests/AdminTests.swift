@@ -20,7 +20,7 @@ import Testing
         return (origin, larder)
     }
 
-    @Test func `health, readiness and metrics want no token, everything else does`() throws {
+    @Test func `health, readiness and metrics need no token, everything else does`() throws {
         let (_, larder) = try Self.blog()
         for path in ["/healthz", "/readyz", "/metrics"] {
             #expect(try Client(port: larder.adminPort).get(path).status == 200, "\(path)")
@@ -40,7 +40,7 @@ import Testing
         #expect(try larder.documents() == 2)
     }
 
-    @Test func `the token is its owner's alone`() throws {
+    @Test func `the admin token's file is readable by its owner only`() throws {
         let (_, larder) = try Self.blog()
         var status = stat()
         #expect(stat(larder.folder.file("admin.token"), &status) == 0)
@@ -59,7 +59,7 @@ import Testing
         #expect(count["models"] as? [String: Int] == ["User": 2, "Post": 1])
     }
 
-    @Test func `objects can be listed, page by page, and looked at`() throws {
+    @Test func `objects can be listed page by page, and shown`() throws {
         let (_, larder) = try Self.blog()
         let all = try larder.admin("GET", "/objects/User")
         #expect(all.status == 200)
@@ -76,7 +76,7 @@ import Testing
         #expect(documents.text.contains("/posts/7"))
     }
 
-    @Test func `metrics speak Prometheus`() throws {
+    @Test func `metrics have Prometheus' format`() throws {
         let (_, larder) = try Self.blog()
         _ = try larder.get("/users")
         let metrics = try larder.admin("GET", "/metrics")
@@ -88,14 +88,14 @@ import Testing
         }
     }
 
-    @Test func `a mapping that fails is a warning, and nothing else`() throws {
+    @Test func `a failed mapping only gives a warning`() throws {
         let origin = try Origin { _ in .json(#"{"not":"a list"}"#, Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin))
         #expect(try larder.get("/users").text == #"{"not":"a list"}"#)
         #expect(try eventually { try larder.admin("GET", "/warnings").text.contains("users") })
     }
 
-    @Test func `what is not there is said to be not there`() throws {
+    @Test func `an unknown object, document or path gets 404`() throws {
         let (_, larder) = try Self.blog()
         #expect(try larder.admin("GET", "/nonsense").status == 404)
         #expect(try larder.admin("DELETE", "/count").status == 405)
@@ -104,7 +104,7 @@ import Testing
         #expect(try larder.admin("POST", "/clean", body: #"{"colour":"red"}"#).status == 400)
     }
 
-    @Test func `on a Unix socket its permissions decide`() throws {
+    @Test func `no token is needed on a Unix socket: its permissions decide`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let folder = TemporaryFolder()
         let process = try ChildProcess(
@@ -128,7 +128,7 @@ import Testing
         #expect(!folder.names.contains("data.sock"))
     }
 
-    @Test func `several addresses serve the same`() throws {
+    @Test func `several listen addresses serve the same responses`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let folder = TemporaryFolder()
         let larder = try Larder(origin, store: folder, "--listen", "unix:\(folder.file("data.sock"))")
@@ -139,7 +139,7 @@ import Testing
 
 /// `larder` as a person or a program runs it.
 @Suite(.scripts) struct CommandTests {
-    @Test func `count is for people, and for programs if they say so`() throws {
+    @Test func `count prints text, or JSON with --json`() throws {
         let (_, larder) = try AdminTests.blog()
         let people = try larder.command("count")
         #expect(people.end == .exited(0), "\(people.errors)")
@@ -149,7 +149,7 @@ import Testing
         #expect(json?["documents"] as? Int == 2)
     }
 
-    @Test func `objects, mode and clean do what the endpoints do`() throws {
+    @Test func `the commands objects, mode and clean do what their endpoints do`() throws {
         let (_, larder) = try AdminTests.blog()
         #expect(try larder.command("objects", "User").output.contains("ada"))
         #expect(try larder.command("objects", "User", "1", "--json").output.contains("Ada"))
@@ -163,7 +163,7 @@ import Testing
         #expect(try larder.documents() == 0)
     }
 
-    @Test func `a daemon that is not there is a failure with a reason`() throws {
+    @Test func `a command fails with a reason if no daemon runs`() throws {
         let (_, larder) = try AdminTests.blog()
         larder.terminate()
         let result = try larder.command("count")
@@ -171,7 +171,7 @@ import Testing
         #expect(!result.errors.isEmpty)
     }
 
-    @Test func `commands use no proxy of the environment`() throws {
+    @Test func `commands ignore a proxy in the environment`() throws {
         let proxy = "http://127.0.0.1:1"
         let larder = try Larder(
             config: "upstreams: { a: { url: \"http://127.0.0.1:1\" } }",
@@ -181,7 +181,7 @@ import Testing
         #expect(result.end == .exited(0), "\(result.errors)")
     }
 
-    @Test func `wrong usage is told apart from failure`() throws {
+    @Test func `wrong usage and failure have different exit codes`() throws {
         for arguments in [["serve", "--nonsense"], ["nonsense"], ["serve", "--listen", "nonsense"]] {
             let process = try ChildProcess(Larder.binary, arguments, environment: Larder.environment)
             #expect(process.waitForEnd() == .exited(64), "\(arguments): \(process.errors)")
@@ -194,7 +194,7 @@ import Testing
         "", "upstreams:\n  api: { url: \"http://example.org\" }\nlimits: { body: many }\n",
         "upstreams:\n  api: { url: \"http://example.org\" }\nroutes:\n  - { path: x, model: Unknown }\n",
     ])
-    func `a config with a mistake is refused, saying where`(config: String) throws {
+    func `a config with a mistake is refused, with its line`(config: String) throws {
         let folder = TemporaryFolder()
         let path = try folder.write(config, to: "bad.yaml")
         for command in ["check", "serve"] {
@@ -207,7 +207,7 @@ import Testing
         }
     }
 
-    @Test func `an empty file is nothing to map`() throws {
+    @Test func `larder map refuses an empty file`() throws {
         let folder = TemporaryFolder()
         let file = try folder.write("", to: "empty.json")
         let process = try ChildProcess(
@@ -219,7 +219,7 @@ import Testing
         #expect(process.errors.contains("empty.json is empty"), "\(process.errors)")
     }
 
-    @Test func `the configs that come with it are in order`() throws {
+    @Test func `the shipped configs have no mistakes`() throws {
         for name in ["github.yaml", "sample.yaml"] {
             let process = try ChildProcess(
                 Larder.binary,
@@ -230,7 +230,7 @@ import Testing
         }
     }
 
-    @Test func `the binary needs Debian's libraries only`() throws {
+    @Test func `the binary needs only Debian's libraries`() throws {
         let needed = try ChildProcess.run("ldd", [Larder.binary])
         #expect(needed.contains("libevent"))
         #expect(needed.contains("libcurl"))

@@ -25,7 +25,7 @@ import Testing
         return Int(line?.split(separator: " ").last ?? "") ?? -1
     }
 
-    @Test func `a write does not wait for the lists that came before it, and they show what it told`() throws {
+    @Test func `a write does not wait for lists queued before it, and these show its response's values`() throws {
         let origin = try origin(of: 400)
         let larder = try Larder(origin, config: Configs.blog(origin, top: ["store: { withhold: 1ms }"]))
         let client = try larder.client()
@@ -46,7 +46,7 @@ import Testing
         #expect(try client.get("/users/7").status == 200)
     }
 
-    @Test func `what there is no time to store at the end is given up, but no mark of a write`() throws {
+    @Test func `at a stop that takes too long, queued responses are given up, but no mark of a write`() throws {
         let gate = Gate()
         let origin = try origin(of: 2000)
         let larder = try Larder(
@@ -69,7 +69,7 @@ import Testing
         #expect(try !larder.get("/users/1").isHit)
     }
 
-    @Test func `a write whose response has no room in the store is answered, and what it changed is asked for again`()
+    @Test func `a write whose response finds no room in the store is answered, and its objects are fetched again`()
         throws
     {
         let text = String(repeating: "x", count: 6_000_000)

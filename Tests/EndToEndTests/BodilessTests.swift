@@ -21,7 +21,9 @@ import Testing
             ("/x", ["Range": "lines=1-2"]), ("/x", [:]),
         ] as [(String, FieldLines)]
     )
-    func `a 304 that is passed on has no framing, and the connection goes on`(path: String, fields: FieldLines) throws {
+    func `a 304 that is passed on has no framing, and the connection stays usable`(path: String, fields: FieldLines)
+        throws
+    {
         let origin = try Self.origin()
         let route = ["routes:", "  - { path: never, cache: never }"]
         let larder = try Larder(config: Configs.plain(origin, top: route))

@@ -4,7 +4,7 @@ import Testing
 
 /// What is kept, in memory and on disk, has bounds, whatever clients and upstreams do.
 @Suite(.scripts) struct BoundsTests {
-    @Test func `answers to clients that never read do not pile up`() throws {
+    @Test func `responses to clients that never read do not pile up`() throws {
         let body = [UInt8](repeating: UInt8(ascii: "x"), count: 4_000_000)
         let origin = try Origin { _ in .body(body, Fresh.hour) }
         let limits = ["limits: { document: 4MiB }", "memory: { maximum_size: 8MiB }", "store: { maximum_size: 16MiB }"]
@@ -23,7 +23,7 @@ import Testing
         _ = clients
     }
 
-    @Test func `requests that clients send ahead wait with them`() throws {
+    @Test func `pipelined requests wait until their client reads`() throws {
         let gate = Gate()
         let origin = try Origin { request in
             let response = OriginResponse.text(String(repeating: "x", count: 2_000), Fresh.hour)
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func `a response that varies by what differs each time is kept for the latest only`() throws {
+    @Test func `of a response that varies by an ever-changing field only the latest is kept`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour + ["Vary": "X-Request-Id"]) }
         let larder = try Larder(origin)
         let client = try larder.client()
@@ -65,7 +65,7 @@ import Testing
         #expect(try larder.get("/x", ["X-Request-Id": "1"]).isHit == false)
     }
 
-    @Test func `idle clients leave descriptors for the upstream and the store`() throws {
+    @Test func `idle clients leave file descriptors for the upstream and the store`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(
             arguments: ["--upstream", origin.url],
@@ -82,7 +82,7 @@ import Testing
         _ = idle
     }
 
-    @Test func `responses of writes are held within the bound of all bodies, and those beyond it count as untold`()
+    @Test func `write responses share the bound of all bodies, and those beyond it count as without a body`()
         throws
     {
         let gate = Gate()

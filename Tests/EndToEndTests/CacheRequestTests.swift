@@ -30,7 +30,7 @@ import Testing
         #expect(try larder.get("/x").text == "{}")
     }
 
-    @Test func `a client that has the response already is told so, also where nothing may be stored`() throws {
+    @Test func `a client that has the current response gets 304, also where nothing may be stored`() throws {
         let origin = try Origin { request in
             .text(
                 "0123456789",
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `a range of a stored response is that part, with the upstream gone as well`() throws {
+    @Test func `a range of a stored response is served, also while the upstream is away`() throws {
         let origin = try Origin { _ in .text("0123456789", Fresh.tagged("one")) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -77,7 +77,9 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test(arguments: ["no-cache", "max-age=0"]) func `a client may insist on the upstream`(directive: String) throws {
+    @Test(arguments: ["no-cache", "max-age=0"]) func `a client can require a response from the upstream`(
+        directive: String
+    ) throws {
         let count = Monitor(0)
         let origin = try Origin { _ in .json("{\"n\":\(count.next())}", Fresh.hour) }
         let larder = try Larder(origin)
@@ -97,7 +99,7 @@ import Testing
         #expect(try larder.get("/x", ["Cache-Control": "only-if-cached"]).isHit)
     }
 
-    @Test func `what a client wants kept nowhere is kept nowhere`() throws {
+    @Test func `a request with no-store is stored nowhere`() throws {
         let origin = try Origin { _ in .json(#"{"mark":"kept-nowhere"}"#, Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x", ["Cache-Control": "no-store"])

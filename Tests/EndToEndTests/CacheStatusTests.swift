@@ -111,7 +111,7 @@ import Testing
     ]
 
     @Test(arguments: scenarios)
-    func `each way is told`(_ scenario: Scenario) throws {
+    func `Cache-Status names each way in which a response came about`(_ scenario: Scenario) throws {
         let origin = try Origin(scenario.origin)
         let larder = try Larder(origin)
         var last: Response?
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func `those before it are named on a hit too`() throws {
+    @Test func `a hit's Cache-Status also names the caches before Larder`() throws {
         let origin = try Origin { _ in .json("{}", Self.fresh + ["Cache-Status": "cdn; fwd=miss"]) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -133,7 +133,7 @@ import Testing
         #expect(lines.contains("larder;hit;ttl="))
     }
 
-    @Test func `who waited for another's request says so`() throws {
+    @Test func `Cache-Status says that a request was collapsed into another`() throws {
         let gate = Gate()
         let origin = try Origin { _ in .json("{}", Self.fresh).after(gate) }
         let larder = try Larder.patient(origin)
@@ -147,7 +147,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `offline says so`() throws {
+    @Test func `Cache-Status says that the daemon is offline`() throws {
         let origin = try Origin { _ in .json("{}", Self.stale) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")

@@ -32,7 +32,7 @@ import Testing
             (["Cache-Control": "max-age=60"], 206),
         ] as [(FieldLines, Int)]
     )
-    func `a response that must not be reused is not`(fields: FieldLines, status: Int) throws {
+    func `a response that must not be reused is fetched again`(fields: FieldLines, status: Int) throws {
         let count = Monitor(0)
         let origin = try Origin { _ in .json("{\"n\":\(count.next())}", fields, status: status) }
         let larder = try Larder(origin)
@@ -48,7 +48,7 @@ import Testing
             ["Last-Modified": "Mon, 01 Jan 2018 00:00:00 GMT"],
         ] as [FieldLines]
     )
-    func `a response that may be reused is`(fields: FieldLines) throws {
+    func `a response that may be reused is a hit`(fields: FieldLines) throws {
         let origin = try Origin { _ in .json("{}", fields + ["Date": Self.now]) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -71,7 +71,7 @@ import Testing
         #expect(try other.get("/x").isHit)
     }
 
-    @Test func `the age a response came with counts`() throws {
+    @Test func `the Age that a response came with counts`() throws {
         let origin = try Origin { request in
             .json("{}", ["Cache-Control": "max-age=\(request.path == "/old" ? 50 : 500)", "Age": "100"])
         }
@@ -101,7 +101,7 @@ import Testing
         #expect(try larder.get("/x").isHit)
     }
 
-    @Test func `without an ETag the date of the last change revalidates`() throws {
+    @Test func `without an ETag a response is revalidated by Last-Modified`() throws {
         let date = "Mon, 01 Jan 2018 00:00:00 GMT"
         let origin = try Origin { request in
             request["If-Modified-Since"] == date
@@ -129,7 +129,7 @@ import Testing
         #expect(try eventually { try larder.get("/x").text != #"{"n":0}"# })
     }
 
-    @Test func `what a response varies by is kept apart`() throws {
+    @Test func `variants of a response are stored separately`() throws {
         let origin = try Origin { request in
             .json(#"{"for":"\#(request["X-Shape"] ?? "none")"}"#, ["Cache-Control": "max-age=60", "Vary": "X-Shape"])
         }
@@ -145,7 +145,7 @@ import Testing
         #expect(origin.count() == 2)
     }
 
-    @Test func `a query makes another document`() throws {
+    @Test func `URLs with different queries are different documents`() throws {
         let origin = try Origin { .json(#""\#($0.target)""#, Fresh.hour) }
         let larder = try Larder(origin)
         #expect(try larder.get("/x?a=1").text == #""/x?a=1""#)
@@ -167,7 +167,7 @@ import Testing
         #expect(try !larder.get("/list/9").isHit)
     }
 
-    @Test func `requests at the same time share one fetch`() throws {
+    @Test func `concurrent requests share one fetch`() throws {
         let gate = Gate()
         let origin = try Origin { _ in OriginResponse.json(#"{"id":1}"#, Fresh.hour).after(gate) }
         let larder = try Larder.patient(origin)
@@ -182,7 +182,7 @@ import Testing
         #expect(answers.count { $0.cacheStatus.contains("collapsed") } == 12)
     }
 
-    @Test func `a response that may not be stored is not shared by requests at the same time`() throws {
+    @Test func `concurrent requests do not share a response that may not be stored`() throws {
         let count = Monitor(0)
         let gate = Gate()
         let origin = try Origin { _ in
@@ -195,7 +195,7 @@ import Testing
         #expect(Set(try answers.value().map(\.text)).count == 5)
     }
 
-    @Test func `routes may overrule the upstream`() throws {
+    @Test func `routes can override the upstream's cache policy`() throws {
         let count = Monitor(0)
         let origin = try Origin { request in
             .json("{\"n\":\(count.next())}", request.path == "/never" ? Fresh.hour : ["Cache-Control": "no-store"])

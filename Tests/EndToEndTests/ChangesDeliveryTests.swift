@@ -7,7 +7,7 @@ import Testing
     // MARK: What nothing is lost from
 
     @Test(arguments: [1, 2])
-    func `under load, kills and broken connections every change is told once`(seed: UInt64) throws {
+    func `under load, kills and broken connections every change is delivered once`(seed: UInt64) throws {
         let value = Monitor(0)
         let origin = try Origin { request in
             let number = value.next()
@@ -53,7 +53,7 @@ import Testing
         #expect(kept.count > 50)
     }
 
-    @Test func `what is missing is said, once, and then it goes on`() throws {
+    @Test func `a gap in the changes is reported once, and the stream goes on`() throws {
         let blog = try Changing(["/users": Self.users(3, "a")])
         let larder = try Larder(config: Configs.blog(blog.origin, top: ["store: { changes: 4 }"]))
         let early = try ChangeListener(larder)
@@ -92,7 +92,7 @@ import Testing
         #expect(page["more"] as? Bool == false)
     }
 
-    @Test func `what a clean has taken is told as missing`() throws {
+    @Test func `changes that a clean removed are reported as missing`() throws {
         let blog = try Changing(["/users": Self.users(3, "a"), "/posts/1": #"{"id":1,"title":"t"}"#])
         let larder = try Larder(config: Configs.blog(blog.origin))
         let early = try ChangeListener(larder)
@@ -108,7 +108,7 @@ import Testing
 
     // MARK: Those who listen badly, and those who are many
 
-    @Test func `a client that does not read is cut off, and misses nothing when it comes back`() throws {
+    @Test func `a client that does not read is disconnected, and misses no change when it returns`() throws {
         let blog = try Changing(["/users": Self.users(2000, "a")])
         let larder = try Larder(config: Configs.blog(blog.origin))
         let slow = try ChangeListener(larder)
@@ -133,7 +133,7 @@ import Testing
         #expect(seen == kept)
     }
 
-    @Test func `a thousand clients hear of every change, and of nothing twice`() throws {
+    @Test func `a thousand clients get every change exactly once`() throws {
         let blog = try Changing(["/users": Self.users(3, "a")])
         let larder = try Larder(config: Configs.blog(blog.origin))
         let listeners = try (0..<1000).map { number in
@@ -154,7 +154,7 @@ import Testing
         #expect(try larder.get("/users").isHit)
     }
 
-    @Test func `streams end in order when the daemon does`() throws {
+    @Test func `streams of changes end properly when the daemon stops`() throws {
         let blog = try Changing(["/users": Self.users(1, "a")])
         let larder = try Larder(config: Configs.blog(blog.origin))
         let listener = try ChangeListener(larder)

@@ -6,7 +6,7 @@ import Testing
 @Suite(.scripts) struct ChangesTests: ChangesFixtures {
     // MARK: The stream
 
-    @Test func `a client hears of what other clients' requests change, each change with a number of its own`() throws {
+    @Test func `a client gets the changes of other clients' requests, each with its own number`() throws {
         let blog = try Changing(["/users": Self.users(2, "a"), "/posts/1": #"{"id":1,"title":"t","author":{"id":1}}"#])
         let larder = try Larder(config: Configs.blog(blog.origin))
         let listener = try ChangeListener(larder)
@@ -34,7 +34,7 @@ import Testing
         #expect(change.members["object"] == nil)
     }
 
-    @Test func `a PATCH of another client's is told with the members it left`() throws {
+    @Test func `another client's PATCH is a change with all members`() throws {
         let blog = try Changing(["/users/1": #"{"id":1, "login":"ada"}"#])
         let larder = try Larder(config: Configs.blog(blog.origin))
         _ = try larder.get("/users/1")
@@ -47,7 +47,7 @@ import Testing
         #expect((change.members["object"] as? [String: Any])?["login"] as? String == "bela")
     }
 
-    @Test func `who comes back with the last number goes on behind it, and who has seen nothing yet too`() throws {
+    @Test func `a client that returns with its last number continues after it, also if that was zero`() throws {
         let blog = try Changing(["/users": Self.users(5, "a")])
         let larder = try Larder(config: Configs.blog(blog.origin))
         let early = try ChangeListener(larder)
@@ -77,7 +77,7 @@ import Testing
         #expect(try later.next(1).map(\.text) == ["changed User 5"])
     }
 
-    @Test func `filters add up, and repeated ones are alternatives`() throws {
+    @Test func `different filters must all match, and repeated ones are alternatives`() throws {
         let blog = try Changing(["/users": Self.users(4, "a"), "/posts/1": #"{"id":1,"author":{"id":9}}"#])
         let larder = try Larder(config: Configs.blog(blog.origin))
         _ = try larder.get("/users")
@@ -97,7 +97,7 @@ import Testing
 
     // MARK: The face
 
-    @Test func `what is asked wrongly is refused with the reason`() throws {
+    @Test func `a wrong request for changes is refused with the reason`() throws {
         let blog = try Changing(["/users": Self.users(1, "a")])
         let larder = try Larder(config: Configs.blog(blog.origin))
         let refused: [(query: String, part: String)] = [
@@ -128,7 +128,7 @@ import Testing
         #expect(paths?["/changes"] != nil)
     }
 
-    @Test func `where none are kept, that is said`() throws {
+    @Test func `without a journal a request for changes is refused with the reason`() throws {
         let blog = try Changing(["/users": Self.users(1, "a")])
         let larder = try Larder(config: Configs.blog(blog.origin, top: ["store: { changes: 0 }"]))
         _ = try larder.get("/users")
@@ -137,7 +137,7 @@ import Testing
         #expect(answer.text.contains("changes: 0"))
     }
 
-    @Test func `the command shows what is kept, and listens`() throws {
+    @Test func `larder changes shows the kept changes, and follows new ones`() throws {
         let blog = try Changing(["/users": Self.users(2, "a")])
         let larder = try Larder(config: Configs.blog(blog.origin))
         _ = try larder.get("/users")

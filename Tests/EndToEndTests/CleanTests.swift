@@ -28,7 +28,7 @@ import Testing
         return answer.object
     }
 
-    @Test func `everything`() throws {
+    @Test func `a clean removes everything`() throws {
         let (origin, larder) = try Self.filled()
         let removed = try Self.clean(larder, #"{"all":true}"#)
         #expect(removed["documents"] as? Int == 4)
@@ -46,7 +46,7 @@ import Testing
         (#"{"upstream":"blog"}"#, ["/users", "/users/1", "/posts/7", "/other"]), (#"{"older_than":"1h"}"#, []),
         (#"{"older_than":"0s"}"#, ["/users", "/users/1", "/posts/7", "/other"]),
     ])
-    func `a part of it`(filter: String, gone: [String]) throws {
+    func `a clean removes a part of the store`(filter: String, gone: [String]) throws {
         let (origin, larder) = try Self.filled()
         let dry = try Self.clean(larder, filter.dropLast() + #","dry_run":true}"#)
         #expect(try larder.documents() == 4)
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func `one URL, as a client asks for it`() throws {
+    @Test func `a clean removes one URL, spelled as a client requests it`() throws {
         let (_, larder) = try Self.filled()
         let address = "http://127.0.0.1:\(larder.port)"
         let done = try larder.command("clean", "--url", "\(address)/users/1")
@@ -73,7 +73,7 @@ import Testing
         #expect(misspelled.end == .exited(64) && misspelled.errors.contains("--modle"))
     }
 
-    @Test func `documents too are listed by the URL that a client asks for`() throws {
+    @Test func `documents are listed by the URL that a client requests`() throws {
         let (_, larder) = try Self.filled()
         let found = try larder.command("documents", "--url", "http://127.0.0.1:\(larder.port)/users/1")
         #expect(found.output.contains("/users/1 ") && !found.output.contains("/posts/7"), "\(found)")
@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test(arguments: [#"{"url":"/users/1"}"#, #"{"model":"User","id":"2"}"#, #"{"all":true}"#])
-    func `small things have a size, too, and the one that was announced`(filter: String) throws {
+    func `a clean removes as many bytes as its dry run announced, also of small objects`(filter: String) throws {
         let (_, larder) = try Self.filled()
         let dry = try Self.clean(larder, filter.dropLast() + #","dry_run":true}"#)
         let removed = try Self.clean(larder, filter)
@@ -92,7 +92,7 @@ import Testing
         #expect(bytes > 50 && dry["bytes"] as? Int == bytes, "\(dry) \(removed)")
     }
 
-    @Test func `of an object that stays no version is counted`() throws {
+    @Test func `a clean counts no versions of objects that stay`() throws {
         let origin = try Origin { request in
             let user = #"{"id":1,"login":"ada","name":"\#(request.path) \#(String(repeating: "x", count: 500))"}"#
             return .json(request.path == "/users" ? "[\(user)]" : user, Fresh.hour)
@@ -106,7 +106,7 @@ import Testing
         #expect(removed["bytes"] as? Int == dry["bytes"] as? Int, "\(dry) \(removed)")
     }
 
-    @Test func `the command says what goes, and what else nothing shows any more`() throws {
+    @Test func `larder clean says what it removes, and which objects nothing shows any more`() throws {
         let (_, larder) = try Self.filled()
         let dry = try larder.command("clean", "--model", "User", "--id", "2", "--dry-run")
         #expect(dry.output.hasPrefix("would remove 1 object (1 User), 1 document, "), "\(dry.output)\(dry.errors)")
@@ -123,7 +123,7 @@ import Testing
         #expect(try larder.command("clean", "--model", "Ghost").end == .exited(1))
     }
 
-    @Test func `as events it ends with what was removed`() throws {
+    @Test func `a clean as an event stream ends with the counts of what was removed`() throws {
         let (_, larder) = try Self.filled()
         let answer = try larder.admin("POST", "/clean", ["Accept": "text/event-stream"], body: #"{"all":true}"#)
         #expect(answer.status == 200)
@@ -136,7 +136,7 @@ import Testing
         #expect(bad.status == 400)
     }
 
-    @Test func `it stays gone after a restart`() throws {
+    @Test func `cleaned documents stay removed after a restart`() throws {
         let (origin, larder) = try Self.filled()
         _ = try Self.clean(larder, #"{"model":"User"}"#)
         larder.kill()
@@ -146,7 +146,7 @@ import Testing
         #expect(try larder.get("/posts/7").status == 200)
     }
 
-    @Test func `a fetch that began before does not bring it back`() throws {
+    @Test func `a fetch that began before a clean does not bring its response back`() throws {
         let gate = Gate()
         let origin = try Origin { _ in OriginResponse.json(#"{"id":1,"login":"ada"}"#, Fresh.hour).after(gate) }
         let larder = try Larder(config: Configs.blog(origin))
@@ -161,7 +161,7 @@ import Testing
         #expect(try larder.get("/users/1").status != 200)
     }
 
-    @Test func `its bytes are gone from the file and the log beside it`() throws {
+    @Test func `a clean's bytes are gone from the store's file and its WAL`() throws {
         let (_, larder) = try Self.filled()
         let isThere = eventually { larder.storeBytes.contains("ada-marker") }
         #expect(isThere)
@@ -171,7 +171,7 @@ import Testing
         #expect(larder.storeBytes.contains("post-marker"))
     }
 
-    @Test func `a foreign reader delays the erasure, and it is said so`() throws {
+    @Test func `another program's reader delays the erasure, and the clean says so`() throws {
         let (_, larder) = try Self.filled()
         // A reader that holds its view of the file until it is told to go.
         let script = """

@@ -19,7 +19,7 @@ import Testing
         #expect(all.count { $0.cacheStatus.contains("collapsed") } == 199)
     }
 
-    @Test func `200 clients for what may not be stored do not wait for one another`() throws {
+    @Test func `200 clients for a response that may not be stored do not wait for one another`() throws {
         // From the second request on, the origin answers nobody before 200 are there.
         let crowd = Monitor(0)
         let origin = try Origin { request in
@@ -40,7 +40,7 @@ import Testing
         #expect(!all.contains { $0.cacheStatus.contains("collapsed") })
     }
 
-    @Test func `those who waited for a response that is not for them go all at once`() throws {
+    @Test func `clients that waited for an unshareable response all ask at once`() throws {
         let first = Gate()
         let crowd = Monitor(0)
         let origin = try Origin { request in
@@ -63,7 +63,7 @@ import Testing
         #expect(Set(all.map(\.text)).count == 31)
     }
 
-    @Test func `a response that may be stored brings the sharing back`() throws {
+    @Test func `after a storable response requests are collapsed again`() throws {
         let origin = try Origin { _ in .json("{}", ["Cache-Control": "no-store"]) }
         let larder = try Larder.patient(origin)
         _ = try larder.get("/x")
@@ -79,7 +79,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `who asks again when an absence is out asks anew`() throws {
+    @Test func `a request after a stored 404 has expired goes upstream`() throws {
         let origin = try Origin { _ in .json("{}", Fresh.never, status: 404) }
         let larder = try Larder(config: Configs.blog(origin))
         // The object is noted as gone before the response goes on, and the rest of it comes at once.
@@ -87,7 +87,7 @@ import Testing
         #expect(origin.count() == 100)
     }
 
-    @Test func `a leader that leaves hands over to those who follow`() throws {
+    @Test func `a fetch goes on for its followers when its first client leaves`() throws {
         let origin = try Origin { _ in .json("{}") }
         let larder = try Larder.patient(origin)
         for (round, isHeadOut) in [false, true].enumerated() {
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test func `what nobody waits for any more is given up, and the next one asks anew`() throws {
+    @Test func `a fetch without clients is cancelled, and the next request starts another`() throws {
         let gate = Gate()
         let origin = try Origin { _ in OriginResponse.json("1", Fresh.hour).after(gate) }
         let larder = try Larder(origin)
@@ -129,7 +129,7 @@ import Testing
         gate.open()
     }
 
-    @Test func `principals, contexts and variants do not share`() throws {
+    @Test func `principals, contexts and variants do not share a fetch`() throws {
         let gate = Gate()
         let origin = try Origin { request in
             let mark = ["Authorization", "Accept-Language", "X-Shape"].map { request[$0] ?? "-" }
@@ -153,7 +153,7 @@ import Testing
         #expect(origin.count() == kinds.count)
     }
 
-    @Test func `one who insists on the upstream may share a fetch, but not what it brought before`() throws {
+    @Test func `a request that requires the upstream shares a fetch under way, but no earlier response`() throws {
         let (head, rest) = (Gate(), Gate())
         let origin = try Origin { request in
             guard request.number == 0 else { return .json("2", Fresh.hour) }

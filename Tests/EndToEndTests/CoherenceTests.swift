@@ -28,7 +28,7 @@ import Testing
     static let list =
         #"[{"id": 1, "login":"ada","score":0.50, "name" : "Ada", "likes": 1.0}, {"id":2,"login":"bela","name":null}]"#
 
-    @Test func `a fresh list shows what a detail has learned, and is otherwise unchanged`() throws {
+    @Test func `a fresh list shows a detail's newer values, and is otherwise unchanged`() throws {
         let blog = try Changing(["/users": Self.list, "/users/1": #"{"id":1,"login":"ada","name":"Ada L."}"#])
         let larder = try Larder(config: Configs.blog(blog.origin))
 
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test(arguments: ["64MiB", "0"])
-    func `the raw view shows the bytes as received also in place of a failure`(memory: String) throws {
+    func `the raw view shows the bytes as received, also in place of a failure`(memory: String) throws {
         let fails = Monitor(false)
         let origin = try Origin { request in
             if fails.current { return .json("{}", status: 503) }
@@ -110,7 +110,7 @@ import Testing
         #expect(again["ETag"] == composed["ETag"])
     }
 
-    @Test func `only declared members move, and local ones never`() throws {
+    @Test func `only declared members move between documents, and local ones never`() throws {
         let blog = try Changing([
             "/search/users": #"{"total_count":1,"items":[{"id":1,"login":"ada","score":0.5,"rank":7}]}"#,
             "/users/1": #"{"id":1,"login":"ada2","score":9,"rank":9}"#,
@@ -125,7 +125,7 @@ import Testing
         )
     }
 
-    @Test func `absent says nothing, and null is a value`() throws {
+    @Test func `an absent member changes nothing, and null is a value`() throws {
         let blog = try Changing([
             "/users": #"[{"id":1,"login":"ada","name":"Ada","company":"Engines"}]"#,
             "/users/1": #"{"id":1,"name":null}"#,
@@ -138,7 +138,7 @@ import Testing
         #expect(try larder.get("/users/1").text == #"{"id":1,"name":null}"#)
     }
 
-    @Test func `a value that is merely spelled differently changes nothing`() throws {
+    @Test func `an equal value with another spelling changes nothing`() throws {
         let blog = try Changing([
             "/posts": #"[{"id":1,"likes":1.0,"title":"caf\u00e9 \/"}]"#,
             "/posts/1": #"{"id":1,"likes":1,"title":"café /"}"#,
@@ -152,7 +152,7 @@ import Testing
         #expect(!again.cacheStatus.contains("composed"))
     }
 
-    @Test func `a list that overlaps with a detail is in doubt, and asking settles it`() throws {
+    @Test func `values of a list and a detail that overlap are in doubt, and a fetch settles them`() throws {
         let blog = try Changing(["/users/1": #"{"id":1,"name":"new"}"#])
         let gate = Gate()
         let bodies = blog.bodies
@@ -192,7 +192,7 @@ import Testing
         #expect(blog.origin.count("/users/1") == 2)
     }
 
-    @Test func `what says itself when it was modified is ordered by that, not by arrival`() throws {
+    @Test func `objects with a modification time are ordered by it, not by arrival`() throws {
         let blog = try Changing([
             "/notes": #"[{"id":1,"text":"newer","updated_at":"2024-05-02T00:00:00Z"}]"#,
             "/notes/1": #"{"id":1,"text":"older","updated_at":"2024-05-01T23:59:59Z"}"#,
@@ -204,7 +204,7 @@ import Testing
         #expect(try larder.get("/notes/1").text.contains("newer"))
     }
 
-    @Test func `a nested object is the object itself`() throws {
+    @Test func `a nested object shares its values with the object itself`() throws {
         let blog = try Changing([
             "/posts":
                 #"[{"id":7,"title":"t","author":{"id":1,"login":"ada","name":"Ada"},"tags":[{"name":"x","color":"red"}]}]"#,
@@ -222,7 +222,7 @@ import Testing
         #expect(blog.origin.count("/posts") == 1)
     }
 
-    @Test func `a reference that now points elsewhere shows the other object, or asks`() throws {
+    @Test func `a changed reference shows the other object, or the document is fetched again`() throws {
         let blog = try Changing([
             "/posts": #"[{"id":7,"title":"t","author":{"id":1,"login":"ada"}}]"#,
             "/users/2": #"{"id":2,"login":"bela"}"#,
@@ -243,7 +243,7 @@ import Testing
         #expect(blog.origin.count("/posts") == asked + 1)
     }
 
-    @Test func `a member that occurs twice, or disagrees with itself, is no observation`() throws {
+    @Test func `a member that occurs twice, or disagrees with itself, is not observed`() throws {
         let blog = try Changing([
             "/users": #"[{"id":1,"name":"Ada"}]"#, "/users/1": #"{"id":1,"name":"x","name":"y"}"#,
             "/search/users": #"{"items":[{"id":1,"name":"p"},{"id":1,"name":"q"}]}"#,
@@ -258,7 +258,7 @@ import Testing
         for path in ["/users/1", "/search/users"] { #expect(try larder.get(path).text == blog[path]) }
     }
 
-    @Test func `a dirty answer that has gone stale is asked for without conditions`() throws {
+    @Test func `a stale, dirty response is fetched without conditions`() throws {
         let blog = try Changing(
             ["/users": #"[{"id":1,"name":"Ada"}]"#, "/users/1": #"{"id":1,"name":"Ada L."}"#],
             // Stale when it comes.
@@ -281,7 +281,7 @@ import Testing
         #expect(try larder.get("/users", ["Accept-Language": "en"]).text == #"[{"id":1,"name":"Ada"}]"#)
     }
 
-    @Test func `JSON asked for by name is the same context as JSON not asked for`() throws {
+    @Test func `Accept for JSON has the same context as no Accept`() throws {
         let blog = try Changing(["/users": #"[{"id":1,"name":"Ada"}]"#, "/users/1": #"{"id":1,"name":"Augusta"}"#])
         let larder = try Larder(config: Configs.blog(blog.origin))
         _ = try larder.get("/users")
@@ -289,7 +289,7 @@ import Testing
         #expect(try larder.get("/users").text == #"[{"id":1,"name":"Augusta"}]"#)
     }
 
-    @Test func `without models nothing is ever changed`() throws {
+    @Test func `without models no response is ever changed`() throws {
         let blog = try Changing(["/users": Self.list, "/users/1": #"{"id":1,"name":"Ada L."}"#])
         let larder = try Larder(blog.origin)
         _ = try larder.get("/users")

@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `fields of a connection go no further, in neither direction, nor into the store`() throws {
+    @Test func `connection fields are neither forwarded nor stored`() throws {
         let own: FieldLines = [
             "Connection": "close, X-One , x-TWO", "X-One": "1", "X-Two": "2", "Keep-Alive": "timeout=5",
             "Proxy-Connection": "keep-alive", "TE": "trailers", "Upgrade": "x", "Trailer": "X-T",
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(arguments: ["foo", "x-foo", "gzip, foo", "FOO"])
-    func `a body in an unknown coding comes through as it is, and is stored so`(coding: String) throws {
+    func `a body in an unknown coding is passed on and stored as it is`(coding: String) throws {
         let body = (0..<3_000).map { UInt8(truncatingIfNeeded: $0 &* 11) }
         let fields: FieldLines = ["Content-Encoding": coding, "Content-Type": "application/json"]
         let origin = try Origin { _ in .body(body, Fresh.hour + fields) }
@@ -91,7 +91,7 @@ import Testing
     }
 
     @Test(arguments: ["", "identity", "Identity"])
-    func `a coding that is none is none`(coding: String) throws {
+    func `Content-Encoding: identity counts as no coding`(coding: String) throws {
         let origin = try Origin { _ in
             .json(CoherenceTests.list, Fresh.hour + ["Content-Encoding": coding])
         }

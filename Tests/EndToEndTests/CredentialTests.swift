@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(arguments: ways.indices)
-    func `who brings another credential is given another response, and is known again`(_ way: Int) throws {
+    func `another credential gets another response, and is recognised again`(_ way: Int) throws {
         let origin = try Origin { .json("\"\($0.number)\"", Fresh.hour) }
         let larder = try Larder(origin)
         let (one, other) = (Self.request(way, "secret-of-ada-1815"), Self.request(way, "secret-of-bob-1936"))
@@ -62,7 +62,7 @@ import Testing
     }
 
     /// Secrets in all places at once, looked for in every byte that Larder keeps or tells.
-    @Test func `no secret reaches a file, the log, a list or a message`() throws {
+    @Test func `no credential reaches a file, the log, a list or a message`() throws {
         let canary = "cAnArY-7f3a91"
         let origin = try Origin { request in
             switch request.path {
@@ -127,7 +127,7 @@ import Testing
     // MARK: What may not reach a second client
 
     @Test(arguments: ["private", "private, max-age=60", "private, no-cache", "private=\"x-a\", max-age=60"])
-    func `what is private is for clients alone that agree in all fields`(_ control: String) throws {
+    func `a private response is only for clients whose fields are all equal`(_ control: String) throws {
         let origin = try Origin { request in
             // A tag that tells nobody apart, as those of some servers do.
             guard request["If-None-Match"] == nil else { return .notModified(["ETag": "\"same\""]) }
@@ -145,7 +145,7 @@ import Testing
     }
 
     @Test(arguments: ["no-cache", "max-age=0", "no-cache, max-age=60"], [("\"a\"", true), ("W/\"a\"", false)])
-    func `what must be asked for reaches a client with other fields after a 304 to a strong tag and its own request`(
+    func `a response that needs validation reaches a client with other fields after a 304 to its own request`(
         _ control: String,
         _ tag: (text: String, isStrong: Bool)
     ) throws {
@@ -185,14 +185,14 @@ import Testing
         for name in ["ada", "bob", "ada", "bob"] { #expect(try larder.get("/x", ["X-Unheard-Of": name]).text == name) }
     }
 
-    @Test func `must-revalidate divides nobody while the response is fresh`() throws {
+    @Test func `must-revalidate does not divide clients while the response is fresh`() throws {
         let origin = try Origin { _ in .text("same", ["Cache-Control": "max-age=60, must-revalidate"]) }
         let larder = try Larder(origin)
         #expect(try !larder.get("/x", ["X-Unheard-Of": "ada"]).isHit)
         #expect(try larder.get("/x", ["X-Unheard-Of": "bob"]).isHit)
     }
 
-    @Test func `in a shared cache only what RFC 9111 says divides clients`() throws {
+    @Test func `in a shared cache clients are divided only where RFC 9111 requires it`() throws {
         let origin = try Origin { request in
             let fields: FieldLines = ["Cache-Control": "no-cache", "ETag": "W/\"a\""]
             return request["If-None-Match"] == nil ? .text("same", fields) : .notModified(fields)
@@ -205,7 +205,7 @@ import Testing
     }
 
     @Test(arguments: ["private", "private, max-age=60", "no-cache", "max-age=0"])
-    func `who waits for a response that is for one client is not handed another's`(_ control: String) throws {
+    func `a client that waits for a private response does not get another client's`(_ control: String) throws {
         let gate = Gate()
         let origin = try Origin { request in
             OriginResponse.json("\"\(request["X-Unheard-Of"] ?? "nobody")\"", ["Cache-Control": control]).after(gate)
@@ -233,7 +233,7 @@ import Testing
         #expect(origin.count() == 4)
     }
 
-    @Test func `who always sends an unknown field sees no older value after a newer one`() throws {
+    @Test func `a client that always sends an unknown field sees no older value after a newer one`() throws {
         let name = Monitor("v0")
         let origin = try Origin { request in
             let user = #"{"id":1,"login":"ada","name":"\#(name.current)"}"#
@@ -284,7 +284,7 @@ import Testing
 
     // MARK: What splits no cache
 
-    @Test func `fields that usual clients change with each request split no cache`() throws {
+    @Test func `fields that ordinary clients change with each request do not divide the cache`() throws {
         let origin = try Origin { _ in .json("{}", ["Cache-Control": "private, max-age=3600"]) }
         let larder = try Larder(origin)
         func get(_ number: Int) throws -> Response {
@@ -307,7 +307,7 @@ import Testing
         #expect(try get(3).isHit)
     }
 
-    @Test func `what the config adds counts, what it takes away does not, and a plain list replaces`() throws {
+    @Test func `principal fields can be added and removed, and a plain list replaces the default`() throws {
         func hits(_ words: String, _ name: String, _ control: String = "max-age=3600") throws -> Bool {
             let origin = try Origin { _ in .json("{}", ["Cache-Control": control]) }
             let larder = try Larder(config: Configs.plain(origin, upstream: ["principal: \(words)"]))
@@ -327,7 +327,7 @@ import Testing
         #expect(try hits("[]", "Authorization"))
     }
 
-    @Test func `a credential that is not in the key is no variant that could be noted down`() throws {
+    @Test func `a credential that Vary names is not written to disk as a variant`() throws {
         let origin = try Origin { .json("\"\($0["Cookie"] ?? "none")\"", Fresh.hour + ["Vary": "Cookie"]) }
         let larder = try Larder(config: Configs.plain(origin, upstream: ["principal: [-Cookie]"]))
         _ = try larder.get("/x", ["Cookie": "hidden-cookie"])

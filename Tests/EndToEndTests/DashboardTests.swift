@@ -41,7 +41,7 @@ struct DashboardTests {
 
     // MARK: Login
 
-    @Test func `a link logs one browser in, and who uses it again ends that session`() throws {
+    @Test func `a login link works for one browser, and its second use ends that session`() throws {
         let larder = try Self.blog()
         let first = try Browser()
         let link = try Self.link(larder)
@@ -59,7 +59,7 @@ struct DashboardTests {
         #expect(try first.shows("This login has ended"), "\(first.seen)")
     }
 
-    @Test func `without a session there is nothing to see, and a wrong token says what to do`() throws {
+    @Test func `without a session the dashboard shows no data, and a wrong token says what to do`() throws {
         let larder = try Self.blog()
         let token = try #require(larder.token)
         let browser = try Browser()
@@ -85,14 +85,14 @@ struct DashboardTests {
         #expect(ended == 0)
     }
 
-    @Test func `a link that nobody knows says so`() throws {
+    @Test func `an unknown login link says so`() throws {
         let larder = try Self.blog()
         let browser = try Browser()
         try browser.open("\(larder.adminURL)/#login=made-up")
         #expect(try browser.shows("this login link is not known"), "\(browser.seen)")
     }
 
-    @Test func `at a desktop the link is opened, and printed nowhere`() throws {
+    @Test func `at a desktop the login link is opened, and not printed`() throws {
         let larder = try Self.blog()
         let folder = TemporaryFolder()
         try folder.write("#!/bin/sh\nprintf %s \"$1\" > \(folder.file("opened"))\n", to: "xdg-open")
@@ -113,7 +113,7 @@ struct DashboardTests {
 
     // MARK: Finding one's way
 
-    @Test func `every page is there, also on a phone, and the browser complains about none`() throws {
+    @Test func `every page of the dashboard works, also on a phone, without errors in the browser`() throws {
         let larder = try Self.blog()
         for width in [1280, 360] {
             let browser = try Self.loggedIn(larder, width: width)
@@ -146,7 +146,7 @@ struct DashboardTests {
         }
     }
 
-    @Test func `from a model to an object, to its documents, to a body in all views`() throws {
+    @Test func `the dashboard leads from a model to an object, its documents, and a body in all views`() throws {
         let larder = try Self.blog()
         let browser = try Self.loggedIn(larder)
         try browser.click("Objects")
@@ -181,7 +181,7 @@ struct DashboardTests {
         #expect(try browser.shows("served from the cache"), "\(browser.seen)")
     }
 
-    @Test func `requests are shown as they come, and each is explained`() throws {
+    @Test func `requests are shown as they happen, each with an explanation`() throws {
         let larder = try Self.blog()
         let browser = try Self.loggedIn(larder)
         try browser.click("Requests")
@@ -211,7 +211,7 @@ struct DashboardTests {
         #expect(try browser.shows("changed"))
     }
 
-    @Test func `a daemon that is gone is missed, and found again`() throws {
+    @Test func `the dashboard notices that the daemon is gone, and reconnects`() throws {
         let place = try Socket.bound()
         let larder = try Self.blog(admin: place.port)
         let browser = try Self.loggedIn(larder)
@@ -226,7 +226,7 @@ struct DashboardTests {
 
     // MARK: What it can do
 
-    @Test func `the mode changes only after a yes`() throws {
+    @Test func `the mode changes only after confirmation`() throws {
         let larder = try Self.blog()
         let browser = try Self.loggedIn(larder)
         try browser.click("Change mode")
@@ -239,7 +239,7 @@ struct DashboardTests {
         #expect(try browser.shows("Larder is offline now"))
     }
 
-    @Test func `a clean is counted first, and done only after a yes`() throws {
+    @Test func `a clean is counted first, and runs only after confirmation`() throws {
         let larder = try Self.blog()
         let browser = try Self.loggedIn(larder)
         try browser.click("Clean")
@@ -260,7 +260,7 @@ struct DashboardTests {
         #expect(try larder.documents() == 2)
     }
 
-    @Test func `recordings are begun and stopped`() throws {
+    @Test func `recordings can be started and stopped on the dashboard`() throws {
         let larder = try Self.blog()
         let browser = try Self.loggedIn(larder)
         try browser.click("Recordings")
@@ -279,7 +279,7 @@ struct DashboardTests {
 
     // MARK: Hostile input
 
-    @Test func `what upstreams and clients write stays text`() throws {
+    @Test func `texts of upstreams and clients are never markup on the dashboard`() throws {
         let hostile = #"<img src=x onerror=window.pwned=1><script>window.pwned=1</script>\u202egnp.exe\u001b[31m\u0000"#
         let origin = try Origin { request in
             request.path.hasPrefix("/users/1")
@@ -342,7 +342,7 @@ struct DashboardTests {
         try isHarmless()
     }
 
-    @Test func `on a slow link a page says that it waits, and shows what was asked last`() throws {
+    @Test func `on a slow link a page says that it waits, and shows the latest request's result`() throws {
         let larder = try Self.blog()
         let browser = try Self.loggedIn(larder)
         try browser.click("Explain")
@@ -362,7 +362,7 @@ struct DashboardTests {
         #expect(try browser.text.contains("/posts/7") && !browser.text.contains("/users/7"), "\(browser.seen)")
     }
 
-    @Test func `a search goes on through short pages by itself`() throws {
+    @Test func `a search continues through short pages by itself`() throws {
         let larder = try Self.blog()
         let browser = try Self.loggedIn(larder)
         // As in a large store, where a page ends when its time is over.

@@ -7,7 +7,7 @@ import Testing
     static let python = PythonEnvironment("datasette", packages: ["datasette"], imports: ["datasette", "httpx"])
 
     @Test(.enabled(if: python.isInstalled, "Datasette could not be installed from PyPI"))
-    func `pages are followed through Larder, which goes on when Datasette is gone`() throws {
+    func `pages are followed through Larder, which still serves them when Datasette is gone`() throws {
         let folder = TemporaryFolder()
         let rows = (1...250).map { "(\($0), 'Tree \($0)', \($0 % 7))" }.joined(separator: ",")
         try ChildProcess.run(
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(.enabled(if: python.isInstalled, "Datasette could not be installed from PyPI"))
-    func `a running store opens in Datasette: each view, a join, facets`() throws {
+    func `the store of a running daemon opens in Datasette: each view, a join, facets`() throws {
         let origin = try Origin { request in
             let users = (1...30).map {
                 #"{"id":\#($0),"login":"user\#($0)","name":"<b>\#($0)</b>","company":"c\#($0 % 3)"}"#

@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(arguments: ["stale", "remove", "keep"], [404, 410])
-    func `what is not found any more is not served from what was stored, though nothing is stored in its place`(
+    func `after a 404 the stored response is not served, although nothing replaces it`(
         policy: String,
         status: Int
     ) throws {
@@ -59,7 +59,7 @@ import Testing
         #expect(try larder.get("/items/1").status == status)
     }
 
-    @Test func `lists that keep showing what is deleted all show it as it was last known`() throws {
+    @Test func `lists that keep a deleted object all show it as it was last known`() throws {
         let bodies = Self.bodies()
         let origin = try Self.origin(bodies) { _ in .empty(204) }
         let larder = try Larder(config: Self.config(origin, "keep") + "\nstore: { withhold: 10s }")
@@ -76,7 +76,7 @@ import Testing
         #expect(Set(titles).count == 1, "\(titles)")
     }
 
-    @Test func `a list that shows a kept object otherwise after its deletion is served with a doubt`() throws {
+    @Test func `a list that shows other values of a kept object after its deletion is served with a doubt`() throws {
         let bodies = Self.bodies()
         let origin = try Self.origin(bodies) { _ in .empty(204) }
         let larder = try Larder(config: Self.config(origin, "keep") + "\nstore: { withhold: 10s }")
@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test(arguments: ["0", "16MiB"])
-    func `what is not found any more is not served from what was stored, though its response has no Vary`(
+    func `after a 404 without Vary the stored response is not served`(
         memory: String
     )
         throws
@@ -142,7 +142,7 @@ import Testing
         #expect(origin.count("/items") == 1)
     }
 
-    @Test func `by default what shows a deleted object is asked for, and served as it came while nobody can be asked`()
+    @Test func `by default documents of a deleted object are fetched again, and served as received while offline`()
         throws
     {
         let bodies = Self.bodies()
@@ -159,7 +159,7 @@ import Testing
         #expect(try larder.get("/other").text == #"{"total":3,"items":\#(Self.list)}"#)
     }
 
-    @Test func `what is to be kept goes on being shown`() throws {
+    @Test func `with on_delete: keep a deleted object is still shown`() throws {
         let bodies = Self.bodies()
         let origin = try Self.origin(bodies) { _ in .empty(204) }
         let larder = try Larder(origin, config: Self.config(origin, "keep"))
@@ -171,7 +171,7 @@ import Testing
         #expect(items.isHit)
     }
 
-    @Test(arguments: ["GET", "HEAD"]) func `a retrieval that finds nothing does as a deletion does`(method: String)
+    @Test(arguments: ["GET", "HEAD"]) func `a 404 has the same effect as a deletion`(method: String)
         throws
     {
         let bodies = Self.bodies()
@@ -193,7 +193,7 @@ import Testing
     }
 
     @Test(arguments: ["GET", "DELETE"])
-    func `nothing under a key that can change does not take a renamed object out of lists`(method: String) throws {
+    func `a 404 under a key that can change does not remove a renamed object from lists`(method: String) throws {
         let name = Monitor("jan")
         let origin = try Origin { request in
             switch request.path {
@@ -218,7 +218,7 @@ import Testing
         #expect(try larder.get("/users").text == #"[{"id":1,"login":"kim"}]"#)
     }
 
-    @Test func `two deletions at once are one`() throws {
+    @Test func `two concurrent deletions count as one`() throws {
         let bodies = Self.bodies()
         let count = Monitor(0)
         let origin = try Self.origin(bodies) { _ in count.next() == 0 ? .empty(204) : .empty(404) }
@@ -230,7 +230,7 @@ import Testing
         #expect(try larder.get("/items").text == Self.without1)
     }
 
-    @Test func `a response that was asked for before the deletion and comes after it shows no more of it`() throws {
+    @Test func `a response requested before a deletion and received after it does not show the object`() throws {
         let bodies = Self.bodies()
         let gate = Gate()
         let origin = try Origin { request in
@@ -255,7 +255,7 @@ import Testing
         #expect(try !larder.get("/items/1?slow").isHit)
     }
 
-    @Test func `a deletion that a crash cut off leaves what shows the object to be asked for`() throws {
+    @Test func `after a deletion that a crash cut off, documents of the object are fetched again`() throws {
         let bodies = Self.bodies()
         let gate = Gate()
         let origin = try Self.origin(bodies) { _ in OriginResponse.empty(204).after(gate) }
@@ -272,7 +272,7 @@ import Testing
         #expect(try larder.get("/other").text == #"{"total":2,"items":\#(Self.without1)}"#)
     }
 
-    @Test func `what is created under the same id is another object`() throws {
+    @Test func `an object created under a deleted id is a new object`() throws {
         let bodies = Self.bodies()
         let origin = try Self.origin(bodies) { request in
             request.method == "POST" ? .json(#"{"id":1,"title":"other"}"#, status: 201) : .empty(204)
@@ -291,7 +291,7 @@ import Testing
         #expect(try larder.admin("GET", "/objects/Item/1").status == 200)
     }
 
-    @Test func `a deletion makes the responses of others be asked for`() throws {
+    @Test func `after a deletion other principals' responses are fetched again`() throws {
         let bodies = Self.bodies()
         let origin = try Self.origin(bodies) { _ in .empty(204) }
         let larder = try Larder(origin, config: Self.config(origin, "remove"))

@@ -13,7 +13,7 @@ import Testing
 
     private static let bound = #"routes: [{ path: "people/{login}", model: User, object: { login: login } }]"#
 
-    @Test func `a fetch of what is not stale by age says why in Cache-Status, in the list of requests and in the log`()
+    @Test func `a fetch of a response that is not stale by age has its reason in Cache-Status, /requests and the log`()
         throws
     {
         let origin = try Self.origin()
@@ -29,7 +29,7 @@ import Testing
         #expect(larder.log.contains(reason))
     }
 
-    @Test func `at the level debug the log says why a response is not stored, and what each commit contained`() throws {
+    @Test func `the debug log says why a response is not stored, and what each commit contains`() throws {
         let origin = try Origin { request in
             .json("{}", request.path == "/never" ? ["Cache-Control": "no-store"] : Fresh.hour)
         }
@@ -40,7 +40,7 @@ import Testing
         #expect(larder.log.contains("rule=no-store"))
     }
 
-    @Test func `the metrics count commits, their bytes and their jobs, and time them`() throws {
+    @Test func `the metrics show the number, bytes, jobs and times of commits`() throws {
         let larder = try Larder(try Self.origin())
         _ = try larder.get("/users")
         #expect(try larder.waitForDocuments(1))

@@ -69,7 +69,7 @@ import Testing
 
     private static func blocks(_ kind: String) -> [Block] { all.filter { $0.kind == kind && $0.reason == nil } }
 
-    @Test func `every block is run or checked, or there is a reason why not`() {
+    @Test func `every block of the documentation is run or checked, or has a reason why not`() {
         #expect(Self.all.count > 100)
         for block in Self.all where !["sh", "console", "yaml", "json", "python"].contains(block.kind) {
             #expect(
@@ -96,7 +96,7 @@ import Testing
         return lines
     }
 
-    @Test func `what is typed stands in fences, but for the lists of commands, and these commands exist`() throws {
+    @Test func `commands to type are in fenced blocks, except in lists of commands, and all exist`() throws {
         let makefile = try String(contentsOfFile: "\(Repository.root)/Makefile", encoding: .utf8)
         for page in Set(Self.all.map(\.page)) {
             let lines = try Self.indented(page)
@@ -287,7 +287,7 @@ import Testing
         }
     }
 
-    @Test func `all JSON can be read, and a recording of what the format shows is one`() throws {
+    @Test func `all JSON parses, and the recording shown on the page of the format is valid`() throws {
         for block in Self.blocks("json") {
             #expect(throws: Never.self, "\(block.page): \(block.text)") {
                 try JSONSerialization.jsonObject(with: Data(block.text.utf8))

@@ -17,7 +17,7 @@ import Testing
 
     private static let takesEvents: FieldLines = ["Accept": "text/event-stream"]
 
-    @Test func `the upstream never hears of the parameter, and what it brings is stored under the plain URL`() throws {
+    @Test func `the live parameter is not sent upstream, and the response is stored under the plain URL`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(config: Configs.plain(origin, top: ["log: { level: debug }"]))
         for target in [
@@ -33,7 +33,7 @@ import Testing
         #expect(!larder.log.contains("larder_live"))
     }
 
-    @Test func `what Chromium sends is answered, also to a page of an allowed origin`() throws {
+    @Test func `Chromium's EventSource requests are served, also to a page of an allowed origin`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let page = "http://127.0.0.1:3000"
         let larder = try Larder(config: Configs.plain(origin, upstream: ["cors: [\"\(page)\"]"]))
@@ -54,7 +54,7 @@ import Testing
         #expect(try refused.response().status == 403)
     }
 
-    @Test func `who comes back after the end of once is told to stop`() throws {
+    @Test func `a client that reconnects after the end of once gets 204`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let page = "http://127.0.0.1:3000"
         let larder = try Larder(config: Configs.plain(origin, upstream: ["cors: [\"\(page)\"]"]))
@@ -110,7 +110,7 @@ import Testing
             ("DELETE", "/x?larder_live=on", [:], "larder_live"),
         ] as [(String, String, FieldLines, String)]
     )
-    func `what cannot be meant is refused with a sentence`(
+    func `a nonsensical live request is refused with a sentence`(
         method: String,
         target: String,
         fields: FieldLines,
@@ -125,7 +125,7 @@ import Testing
     }
 
     /// `key: { ignore: ["*"] }` makes one key of all queries; a stream is none of their hits.
-    @Test func `no rule on keys makes a stream a hit`() throws {
+    @Test func `no rule on cache keys makes a stream a hit`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(
             config: Configs.plain(origin, top: ["routes:", "  - { path: x, key: { ignore: [\"*\"] } }"])
@@ -136,7 +136,7 @@ import Testing
         #expect(try larder.get("/x?larder_live=once").status == 400)
     }
 
-    @Test func `an upstream's own stream is passed on without the parameter, and refused with it`() throws {
+    @Test func `an upstream's own event stream is passed on without the live parameter, and refused with it`() throws {
         let stream = "data: own\n\n"
         let origin = try Origin { _ in .text(stream, ["Content-Type": "text/event-stream"]) }
         let larder = try Larder(origin)

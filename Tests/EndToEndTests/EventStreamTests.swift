@@ -16,7 +16,7 @@ import Testing
         ])
     }
 
-    @Test func `each event arrives when it is sent, however long that takes, and nothing is stored`() throws {
+    @Test func `events of an upstream's stream arrive when sent, and are not stored`() throws {
         let (first, second) = (Gate(), Gate())
         let origin = try Origin { Self.events($0.number == 0 ? first : second, Fresh.hour) }
         let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { stall: 100ms }"]))
@@ -38,7 +38,7 @@ import Testing
         #expect(try larder.documents() == 0)
     }
 
-    @Test func `as events of Larder's they cannot be told`() throws {
+    @Test func `an upstream's event stream cannot be sent as Larder's events`() throws {
         let gate = Gate()
         let origin = try Origin { _ in Self.events(gate) }
         let larder = try Larder(origin)

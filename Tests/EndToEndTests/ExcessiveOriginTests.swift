@@ -4,7 +4,7 @@ import Testing
 
 /// However much an upstream sends: it takes neither the daemon's memory nor its responses.
 @Suite(.scripts) struct ExcessiveOriginTests {
-    @Test func `an endless head is a problem and takes no memory`() throws {
+    @Test func `an endless head gives a problem document, and uses little memory`() throws {
         let line = Array(("X-Filler: " + String(repeating: "x", count: 8000) + "\r\n").utf8)
         let origin = try Origin { _ in
             OriginResponse(steps: [.send(Array("HTTP/1.1 200 OK\r\n".utf8)), .flood(line, times: 12_500), .close])
@@ -19,7 +19,7 @@ import Testing
         #expect(try larder.get("/x").text == "[]")
     }
 
-    @Test func `200 MB pass through whole, are not kept, and take no memory`() throws {
+    @Test func `a body of 200 MB is passed on whole, is not stored, and uses little memory`() throws {
         let megabyte = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 20)
         let origin = try Origin { _ in
             OriginResponse(steps: [
@@ -59,7 +59,7 @@ import Testing
         #expect(try larder.get("/other").status == 200)
     }
 
-    @Test func `what a few bytes unpack to is limited`() throws {
+    @Test func `the decompressed size of a small body is limited`() throws {
         let folder = TemporaryFolder()
         let script = """
             import zlib, sys
@@ -92,7 +92,7 @@ import Testing
         #expect(try larder.documents() <= 1)
     }
 
-    @Test func `a full disk costs the store, not the responses`() throws {
+    @Test func `with a full disk responses are served, but not stored`() throws {
         let body = Monitor(0)
         let origin = try Origin { request in
             .json(#"{"id":\#(body.next()),"name":"\#(String(repeating: request.path, count: 2000))"}"#, Fresh.hour)

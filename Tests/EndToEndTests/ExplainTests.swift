@@ -29,7 +29,7 @@ import Testing
         return found.map { ($0["seconds"] as? Int ?? -1, $0["source"] as? String ?? "") }
     }
 
-    @Test func `asking fetches nothing, stores nothing and makes no principal`() throws {
+    @Test func `explain fetches nothing, stores nothing, and creates no principal`() throws {
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(origin)
         let before = try larder.sql("SELECT count(*) FROM _principals")
@@ -46,7 +46,7 @@ import Testing
         #expect(try larder.sql("SELECT count(*) FROM _principals") == before)
     }
 
-    @Test func `what is stored in parts is what a range would be answered with`() throws {
+    @Test func `explain shows the stored parts that a range is served from`() throws {
         let origin = try Origin { _ in
             let fields: FieldLines = ["Content-Range": "bytes 0-3/8"] + Fresh.tagged("a")
             return .text("abcd", fields, status: 206)
@@ -69,7 +69,7 @@ import Testing
     }
 
     /// Nearly every client sends an `Accept` of its own, and who explains mostly gives none.
-    @Test func `what is stored for other requests is told, and in what they differ`() throws {
+    @Test func `explain shows what is stored for other requests, and how they differ`() throws {
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(origin)
         let accept = "application/vnd.github+json"
@@ -107,7 +107,7 @@ import Testing
             ("/targeted", [:], "no-store", "upstream", "Larder-Cache-Control: no-store"),
         ] as [(String, FieldLines, String, String, String)]
     )
-    func `why a response was not stored is told, and who decided it`(
+    func `explain says why a response was not stored, and who decided it`(
         path: String,
         fields: FieldLines,
         rule: String,
@@ -153,7 +153,7 @@ import Testing
         #expect(try Self.explain(larder, path)["unstored"] == nil)
     }
 
-    @Test func `each number comes with its source`() throws {
+    @Test func `explain shows each number with its source`() throws {
         let modified = CacheTests.date(in: -100_000)
         let origin = try Origin { request in
             switch request.path {
@@ -206,7 +206,9 @@ import Testing
             ("/never", [:], "fetch"), ("/fresh", ["If-Match": "\"a\""], "pass"),
         ] as [(String, [String: String], String)]
     )
-    func `what is foretold happens`(_ path: String, _ fields: [String: String], _ action: String) throws {
+    func `explain foretells what the next request gets`(_ path: String, _ fields: [String: String], _ action: String)
+        throws
+    {
         let origin = try Origin { request in
             let tag: FieldLines = ["ETag": "\"a\"", "Vary": "X-A"]
             return switch request.path {
@@ -241,7 +243,7 @@ import Testing
         }
     }
 
-    @Test func `every variant is told, in memory or on disk, and after a restart`() throws {
+    @Test func `explain shows every variant, in memory or on disk, and after a restart`() throws {
         let origin = try Origin { request in
             .json("{\"id\":1,\"v\":\"\(request["X-A"] ?? "")\"}", Fresh.hour + ["Vary": "X-A"])
         }
@@ -265,7 +267,7 @@ import Testing
         #expect(try variants(["X-A: 1"]).map { $0["in_memory"] as? Bool } == [true, false])
     }
 
-    @Test func `a composed response and a dirty one are told`() throws {
+    @Test func `explain shows whether a response is composed or dirty`() throws {
         let origin = try Origin([
             "/users": .json(#"[{"id":1,"name":"old"}]"#, Fresh.hour),
             "/users/1": .json(#"{"id":1,"name":"new"}"#, Fresh.hour),
@@ -283,7 +285,7 @@ import Testing
         #expect(try variant()["is_dirty"] as? Bool == false)
     }
 
-    @Test func `why a document cannot show what is newest is told as why tells it`() throws {
+    @Test func `explain and why give the same reason why a document cannot show the newest values`() throws {
         let origin = try Origin([
             "/posts": .json(#"[{"id":7,"author":{"id":1,"login":"ada"}}]"#, Fresh.hour),
             "/posts/7": .json(#"{"id":7,"author":3}"#, Fresh.hour),
@@ -300,7 +302,7 @@ import Testing
         #expect(try larder.command("why", "Post", "7").output.contains(told), "\(told)")
     }
 
-    @Test func `principals are told by their label, and see their own only`() throws {
+    @Test func `explain shows principals by label, and each only its own responses`() throws {
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x", ["Authorization": "Bearer ada"])
@@ -313,7 +315,7 @@ import Testing
         }
     }
 
-    @Test func `writes and passed methods are told`() throws {
+    @Test func `explain shows what happens to writes and other methods`() throws {
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(origin)
         let write = try Self.explain(larder, "/things/1", more: "&method=DELETE")
@@ -325,7 +327,7 @@ import Testing
         #expect(origin.count() == 0)
     }
 
-    @Test func `a live request is told`() throws {
+    @Test func `explain shows what a live request gets`() throws {
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(origin)
         let live = ["Larder-Live: once", "Accept: text/event-stream"]
@@ -341,7 +343,7 @@ import Testing
 
     // MARK: Bad questions
 
-    @Test func `what cannot be asked is a problem with a reason`() throws {
+    @Test func `a URL that explain cannot examine gets a problem document with a reason`() throws {
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(origin)
         let long = String(repeating: "x", count: 9_000)
@@ -371,7 +373,7 @@ import Testing
 
     // MARK: The command
 
-    @Test func `larder explain reads well, and gives programs the daemon's JSON`() throws {
+    @Test func `larder explain prints text for people, and the daemon's JSON for programs`() throws {
         let origin = try Origin { _ in .json("{}", Fresh.tagged("a")) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")

@@ -10,7 +10,7 @@ import Testing
         "ETag": #""packed""#,
     ]
 
-    @Test func `a client gets the coding that it accepts, from the cache too, and others get the content`() throws {
+    @Test func `a client gets the coding it accepts, also from the cache, and others get decoded content`() throws {
         let origin = try Origin { _ in .body(Self.packed, Self.fields) }
         let larder = try Larder(origin)
         for restarts in [false, true] {
@@ -32,7 +32,7 @@ import Testing
         #expect(origin.count() == 5)
     }
 
-    @Test func `a body that is cut within its length, but stays in its coding, is passed on and not stored`() throws {
+    @Test func `an undecoded body that ends early is passed on and not stored`() throws {
         let cut = Array(Self.packed.dropLast(4))
         let origin = try Origin { _ in .body(cut, Self.fields) }
         let larder = try Larder(origin)
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func `a write's response stays in its coding, and one that models describe is decoded`() throws {
+    @Test func `a write's response stays in its coding, unless a model describes it`() throws {
         let user = #"{"id":1,"name":"Ada"}"#
         let packed = gzipStored(Array(user.utf8))
         let fields: FieldLines = [

@@ -24,8 +24,7 @@ import Testing
         return process
     }
 
-    @Test func `hits and misses go on, writes are refused with the holder's name, and all is well when it ends`() throws
-    {
+    @Test func `during a foreign lock hits and misses go on, and writes are refused with the holder's name`() throws {
         let origin = try Self.origin()
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/users/1")
@@ -57,7 +56,7 @@ import Testing
         #expect(try eventually { try larder.get("/users/3").isHit })
     }
 
-    @Test func `what cannot be stored because of a lock is not called stored, from the first moment`() throws {
+    @Test func `a response that a lock keeps from being stored is not called stored`() throws {
         let origin = try Self.origin()
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/users/1")
@@ -77,7 +76,7 @@ import Testing
     }
 
     @Test(arguments: [120, 121, 122])
-    func `a start while another process holds a lock says which one`(byte: Int) throws {
+    func `a start while another process holds a lock names the process`(byte: Int) throws {
         let larder = try Larder(try Self.origin())
         larder.terminate()
         let holder = try Self.lock(larder, byte: byte)

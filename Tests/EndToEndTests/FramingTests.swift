@@ -49,7 +49,8 @@ import Testing
         ("END_STREAM, which libcurl does not tell from RST_STREAM", { HTTP2.data($0, [], ends: true) }),
     ]
 
-    @Test(arguments: Array(cuts.indices)) func `a body in HTTP/2 that may be cut is passed on as cut and not stored`(
+    @Test(arguments: Array(cuts.indices))
+    func `an HTTP/2 body that may be truncated is passed on as truncated, and not stored`(
         index: Int
     ) throws {
         let (what, bytes) = Self.cuts[index]
@@ -86,7 +87,7 @@ import Testing
         #expect(try larder.documents() == 0)
     }
 
-    @Test func `a stream that breaks its connection cuts the bodies beside it`() throws {
+    @Test func `an HTTP/2 stream that breaks its connection truncates the bodies beside it`() throws {
         let gate = Gate()
         let origin = try HTTP2Origin { request in
             let start = HTTP2.head(request.stream, Self.json) + HTTP2.data(request.stream, Self.part.utf8)
@@ -113,7 +114,7 @@ import Testing
         #expect(try larder.documents() <= 1)
     }
 
-    @Test func `a write whose response in HTTP/2 is cut counts as one that happened, and shows no new state`() throws {
+    @Test func `a write whose HTTP/2 response is truncated counts as done, and shows no new state`() throws {
         let gate = Gate()
         let user = #"{"id":1,"name":"Ada"}"#
         let origin = try HTTP2Origin { request in
@@ -184,7 +185,7 @@ import Testing
         ("a status without a body", 204, { HTTP2.head($0, status: 204, Fresh.hour, ends: true) }, ""),
     ]
 
-    @Test(arguments: Array(wholes.indices)) func `a response in HTTP/2 that shows itself whole is stored`(
+    @Test(arguments: Array(wholes.indices)) func `an HTTP/2 response that is provably whole is stored`(
         index: Int
     ) throws {
         let whole = Self.wholes[index]
@@ -197,7 +198,7 @@ import Testing
         }
     }
 
-    @Test func `a HEAD in HTTP/2 has its response, whatever it says of a length`() throws {
+    @Test func `a HEAD in HTTP/2 is complete, whatever length it declares`() throws {
         let origin = try HTTP2Origin { [.send(HTTP2.head($0.stream, Self.json, ends: true))] }
         let larder = try Larder(config: origin.config)
         #expect(try larder.request("HEAD", "/x").status == 200)
@@ -205,7 +206,7 @@ import Testing
         #expect(origin.requests.count == 2)
     }
 
-    @Test func `a server that ends a connection of HTTP/2 before a GET was processed is asked again`() throws {
+    @Test func `a GET is sent again if the server ends the HTTP/2 connection before processing it`() throws {
         let origin = try HTTP2Origin { request in
             guard request.number > 0 else { return [.send(HTTP2.goAway(last: 0)), .close] }
             let fields = Self.json + ["Content-Length": "2"]
@@ -216,7 +217,7 @@ import Testing
         #expect(origin.requests.count == 2)
     }
 
-    @Test func `a server that ends each connection of HTTP/2 is asked twice at most, and for a write once`() throws {
+    @Test func `if the server ends each HTTP/2 connection, a request is sent twice at most, a write once`() throws {
         let origin = try HTTP2Origin { _ in [.send(HTTP2.goAway(last: 0)), .close] }
         let larder = try Larder(config: origin.config)
         #expect(try larder.get("/x").status == 502)
@@ -226,7 +227,7 @@ import Testing
         #expect(origin.requests.count == asked + 1)
     }
 
-    @Test func `a large head in HTTP/2 arrives, and does not hold up its connection`() throws {
+    @Test func `a large head in HTTP/2 arrives, and does not delay its connection`() throws {
         let padding = String(repeating: "x", count: 1_000)
         let many = FieldLines((0..<60).map { FieldLines.Line(name: "X-Field-\($0)", value: padding) })
         let origin = try HTTP2Origin { request in
@@ -281,7 +282,7 @@ import Testing
         #expect(try larder.documents() == 0)
     }
 
-    @Test func `what shows itself whole needs no closure alert`() throws {
+    @Test func `a response whose length is known needs no closure alert`() throws {
         let packed = gzipStored(Array("[1,2]".utf8))
         let head = "HTTP/1.1 200 OK\r\n\(Self.json.text)"
         let origin = try Origin { request in
@@ -305,7 +306,7 @@ import Testing
     // MARK: After the end of a coding
 
     @Test(arguments: ["\n", "\0\0\0\0\0\0\0\0", "<!-- served in 3 ms -->", "(c)", "\u{1F}\u{20}"])
-    func `bytes after a coded body are left away, and the response is not stored`(rest: String) throws {
+    func `bytes after a coded body are dropped, and the response is not stored`(rest: String) throws {
         let packed = gzipStored(Array("[1,2]".utf8)) + rest.utf8
         let fields = Self.json + ["Content-Encoding": "gzip"]
         let origin = try Origin { $0.path == "/chunks" ? .chunked([packed], fields) : .body(packed, fields) }

@@ -13,7 +13,7 @@ import Testing
         )
     }
 
-    @Test func `what is stored replays as clients would get it now, in the order in which it came`() throws {
+    @Test func `a frozen store replays what clients would get now, in the order of arrival`() throws {
         let (_, larder) = try AdminTests.blog()
         let recording = RecordedFolder()
         #expect(try freeze(larder, recording.path).output == "recorded 2 exchanges in \(recording.path)\n")
@@ -42,7 +42,7 @@ import Testing
         #expect(try Larder.replaying(recording.path).get("/users").text.contains("Countess"))
     }
 
-    @Test func `model, route and age choose, and what does not exist is named`() throws {
+    @Test func `freeze selects by model, route and age, and names an unknown one`() throws {
         let (_, larder) = try AdminTests.blog()
         let folder = TemporaryFolder()
         #expect(try freeze(larder, folder.file("a"), "--model", "Post").output.hasPrefix("recorded 1 exchange in"))
@@ -65,7 +65,7 @@ import Testing
         #expect(try larder.command("recording", "list").output == "there is no recording\n")
     }
 
-    @Test func `of several principals one has to be named, and no credential is written`() throws {
+    @Test func `freeze needs a principal's name if there are several, and writes no credential`() throws {
         let (secret, folder) = ("hunter2-of-bob", TemporaryFolder())
         let origin = try Origin { request in
             .json(#"{"id":1,"login":"ada","name":"\#(request["Authorization"] == nil ? "all" : "bob")"}"#, Fresh.hour)
@@ -86,7 +86,7 @@ import Testing
         #expect(try replay.get("/users/1?access_token=other", ["Authorization": "Bearer other"]).status == 504)
     }
 
-    @Test func `a recording of the daemon is removed when it is over`() throws {
+    @Test func `a recording can be removed once it is stopped`() throws {
         let larder = try Larder(try Origin { .text($0.target) })
         _ = try larder.command("recording", "start", "x")
         #expect(try larder.command("recording", "remove", "x").errors.contains("stop it first"))

@@ -30,7 +30,7 @@ struct FullDiskTests {
         larder.log.split(separator: "\n").filter { !$0.contains(" info ") && !$0.contains(" notice stop") }
     }
 
-    @Test func `it is said once, all is served, a restart and a clean work, and with room all is as before`() throws {
+    @Test func `a full disk is logged once, requests are served, and with room responses are stored again`() throws {
         let (disk, origin) = (try SmallDisk(megabytes: 10), try Self.origin())
         let larder = try Self.larder(disk, origin)
         for number in 0..<100 { #expect(try larder.get("/before/\(number)").status == 200) }
@@ -69,7 +69,7 @@ struct FullDiskTests {
         #expect(larder.terminate() == .exited(0))
     }
 
-    @Test func `a start after an orderly end needs no room`() throws {
+    @Test func `a start after an orderly stop needs no room on the disk`() throws {
         let (disk, origin) = (try SmallDisk(megabytes: 10), try Self.origin())
         let larder = try Self.larder(disk, origin)
         for number in 0..<50 { _ = try larder.get("/\(number)") }
@@ -127,7 +127,7 @@ final class SmallDisk: Sendable {
 
 /// A limit of the process on the size of files (`LimitFSIZE`).
 @Suite(.scripts) struct FileLimitTests {
-    @Test func `a store larger than files may be is set aside, and no other process is blamed`() throws {
+    @Test func `a store larger than the file size limit is set aside, without blaming another process`() throws {
         let origin = try Origin { _ in
             let numbers = (0..<2_000).map { _ in String(UInt64.random(in: .min ... .max)) }
             return .json("[\(numbers.joined(separator: ","))]", Fresh.hour)

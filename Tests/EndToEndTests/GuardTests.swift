@@ -9,7 +9,7 @@ import Testing
     @Test(arguments: [
         "evil.example", "evil.example:8787", "169.254.169.254", "localhost.evil.example", "0x7f000001.evil",
     ])
-    func `a name that was bound anew to this machine is misdirected`(host: String) throws {
+    func `a request with a rebound host name gets 421`(host: String) throws {
         let origin = try Self.origin()
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -24,14 +24,14 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `an authority in the target counts more than Host`() throws {
+    @Test func `an authority in the target overrides Host`() throws {
         let origin = try Self.origin()
         let larder = try Larder(origin)
         #expect(try larder.get("http://evil.example/x", ["Host": "localhost"]).status == 421)
         #expect(origin.count() == 0)
     }
 
-    @Test func `this machine's own names are welcome`() throws {
+    @Test func `this machine's own names are accepted as Host`() throws {
         let larder = try Larder(Self.origin())
         for host in ["localhost", "127.0.0.1", "[::1]"] {
             #expect(try larder.get("/x", ["Host": "\(host):\(larder.port)"]).status == 200, "\(host)")
@@ -46,7 +46,7 @@ import Testing
             ["Origin": "https://evil.example", "Content-Type": "application/x-www-form-urlencoded"],
         ] as [FieldLines]
     )
-    func `another site's page gets nothing and does nothing`(fields: FieldLines) throws {
+    func `another site's page can neither read nor write`(fields: FieldLines) throws {
         let origin = try Self.origin()
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -61,13 +61,13 @@ import Testing
         #expect(try larder.waitForDocuments(1))
     }
 
-    @Test func `a person's own visit is welcome`() throws {
+    @Test func `a URL typed into a browser is served`() throws {
         let larder = try Larder(Self.origin())
         #expect(try larder.get("/x", ["Sec-Fetch-Site": "none"]).status == 200)
         #expect(try larder.get("/x", ["Sec-Fetch-Site": "same-origin"]).status == 200)
     }
 
-    @Test func `origins named in the config are let in`() throws {
+    @Test func `pages of configured origins are accepted`() throws {
         let origin = try Self.origin()
         let larder = try Larder(config: Configs.plain(origin, upstream: ["cors: [\"http://localhost:3000\"]"]))
         let named: FieldLines = ["Origin": "http://localhost:3000", "Sec-Fetch-Site": "same-site"]
@@ -90,7 +90,7 @@ import Testing
         #expect(try larder.get("/x", ["Origin": "null"]).status == 403)
     }
 
-    @Test func `what tells an upstream stories about the client is taken off`() throws {
+    @Test func `Forwarded and X-Forwarded fields are not sent upstream`() throws {
         let origin = try Self.origin()
         let larder = try Larder(origin)
         _ = try larder.get(
@@ -138,7 +138,7 @@ import Testing
             ["X-Moz": "prefetch"],
         ] as [FieldLines]
     )
-    func `nothing is fetched ahead of time`(fields: FieldLines) throws {
+    func `a prefetch is refused`(fields: FieldLines) throws {
         let origin = try Self.origin()
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -160,7 +160,7 @@ import Testing
     ]
 
     /// Browsers send no Fetch metadata over plain HTTP but to this machine's own names.
-    @Test func `under other names a page is known by its Referer and by its looks`() throws {
+    @Test func `without Origin a page's request is recognised by Referer and other browser fields`() throws {
         let origin = try Self.origin()
         let larder = try Larder(
             config: Configs.plain(origin, upstream: ["hosts: [api.lan]", "cors: [\"http://app.lan\"]"])
@@ -192,7 +192,7 @@ import Testing
         #expect(try larder.get("/x", browser + image).status == 200)
     }
 
-    @Test func `Origin goes upstream as the config says`() throws {
+    @Test func `Origin is sent upstream as configured`() throws {
         let origin = try Self.origin()
         let page: FieldLines = ["Origin": "http://localhost:3000"]
         for (rule, sent) in [
@@ -212,7 +212,7 @@ import Testing
         }
     }
 
-    @Test func `what varies by a passed Origin is kept apart`() throws {
+    @Test func `responses that vary by a forwarded Origin are stored separately`() throws {
         let origin = try Origin { request in
             .text(request["Origin"] ?? "none", Fresh.hour + ["Vary": "Origin"])
         }
@@ -265,7 +265,7 @@ import Testing
         #expect(origin.requests[0].path == "/api/v1/b")
     }
 
-    @Test func `larder's own guard stands before any look-up`() throws {
+    @Test func `the guard comes before any look-up`() throws {
         let origin = try Self.origin()
         let larder = try Larder(origin)
         _ = try larder.get("/x")

@@ -4,7 +4,7 @@ import Testing
 
 /// The tools of these tests, tried on each other before anything is concluded from them.
 @Suite(.scripts) struct HarnessTests {
-    @Test func `an origin answers what it is told and counts what it is asked`() throws {
+    @Test func `the test origin sends scripted responses, and counts requests`() throws {
         let origin = try Origin { .json(#"{"you asked":"\#($0.target)"}"#, ["ETag": #""one""#]) }
         let client = try Client(port: origin.port)
 
@@ -20,7 +20,7 @@ import Testing
         #expect(origin.requests[0]["Accept"] == "application/json")
     }
 
-    @Test func `requests sent in one go are answered in order`() throws {
+    @Test func `pipelined requests are answered in order`() throws {
         let origin = try Origin { .text($0.target) }
         let client = try Client(port: origin.port)
         try client.send((1...5).map { "GET /\($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined())
@@ -46,7 +46,7 @@ import Testing
         #expect(try client.response().text == "abcde")
     }
 
-    @Test func `a response waits for its gate`() throws {
+    @Test func `a scripted response waits for its gate`() throws {
         let gate = Gate()
         let origin = try Origin { _ in OriginResponse.text("0123456789").split(at: 40, by: gate) }
         let client = try Client(port: origin.port)
@@ -56,7 +56,7 @@ import Testing
         #expect(try client.response().text == "0123456789")
     }
 
-    @Test func `an origin that stopped refuses, and serves again on the same port`() throws {
+    @Test func `a stopped origin refuses connections, and can serve again on its port`() throws {
         let origin = try Origin(["/": .text("here")])
         let client = try Client(port: origin.port)
         #expect(try client.get("/").text == "here")
@@ -67,7 +67,7 @@ import Testing
         #expect(try Client(port: origin.port).get("/").text == "here")
     }
 
-    @Test func `a reset is seen as a reset, and a close as an end`() throws {
+    @Test func `the test client sees a reset as a reset, and a close as an end`() throws {
         let origin = try Origin {
             $0.path == "/reset" ? .reset : .raw("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort")
         }
@@ -90,7 +90,7 @@ import Testing
         #expect(try client.get("/").text == "body")
     }
 
-    @Test func `a child's words and end are known`() throws {
+    @Test func `a child process's output and exit status are captured`() throws {
         let child = try ChildProcess("sh", ["-c", "echo out; echo err >&2; exit 3"])
         #expect(child.waitForEnd() == .exited(3))
         #expect(child.output == "out\n")
@@ -100,7 +100,7 @@ import Testing
         #expect(sleeper.waitForEnd() == .killed(by: SIGTERM))
     }
 
-    @Test func `a child gets the descriptors it is given`() throws {
+    @Test func `a child process gets the given descriptors`() throws {
         let folder = TemporaryFolder()
         let listener = try Socket.listen(unix: folder.file("s"))
         let child = try ChildProcess("sh", ["-c", "readlink /proc/$$/fd/3"], descriptors: [listener.descriptor])
@@ -108,7 +108,7 @@ import Testing
         #expect(child.output.hasPrefix("socket:"))
     }
 
-    @Test(arguments: 1...24) func `scripts that wait do not keep others from running`(number: Int) throws {
+    @Test(arguments: 1...24) func `a test that waits does not keep others from running`(number: Int) throws {
         pause(.milliseconds(100))
     }
 }

@@ -76,7 +76,7 @@ import Testing
         #expect(try larder.get("/fine").status == 200, "\(what)")
     }
 
-    @Test func `what is too long is refused by its own status`() throws {
+    @Test func `a request that is too long is refused with the fitting status`() throws {
         let origin = try Origin { _ in .json("[]") }
         let larder = try Larder(config: Configs.plain(origin, top: ["limits: { body: 10KiB }"]))
         let long = String(repeating: "x", count: 20_000)
@@ -94,7 +94,7 @@ import Testing
         #expect(try larder.get("/fine").status == 200)
     }
 
-    @Test func `one byte at a time is a request, too`() throws {
+    @Test func `a request may arrive one byte at a time`() throws {
         let origin = try Origin { .body($0.body) }
         let larder = try Larder(origin)
         let client = try larder.client()
@@ -105,7 +105,7 @@ import Testing
         #expect(try client.response().text == "body")
     }
 
-    @Test func `a head that takes for ever is given up`() throws {
+    @Test func `a head that never ends is given up`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(
             config: Configs.plain(origin, top: ["timeouts: { request_head: 1s, request_body: 1s }"])
@@ -126,7 +126,7 @@ import Testing
         #expect(try larder.get("/x").status == 200)
     }
 
-    @Test func `requests sent in one go are answered in their order`() throws {
+    @Test func `pipelined requests are answered in their order`() throws {
         let gate = Gate()
         let origin = try Origin { request in
             request.path == "/slow" ? OriginResponse.text("/slow").after(gate) : .text(request.path, Fresh.hour)
@@ -145,7 +145,7 @@ import Testing
         #expect(try client.response().text == "/miss")
     }
 
-    @Test func `a thousand requests in one go are answered`() throws {
+    @Test func `a thousand pipelined requests are answered`() throws {
         let origin = try Origin { _ in .text("hit", Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -157,7 +157,7 @@ import Testing
         try sending.value()
     }
 
-    @Test func `an old client is answered in its way`() throws {
+    @Test func `an HTTP/1.0 client gets an HTTP/1.0 response`() throws {
         let origin = try Origin { _ in .chunked([Array("ab".utf8), Array("cd".utf8)]) }
         let larder = try Larder(origin)
         let client = try larder.client()
@@ -168,7 +168,7 @@ import Testing
         #expect(try client.isClosed())
     }
 
-    @Test func `a whole URL is a target, too`() throws {
+    @Test func `an absolute URL is accepted as the target`() throws {
         let origin = try Origin { .text("\($0.target) of \($0["Host"] ?? "")") }
         let larder = try Larder(origin)
         let answer = try larder.get("http://localhost:\(larder.port)/x?y=1")
@@ -198,7 +198,7 @@ import Testing
         #expect(try larder.get("/x").text == "abcd")
     }
 
-    @Test func `connections beyond the limit are told so unless others are idle, the admin side has its own`() throws {
+    @Test func `connections beyond the limit are refused unless others are idle; the admin limit is separate`() throws {
         let gate = Gate()
         let origin = try Origin { request in
             let here = OriginResponse.text("here", Fresh.hour)
@@ -229,7 +229,7 @@ import Testing
             "POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n1",
         ]
     )
-    func `requests that are never completed keep nobody out`(request: String) throws {
+    func `incomplete requests do not keep others out`(request: String) throws {
         let origin = try Origin { _ in .text("here", Fresh.hour) }
         let larder = try Larder(
             config: Configs.plain(origin, top: ["limits: { connections: 8 }"]),
@@ -241,7 +241,7 @@ import Testing
         withExtendedLifetime(stuck) {}
     }
 
-    @Test func `five hundred idle connections disturb nobody`() throws {
+    @Test func `five hundred idle connections do not disturb other clients`() throws {
         let origin = try Origin { _ in .text("here", Fresh.hour) }
         let larder = try Larder(origin)
         let idle = try (1...400).map { _ in try larder.client() }
@@ -250,7 +250,7 @@ import Testing
         idle.forEach { $0.socket.resetOnClose() }
     }
 
-    @Test func `TRACE and CONNECT lead nowhere`() throws {
+    @Test func `TRACE and CONNECT are refused`() throws {
         let origin = try Origin { _ in .text("here") }
         let larder = try Larder(origin)
         for method in ["TRACE", "CONNECT"] {

@@ -24,7 +24,7 @@ import Testing
         ),
     ]
 
-    @Test(arguments: Array(oddBodies.indices)) func `odd bodies come back as they were sent`(index: Int) throws {
+    @Test(arguments: Array(oddBodies.indices)) func `odd bodies are passed on and served unchanged`(index: Int) throws {
         let (what, body) = Self.oddBodies[index]
         let origin = try Origin { _ in .json(body, Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin))
@@ -40,7 +40,7 @@ import Testing
         #expect(try larder.get("/users").text == body, "\(what)")
     }
 
-    @Test func `bytes that are not UTF-8 come back as they were sent`() throws {
+    @Test func `bytes that are not UTF-8 are passed on and served unchanged`() throws {
         let body = Array(#"[{"id":1,"name":""#.utf8) + [0xff, 0xfe, 0xc0, 0x80] + Array(#""}]"#.utf8)
         let origin = try Origin { _ in .body(body, Fresh.hour + ["Content-Type": "application/json"]) }
         let larder = try Larder(config: Configs.blog(origin))
@@ -75,7 +75,7 @@ import Testing
     ]
 
     @Test(arguments: Array(brokenResponses.indices))
-    func `a response cut short looks cut short to the client and is not kept`(index: Int) throws {
+    func `a truncated response looks truncated to the client, and is not stored`(index: Int) throws {
         let (what, bytes, reset) = Self.brokenResponses[index]
         let origin = try Origin { _ in .raw(bytes, thenReset: reset) }
         let larder = try Larder(origin)
@@ -98,7 +98,8 @@ import Testing
         ("a negative length", "HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\n{}"),
     ]
 
-    @Test(arguments: Array(garbage.indices)) func `garbage becomes a problem and is not kept`(index: Int) throws {
+    @Test(arguments: Array(garbage.indices))
+    func `a response that is not HTTP becomes a problem document, and is not stored`(index: Int) throws {
         let (what, bytes) = Self.garbage[index]
         let origin = try Origin { _ in .raw(bytes) }
         let larder = try Larder(origin)
@@ -109,7 +110,7 @@ import Testing
         #expect(try larder.get("/x").text == "[]", "\(what)")
     }
 
-    @Test(arguments: [false, true]) func `compressed JSON that breaks off reaches the client cut and is not kept`(
+    @Test(arguments: [false, true]) func `truncated compressed JSON reaches the client truncated, and is not stored`(
         isRewritten: Bool
     ) throws {
         let text = Array(#"[{"id":1},{"id":"#.utf8)
@@ -128,7 +129,8 @@ import Testing
         #expect(try larder.get("/x").text == "[]")
     }
 
-    @Test(arguments: 1...9) func `a body cut inside its coding looks truncated, and is not stored`(missing: Int) throws
+    @Test(arguments: 1...9) func `a body that ends inside its coding looks truncated, and is not stored`(missing: Int)
+        throws
     {
         let text = Array("some text, which looks whole".utf8)
         let packed = Array(gzipStored(text).dropLast(missing))
@@ -170,7 +172,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [false, true]) func `what came of a response that breaks off reaches the client before the reset`(
+    @Test(arguments: [false, true]) func `the bytes of a response that breaks off reach the client before the reset`(
         isChunked: Bool
     ) throws {
         let part = Array(String(repeating: "part ", count: 20_000).utf8)
@@ -210,7 +212,7 @@ import Testing
         #expect(try larder.documents() == 0)
     }
 
-    @Test func `interim responses are no responses`() throws {
+    @Test func `an interim response is not taken for the final one`() throws {
         let origin = try Origin { _ in
             .raw(
                 "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"
@@ -222,7 +224,7 @@ import Testing
         #expect(try larder.get("/x").isHit)
     }
 
-    @Test func `fields an upstream smuggles do not split a response`() throws {
+    @Test func `fields that an upstream smuggles in do not split a response`() throws {
         let origin = try Origin { _ in
             .raw("HTTP/1.1 200 OK\r\nX-A: one\rX-B: two\r\nContent-Length: 2\r\nCache-Control: max-age=60\r\n\r\n[]")
         }
@@ -246,7 +248,7 @@ import Testing
         }
     }
 
-    @Test func `an upstream with a certificate nobody signed is not spoken to`() throws {
+    @Test func `an upstream with an untrusted certificate gets no request`() throws {
         let folder = TemporaryFolder()
         try ChildProcess.run(
             "openssl",

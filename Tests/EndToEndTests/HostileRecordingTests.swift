@@ -4,7 +4,7 @@ import Testing
 
 /// Recordings from elsewhere, and what a crash leaves of one's own.
 @Suite(.scripts) struct HostileRecordingTests {
-    @Test func `whatever an upstream was asked and has sent is replayed`() throws {
+    @Test func `hostile requests and responses are recorded and replayed`() throws {
         let origin = try Origin { request in
             request.path == "/odd"
                 ? .raw("HTTP/1.1 999 Odd\r\nContent-Length: 2\r\nX: a\u{1}b\r\n\r\nno") : .text("yes", Fresh.hour)
@@ -63,7 +63,7 @@ import Testing
         #expect(folder.names == ["token"])
     }
 
-    @Test func `pages that a recording allows may use its replay, and not what asks the upstream`() throws {
+    @Test func `pages that a recording's config allows can use its replay, but not the recorder`() throws {
         let origin = try Origin { _ in .text("x") }
         let recording = RecordedFolder()
         let config = "upstreams: { api: { url: \"\(origin.url)\", cors: [\"http://page.example\"] } }\n"
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `after kill -9 what was recorded is there, and can be added to`() throws {
+    @Test func `after kill -9 the recorded exchanges are intact, and more can be added`() throws {
         let origin = try Origin { .text($0.target, Fresh.hour) }
         let recording = RecordedFolder()
         let larder = try Larder.recording(origin, into: recording.path)
@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test(arguments: ["once", "all"])
-    func `after kill -9 of a run its first recording is replayed, and made anew when it is recorded again`(mode: String)
+    func `after kill -9 of a first run its recording replays, and is replaced at the next recording`(mode: String)
         throws
     {
         let origin = try Origin { .text($0.target) }

@@ -4,7 +4,7 @@ import Testing
 
 /// What `make install` puts where, apart from building it.
 @Suite(.scripts) struct InstallTests {
-    @Test func `what is installed is complete, finds its own files and serves`() throws {
+    @Test func `an installed Larder is complete, finds its files and serves`() throws {
         let folder = TemporaryFolder()
         let (root, prefix) = (folder.file("root"), "/opt/larder")
         let script = try ChildProcess(
@@ -59,7 +59,7 @@ import Testing
         #expect(answer.status == 200 && answer.text.contains("ann"))
     }
 
-    @Test func `binary, package and changelog are of one version`() throws {
+    @Test func `binary, package and changelog have the same version`() throws {
         func first(_ pattern: Regex<(Substring, Substring)>, in file: String) throws -> String? {
             let text = try String(contentsOfFile: "\(Repository.root)/\(file)", encoding: .utf8)
             return text.firstMatch(of: pattern).map { String($0.1) }
@@ -69,7 +69,7 @@ import Testing
         #expect(try first(/\n## ([0-9.]+) - [0-9]{4}-[0-9]{2}-[0-9]{2}\n/, in: "CHANGELOG.md") == version)
     }
 
-    @Test func `a missing or old toolchain is one sentence that says what to do`() throws {
+    @Test func `a missing or old toolchain gives one sentence that says what to do`() throws {
         let folder = TemporaryFolder()
         let old = try folder.write("#!/bin/sh\necho 'Swift version 5.9 (swift-5.9-RELEASE)'\n", to: "swift")
         try ChildProcess.run("chmod", ["+x", old])

@@ -12,7 +12,7 @@ import Testing
         OriginResponse(steps: interim + answer.steps)
     }
 
-    @Test func `they come before the final response, each with its fields, and leave nothing in it or in the store`()
+    @Test func `interim responses are passed on with their fields, and leave nothing in the final one or the store`()
         throws
     {
         let gate = Gate()
@@ -47,7 +47,9 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test(arguments: ["GET", "POST", "PUT", "OPTIONS"]) func `they come for every method`(method: String) throws {
+    @Test(arguments: ["GET", "POST", "PUT", "OPTIONS"]) func `interim responses are passed on for every method`(
+        method: String
+    ) throws {
         let origin = try Origin { _ in
             Self.finally(.empty(204), after: [Self.hint("/a")])
         }
@@ -57,7 +59,7 @@ import Testing
         #expect(answer.interim == [103])
     }
 
-    @Test func `a client of HTTP/1.0 gets none`() throws {
+    @Test func `an HTTP/1.0 client gets no interim responses`() throws {
         let origin = try Origin { _ in Self.finally(.json("1"), after: [Self.hint("/a")]) }
         let larder = try Larder(origin)
         let client = try larder.client()
@@ -67,7 +69,7 @@ import Testing
         #expect(answer.interim == [])
     }
 
-    @Test func `those who share a fetch share what comes from then on`() throws {
+    @Test func `clients that join a fetch get its later interim responses`() throws {
         let (first, second) = (Gate(), Gate())
         let origin = try Origin { _ in
             Self.finally(

@@ -14,7 +14,7 @@ import Testing
         return try Origin { .json("{\"n\":\(count.next()),\"target\":\"\($0.target)\"}", Fresh.hour) }
     }
 
-    @Test func `percent-escapes of one meaning are one URL, others are not`() throws {
+    @Test func `equivalent percent-escapes give one cache key, others do not`() throws {
         let origin = try Self.counting()
         let larder = try Larder(origin)
         _ = try larder.get("/%7euser/a%2fb?q=%41&r=%26")
@@ -47,7 +47,7 @@ import Testing
         #expect(try larder.get("/search?utm_medium=y&a=1&b=2").isHit)
     }
 
-    @Test func `a write drops all spellings of its path`() throws {
+    @Test func `a write invalidates all spellings of its path`() throws {
         let origin = try Origin { $0.method == "GET" ? .json("{}", Fresh.hour) : .empty(204) }
         let larder = try Larder(config: Configs.plain(origin, top: Self.routes))
         _ = try larder.get("/search?b=2&a=1")
@@ -58,7 +58,7 @@ import Testing
         #expect(try !larder.get("/~x").isHit)
     }
 
-    @Test func `a write drops its path whatever the query, also one that is no query`() throws {
+    @Test func `a write invalidates its path with any query, even a malformed one`() throws {
         let origin = try Origin { $0.method == "GET" ? .json("{}", Fresh.hour) : .empty(204) }
         let larder = try Larder(origin)
         let targets = ["/%61bc?q=100%", "/%7eu?%zz=%41", "/a%2fb?%"]
@@ -98,7 +98,7 @@ import Testing
         "https://API.github.com:443/v3/search/issues?q=b&utm_x=1&a=%7e&access_token=secret",
         "http://localhost:8787/github/search/issues?q=b&utm_x=1&a=%7e&access_token=secret",
     ])
-    func `larder key tells it without a daemon`(_ url: String) throws {
+    func `larder key shows the cache key without a daemon`(_ url: String) throws {
         let (code, output, errors) = try key(
             url,
             "-H",
@@ -134,13 +134,13 @@ import Testing
         ("/github/\(String(repeating: "x", count: 70_000))", "longer than"),
         ("/github/\(String(repeating: "x", count: 20_000))", "414"), ("/github/a%zz", "400"),
     ])
-    func `what is no URL of anybody's is said to be none`(_ url: String, _ complaint: String) throws {
+    func `larder key refuses a URL of no upstream`(_ url: String, _ complaint: String) throws {
         let (code, output, errors) = try key("--", url, config: Self.config)
         #expect(code == 1)
         #expect(output.isEmpty && errors.contains(complaint), "\(errors.prefix(300))")
     }
 
-    @Test func `a mistake in the config is told as by check`() throws {
+    @Test func `larder key reports a mistake in the config as check does`() throws {
         let (code, _, errors) = try key("/x", config: Self.config.replacing("sort: true", with: "sort: maybe"))
         #expect(code == 78)
         #expect(errors.contains("larder.yaml:5:"))

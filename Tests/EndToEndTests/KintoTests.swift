@@ -137,7 +137,7 @@ import Testing
     }
 
     @Test(.enabled(if: python.isInstalled, "Kinto could not be installed from PyPI"))
-    func `responses that differ by user stay apart`() throws {
+    func `responses that differ by user are stored separately`() throws {
         let kinto = try Kinto()
         let larder = try Larder(config: Self.config(kinto, ", cache: force, fresh: 1h"))
         let script = """
@@ -159,7 +159,7 @@ import Testing
     }
 
     @Test(.enabled(if: python.isInstalled, "Kinto could not be installed from PyPI"))
-    func `records are objects, seen in lists and by themselves, also with Kinto gone`() throws {
+    func `records are shared objects of lists and details, also while Kinto is away`() throws {
         let kinto = try Kinto()
         let larder = try Larder(config: Self.config(kinto, ", cache: force, fresh: 1h"))
         let basic: FieldLines = ["Authorization": "Basic \(Data("ada:secret".utf8).base64EncodedString())"]
@@ -194,7 +194,7 @@ import Testing
     }
 
     @Test(.enabled(if: python.isInstalled, "Kinto could not be installed from PyPI"))
-    func `whatever Larder was told, it answers as Kinto does`() throws {
+    func `after any requests Larder responds as Kinto does`() throws {
         let kinto = try Kinto()
         let larder = try Larder(config: Self.config(kinto, ", cache: force, fresh: 1h"))
         let seed = SoakOptions.current?.seed ?? 1

@@ -4,7 +4,9 @@ import Testing
 
 /// Starting, draining, ending: what the daemon does when it is told to go.
 @Suite(.scripts) struct LifeTests {
-    @Test(arguments: [SIGTERM, SIGINT]) func `what is in flight is finished, then it ends`(signal: Int32) throws {
+    @Test(arguments: [SIGTERM, SIGINT]) func `a stopping daemon finishes requests under way, then exits`(signal: Int32)
+        throws
+    {
         let gate = Gate()
         let origin = try Origin { request in
             request.path == "/slow"
@@ -26,7 +28,7 @@ import Testing
         #expect(try larder.get("/slow").text == #"{"slow":true}"#)
     }
 
-    @Test(arguments: [SIGHUP, SIGUSR1, SIGUSR2]) func `a signal that means nothing to it is logged, and it goes on`(
+    @Test(arguments: [SIGHUP, SIGUSR1, SIGUSR2]) func `an unused signal is logged, and the daemon goes on`(
         signal: Int32
     ) throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
@@ -41,7 +43,7 @@ import Testing
         #expect(larder.terminate() == .exited(0))
     }
 
-    @Test func `started with nohup it hears nothing of a hangup`() throws {
+    @Test func `a daemon started with nohup survives a hangup`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(
             arguments: ["--upstream", origin.url],
@@ -57,7 +59,7 @@ import Testing
 
     /// `script` gives it a terminal of its own, which goes with it.
     @Test(.enabled(if: access("/usr/bin/script", X_OK) == 0, "script(1) is not installed: apt-get install bsdutils"))
-    func `the terminal that it was started in takes it along`() throws {
+    func `closing the terminal stops a daemon that was started in it`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let folder = TemporaryFolder()
         let pidFile = folder.file("pid")
@@ -83,7 +85,7 @@ import Testing
         if !hasEnded { kill(pid, SIGKILL) }
     }
 
-    @Test func `a second signal ends it at once`() throws {
+    @Test func `a second signal ends the daemon at once`() throws {
         let gate = Gate()
         let origin = try Origin { _ in OriginResponse.json("[]").after(gate) }
         let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { drain: 1h }"]))
@@ -99,7 +101,7 @@ import Testing
         _ = try slow.value()
     }
 
-    @Test func `idle connections do not keep it`() throws {
+    @Test func `idle connections do not delay the daemon's exit`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { drain: 1h }"]))
         let clients = try (1...20).map { _ in try larder.client() }
@@ -107,7 +109,7 @@ import Testing
         #expect(larder.terminate() == .exited(0))
     }
 
-    @Test func `draining has a limit`() throws {
+    @Test func `draining has a time limit`() throws {
         let gate = Gate()
         let origin = try Origin { _ in OriginResponse.json("[]").after(gate) }
         let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { drain: 1s }"]))

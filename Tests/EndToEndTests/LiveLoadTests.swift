@@ -4,7 +4,7 @@ import Testing
 
 /// Many streams, slow ones, and the end of the daemon.
 @Suite(.scripts) struct LiveLoadTests {
-    @Test func `a thousand streams hear of a change, and others are served meanwhile`() throws {
+    @Test func `a thousand streams get a change, and other clients are served meanwhile`() throws {
         let name = Monitor("Ada")
         let origin = try Origin { request in
             if request.method == "PATCH" { name.withLock { $0 = String(decoding: request.body, as: UTF8.self) } }
@@ -27,7 +27,7 @@ import Testing
         #expect(try eventually { try larder.total("larder_live_documents") == 0 })
     }
 
-    @Test func `more streams than there may be are refused`() throws {
+    @Test func `streams beyond the limit are refused`() throws {
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(config: Configs.plain(origin, top: ["live: { streams: 2 }"]))
         let followers = try (0..<2).map { _ in try Follower(larder, "/x") }
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `a client that does not read is cut off, and takes nothing from the others`() throws {
+    @Test func `a client that does not read is disconnected, and does not affect others`() throws {
         let version = Monitor(0)
         let filler = String(repeating: "x", count: 100_000)
         let origin = try Origin { _ in .json(#"{"n":\#(version.next()),"x":"\#(filler)"}"#, Fresh.hour) }
@@ -64,7 +64,7 @@ import Testing
         #expect(try eventually { try larder.total("larder_live_streams") == 1 })
     }
 
-    @Test func `a reader who is slow, but reads, misses what is between and gets the last`() throws {
+    @Test func `a slow reader may miss events, but gets the last`() throws {
         let version = Monitor(0)
         let filler = String(repeating: "x", count: 400_000)
         let origin = try Origin { _ in .json(#"{"n":\#(version.next()),"x":"\#(filler)"}"#, Fresh.hour) }
@@ -87,7 +87,7 @@ import Testing
         #expect(try larder.total("larder_live_cut_off_total") == 0)
     }
 
-    @Test func `silence is broken, and clients that are gone are found`() throws {
+    @Test func `heartbeats are sent, and reveal clients that are gone`() throws {
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(
             config: Configs.plain(
@@ -104,7 +104,7 @@ import Testing
         #expect(try eventually { try larder.total("larder_live_streams") == 0 })
     }
 
-    @Test func `told to stop, it does not wait for streams`() throws {
+    @Test func `a stopping daemon does not wait for streams`() throws {
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { drain: 1h }"]))
         let followers = try (0..<50).map { try Follower(larder, "/\($0 % 5)") }
@@ -122,7 +122,7 @@ import Testing
     }
 
     /// The connections of both close while the server begins to wait for them.
-    @Test(arguments: 1...4) func `told to stop, it does not wait for connections that have just closed`(round: Int)
+    @Test(arguments: 1...4) func `a stopping daemon does not wait for connections that have just closed`(round: Int)
         throws
     {
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
@@ -133,7 +133,8 @@ import Testing
     }
 
     /// Writes through Larder and changes that only the upstream knows of, while streams are open on all documents.
-    @Test(arguments: [1, 2, 3] as [UInt64]) func `after any changes each stream ends with what a GET is given`(
+    @Test(arguments: [1, 2, 3] as [UInt64])
+    func `after any changes the last event of each stream equals the response to a GET`(
         seed: UInt64
     ) throws {
         let blog = try Blog()

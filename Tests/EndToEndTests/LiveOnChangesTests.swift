@@ -4,7 +4,7 @@ import Testing
 
 /// `Larder-Live: on`: each change of what a stream shows, whoever brings it, and when the upstream is asked for more.
 @Suite(.scripts) struct LiveOnChangesTests: LiveFixtures {
-    @Test func `an object that changes is told in every document that shows it, as a GET would show it`() throws {
+    @Test func `a changed object gives an event in every document that shows it, equal to a GET`() throws {
         let blog = try CoherenceTests.Changing(["/users": CoherenceTests.list, "/users/1": Self.detail])
         let larder = try Larder(config: Configs.blog(blog.origin))
         // One after the other: who comes first has it from the upstream, the others are shown what is stored.
@@ -30,7 +30,7 @@ import Testing
         #expect(raw.names == ["cached", "unchanged"])
     }
 
-    @Test func `who writes sees it in the lists that are open`() throws {
+    @Test func `a write gives events in open streams of lists`() throws {
         let name = Monitor("Ada")
         let origin = try Origin { request in
             if request.method == "PATCH" {
@@ -54,7 +54,7 @@ import Testing
         #expect(!user.names.contains("error"))
     }
 
-    @Test func `what a write invalidates by a pattern is not told as it was before`() throws {
+    @Test func `a stream does not repeat the old state of a response that a write's pattern invalidates`() throws {
         let gate = Gate()
         let text = Monitor(Self.old)
         let origin = try Origin { request in
@@ -77,7 +77,7 @@ import Testing
         #expect(follower.names == ["fresh"])
     }
 
-    @Test func `what another request brings is told`() throws {
+    @Test func `a response that another request fetches gives an event`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(origin)
         let follower = try Follower(larder, "/x")
@@ -97,7 +97,7 @@ import Testing
         #expect(Set(follower.events.map(\.id)).count == 3)
     }
 
-    @Test func `what a list says is told also where newer values are known that it cannot be put together from`() throws
+    @Test func `a new response of a list gives an event, even if known newer values cannot be composed into it`() throws
     {
         let likes = Monitor(1)
         let origin = try Origin { request in
@@ -118,7 +118,7 @@ import Testing
         #expect(try #require(list.text).contains(#""n":2"#))
     }
 
-    @Test func `a clean has the upstream asked, and changes nothing if that says the same`() throws {
+    @Test func `after a clean a stream fetches again, and an equal response gives no change`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(origin)
         let follower = try Follower(larder, "/x")
@@ -131,7 +131,7 @@ import Testing
         #expect(follower.names == ["fresh", "changed"])
     }
 
-    @Test func `what gets stale is asked for, and told where it is new`() throws {
+    @Test func `a response that becomes stale is fetched, and gives an event if it is new`() throws {
         let number = Monitor(0)
         let origin = try Origin { _ in
             .json(#"{"n":\#(number.next() / 3)}"#, ["Cache-Control": "max-age=1", "Age": "1"])
@@ -144,7 +144,7 @@ import Testing
     }
 
     @Test(arguments: ["no-store", "max-age=0", "no-cache"])
-    func `what may not be kept is asked for at the interval, and never in a loop`(directive: String) throws {
+    func `an unstorable response is fetched at the interval, never in a loop`(directive: String) throws {
         let origin = try Origin { _ in .json(Self.old, ["Cache-Control": directive]) }
         let larder = try Larder(config: Configs.plain(origin, top: Self.quick("1h")))
         let follower = try Follower(larder, "/x")
@@ -160,7 +160,7 @@ import Testing
         #expect(follower.names == ["fresh"])
     }
 
-    @Test func `an upstream that asks to be spared is spared`() throws {
+    @Test func `a stream obeys an upstream's Retry-After`() throws {
         let origin = try Origin { _ in .json(Self.old, ["Cache-Control": "max-age=1", "Age": "1"]) }
         let larder = try Larder(config: Configs.plain(origin, top: Self.quick()))
         let follower = try Follower(larder, "/x")
@@ -177,7 +177,7 @@ import Testing
         #expect(origin.count() == count)
     }
 
-    @Test(arguments: [404, 410]) func `what is deleted is told with its status`(status: Int) throws {
+    @Test(arguments: [404, 410]) func `a deletion gives an event with the status`(status: Int) throws {
         let isGone = Monitor(false)
         let origin = try Origin { request in
             if request.method == "DELETE" {

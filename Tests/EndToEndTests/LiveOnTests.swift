@@ -6,7 +6,7 @@ import Testing
 @Suite(.scripts) struct LiveOnTests: LiveFixtures {
     // MARK: The beginning
 
-    @Test func `it begins as once does, and stays open`() throws {
+    @Test func `Larder-Live: on begins like once, and stays open`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.tagged("a")) }
         let larder = try Larder(origin)
         let first = try Follower(larder, "/x")
@@ -43,7 +43,7 @@ import Testing
         #expect(try larder.get("/x").text == Self.new)
     }
 
-    @Test func `what takes long to be stored is told at once, and numbered when it is`() throws {
+    @Test func `a response that takes long to be committed gives an event at once, and a number later`() throws {
         let origin = try Origin { _ in .json(CoherenceTests.list, Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin, top: ["store: { withhold: 50ms }"]))
         let lock = try CommitLock(larder)
@@ -62,7 +62,7 @@ import Testing
         #expect(next.names.first == "unchanged")
     }
 
-    @Test func `an upstream that is away is told once, and so is its return`() throws {
+    @Test func `an upstream's outage gives one event, and so does its return`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(config: Configs.plain(origin, top: Self.quick()))
         _ = try larder.get("/x")
@@ -78,7 +78,7 @@ import Testing
         #expect(follower.names == ["cached", "error", "unchanged"])
     }
 
-    @Test func `errors are told where nothing is known, and again only when they are others`() throws {
+    @Test func `without a stored response errors give events, and again only if they differ`() throws {
         let number = Monitor(0)
         let origin = try Origin { _ in .json(#"{"request":\#(number.next())}"#, status: 500) }
         let larder = try Larder(config: Configs.plain(origin, top: Self.quick()))
@@ -99,7 +99,7 @@ import Testing
 
     // MARK: Whose it is
 
-    @Test func `streams belong to a principal, and so do their changes`() throws {
+    @Test func `streams and their changes are separate for each principal`() throws {
         let origin = try PrincipalTests.personal()
         let larder = try Larder(origin)
         let one = try Follower(larder, "/x", ["Authorization": "Bearer aaa"])
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test func `a browser's no-cache does not make it ask all the time`() throws {
+    @Test func `a browser's no-cache does not make a stream fetch all the time`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.tagged("a")) }
         let larder = try Larder(origin)
         let follower = try Follower(
@@ -133,7 +133,7 @@ import Testing
 
     // MARK: Modes
 
-    @Test func `offline it shows what is known, and follows its objects`() throws {
+    @Test func `offline a stream shows stored responses, and follows changes of their objects`() throws {
         let blog = try CoherenceTests.Changing(["/users": CoherenceTests.list, "/users/1": Self.detail])
         let larder = try Larder(config: Configs.blog(blog.origin))
         _ = try larder.get("/users")
@@ -151,7 +151,7 @@ import Testing
         #expect(list.names == ["cached", "changed"])
     }
 
-    @Test func `only-if-cached asks nobody, and hears of what others bring`() throws {
+    @Test func `a stream with only-if-cached fetches nothing, and gets what others fetch`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(origin)
         let follower = try Follower(larder, "/x", ["Cache-Control": "only-if-cached"])
@@ -166,7 +166,7 @@ import Testing
     // MARK: Going on
 
     @Test(arguments: ["leave", "kill", "restart"])
-    func `who comes back is told unchanged if nothing has changed`(how: String) throws {
+    func `a client that reconnects gets unchanged if nothing has changed`(how: String) throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.tagged("a")) }
         let larder = try Larder(origin)
         let before = try Follower(larder, "/x")
@@ -192,7 +192,9 @@ import Testing
         }
     }
 
-    @Test(arguments: [false, true]) func `who comes back after a change is shown the newest`(kills: Bool) throws {
+    @Test(arguments: [false, true]) func `a client that reconnects after a change gets the newest state`(kills: Bool)
+        throws
+    {
         let blog = try CoherenceTests.Changing(["/users": CoherenceTests.list, "/users/1": Self.detail])
         let larder = try Larder(config: Configs.blog(blog.origin))
         let before = try Follower(larder, "/users")
@@ -213,7 +215,7 @@ import Testing
         #expect(after.id != id)
     }
 
-    @Test func `an object that changed in what a document does not show is no change of it`() throws {
+    @Test func `a change of members that a document does not show gives no event`() throws {
         let list = #"[{"id":1,"login":"ada"}]"#
         let blog = try CoherenceTests.Changing(["/users": list, "/users/1": #"{"id":1,"login":"ada","name":"A"}"#])
         let larder = try Larder(config: Configs.blog(blog.origin))

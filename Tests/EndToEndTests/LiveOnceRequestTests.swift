@@ -4,7 +4,7 @@ import Testing
 
 /// `Larder-Live: once`: what a request and its route may say besides, and those who ask at the same time.
 @Suite(.scripts) struct LiveOnceRequestTests: LiveFixtures {
-    @Test func `two principals are told their own`() throws {
+    @Test func `two principals get their own events`() throws {
         let origin = try PrincipalTests.personal()
         let larder = try Larder(origin)
         let one = try larder.live("/x", ["Authorization": "Bearer aaa"])
@@ -16,7 +16,7 @@ import Testing
         #expect(again[0].body == one[0].body)
     }
 
-    @Test func `fifty streams and a plain request make one request upstream`() throws {
+    @Test func `fifty streams and a plain request share one fetch`() throws {
         let gate = Gate()
         let origin = try Origin { _ in OriginResponse.json(Self.old, Fresh.hour).after(gate) }
         let larder = try Larder.patient(origin)
@@ -34,7 +34,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `a client who leaves takes nothing from those who stay`() throws {
+    @Test func `a client that leaves does not affect those who stay`() throws {
         let gate = Gate()
         let origin = try Origin { _ in OriginResponse.json(Self.old, Fresh.hour).split(at: 60, by: gate) }
         let larder = try Larder.patient(origin)
@@ -51,7 +51,7 @@ import Testing
         #expect(try larder.get("/x").isHit)
     }
 
-    @Test func `offline nothing is asked, and that is said`() throws {
+    @Test func `offline a once stream fetches nothing, and says so`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -65,7 +65,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `only-if-cached asks nobody`() throws {
+    @Test func `a once stream with only-if-cached fetches nothing`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.never) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -75,7 +75,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `what a route never reuses is not shown`() throws {
+    @Test func `a once stream shows no stored response of a route that never reuses`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(
             config: Configs.plain(origin, top: ["routes: [ { path: \"**\", cache: never } ]"])
@@ -84,7 +84,7 @@ import Testing
         #expect(try larder.live("/x").map(\.name) == ["fresh"])
     }
 
-    @Test func `conditions and ranges are of no effect, and the upstream hears of no stream`() throws {
+    @Test func `a stream ignores conditions and ranges, and sends a plain request upstream`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.tagged("a")) }
         let larder = try Larder(origin)
         _ = try larder.get("/x", ["Accept": "*/*"])
@@ -108,7 +108,12 @@ import Testing
             ("HEAD", "on", 400, "live-needs-get"), ("GET", "on, once", 400, "bad-live"),
         ]
     )
-    func `what cannot be met is refused with what to do`(method: String, value: String, status: Int, kind: String)
+    func `an impossible stream request is refused with what to do`(
+        method: String,
+        value: String,
+        status: Int,
+        kind: String
+    )
         throws
     {
         let origin = try Origin { _ in .json("{}") }

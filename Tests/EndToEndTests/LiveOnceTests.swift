@@ -4,7 +4,7 @@ import Testing
 
 /// `Larder-Live: once`: what is stored, then what the upstream says.
 @Suite(.scripts) struct LiveOnceTests: LiveFixtures {
-    @Test func `where nothing is stored there is one event, and then the end`() throws {
+    @Test func `without a stored response there is one event, then the end`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.tagged("a")) }
         let larder = try Larder(origin)
         let answer = try larder.get("/x", ["Larder-Live": "once"])
@@ -26,7 +26,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `what is stored is shown at once, while the upstream has not answered`() throws {
+    @Test func `a stored response is shown at once, before the upstream has responded`() throws {
         let (origin, gate) = (try Origin { _ in .json(Self.old, Fresh.hour) }, Gate())
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -52,7 +52,7 @@ import Testing
         #expect(try larder.get("/x").text == Self.new)
     }
 
-    @Test(arguments: [true, false]) func `an upstream that says the same again says unchanged`(by304: Bool) throws {
+    @Test(arguments: [true, false]) func `an equal response gives the event unchanged`(by304: Bool) throws {
         let origin = try Origin { request in
             if by304, request["If-None-Match"] == #""a""# { return .notModified(["ETag": #""a""#, "X-Left": "9"]) }
             return .json(
@@ -74,7 +74,7 @@ import Testing
         #expect(origin.count() == 2)
     }
 
-    @Test func `a status that changes is told, also one without a body`() throws {
+    @Test func `a changed status gives an event, also without a body`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -90,7 +90,7 @@ import Testing
         #expect(try larder.live("/y").map(\.status) == [204])
     }
 
-    @Test func `with the upstream away the error tells how old is what was shown`() throws {
+    @Test func `while the upstream is away the error event has the shown response's age`() throws {
         let origin = try Origin { _ in .json(Self.old, ["Cache-Control": "max-age=600", "Age": "30"]) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -106,7 +106,7 @@ import Testing
         #expect(unknown[0].age == nil)
     }
 
-    @Test(arguments: [500, 503, 429]) func `an error of the upstream's is an error`(status: Int) throws {
+    @Test(arguments: [500, 503, 429]) func `an upstream's error status gives an error event`(status: Int) throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -125,7 +125,7 @@ import Testing
         #expect(try larder.get("/x").text == Self.old)
     }
 
-    @Test func `a response that breaks off is an error`() throws {
+    @Test func `a response that breaks off gives an error event`() throws {
         let origin = try Origin { _ in .raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"id\":") }
         let larder = try Larder(origin)
         let events = try larder.live("/x")
@@ -141,7 +141,7 @@ import Testing
             Array("event: error\ndata: {}\n\n".utf8), Array(0...255),
         ] as [[UInt8]]
     )
-    func `bodies come through to the byte`(body: [UInt8]) throws {
+    func `events contain bodies to the byte`(body: [UInt8]) throws {
         let origin = try Origin { _ in .body(body, Fresh.hour) }
         let larder = try Larder(origin)
         #expect(try larder.live("/x").map(\.body) == [body])
@@ -150,7 +150,7 @@ import Testing
         #expect(events[0].isBinary == (body.first == 0xEF || body.last == 0xFF))
     }
 
-    @Test func `a large body comes whole to a reader who is slow, and one past the limit is an error`() throws {
+    @Test func `a slow reader gets a large body whole, and one beyond the limit is an error`() throws {
         let body = Array(#"["\#(String(repeating: "ü\"\\\u{1}é", count: 400_000))"]"#.utf8)
         let origin = try Origin {
             $0.path == "/huge" ? .body([UInt8](repeating: 65, count: 6 << 20)) : .body(body, Fresh.hour)
@@ -168,7 +168,7 @@ import Testing
         #expect(huge.map(\.problemType) == ["urn:larder:live-too-large"])
     }
 
-    @Test func `what streams gather has a bound, also where the flight has let go of it`() throws {
+    @Test func `the memory of streams has a bound, also after the fetch has released its body`() throws {
         let gate = Gate()
         let text = String(repeating: "x", count: 900_000)
         let origin = try Origin { _ in
@@ -196,7 +196,7 @@ import Testing
         #expect(try larder.get("/0").text == text + "y")
     }
 
-    @Test func `what changed is shown composed, or as received where that is asked for`() throws {
+    @Test func `changes are shown composed, or as received in the raw view`() throws {
         let list = #"[ {"id":1,"login":"ada","name":"old"} ]"#
         let origin = try Origin { request in
             request.path == "/users"

@@ -42,7 +42,7 @@ import Testing
         return (origin, try Larder(origin, config: config(origin)))
     }
 
-    @Test func `a miss and a hit are shown as the models have them, and raw and wire stay as they came`() throws {
+    @Test func `misses and hits have a mapped view, and their raw and wire views stay as received`() throws {
         let (origin, larder) = try Self.daemon { _ in .json(Self.user, Fresh.tagged("a")) }
         let miss = try larder.get("/users/7", Self.mapped)
         #expect(miss.text == Self.shown)
@@ -61,7 +61,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `it has an entity tag of its own, which makes a 304`() throws {
+    @Test func `the mapped view has its own entity tag, which gives a 304`() throws {
         let (origin, larder) = try Self.daemon { _ in .json(Self.user, Fresh.tagged("a")) }
         let tag = try #require(try larder.get("/users/7", Self.mapped)["ETag"])
         #expect(tag != #""a""#)
@@ -74,7 +74,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `HEAD tells the mapped view's length`() throws {
+    @Test func `HEAD gives the mapped view's length`() throws {
         let (_, larder) = try Self.daemon { _ in .json(Self.user, Fresh.tagged("a")) }
         let whole = try larder.get("/users/7", Self.mapped)
         let head = try larder.request("HEAD", "/users/7", Self.mapped)
@@ -83,7 +83,7 @@ import Testing
         #expect(head["ETag"] == whole["ETag"])
     }
 
-    @Test func `what may not be stored is mapped all the same`() throws {
+    @Test func `an unstorable response has a mapped view, too`() throws {
         let (origin, larder) = try Self.daemon { _ in .json(Self.user, ["Cache-Control": "no-store"]) }
         for _ in 0..<2 { #expect(try larder.get("/users/7", Self.mapped).text == Self.shown) }
         #expect(try larder.get("/users/7").text == Self.user)
@@ -91,7 +91,7 @@ import Testing
         #expect(try larder.documents() == 0)
     }
 
-    @Test func `newer values of another response are in it`() throws {
+    @Test func `the mapped view has newer values of another response`() throws {
         let (_, larder) = try Self.daemon { request in
             request.path == "/users/7"
                 ? .json(Self.user, Fresh.hour)
@@ -109,7 +109,7 @@ import Testing
         #expect(try larder.get("/users/7", ["Larder-View": "raw"]).text == Self.user)
     }
 
-    @Test func `those who wait for one response each get their own view of it`() throws {
+    @Test func `clients that wait for one response each get their own view of it`() throws {
         let gate = Gate()
         let (origin, larder) = try Self.daemon { _ in OriginResponse.json(Self.user, Fresh.tagged("a")).after(gate) }
         let views = ["wire", "mapped", "raw", "mapped", "wire", "mapped"]
@@ -131,7 +131,9 @@ import Testing
         #expect(try larder.get("/users/7").text == #"{"message":"gone fishing","code":3}"#)
     }
 
-    @Test(arguments: ["/other", "/users/7"]) func `what no route or no JSON is stays as it is`(path: String) throws {
+    @Test(arguments: ["/other", "/users/7"]) func `a response without a route, or that is not JSON, has no other view`(
+        path: String
+    ) throws {
         let (_, larder) = try Self.daemon { request in
             request.path == "/other"
                 ? .json(#"{ "a" : 1 }"#, Fresh.tagged("a"))
@@ -144,7 +146,7 @@ import Testing
         }
     }
 
-    @Test func `defaults are told in a field`() throws {
+    @Test func `a response field names the members that are defaults`() throws {
         let (_, larder) = try Self.daemon { _ in .json(#"{"id":1,"title":"x"}"#, Fresh.hour) }
         for _ in 0..<2 {
             let answer = try larder.get("/posts/1", Self.mapped)
@@ -174,14 +176,14 @@ import Testing
         #expect(refusal.text == #"{"text":"no"}"#)
     }
 
-    @Test func `a view that is none is refused with those that are`() throws {
+    @Test func `an unknown view is refused with the known ones`() throws {
         let (_, larder) = try Self.daemon { _ in .json(Self.user) }
         let answer = try larder.get("/users/7", ["Larder-View": "maped"])
         #expect(answer.status == 400)
         #expect(answer.text.contains("`mapped`"))
     }
 
-    @Test func `objects are shown by the models on the admin side and by the command`() throws {
+    @Test func `the admin side and larder objects show objects mapped by their models`() throws {
         let (_, larder) = try Self.daemon { request in
             request.path == "/users/7"
                 ? .json(Self.user, Fresh.hour)
@@ -216,7 +218,7 @@ import Testing
         #expect(try larder.command("objects", "User", "7", "--members", "login").end != .exited(0))
     }
 
-    @Test func `MK-17: what did not fit is listed once, with its place, its count and when it was seen`() throws {
+    @Test func `MK-17: a misfit is listed once, with its place, its count and when it was seen`() throws {
         let (_, larder) = try Self.daemon { _ in
             .json(#"[{"id":1,"login":"a","kind":"odd"},{"id":2,"login":"b","kind":"a"}]"#, Fresh.never)
         }

@@ -107,7 +107,7 @@ import Testing
         #expect(both.errors.contains("key-collision") && both.errors.contains("identity-repeated"), "\(both.errors)")
     }
 
-    @Test func `a path binds the keys and properties of a model that its base declares`() throws {
+    @Test func `a path can bind keys and properties that a model inherits`() throws {
         let (origin, larder) = try Self.daemon(
             """
             models:
@@ -126,7 +126,7 @@ import Testing
         #expect(try larder.get("/people").text == "[]")
     }
 
-    @Test func `an object of no model moves only into documents that show the same members of it`() throws {
+    @Test func `an object without a model is shared only with documents that show the same members`() throws {
         let bodies = Monitor([
             "/items": #"[{"id":1,"p":{"a":1,"b":2},"l":[{"x":1,"y":1}],"w":{"a":1}}]"#,
             "/items/1": #"{"id":1,"p":{"a":9},"l":[{"x":2}],"w":{"b":1}}"#,
@@ -166,7 +166,7 @@ import Testing
         #expect(origin.count() == 5)
     }
 
-    @Test func `OV-40: an envelope without a root is shown beside the object that the body is`() throws {
+    @Test func `OV-40: an envelope without a root is shown beside the body's object`() throws {
         let body = #"{"id":1,"n":"a","total_count":3,"extra":0}"#
         let (_, larder) = try Self.daemon(
             """
@@ -203,7 +203,7 @@ import Testing
         #expect(patch.output == #"{"country":"unknown"}"# && patch.errors == "", "\(patch)")
     }
 
-    @Test func `MK-17: the daemon lists every kind of misfit that the command tells of`() throws {
+    @Test func `MK-17: the daemon lists every kind of misfit that larder map reports`() throws {
         let bodies = [
             "/things": #"""
             [{"id":1,"n":"5","on":"maybe","at":"today","code":null,"meta":"x","deep":{"a":1},"size":"XL","owner":true,"c":{"lat":1},"k":1,"\u006b":2},
@@ -272,7 +272,7 @@ import Testing
         #expect((row["url"] as? String)?.hasSuffix("/things") == true)
     }
 
-    @Test func `what is coerced moves into other documents like any other value`() throws {
+    @Test func `a coerced value is shared with other documents like any other`() throws {
         let (_, larder) = try Self.daemon(
             """
             models: { Item: { identity: id, properties: { n: { from: n, type: integer, coerce: true }, s: { from: s, null: false } } } }
@@ -309,7 +309,7 @@ import Testing
         #expect(try larder.sql("SELECT id, bio FROM Human") == ["2|b"])
     }
 
-    @Test func `properties that read the response's fields are shown by the command, given the fields`() throws {
+    @Test func `larder map shows properties read from response fields, if given the fields`() throws {
         let origin = try Origin { _ in .json(#"[{"id":1}]"#, Fresh.hour + ["X-Rate": "9"]) }
         let larder = try Larder(
             origin,

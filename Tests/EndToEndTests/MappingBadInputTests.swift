@@ -51,7 +51,7 @@ import Testing
         "mark": "\u{FEFF}[{\"id\":1}]", "reserved": #"[{"id":1,"login":"\u0001User:2"}]"#,
     ]
 
-    @Test func `no body is lost, no stranger merged, and the daemon goes on`() throws {
+    @Test func `after bad input no body is lost, no objects are mixed up, and the daemon goes on`() throws {
         let origin = try Origin { request in
             .json(Self.bodies[String(request.target.split(separator: "?").last ?? "")] ?? "", Fresh.hour)
         }

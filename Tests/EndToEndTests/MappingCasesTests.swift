@@ -81,7 +81,7 @@ struct MappingCasesTests {
         }
     }
 
-    @Test func `every case is held by a test of the file that the index names, and no test bears a number of none`()
+    @Test func `every case has a test in the file that the index names, and no test has an unknown case number`()
         throws
     {
         let sources = try sources()

@@ -89,7 +89,7 @@ import Testing
         #expect(try !larder.get("/users").text.contains("old"))
     }
 
-    @Test func `two reads that overlap and disagree take no document back to the value it was received with`() throws {
+    @Test func `two overlapping reads that disagree do not revert a document to its received value`() throws {
         let title = Monitor("v0")
         let gate = Gate()
         let origin = try Origin { request in
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    @Test func `what a list shows holds everywhere once it can no longer lag behind the detail before it`() throws {
+    @Test func `a list's value counts everywhere once the list can no longer lag behind an earlier detail`() throws {
         let blog = try Changing(["/users/1": #"{"id":1,"title":"v1"}"#, "/users": #"[{"id":1,"title":"v2"}]"#])
         let config = Self.config(blog.origin).replacing("api: { url", with: "api: { lag: 1s, url")
         let larder = try Larder(config: config)
@@ -159,7 +159,7 @@ import Testing
         #expect(blog.origin.count("/users/1") == 1)
     }
 
-    @Test func `a 404 at the path of a key that can change makes the object unknown, and takes it out of no list`()
+    @Test func `a 404 under a key that can change makes the object unknown, and removes it from no list`()
         throws
     {
         let list = #"[{"id":1,"login":"ada","title":"t"},{"id":2,"login":"bela","title":"u"}]"#
@@ -179,7 +179,7 @@ import Testing
     }
 
     @Test(arguments: [(", ", ": "), (",", ":"), (",\n    ", ": ")] as [(String, String)])
-    func `a nested list that grows from one element to two separates them as its document separates, or is asked for`(
+    func `a nested list that grows to two elements has its document's separator, or is fetched again`(
         separator: String,
         colon: String
     ) throws {
@@ -214,7 +214,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `documents that go on showing what is deleted are asked for again where they saw it differ`(
+    func `a document that still shows a deleted object is fetched again if its values differ`(
         afterWrite: Bool
     ) throws {
         let title = Monitor("v0")

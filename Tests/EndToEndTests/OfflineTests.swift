@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [500, 502, 503, 504, 429]) func `a failing upstream gives way to a stale response`(status: Int)
+    @Test(arguments: [500, 502, 503, 504, 429]) func `a stale response is served while the upstream fails`(status: Int)
         throws
     {
         let origin = try Origin { _ in .json(#"{"id":1}"#, Fresh.never) }
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `beside an object that nobody knows, the others keep what was served of them before`(isOffline: Bool) throws {
+    func `beside an unknown object, the others keep their last served values`(isOffline: Bool) throws {
         let name = Monitor("old")
         let origin = try Origin { request in
             if request.method == "PATCH" { return .empty(204) }
@@ -105,7 +105,7 @@ import Testing
         #expect(again.status == 200 && again.text == composed.text)
     }
 
-    @Test func `a response that is stale and shows a doubt says both`() throws {
+    @Test func `a stale response with a member in doubt says both`() throws {
         let name = Monitor("v1")
         let origin = try Origin { request in
             let user = #"{"id":1,"login":"ada","name":"\#(name.current)"}"#
@@ -132,7 +132,7 @@ import Testing
         #expect(try larder.get("/users/1").cacheStatus.contains("detail=offline+doubt"))
     }
 
-    @Test func `a rate limit gives way to a stale response, a plain refusal does not`() throws {
+    @Test func `a stale response is served during a rate limit, but not after a plain refusal`() throws {
         let origin = try Origin { _ in .json(#"{"id":1}"#, Fresh.never) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -143,7 +143,7 @@ import Testing
         #expect(try larder.get("/x").status == 403)
     }
 
-    @Test func `an upstream that resets or hangs gives way to a stale response`() throws {
+    @Test func `a stale response is served if the upstream resets or hangs`() throws {
         let gate = Gate()
         let origin = try Origin { _ in .json(#"{"id":1}"#, Fresh.never) }
         let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { first_byte: 2s }"]))
@@ -161,7 +161,7 @@ import Testing
         gate.open()
     }
 
-    @Test func `offline, the upstream is not asked`() throws {
+    @Test func `offline no request goes upstream`() throws {
         let origin = try Origin {
             .json(#"{"path":"\#($0.target)"}"#, $0.path == "/stale" ? Fresh.never : Fresh.hour)
         }

@@ -9,7 +9,7 @@ import Testing
         return rows.filter { $0["code"] as? String == kind || $0["kind"] as? String == kind }
     }
 
-    @Test func `a response out of a cache is as old as its Age says, whatever its Date`() throws {
+    @Test func `a response from another cache is as old as its Age says, whatever its Date`() throws {
         let origin = try Origin { request in
             if request.path == "/users/1" {
                 // Its clock is wrong, and orders nothing.
@@ -34,7 +34,7 @@ import Testing
         #expect(try !larder.get("/users").cacheStatus.contains("doubt"))
     }
 
-    @Test func `an object that disagrees with itself within one response keeps both, and is listed`() throws {
+    @Test func `an object that disagrees with itself in a response stays as received, with a warning`() throws {
         let body =
             #"{ "items": [ {"id":1,"login":"ada","name":"Ada"}, {"id":2,"login":"bela"}, {"id":1,"login":"ada","name":"A. L."} ] }"#
         let origin = try Origin { request in
@@ -71,7 +71,7 @@ import Testing
         )
     }
 
-    @Test func `where nothing disagrees nothing is listed`() throws {
+    @Test func `without a disagreement there is no warning`() throws {
         let body = #"{"items":[{"id":1,"name":"Ada","rank":1},{"id":1,"rank":2},{"id":1,"name":"\u0041da"}]}"#
         let origin = try Origin { _ in .json(body, Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin))
@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test
-    func `a list that truncates what a detail shows whole is warned of, and the line that the warning gives ends it`()
+    func `a list that truncates a detail's value gives a warning, and its suggested config line ends it`()
         throws
     {
         let (whole, short) = (
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test func `an upstream that disagrees with itself for ever is asked once for each doubt, and else keeps its hits`()
+    @Test func `an upstream that always disagrees with itself is asked once for each doubt`()
         throws
     {
         let origin = try Origin { request in

@@ -30,7 +30,7 @@ import Testing
         #expect(try get(b.url + "/").isHit)
     }
 
-    @Test func `objects, views and lists of two origins stay apart under one name`() throws {
+    @Test func `objects, views and lists of two origins stay separate under one upstream name`() throws {
         let (a, b) = (try Self.people("of a"), try Self.people("of b"))
         let larder = try Larder(config: Configs.blog(a))
         _ = try larder.get("/users")

@@ -12,7 +12,7 @@ import Testing
         .text(String(repeating: request["X-Lang"] ?? "-", count: 100), fields + ["Vary": "X-Lang"])
     }
 
-    @Test func `a client that comes while another variant arrives is not given that one`() throws {
+    @Test func `a client that joins while another variant arrives does not get that one`() throws {
         let gate = Gate()
         let origin = try Origin { Self.variant($0) }
         origin.behave { request in
@@ -49,7 +49,7 @@ import Testing
         #expect(try second.value().text.hasPrefix("bb"))
     }
 
-    @Test func `what a 304 forbids counts although a write came before it`() throws {
+    @Test func `a 304's restrictions apply although a write came before it`() throws {
         let gate = Gate()
         let origin = try Origin { request in
             switch (request.method, request.number) {
@@ -71,7 +71,7 @@ import Testing
         #expect(try larder.get("/users").status >= 500)
     }
 
-    @Test func `a response renewed by a 304 follows what its objects become`() throws {
+    @Test func `a response freshened by a 304 shows later changes of its objects`() throws {
         let origin = try Origin { request in
             if request.path == "/users/1" { return .json(#"{"id":1,"login":"ada","name":"new"}"#, Fresh.hour) }
             if request["If-None-Match"] != nil { return .notModified(Fresh.tagged("l")) }
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test(arguments: ["64MiB", "0"])
-    func `behind a response that a write overtook, the one before it is not served any more`(memory: String) throws {
+    func `the predecessor of a response that a write overtook is not served again`(memory: String) throws {
         let (write, read) = (Gate(), Gate())
         // So many that they are still being taken apart when the next request comes.
         let others = (2...5_000).map { #"{"id":\#($0),"login":"u\#($0)","name":"n"}"# }.joined(separator: ",")
@@ -117,7 +117,7 @@ import Testing
     }
 
     @Test(arguments: ["64MiB", "0"])
-    func `a 304 does not count for what a write changed meanwhile, whether or not memory holds it`(memory: String)
+    func `a 304 does not freshen a response that a write changed meanwhile, in memory or not`(memory: String)
         throws
     {
         let gate = Gate()
@@ -139,7 +139,7 @@ import Testing
     }
 
     @Test(arguments: ["64MiB", "0"])
-    func `a 304 that comes before what was told earlier is taken in does not count once it is`(memory: String) throws {
+    func `a 304 does not count once an earlier response with changes is stored`(memory: String) throws {
         let gate = Gate()
         let origin = try Origin { request in
             if request.path == "/users/1" { return .json(#"{"id":1,"login":"ada","name":"new"}"#, Fresh.hour) }
@@ -168,7 +168,7 @@ import Testing
         #expect(origin.requests.last?["If-None-Match"] == nil)
     }
 
-    @Test func `a list asked for before a write, and arriving after it, does not hide it`() throws {
+    @Test func `a list requested before a write, and received after it, does not hide the write`() throws {
         let gate = Gate()
         // So many that they are still being taken apart when the next request comes.
         let others = (2...5_000).map { #"{"id":\#($0),"login":"u\#($0)","name":"n"}"# }.joined(separator: ",")
@@ -187,7 +187,7 @@ import Testing
         #expect(try larder.get("/search/users").text.hasPrefix(#"{"items":[{"id":1,"login":"ada","name":"new"}"#))
     }
 
-    @Test func `two reads with a write between them are not in dispute`() throws {
+    @Test func `two reads with a write between them are ordered`() throws {
         let gate = Gate()
         let name = Monitor("old")
         let origin = try Origin { request in
@@ -213,7 +213,7 @@ import Testing
         #expect(try larder.get("/users").text.contains("new"))
     }
 
-    @Test func `a write concerns its target however the escapes in it are spelled`() throws {
+    @Test func `a write affects its target in any spelling of escapes`() throws {
         let count = Monitor(0)
         let origin = try Origin { request in
             request.method == "GET" ? .text("v\(count.current)", Fresh.hour) : .text("\(count.next())")
@@ -225,7 +225,7 @@ import Testing
         #expect(try larder.get("/a%2Fb").isHit)
     }
 
-    @Test func `two Accept lines are one list, on the short way too`() throws {
+    @Test func `two Accept lines are one list, also for a hit in memory`() throws {
         let origin = try Origin { .json(#"{"accept":"\#($0["Accept"] ?? "")"}"#, Fresh.hour) }
         let larder = try Larder(origin, "--workers", "1")
         _ = try larder.get("/x", ["Accept": "text/html"])
@@ -233,7 +233,7 @@ import Testing
         #expect(try larder.get("/x", ["Accept": "application/json"] + ["Accept": "text/html"]).isHit == false)
     }
 
-    @Test func `the one who fetches keeps the cookie that comes with a rewritten answer`() throws {
+    @Test func `only the client that fetches gets the cookie of a rewritten response`() throws {
         let origin = try Origin([:])
         let (url, cookie) = (origin.url, "s=1; Path=/")
         origin.behave { _ in .json(#"{"url":"\#(url)/x"}"#, Fresh.hour + ["Set-Cookie": cookie]) }
@@ -271,7 +271,7 @@ import Testing
     }
 
     @Test(arguments: [["Cache-Control": "no-store"], ["Cache-Control": "max-age=3600", "Vary": "*"]] as [FieldLines])
-    func `a response that may not be stored takes the place of the one before it`(fields: FieldLines) throws {
+    func `a response that may not be stored removes its predecessor`(fields: FieldLines) throws {
         let origin = try Origin { request in
             request.number == 0 ? .text("old", Fresh.hour) : .text("new", fields)
         }
@@ -283,7 +283,7 @@ import Testing
         #expect(try larder.get("/x", ["Cache-Control": "only-if-cached"]).status == 504)
     }
 
-    @Test func `a response that turns out too large to be stored takes the place of the one before it`() throws {
+    @Test func `a response that turns out too large to be stored removes its predecessor`() throws {
         let large = String(repeating: "x", count: 100_000)
         let origin = try Origin { request in
             request.number == 0

@@ -18,7 +18,7 @@ import Testing
     @Test(arguments: [
         "no-store", "private, no-cache", "max-age=0, must-revalidate", "no-store, no-cache=\"x\", s-maxage=0",
     ])
-    func `what is forced is stored and reused whatever the response says, also after a restart`(_ control: String)
+    func `a forced response is stored and reused whatever it says, also after a restart`(_ control: String)
         throws
     {
         let fields: FieldLines = [
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(arguments: [500, 503, 401, 403, 202, 416])
-    func `failures, refusals and what holds for a moment are not forced`(_ status: Int) throws {
+    func `failures, refusals and temporary responses are not forced`(_ status: Int) throws {
         let origin = try Self.origin(["/x": (status, ["Cache-Control": "no-store"])])
         let larder = try Self.larder(origin, "path: x, cache: force")
         #expect(try larder.get("/x").status == status)
@@ -51,7 +51,7 @@ import Testing
         #expect(origin.count() == 2)
     }
 
-    @Test func `a failure takes no lifetime from its route`() throws {
+    @Test func `a failure gets no lifetime from its route`() throws {
         let origin = try Self.origin(["/x": (500, [:]), "/y": (403, [:])])
         let larder = try Self.larder(origin, "path: \"**\", fresh: 5m")
         for path in ["/x", "/y"] {
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func `never is neither stored nor served, not even what was stored before`() throws {
+    @Test func `under cache never nothing is stored or served, not even older responses`() throws {
         let origin = try Self.origin(["/x": (200, Fresh.tagged("one"))])
         let folder = TemporaryFolder()
         var larder = try Larder(config: Configs.plain(origin), store: folder)
@@ -85,7 +85,7 @@ import Testing
         #expect(try larder.get("/x").status == 504)
     }
 
-    @Test func `fresh takes the place of the upstream's lifetime, and of no-cache`() throws {
+    @Test func `fresh replaces the upstream's lifetime, and no-cache`() throws {
         let origin = try Self.origin([
             "/short": (200, ["Cache-Control": "max-age=1", "Age": "60"]), "/ask": (200, ["Cache-Control": "no-cache"]),
             "/silent": (200, [:]), "/unkept": (200, ["Cache-Control": "no-store"]),
@@ -103,7 +103,7 @@ import Testing
         #expect(try larder.get("/short").isHit)
     }
 
-    @Test func `stale lets an old response be served while a new one is fetched`() throws {
+    @Test func `stale allows an old response to be served while a new one is fetched`() throws {
         let origin = try Self.origin(["/x": (200, ["Cache-Control": "max-age=1, must-revalidate", "Age": "60"])])
         let larder = try Self.larder(origin, "path: x, stale: 1h")
         _ = try larder.get("/x")
@@ -114,7 +114,7 @@ import Testing
     }
 
     @Test(arguments: [404, 410])
-    func `absence is remembered for as long as the route says, unless it says so itself`(_ status: Int) throws {
+    func `a 404 is stored for the route's negative lifetime, unless it names one itself`(_ status: Int) throws {
         let origin = try Self.origin(["/x": (status, [:]), "/own": (status, ["Cache-Control": "max-age=0"])])
         let larder = try Self.larder(origin, "path: \"**\", negative: 1m")
         #expect(try larder.get("/x").says("larder;fwd=uri-miss;ttl=60;stored;detail=negative-by-route"))
@@ -125,14 +125,14 @@ import Testing
         #expect(try larder.get("/x").isHit)
     }
 
-    @Test func `absence has a lifetime of its own beside fresh and force`() throws {
+    @Test func `a 404 has its own lifetime beside fresh and force`() throws {
         let origin = try Self.origin(["/x": (404, Fresh.hour), "/y": (200, Fresh.hour)])
         let larder = try Self.larder(origin, "path: \"**\", cache: force, fresh: 1h, negative: 10s")
         #expect(try larder.get("/x").says("larder;fwd=uri-miss;ttl=10;stored;detail=negative-by-route"))
         #expect(try larder.get("/y").says("larder;fwd=uri-miss;ttl=3600;stored;detail=forced"))
     }
 
-    @Test func `Vary counts but for the fields that the route ignores`() throws {
+    @Test func `Vary counts except for the fields that the route ignores`() throws {
         let origin = try Self.origin(["/x": (200, Fresh.hour + ["Vary": "User-Agent, X-Colour"])])
         let larder = try Self.larder(origin, "path: x, vary: { ignore: [user-agent] }")
         let first = try larder.get("/x", ["User-Agent": "a", "X-Colour": "red"])

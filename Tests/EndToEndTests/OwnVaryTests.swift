@@ -40,7 +40,7 @@ import Testing
         #expect(try vary("/varied", tag, status: 304) == ["X-A", "X-B"])
     }
 
-    @Test func `where a route has a model, it names the view, and nothing else of Larder's`() throws {
+    @Test func `with a model, Vary names Larder-View, and no other field of Larder's`() throws {
         let origin = try Origin { request in
             switch request.path {
             case "/users/9": .json("{}", status: 404)
@@ -60,7 +60,7 @@ import Testing
         #expect(try larder.get("/users/1", ["Larder-Live": "once"])["Vary"] == nil)
     }
 
-    @Test func `where links are rewritten, it names the view`() throws {
+    @Test func `with rewritten links, Vary names Larder-View`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(config: Configs.plain(origin, upstream: ["rewrite_links: true"]))
         for _ in 1...2 { #expect(try larder.get("/x").fields.all("Vary") == ["Larder-View"]) }
@@ -78,7 +78,7 @@ import Testing
         for _ in 1...2 { #expect(try larder.get("/x").fields.all("Vary").first == expected) }
     }
 
-    @Test func `where pages may ask, it names Origin, whoever asks first`() throws {
+    @Test func `with cors, Vary names Origin, whoever asks first`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour + ["Vary": "Origin"]) }
         let larder = try Larder(config: Configs.plain(origin, upstream: ["cors: [\"http://localhost:3000\"]"]))
         for fields in [[:], ["Origin": "http://localhost:3000"], [:]] as [FieldLines] {
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test func `a Larder without models before one with models keeps each view apart`() throws {
+    @Test func `a Larder without models in front of another stores each view separately`() throws {
         let origin = try Origin { request in
             request.path == "/users/1"
                 ? .json(#"{"id":1,"login":"ada","name":"Ada","company":null}"#, Fresh.hour)
@@ -113,7 +113,7 @@ import Testing
         #expect(try outer.waitForDocuments(4))
     }
 
-    @Test func `the tag that a Larder made revalidates at it, and changes with what it is composed of`() throws {
+    @Test func `a Larder's own entity tag validates there, and changes with the composed values`() throws {
         let origin = try Origin { request in
             request.path == "/users"
                 ? .json(#"[{"id":1,"login":"ada","name":"Ada L.","company":null}]"#, Fresh.hour)

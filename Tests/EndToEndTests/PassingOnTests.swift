@@ -4,7 +4,7 @@ import Testing
 
 /// What becomes of a response on its way through: its fields, codings, chunks, redirects and links.
 @Suite(.scripts) struct PassingOnTests {
-    @Test func `fields of the connection and cookies stay where they belong`() throws {
+    @Test func `connection fields and cookies are not replayed to other clients`() throws {
         let origin = try Origin { _ in
             .json(
                 "{}",
@@ -28,7 +28,7 @@ import Testing
         #expect(second["X-Public"] == "2")
     }
 
-    @Test func `encodings are undone before anything is kept`() throws {
+    @Test func `coded bodies are decoded before they are stored`() throws {
         let text = #"{"name":"encoded"}"#
         let origin = try Origin { request in
             .body(
@@ -74,7 +74,7 @@ import Testing
         #expect(try larder.get("/x").text == "first second")
     }
 
-    @Test func `redirects are passed on, and their addresses lead back`() throws {
+    @Test func `redirects are passed on, with addresses rewritten to Larder's`() throws {
         let origin = try Origin { request in
             let host = request["Host"] ?? ""
             return request.path == "/from"
@@ -91,7 +91,7 @@ import Testing
         #expect(origin.requests[0]["Host"] == "127.0.0.1:\(origin.port)")
     }
 
-    @Test func `links in bodies lead back only where that was asked for`() throws {
+    @Test func `links in bodies are rewritten only where configured`() throws {
         let origin = try Origin { request in
             .json(
                 #"{"id":1,"url":"http:\/\/\#(request["Host"] ?? "")/users/1","next":"http://\#(request["Host"] ?? "")/x"}"#,
@@ -109,7 +109,7 @@ import Testing
         #expect(try rewriting.get("/x", ["Larder-View": "raw"]).text.contains(":\(origin.port)"))
     }
 
-    @Test func `links lead to HTTPS for clients of a proxy that serves the name by HTTPS`() throws {
+    @Test func `links use HTTPS for clients of a proxy that serves the name over HTTPS`() throws {
         let origin = try Origin { request in
             let root = "http://\(request["Host"] ?? "")"
             return .json(#"{"url":"\#(root)/x"}"#, Fresh.hour + ["Link": "<\(root)/x?page=2>; rel=\"next\""])

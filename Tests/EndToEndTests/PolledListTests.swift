@@ -39,7 +39,7 @@ import Testing
         #expect(blog.origin.count("/users") == 5)
     }
 
-    @Test func `what a polled list says after a restart is what its hits show`() throws {
+    @Test func `after a restart a polled list's hits show its latest response`() throws {
         let blog = try Changing(["/users": Self.list("v0")])
         let larder = try Larder(config: Self.config(blog.origin))
         _ = try larder.get("/users")
@@ -51,7 +51,7 @@ import Testing
         #expect(hit.isHit && hit.text == Self.list("v1"), "\(hit.cacheStatus) \(hit.text)")
     }
 
-    @Test func `a write that shows nothing is seen in a polled list, which is a hit once a detail shows it`() throws {
+    @Test func `a polled list shows a write without a body, and is a hit once a detail shows it`() throws {
         let title = Monitor("v0")
         let origin = try Origin { request in
             if request.method == "PATCH" { title.withLock { $0 = "v1" } }
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test(arguments: ["once", "on"])
-    func `a stream after a write ends with what a GET says`(mode: String) throws {
+    func `after a write a stream's last event equals a GET`(mode: String) throws {
         let title = Monitor("v0")
         let origin = try Origin { request in
             if request.method == "PATCH" { title.withLock { $0 = "v1" } }
@@ -96,7 +96,7 @@ import Testing
         #expect(try larder.get("/users").text == Self.list("v1"))
     }
 
-    @Test func `once says fresh if the upstream sent something else than was shown, whatever is settled`() throws {
+    @Test func `once says fresh if the upstream sent other bytes than were shown`() throws {
         let blog = try Changing(["/users/1": #"{"id":1,"title":"v1"}"#, "/users": Self.list("v1")])
         let larder = try Larder(config: Self.config(blog.origin))
         _ = try larder.get("/users/1")

@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test
-    func `a DELETE that cancels a Stripe subscription leaves it there, and one of a customer takes it out of lists`()
+    func `a DELETE that cancels a Stripe subscription keeps it, and one of a customer removes it from lists`()
         throws
     {
         let customers =
@@ -103,7 +103,7 @@ import Testing
         #expect(left.isHit)
     }
 
-    @Test func `a status deleted from Mastodon leaves the timelines, one favoured is asked for there`() throws {
+    @Test func `a deleted Mastodon status leaves the timelines, and a favoured one is fetched again there`() throws {
         let isFavoured = Monitor(false)
         let origin = try Origin { request in
             func status(_ id: Int) -> String {

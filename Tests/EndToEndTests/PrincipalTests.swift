@@ -20,7 +20,7 @@ import Testing
             (["Authorization": "Bearer secret-aaa"], [:]),
         ] as [(FieldLines, FieldLines)]
     )
-    func `answers belong to whoever asked`(one: FieldLines, other: FieldLines) throws {
+    func `responses belong to the principal that asked`(one: FieldLines, other: FieldLines) throws {
         let origin = try Self.personal()
         let larder = try Larder(config: Configs.blog(origin))
         let first = try larder.get("/users", one)
@@ -34,7 +34,7 @@ import Testing
         #expect(origin.count() == 2)
     }
 
-    @Test func `a token in the query makes another principal`() throws {
+    @Test func `a token in the query is a principal of its own`() throws {
         let origin = try Origin { .json(#""\#($0.target)""#, Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x?access_token=secret-aaa&page=1")
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func `the key that makes principals is its owner's alone, and outlives a restart`() throws {
+    @Test func `the principal key is readable by its owner only, and survives a restart`() throws {
         let origin = try Self.personal()
         let larder = try Larder(origin)
         _ = try larder.get("/users", ["Authorization": "Bearer secret-aaa"])
@@ -84,7 +84,7 @@ import Testing
         #expect(try larder.get("/users", ["Authorization": "Bearer secret-bbb"]).status != 200)
     }
 
-    @Test func `a credential of Larder's own serves reads, and writes only where that was said`() throws {
+    @Test func `a credential from the config is used for reads, and for writes only where configured`() throws {
         let origin = try Origin { .json(#"{"as":"\#($0["Authorization"] ?? "nobody")"}"#, Fresh.hour) }
         let folder = TemporaryFolder()
         try folder.write("secret-own\n", to: "credential")

@@ -104,7 +104,7 @@ import Testing
     }
 
     @Test(.enabled(if: python.isInstalled, "PyGithub could not be installed from PyPI"))
-    func `PyGithub reads what it wrote, asks on condition, and keeps users apart`() throws {
+    func `PyGithub reads what it wrote, sends conditions, and gets each user's own responses`() throws {
         let gitHub = try GitHub()
         let larder = try Larder(config: Self.config(gitHub.origin))
         let script = """

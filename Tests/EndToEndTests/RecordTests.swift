@@ -34,7 +34,7 @@ import Testing
         #expect(modes == [0o700, 0o600, 0o700, 0o600])
     }
 
-    @Test func `conditions and ranges are the upstream's to answer`() throws {
+    @Test func `while recording, conditions and ranges are left to the upstream`() throws {
         let origin = try Origin { request in
             request["If-None-Match"] != nil
                 ? .notModified(["ETag": #""a""#]) : .json("{}", Fresh.hour + ["ETag": #""a""#])
@@ -50,7 +50,7 @@ import Testing
         #expect(try replay.get("/x").status == 200)
     }
 
-    @Test func `a recording is added to, and a second recorder is refused`() throws {
+    @Test func `exchanges can be added to a recording, and a second recorder is refused`() throws {
         let origin = try Origin { .text($0.target, Fresh.hour) }
         let recording = RecordedFolder()
         try recording.record(origin) { _ = try $0.get("/one") }
@@ -66,7 +66,7 @@ import Testing
         #expect(recording.files["bodies/000002.bin"] == Array("/two".utf8))
     }
 
-    @Test func `nothing is left of a recording without exchanges, nor of a recorder that cannot listen`() throws {
+    @Test func `a recording without exchanges, or of a recorder that cannot listen, leaves no files`() throws {
         let origin = try Origin { .text($0.target) }
         let recording = RecordedFolder()
         let log = try recording.record(origin) { _ in }
@@ -78,7 +78,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: recording.path))
     }
 
-    @Test func `after kill -9 the recording is whole up to its last line, and goes on from there`() throws {
+    @Test func `after kill -9 the recording is whole up to its last line, and can be continued`() throws {
         let origin = try Origin { .text($0.target, Fresh.hour) }
         let recording = RecordedFolder()
         let larder = try Larder.recording(origin, into: recording.path)
@@ -99,7 +99,7 @@ import Testing
         #expect(try Larder.replaying(recording.path).get("/later").text == "/later")
     }
 
-    @Test func `a response that breaks off reaches its client so, and is not recorded`() throws {
+    @Test func `a response that breaks off reaches its client truncated, and is not recorded`() throws {
         let origin = try Origin { request in
             request.path == "/whole"
                 ? .text("whole") : .raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf", thenReset: true)
@@ -130,7 +130,7 @@ import Testing
         #expect(recording.files["bodies/000001.json"] == Array(#"{"message":"none"}"#.utf8))
     }
 
-    @Test func `what a config says of routes and models goes into the recording, and its secrets do not`() throws {
+    @Test func `a config's routes and models are written into the recording, and its secrets are not`() throws {
         let origin = try Origin { _ in .json(#"{"id":1,"login":"ada"}"#, Fresh.hour) }
         let folder = TemporaryFolder()
         let file = try folder.write("hidden-credential", to: "credential")

@@ -4,7 +4,7 @@ import Testing
 
 /// Secrets planted in every place, looked for in every byte of a recording.
 @Suite(.scripts) struct RecordedSecretsTests {
-    @Test func `no secret of any place reaches any file`() throws {
+    @Test func `no secret from any place reaches any file of a recording`() throws {
         let canaries = Monitor(0)
         @Sendable func canary() -> String {
             "canary-\(canaries.withLock { $0 += 1; return $0 })-5ecret/+=value"
@@ -80,7 +80,7 @@ import Testing
         #expect(other.status == 200)
     }
 
-    @Test func `a token that a response gave is taken out of it once a request is made with it`() throws {
+    @Test func `a token in a response is redacted once a request uses it`() throws {
         let origin = try Origin { request in
             request.path == "/login" ? .json(#"{"token":"given-5ecret-token"}"#) : .json(#"{"n":1}"#)
         }
@@ -100,8 +100,7 @@ import Testing
         #expect(try larder.get("/other").status == 200)
     }
 
-    @Test func `a token that an earlier run has recorded is taken out when a later run makes a request with it`() throws
-    {
+    @Test func `a token that an earlier run recorded is redacted once a later run uses it`() throws {
         let origin = try Origin { $0.path == "/login" ? .json(#"{"token":"given-5ecret-token"}"#) : .json("{}") }
         let recording = RecordedFolder()
         try recording.record(origin) { _ = try $0.request("POST", "/login", body: "x") }
@@ -160,7 +159,7 @@ import Testing
         #expect(given.text.hasPrefix("access_token=REDACTED-") && given.text.hasSuffix("&token_type=bearer"))
     }
 
-    @Test func `a replay tells requests apart whose parameters only have names that credentials have, too`() throws {
+    @Test func `a replay distinguishes requests by parameters whose names only resemble credentials`() throws {
         let targets = [
             "/a?code=DE&state=CA", "/a?code=FR&state=CA", "/a?code=DE&client_id=x", "/a?code=FR&client_id=x",
             "/a?ticket=17&service=s3", "/a?ticket=18&service=s3", "/a?pin=560001", "/a?pin=560002",

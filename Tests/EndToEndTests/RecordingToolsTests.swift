@@ -6,7 +6,7 @@ import Testing
 @Suite(.scripts, .serialized) struct RecordingToolsTests {
     static let vcr = PythonEnvironment("vcrpy", packages: ["vcrpy", "requests"], imports: ["vcr", "requests"])
 
-    @Test func `diff says what has changed by severity, and takes it over when asked to`() throws {
+    @Test func `diff lists changes by severity, and can update the recording`() throws {
         let body = Monitor(#"{"id":1,"name":"a"}"#)
         let origin = try Origin { request in
             request["Authorization"] == "Bearer fresh-token-1" || body.current.contains(#""a""#)
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test(.enabled(if: vcr.isInstalled, "vcrpy could not be installed from PyPI"), arguments: ["yaml", "json"])
-    func `a cassette that vcrpy has made is replayed, and what is exported of it vcrpy replays`(form: String) throws {
+    func `a cassette made by vcrpy is replayed, and vcrpy replays its export`(form: String) throws {
         let origin = try Self.origin()
         let folder = TemporaryFolder()
         let cassette = folder.file("cassette.\(form)")
@@ -101,7 +101,7 @@ import Testing
         #expect(try Self.vcr.run(recorder, origin.url, export, "none", "yaml") == recorded)
     }
 
-    @Test func `a HAR is the same after it was written and read, and several origins have to be named`() throws {
+    @Test func `a HAR survives export and import, and several origins must be named`() throws {
         let origin = try Self.origin()
         let (recording, folder) = (RecordedFolder(), TemporaryFolder())
         // An imported upstream has another name.

@@ -30,7 +30,7 @@ import Testing
         #expect(try replay.get("/after").status == 504)
     }
 
-    @Test func `with a session only its requests are recorded, and the field goes no further`() throws {
+    @Test func `with a session only its requests are recorded, and its field is not sent upstream`() throws {
         let origin = try Origin { .text($0.target, Fresh.hour) }
         let larder = try Larder(origin)
         #expect(try larder.command("recording", "start", "a", "--session", "one").end == .exited(0))
@@ -45,7 +45,7 @@ import Testing
         (["start", "../x"], "this is not a name"), (["stop", "x"], "this recording is not running"),
         (["get", "x", "/nonexistent/y"], "there is no such recording"),
     ])
-    func `what cannot be is refused with a reason`(arguments: [String], message: String) throws {
+    func `an impossible recording is refused with a reason`(arguments: [String], message: String) throws {
         let larder = try Larder(try Origin { _ in .text("") })
         let process = try ChildProcess(
             Larder.binary,

@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test
-    func `FJ-15 FJ-16 FJ-28: an object that becomes known, changes and is deleted is shown so for its bare identity`()
+    func `FJ-15 FJ-16 FJ-28: a bare identity is shown as its object, which becomes known, changes and is deleted`()
         throws
     {
         let (_, origin, larder) = try Self.daemon()
@@ -66,7 +66,7 @@ import Testing
         #expect(origin.count("/posts/1") == 1)
     }
 
-    @Test func `what is shown for a bare identity is written back as that`() throws {
+    @Test func `an object shown for a bare identity is written back as the identity`() throws {
         let (_, _, larder) = try Self.daemon()
         for path in ["/users/7", "/users/8"] { _ = try larder.get(path, Self.mapped) }
         let view = try larder.get("/posts/1", Self.mapped)
@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test(arguments: [Fresh.hour, ["Cache-Control": "no-store"]])
-    func `a miss shows what is known, and so does one that is not stored`(fields: FieldLines) throws {
+    func `a miss shows known objects for bare identities, also if it is not stored`(fields: FieldLines) throws {
         let (_, _, larder) = try Self.daemon(fields)
         _ = try larder.get("/users/7", Self.mapped)
         let miss = try larder.get("/posts/1", Self.mapped)
@@ -92,7 +92,7 @@ import Testing
         #expect(miss.text == #"{"id":1,"author":\#(Self.ada),"likers":[8,\#(Self.ada)]}"#)
     }
 
-    @Test func `nobody is shown an object that only another principal knows`() throws {
+    @Test func `an object that only another principal knows is not shown for a bare identity`() throws {
         let (_, _, larder) = try Self.daemon()
         _ = try larder.get("/users/7", Self.mapped + ["Authorization": "Bearer a"])
         #expect(try larder.get("/posts/1", Self.mapped + ["Authorization": "Bearer b"]).text == Self.bare)
@@ -103,7 +103,7 @@ import Testing
         )
     }
 
-    @Test func `what was cleaned or lost at a restart is shown as the store has it`() throws {
+    @Test func `a bare identity is shown as the store has it after a clean or a restart`() throws {
         let (_, _, larder) = try Self.daemon()
         _ = try larder.get("/posts/1", Self.mapped)
         for user in [7, 8] { _ = try larder.get("/users/\(user)", Self.mapped) }
@@ -116,7 +116,7 @@ import Testing
         #expect(try !larder.get("/posts/1", Self.mapped).text.contains("ada"))
     }
 
-    @Test func `who follows the mapped view is told of changes to what is shown for a bare identity`() throws {
+    @Test func `a stream of the mapped view gets changes of objects shown for bare identities`() throws {
         let (_, _, larder) = try Self.daemon()
         for path in ["/users/7", "/users/8", "/posts/1"] { _ = try larder.get(path, Self.mapped) }
         let stream = try Follower(larder, "/posts/1", Self.mapped)

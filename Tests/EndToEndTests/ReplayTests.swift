@@ -27,7 +27,7 @@ import Testing
         return recording
     }
 
-    @Test func `one request gets its responses in order, in each session by itself, and the last one repeats`() throws {
+    @Test func `a repeated request gets its responses in order, in each session, and the last one repeats`() throws {
         let recording = try Self.growing()
         let larder = try Larder.replaying(recording.path)
         func list(_ fields: FieldLines = [:]) throws -> String { try larder.get("/list", fields).text }
@@ -60,7 +60,7 @@ import Testing
         #expect(last.object["type"] as? String == "urn:larder:recording-exhausted")
     }
 
-    @Test func `JSON bodies are compared by value, and other spellings of a query are the same one`() throws {
+    @Test func `JSON bodies are compared by value, and equivalent queries are equal`() throws {
         let origin = try Origin { .json("\"\($0.target)\"") }
         let recording = RecordedFolder()
         let type: FieldLines = ["Content-Type": "application/json"]
@@ -76,7 +76,7 @@ import Testing
         #expect(try replay.get("/q?a=x+y&b=2", ["Accept": "text/html"]).status == 504)
     }
 
-    @Test func `large uploads are compared by their bytes, but for the boundary`() throws {
+    @Test func `large uploads are compared by their bytes, except the boundary`() throws {
         let origin = try Origin { .text("\($0.body.count)") }
         let recording = RecordedFolder()
         let content = String(repeating: "0123456789abcdef", count: 600_000)
@@ -94,7 +94,7 @@ import Testing
         #expect(try upload(replay, "aaaa", "y").status == 504)
     }
 
-    @Test func `a route says what does not count, and what does`() throws {
+    @Test func `a route says what a replay ignores and compares`() throws {
         let origin = try Origin { .json("\"\($0["X-Kind"] ?? "")\"") }
         let config = """
             upstreams: { api: { url: \(origin.url) } }
@@ -116,7 +116,7 @@ import Testing
         #expect(try ask("x", #"{"a":2,"nonce":1}"#) == 504)
     }
 
-    @Test func `what is not recorded gets 504 with the nearest requests and what differs`() throws {
+    @Test func `an unrecorded request gets 504 with the nearest requests and their differences`() throws {
         let origin = try Origin { .text($0.target) }
         let recording = RecordedFolder()
         try recording.record(origin) { (larder: Larder) throws -> Void in
@@ -135,7 +135,7 @@ import Testing
         #expect(origin.count() == 5)
     }
 
-    @Test func `the n-th credential stands for the n-th, and no credential for none`() throws {
+    @Test func `the n-th credential of a replay matches the n-th recorded one, and none matches none`() throws {
         let origin = try Origin { .text($0["Authorization"].map { String($0.suffix(3)) } ?? "none") }
         let recording = RecordedFolder()
         try recording.record(origin) { (larder: Larder) throws -> Void in
@@ -185,7 +185,7 @@ import Testing
         #expect(try larder.sql("SELECT name FROM User") == ["ada"])
     }
 
-    @Test func `a body that was edited by hand is what is replayed`() throws {
+    @Test func `a body edited by hand is replayed`() throws {
         let recording = try Self.growing()
         try recording.write("[41, 42]\r\n", to: "bodies/000001.json")
         let edited = recording.lines.joined(separator: "\r\n") + "\r\n"
@@ -217,7 +217,7 @@ import Testing
         }
     }
 
-    @Test func `with the clock of now dates are shifted`() throws {
+    @Test func `with the current clock recorded dates are shifted`() throws {
         let origin = try Origin { _ in
             .json("{}", ["Date": "Mon, 05 Jan 2026 10:00:00 GMT", "Expires": "Mon, 05 Jan 2026 11:00:00 GMT"])
         }
@@ -237,7 +237,7 @@ import Testing
     }
 
     @Test(.enabled(if: isTraceable, "network namespaces or strace are not to be had"))
-    func `in a namespace without a network, and under a trace, a replay connects to nobody`() throws {
+    func `a replay opens no connection, in a namespace without a network and under strace`() throws {
         let recording = try Self.growing()
         let trace = TemporaryFolder()
         let script = """

@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func `hits from memory are noted once somebody has asked, and misses always`() throws {
+    @Test func `hits from memory are listed once somebody has asked, and misses always`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -92,7 +92,7 @@ import Testing
         #expect(text.contains("gnp"))
     }
 
-    @Test func `refusals are noted without their parameters`() throws {
+    @Test func `refused requests are listed without their parameters`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x?token=s3cret", ["Host": "evil.example"])
@@ -103,7 +103,7 @@ import Testing
         #expect(origin.count() == 0)
     }
 
-    @Test func `a client that leaves is shown as one`() throws {
+    @Test func `a request whose client left is shown as such`() throws {
         let gate = Gate()
         let origin = try Origin { _ in
             gate.wait()
@@ -141,7 +141,7 @@ import Testing
         #expect(larder.terminate() == .exited(0))
     }
 
-    @Test func `a follower that does not read misses requests and nothing else`() throws {
+    @Test func `a follower that does not read misses requests, and delays no other client`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(origin)
         let follower = try RequestsFollower(larder, "/requests?follow")
@@ -211,7 +211,7 @@ import Testing
         #expect(state["failures"] as? Int == 1)
     }
 
-    @Test func `a gateway that finds nobody behind it is a failing upstream, and an error of the origin is none`()
+    @Test func `a gateway error counts as a failing upstream, and an origin's own error does not`()
         throws
     {
         let origin = try Origin { request in .json("{}", status: Int(request.path.dropFirst()) ?? 200) }

@@ -41,7 +41,7 @@ import Testing
         #expect(origin.count() == asked)
     }
 
-    @Test func `what was not recorded and what was never used is said, and strict makes it a failure`() throws {
+    @Test func `a run reports unrecorded requests and unused exchanges, and under strict fails`() throws {
         let recording = RecordedFolder()
         try recording.record(try Self.origin()) { larder in
             for target in ["/x", "/y"] { _ = try larder.get(target) }
@@ -61,7 +61,7 @@ import Testing
         #expect((report["replayed"] as? [String: Any])?["never_used"] as? [String] == ["GET /y"])
     }
 
-    @Test func `a recording is not replaced by nothing, nor by that of a command that failed`() throws {
+    @Test func `a recording is not replaced by an empty one, nor by that of a command that failed`() throws {
         let origin = try Self.origin()
         let recording = RecordedFolder()
         try recording.record(origin) { _ = try $0.get("/x") }
@@ -82,7 +82,7 @@ import Testing
     }
 
     @Test(arguments: ["once", "new", "all"])
-    func `of a folder only the recording is replaced`(mode: String) throws {
+    func `other files in the folder stay when its recording is replaced`(mode: String) throws {
         let origin = try Self.origin()
         let folder = TemporaryFolder()
         for name in ["q", "q/.git"] { mkdir(folder.file(name), 0o755) }
@@ -102,7 +102,7 @@ import Testing
         #expect(folder.names == ["link", "q"])
     }
 
-    @Test func `what is no recording is not replaced`() throws {
+    @Test func `a folder that is no recording is not replaced`() throws {
         let origin = try Self.origin()
         let folder = TemporaryFolder()
         try folder.write("precious", to: "file")
@@ -131,7 +131,7 @@ import Testing
         #expect(recording.lines.count == 1)
     }
 
-    @Test func `what a killed run leaves counts as no recording, and the next one removes it`() throws {
+    @Test func `a killed run's remains count as no recording, and the next run removes them`() throws {
         let origin = try Self.origin()
         let recording = RecordedFolder()
         let options = ["--record", "once", "--upstream", origin.url]
@@ -157,7 +157,7 @@ import Testing
         #expect(variable.end == .exited(64) && variable.errors.contains("write API=@ or API=@/path"))
     }
 
-    @Test func `what is added from another address is said`() throws {
+    @Test func `a run reports exchanges added from another address`() throws {
         let (origin, other) = (try Self.origin(), try Self.origin())
         let recording = RecordedFolder()
         try recording.record(origin) { _ = try $0.get("/x") }
@@ -170,7 +170,7 @@ import Testing
         #expect(again.output == "/y of the origin" && !again.errors.contains("are added to it"))
     }
 
-    @Test func `once records where there is nothing, and replays from then on`() throws {
+    @Test func `once records if there is no recording, and replays from then on`() throws {
         let origin = try Self.origin()
         let recording = RecordedFolder()
         let options = ["--record", "once", "--upstream", origin.url]

@@ -26,7 +26,7 @@ import Testing
         try Larder.run(["sql", "--store", larder.folder.file("larder.db")] + arguments)
     }
 
-    @Test func `rows are a table, JSON with its types, or CSV, with a daemon and without`() throws {
+    @Test func `rows are printed as a table, typed JSON or CSV, with a daemon and without`() throws {
         let (origin, larder) = try Self.filled()
         let query = "select id, login, name, 1.5 as half from User_current order by id"
         for _ in 1...2 {
@@ -63,7 +63,7 @@ import Testing
         return try Larder.run(["sql"] + admin + arguments)
     }
 
-    @Test func `the daemon runs the query of whoever names its address, with the same results and limits`() throws {
+    @Test func `with an address the daemon runs the query, with the same results and limits`() throws {
         let (origin, larder) = try Self.filled()
         let query = "select id, login, name, 1.5 as half from User_current order by id"
         for form in [[], ["--json"], ["--csv"]] {
@@ -101,7 +101,7 @@ import Testing
         "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n",
     ]
 
-    @Test(arguments: slow) func `a query ends when its time is over, also within one function`(query: String) throws {
+    @Test(arguments: slow) func `a query ends at its time limit, also within one SQL function`(query: String) throws {
         let (origin, larder) = try Self.filled()
         for ending in [try sql(larder, "--timeout", "300ms", query), try asked(larder, "--timeout", "300ms", query)] {
             #expect(ending.end == .exited(1) && ending.errors.contains("took longer than"), "\(ending)")
@@ -110,7 +110,7 @@ import Testing
         _ = origin
     }
 
-    @Test func `a value larger than the limit is an error, and no memory is taken for it`() throws {
+    @Test func `a value larger than the limit is an error, and uses no memory`() throws {
         let (origin, larder) = try Self.filled()
         for query in ["select length(hex(zeroblob(200000000)))", "select length(randomblob(1000000000))"] {
             let ending = try sql(larder, query)
@@ -151,7 +151,7 @@ import Testing
             "the query took longer than 50ms; narrow it (WHERE, LIMIT), or allow more with --timeout"
         ),
     ])
-    func `what does not only read, or goes wrong, is one line that says why`(_ arguments: [String], _ message: String)
+    func `a query that writes or fails gives one line that says why`(_ arguments: [String], _ message: String)
         throws
     {
         let (origin, larder) = try Self.filled()
@@ -174,7 +174,7 @@ import Testing
         _ = origin
     }
 
-    @Test func `rows for programs are printed as they come`() throws {
+    @Test func `rows for programs are printed as they are read`() throws {
         let (origin, larder) = try Self.filled()
         let endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select i from n"
         let command = "\(Larder.binary) sql --store \(larder.folder.file("larder.db")) --timeout 60s"
@@ -188,7 +188,7 @@ import Testing
         _ = origin
     }
 
-    @Test func `the store is the config's, and one that is not there is an error that says what to do`() throws {
+    @Test func `larder sql opens the config's store, and a missing one is an error that says what to do`() throws {
         let (origin, larder) = try Self.filled()
         let folder = TemporaryFolder()
         let config = Configs.blog(origin, top: ["store: { path: \(larder.folder.file("larder.db")) }"])

@@ -27,7 +27,7 @@ import Testing
         return try Larder(config: config, environment: ["SAMPLE_API": api.url])
     }
 
-    @Test func `the sample API itself is an honest one`() throws {
+    @Test func `the sample API sends correct validators and statuses`() throws {
         let api = try SampleAPI()
         let client = try Client(port: api.port)
         let list = try client.get("/posts?per_page=2")
@@ -69,7 +69,7 @@ import Testing
         #expect(try larder.sql("SELECT count(*) FROM User WHERE email LIKE '%@example.org'") == ["24"])
     }
 
-    @Test func `a change made through it shows everywhere at once`() throws {
+    @Test func `a change made through Larder is visible everywhere at once`() throws {
         let api = try SampleAPI()
         let larder = try Self.daemon(api)
         let list = try larder.get("/posts?per_page=5")

@@ -33,7 +33,7 @@ import Testing
         )
     }
 
-    @Test func `after a save, a clean and a load there is what was there before`() throws {
+    @Test func `after a save, a clean and a load the store has the same contents`() throws {
         let (origin, folder) = (try Self.origin(), TemporaryFolder())
         let larder = try Self.larder(origin)
         for number in 1...20 { _ = try larder.get("/users/\(number)") }
@@ -64,7 +64,7 @@ import Testing
         #expect(try contents(larder) == before)
     }
 
-    @Test func `what is loaded is asked about before it is served`() throws {
+    @Test func `a loaded response is validated before it is served`() throws {
         let (origin, folder) = (try Self.origin(), TemporaryFolder())
         let larder = try Self.larder(origin)
         _ = try larder.get("/users/1")
@@ -78,7 +78,7 @@ import Testing
         #expect(try larder.get("/users/1").isHit)
     }
 
-    @Test func `another Larder gets all but the data of users whom only the first one's key tells apart`() throws {
+    @Test func `another Larder loads everything except the data of principals that need the first one's key`() throws {
         let (origin, folder) = (try Self.origin(), TemporaryFolder())
         let first = try Self.larder(origin)
         for number in 1...5 { _ = try first.get("/users/\(number)") }
@@ -166,7 +166,7 @@ import Testing
         try Data(bytes).write(to: URL(filePath: file))
     }
 
-    @Test func `a copy that somebody has changed to do harm is refused, and the daemon goes on`() throws {
+    @Test func `a maliciously changed copy is refused, and the daemon goes on`() throws {
         let (origin, folder) = (try Self.origin(), TemporaryFolder())
         let larder = try Self.larder(origin)
         for number in 1...5 { _ = try larder.get("/users/\(number)") }
@@ -220,7 +220,7 @@ import Testing
         #expect(try !Larder.run(["load", "--help"]).output.contains("--merge"))
     }
 
-    @Test func `a copy goes to no folder, and over no file or store unless that is said`() throws {
+    @Test func `a copy is not saved to a folder, nor over a file or store unless told so`() throws {
         let (origin, folder) = (try Self.origin(), TemporaryFolder())
         let larder = try Self.larder(origin)
         _ = try folder.write("mine", to: "mine")
@@ -235,7 +235,7 @@ import Testing
         #expect(try load(larder, folder.file("mine")).end == .exited(0))
     }
 
-    @Test func `a copy that is made while all is written and read is whole`() throws {
+    @Test func `a copy made during reads and writes is whole`() throws {
         let body = String(repeating: "x", count: 20_000)
         let (origin, folder) = (try Origin { .json("[\"\($0.path)\(body)\"]", Fresh.hour) }, TemporaryFolder())
         let larder = try Larder(origin)
@@ -263,7 +263,7 @@ import Testing
         #expect(try other.sql("PRAGMA integrity_check") == ["ok"])
     }
 
-    @Test func `a daemon that is killed while it loads has what it had, and leaves nothing behind`() throws {
+    @Test func `a daemon killed while loading keeps its former contents, and leaves no files`() throws {
         let body = String(repeating: "x", count: 20_000)
         let (origin, folder) = (try Origin { .json("[\"\($0.path)\(body)\"]", Fresh.hour) }, TemporaryFolder())
         let full = try Larder(origin)
@@ -311,7 +311,7 @@ import Testing
         return (larder, client)
     }
 
-    @Test func `a copy that the store cannot take is refused by its length, before it is sent`() throws {
+    @Test func `a copy that is too large is refused by its length, before it is sent`() throws {
         let (larder, client) = try loading("Content-Length: 9000000000")
         #expect(try client.head().status == 409)
         #expect(!larder.folder.names.contains { $0.hasSuffix(".loading") })
@@ -363,7 +363,7 @@ struct SaveToFullDiskTests {
         #expect(try admin("GET", "/count").object["documents"] as? Int ?? 0 > 100)
     }
 
-    @Test func `a copy that finds no room on its disk is removed`() throws {
+    @Test func `a copy that does not fit on its disk is removed`() throws {
         let larder = try Larder(try origin())
         for number in 0..<50 { _ = try larder.get("/\(number)") }
         #expect(try larder.waitForDocuments(50))

@@ -26,7 +26,7 @@ import Testing
         larder.folder.names.filter { $0 != "larder.yaml" }.contains { larder.folder.bytes($0).contains(value) }
     }
 
-    @Test func `a secret reaches the client and no file, no list and no log`() throws {
+    @Test func `a secret member reaches the client, but no file, list or log`() throws {
         let origin = try Origin { _ in .json(Self.body, Fresh.tagged("a")) }
         let larder = try Larder(origin, config: Self.config(origin))
         for _ in 0..<2 { #expect(try larder.get("/things/1").text == Self.body) }
@@ -49,7 +49,7 @@ import Testing
         #expect(!larder.log.contains(Self.value))
     }
 
-    @Test func `what becomes secret is erased from the file at the next start`() throws {
+    @Test func `a member that becomes secret is erased from the file at the next start`() throws {
         let origin = try Origin { _ in .json(Self.body, Fresh.hour) }
         let larder = try Larder(origin, config: Self.config(origin, secret: "local: [score]"))
         _ = try larder.get("/things/1")

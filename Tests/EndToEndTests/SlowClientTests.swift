@@ -15,7 +15,7 @@ import Testing
         return client
     }
 
-    @Test func `slow uploads keep nobody from asking or writing, and end when others wait`() throws {
+    @Test func `slow uploads do not keep others from reading or writing, and end when others wait`() throws {
         let origin = try Origin { request in .json("1", request.method == "GET" ? Fresh.hour : [:]) }
         let larder = try Larder(origin, config: Configs.plain(origin, top: [Self.limits]))
         // One client gets four of the five places for uploads; its others wait.
@@ -37,7 +37,7 @@ import Testing
         withExtendedLifetime(waiting) {}
     }
 
-    @Test func `slow readers of large responses lose their place to those who wait`() throws {
+    @Test func `slow readers of large responses are disconnected when others wait`() throws {
         let origin = try Origin { request in
             guard request.path == "/large" else { return .json("1", Fresh.hour) }
             let piece = [UInt8](repeating: 0x78, count: 1 << 16)

@@ -45,7 +45,7 @@ import Testing
         #expect(try eventually { try larder.get("/x").text == "2" })
     }
 
-    @Test func `a refresh whose response may not be stored ends the use of the stale one`() throws {
+    @Test func `a refresh with an unstorable response removes the stale one`() throws {
         let origin = try Origin { _ in .json("1", Self.revalidating) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(arguments: [("HEAD", [:]), ("GET", ["Range": "bytes=0-0"]), ("GET", ["If-None-Match": "\"x\""])])
-    func `a request for less than the whole has the whole refreshed`(method: String, fields: [String: String]) throws {
+    func `a range request refreshes the whole`(method: String, fields: [String: String]) throws {
         let origin = try Origin { _ in .json("1", Self.revalidating) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test(arguments: ["\"other\"", nil])
-    func `a refresh that a 304 does not help is repeated without conditions`(tag: String?) throws {
+    func `a refresh is repeated without conditions if its 304 does not apply`(tag: String?) throws {
         let origin = try Origin { _ in .json("1", Self.revalidating + ["ETag": "\"one\"", "Vary": "X-A"]) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test(arguments: failures)
-    func `stale-if-error holds in every kind of failure`(failure: String) throws {
+    func `stale-if-error applies to every kind of failure`(failure: String) throws {
         let origin = try Origin { _ in .json("1", ["Cache-Control": "max-age=0, stale-if-error=600"]) }
         // Who is not silent has all the time it takes.
         let limits = failure == "silence" ? ["timeouts: { first_byte: 2s }"] : []
@@ -126,7 +126,7 @@ import Testing
         ("max-age=0, must-revalidate, stale-while-revalidate=600", false),
         ("no-cache, stale-while-revalidate=600", false), ("s-maxage=0, stale-while-revalidate=600", true),
     ])
-    func `nothing is served stale where the upstream forbids it`(directives: String, isShared: Bool) throws {
+    func `no stale response is served where the upstream forbids it`(directives: String, isShared: Bool) throws {
         let origin = try Origin { _ in .json("1", ["Cache-Control": directives, "ETag": "\"one\""]) }
         let larder = try Larder(config: Configs.plain(origin, upstream: ["shared: \(isShared)"]))
         _ = try larder.get("/x")
@@ -139,7 +139,7 @@ import Testing
         #expect(try larder.get("/x").status == 504)
     }
 
-    @Test func `the route's own stale does both, whatever the upstream says of it`() throws {
+    @Test func `a route's stale applies to refreshes and failures, whatever the upstream says`() throws {
         let origin = try Origin { _ in .json("1", ["Cache-Control": "max-age=0, must-revalidate"]) }
         let larder = try Larder(config: Configs.plain(origin, top: ["routes: [{ path: x, stale: 1h }]"]))
         _ = try larder.get("/x")
@@ -152,7 +152,7 @@ import Testing
         #expect(try eventually { try larder.get("/x").text == "2" })
     }
 
-    @Test func `a follower who insists on the upstream is not given the stale response that the others get`() throws {
+    @Test func `a client that requires the upstream does not get the stale response that others get`() throws {
         let gate = Gate()
         let origin = try Origin { _ in .json("1", Fresh.never) }
         let larder = try Larder.patient(origin)
@@ -171,7 +171,7 @@ import Testing
     // MARK: Retry-After
 
     @Test(arguments: [429, 403, 503])
-    func `an upstream that asks for a pause is spared; what is stale is served meanwhile`(status: Int) throws {
+    func `while an upstream asks for a pause, it gets no request, and stale responses are served`(status: Int) throws {
         let origin = try Origin { _ in .json("1", Fresh.never) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -195,7 +195,7 @@ import Testing
         #expect(origin.count() == count)
     }
 
-    @Test func `a rate limit is the credential's for a resource, an outage the document's; writes and others go on`()
+    @Test func `a rate limit holds back a credential's resource, an outage one document; other requests go on`()
         throws
     {
         let origin = try Origin { request in
@@ -225,7 +225,7 @@ import Testing
         #expect(try larder.total("larder_held_back_requests_total") == 3)
     }
 
-    @Test func `one refused search leaves the rest of the API alone, and explain says what is held back`() throws {
+    @Test func `a refused search holds back only searches, and explain says so`() throws {
         let origin = try Origin { request in
             guard request.path == "/search/code" else {
                 return .json("1", Fresh.never + ["X-RateLimit-Resource": "core", "X-RateLimit-Remaining": "4999"])
@@ -250,7 +250,7 @@ import Testing
         #expect(larder.log.contains("code_search"))
     }
 
-    @Test func `in the shared reading a rate limit is that of one Authorization, too`() throws {
+    @Test func `in a shared cache, too, a rate limit is separate for each Authorization`() throws {
         let origin = try Origin { request in
             request["Authorization"] == "ann"
                 ? .json("no", ["Retry-After": "600"], status: 429) : .json("1", ["Cache-Control": "public, max-age=60"])
@@ -265,7 +265,7 @@ import Testing
         #expect(try larder.get("/z", ["Authorization": "ann"]).isHit)
     }
 
-    @Test func `a crowd that waited for a refusal is not sent after it`() throws {
+    @Test func `clients that waited for a refused request get the refusal, and are not sent upstream`() throws {
         let gate = Gate()
         let origin = try Origin { _ in OriginResponse.json("no", ["Retry-After": "600"], status: 429).after(gate) }
         let larder = try Larder.patient(origin)
@@ -279,7 +279,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `the pause ends when it said it would`() throws {
+    @Test func `a pause ends at its announced time`() throws {
         let origin = try Origin { _ in .json("no", ["Retry-After": "1"], status: 503) }
         let larder = try Larder(origin)
         #expect(try larder.get("/x").status == 503)

@@ -4,7 +4,7 @@ import Testing
 
 /// The store's file, as people and other programs meet it.
 @Suite(.scripts) struct StoreFileTests {
-    @Test func `a view per model answers while the daemon runs`() throws {
+    @Test func `a view per model can be queried while the daemon runs`() throws {
         let (_, larder) = try AdminTests.blog()
         #expect(try larder.sql("SELECT id, login, name FROM User ORDER BY id") == ["1|ada|Ada", "2|bela|"])
         #expect(try larder.sql("SELECT title, author FROM Post") == ["Caches|1"])
@@ -12,7 +12,7 @@ import Testing
         #expect(try larder.sql("PRAGMA integrity_check") == ["ok"])
     }
 
-    @Test func `a second daemon is told whose the store is`() throws {
+    @Test func `a second daemon gets an error that names the store's owner`() throws {
         let (origin, larder) = try AdminTests.blog()
         let second = try ChildProcess(
             Larder.binary,
@@ -39,7 +39,7 @@ import Testing
         return second.errors
     }
 
-    @Test func `a second daemon finds out by whatever name it knows the store`() throws {
+    @Test func `a second daemon is refused under any name of the store's file`() throws {
         let (origin, larder) = try AdminTests.blog()
         let other = TemporaryFolder()
         #expect(symlink(larder.folder.file("larder.db"), other.file("link.db")) == 0)
@@ -55,7 +55,7 @@ import Testing
         #expect(try larder.sql("PRAGMA integrity_check") == ["ok"])
     }
 
-    @Test func `what cannot be a store or its key is refused in a sentence`() throws {
+    @Test func `a path that cannot be a store or its key is refused with a sentence`() throws {
         let (origin, folder) = (try Origin { _ in .empty(204) }, TemporaryFolder())
         #expect(mkfifo(folder.file("pipe"), 0o600) == 0)
         #expect(try refusal(origin, store: folder.file("pipe")).contains("it is a named pipe"))
@@ -93,7 +93,7 @@ import Testing
         )
     }
 
-    @Test func `a store that a crash left half written opens`() throws {
+    @Test func `a store that a crash left half written can be opened`() throws {
         let (origin, larder) = try AdminTests.blog()
         larder.kill()
         let bytes = larder.folder.bytes("larder.db-wal")
@@ -108,7 +108,7 @@ import Testing
         #expect(try larder.sql("PRAGMA integrity_check") == ["ok"])
     }
 
-    @Test func `a store from the future is left alone`() throws {
+    @Test func `a store of a newer Larder is left alone`() throws {
         let (origin, larder) = try AdminTests.blog()
         // While the daemon runs, so that its own checkpoint gives the page a checksum.
         _ = try ChildProcess.run(

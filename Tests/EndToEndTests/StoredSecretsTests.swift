@@ -43,7 +43,7 @@ import Testing
     ]
 
     @Test(arguments: secretFields.map { [$0.name, $0.value] })
-    func `a response with a secret in a field is served as it came, and is in memory only`(_ field: [String]) throws {
+    func `a response with a secret in a field is served unchanged, and kept in memory only`(_ field: [String]) throws {
         let sent = Fresh.hour + FieldLines([.init(name: field[0], value: field[1])])
         let origin = try Origin { _ in .json("{}", sent, status: 301) }
         let larder = try Larder(origin)
@@ -67,7 +67,7 @@ import Testing
         ("Location", "/x?ticket=17&service=a"),
         ("X-Note", "REDACTED"), ("WWW-Authenticate", #"Bearer realm="https://a.example/token?service=x""#),
     ])
-    func `fields that hold no secret are on disk as they came`(_ name: String, _ value: String) throws {
+    func `fields without a secret are stored unchanged`(_ name: String, _ value: String) throws {
         let sent = Fresh.hour + FieldLines([.init(name: name, value: value)])
         let origin = try Origin { _ in .json("{}", sent) }
         let larder = try Larder(origin)
@@ -79,7 +79,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `a 304 or the response to a HEAD that brings a secret takes the response off the disk`() throws {
+    @Test func `a 304 or HEAD with a secret in its fields removes the response from disk`() throws {
         let secret: FieldLines = ["X-Auth-Token": Self.secret]
         let origin = try Origin { request in
             if request.method == "HEAD" { return .empty(200, Fresh.tagged("a") + ["Content-Length": "2"] + secret) }
@@ -120,7 +120,7 @@ import Testing
     }
 
     @Test(arguments: ["/y", "/x"])
-    func `a response in memory only is kept although a write completes meanwhile, unless it is to the same URL`(
+    func `a memory-only response stays although a write completes meanwhile, unless it is to the same URL`(
         _ target: String
     ) throws {
         let gate = Gate()
@@ -155,7 +155,7 @@ import Testing
         #expect(second != "0" && third.text != "0")
     }
 
-    @Test func `the objects of a response with a secret in its fields are stored, and the response follows them`()
+    @Test func `the objects of a response with a secret field are stored, and the response shows their changes`()
         throws
     {
         let origin = try Origin { request in
@@ -194,7 +194,7 @@ import Testing
             ("/x;jsessionid=\(token)/y", [:], "Content-Location", "/x;jsessionid=\(token)/y"),
         ] as [(String, FieldLines, String, String)]
     )
-    func `a credential that the response repeats comes from the next request, and is not on disk`(
+    func `a repeated request credential is not on disk, and is filled in from the next request`(
         _ target: String,
         _ fields: FieldLines,
         _ name: String,
@@ -219,7 +219,7 @@ import Testing
         for secret in [Self.token, "t0k3n-of-the-client%2B1"] { #expect(!Self.isOnDisk(secret, larder), "\(secret)") }
     }
 
-    @Test func `a repeated credential is given back without a memory, in the raw view, in an event, and after a 304`()
+    @Test func `a repeated credential is filled in without memory, in the raw view, in an event, and after a 304`()
         throws
     {
         let target = "/x?access_token=\(Self.token)"
@@ -290,7 +290,7 @@ import Testing
         #expect(!Self.isOnDisk(secret, larder))
     }
 
-    @Test func `a response is not on disk if a URL within its own has a token`() throws {
+    @Test func `a response is not on disk if its URL contains another URL with a token`() throws {
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(origin)
         for target in ["/x?next=%2Fy%3Faccess_token%3D\(Self.secret)", "/x?next=/y?page=2"] {
@@ -304,7 +304,7 @@ import Testing
 
     // MARK: What selects
 
-    @Test func `a token against forged requests, or a cookie, that Vary names is not on disk`() throws {
+    @Test func `a CSRF token or a cookie that Vary names is not on disk`() throws {
         let origin = try Origin { .json("{}", Fresh.hour + ["Vary": $0.path == "/csrf" ? "X-CSRF-Token" : "X-Echo"]) }
         let larder = try Larder(origin)
         for (path, name) in [("/csrf", "X-CSRF-Token"), ("/echo", "X-Echo")] {
@@ -333,7 +333,7 @@ import Testing
         #expect(!Self.isOnDisk(Self.token, larder))
     }
 
-    @Test func `context: keeps apart what an upstream selects by a field that nobody announced`() throws {
+    @Test func `context: separates responses that an upstream selects by a field that Vary does not name`() throws {
         let origin = try Origin { request in
             .json("\"\(request["X-Original-URL"] ?? request["X-Host"] ?? "plain")\"", Fresh.hour)
         }
@@ -357,7 +357,7 @@ import Testing
         }
     }
 
-    @Test func `the parameters of OAuth and CAS are credentials, those of the same name are none`() throws {
+    @Test func `OAuth's and CAS's parameters are credentials, others with these names are not`() throws {
         let origin = try Origin { .json("\"\($0.target)\"", Fresh.hour) }
         let larder = try Larder(origin)
         let targets = [

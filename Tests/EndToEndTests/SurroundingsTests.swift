@@ -18,7 +18,7 @@ import Testing
         """
     }
 
-    @Test func `a capture of the path is part of the identity, and a key by which an object is found`() throws {
+    @Test func `a path's capture can be part of an identity, and a key that finds an object`() throws {
         let origin = try Origin { request in
             switch request.path {
             case "/users/Octo%20Cat": .json(#"{"id":7,"name":"n"}"#, Fresh.hour)

@@ -51,7 +51,7 @@ import Testing
     private static func search(_ name: String) -> String { #"{"items":[{"id":1,"login":"ada","name":"\#(name)"}]}"# }
 
     @Test(arguments: [true, false])
-    func `what is older than a write that the disk has no room for is asked for again, until it has`(tells: Bool)
+    func `while the disk has no room for a write, older responses are fetched again`(tells: Bool)
         throws
     {
         let disk = Disk()
@@ -73,7 +73,7 @@ import Testing
         #expect(try larder.get("/search/users").text == Self.search("new"))
     }
 
-    @Test func `while nobody can be asked, it is served as what it is`() throws {
+    @Test func `offline, responses older than an uncommitted write are served with a detail`() throws {
         let disk = Disk()
         let (larder, origin) = try Self.larder(disk)
         #expect(try larder.request("PATCH", "/users/1", body: "{}").status == 200)
@@ -84,7 +84,7 @@ import Testing
         #expect(stale.cacheStatus.contains("detail="))
     }
 
-    @Test func `a restart takes in what the mark of such a write says`() throws {
+    @Test func `a restart applies the durable mark of an uncommitted write`() throws {
         let disk = Disk()
         let (larder, origin) = try Self.larder(disk)
         #expect(try larder.request("PATCH", "/people/ada", body: "{}").status == 200)

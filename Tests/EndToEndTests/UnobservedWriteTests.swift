@@ -41,7 +41,7 @@ import Testing
 
     static func search(_ name: String) -> String { #"{"items":[{"id":1,"login":"ada","name":"\#(name)"}]}"# }
 
-    @Test func `a write answered without a body makes every response that shows its object be asked for`() throws {
+    @Test func `after a write without a body, every response that shows its object is fetched again`() throws {
         let users = try Users()
         let larder = try users.larder()
         _ = try larder.get("/nothing")
@@ -55,7 +55,7 @@ import Testing
         #expect(try larder.get("/search/users").text == Self.search("newer"))
     }
 
-    @Test func `it is asked for without conditions, and refused to who wants it from the cache alone`() throws {
+    @Test func `after a write without a body, fetches have no conditions, and only-if-cached gets 504`() throws {
         let users = try Users()
         let larder = try users.larder()
         #expect(try larder.request("PATCH", "/people/ada", body: "new").status == 204)
@@ -64,7 +64,7 @@ import Testing
         #expect(users.origin.requests.last?["If-None-Match"] == nil)
     }
 
-    @Test func `it is served as it was received while the upstream is away`() throws {
+    @Test func `a response after a write without a body is served as received while the upstream is away`() throws {
         let users = try Users()
         let larder = try users.larder()
         #expect(try larder.request("PATCH", "/people/ada", body: "new").status == 204)
@@ -75,7 +75,7 @@ import Testing
         #expect(stale.cacheStatus.contains("detail="))
     }
 
-    @Test func `what a detail has shown since is put into it while the upstream is away`() throws {
+    @Test func `while the upstream is away, a response shows a detail's values from after the write`() throws {
         let users = try Users()
         let larder = try users.larder()
         #expect(try larder.request("PATCH", "/people/ada", body: "new").status == 204)
@@ -86,7 +86,7 @@ import Testing
         #expect(search.text == Self.search("new") && search.cacheStatus.contains("composed"), "\(search.cacheStatus)")
     }
 
-    @Test func `an object is known by the document at the path that is written to`() throws {
+    @Test func `a write's object is known from the document at its path`() throws {
         let users = try Users()
         let larder = try users.larder()
         _ = try larder.get("/users/1")
@@ -96,7 +96,7 @@ import Testing
     }
 
     @Test(arguments: [#"{"id":1}"#, #"{"ok":true}"#, "[]"])
-    func `a body that tells nothing of the object is none`(body: String) throws {
+    func `a write's body without members of the object counts as no body`(body: String) throws {
         let users = try Users()
         let larder = try users.larder()
         users.write.withLock { $0 = .json(body) }
@@ -104,7 +104,7 @@ import Testing
         #expect(try larder.get("/search/users").text == Self.search("new"))
     }
 
-    @Test func `a member that the response to a write leaves out is asked for, and what it shows is not`() throws {
+    @Test func `a member that a write's response leaves out is fetched again, a shown one is not`() throws {
         let users = try Users()
         let larder = try users.larder()
         users.write.withLock { $0 = .json(#"{"id":1,"login":"ada"}"#) }
@@ -117,7 +117,7 @@ import Testing
         #expect(try larder.get("/search/users").text == Self.search("newest"))
     }
 
-    @Test func `a list that lags behind a write with a partial response is asked for until a detail shows it`()
+    @Test func `a list that lags behind a write with a partial response is fetched until a detail shows the members`()
         throws
     {
         let users = try Users()
@@ -134,7 +134,7 @@ import Testing
         #expect(try eventually { try larder.get("/users").isHit })
     }
 
-    @Test func `a member that a write leaves out is asked for, also if nothing has shown the write before it`() throws {
+    @Test func `a member that a write leaves out is fetched again, also after an unobserved write`() throws {
         let users = try Users()
         let larder = try Larder(config: Configs.blog(users.origin, upstream: [Users.bound, "lag: 1h"]))
         _ = try larder.get("/search/users")
@@ -161,7 +161,7 @@ import Testing
         #expect(try larder.get("/users").isHit)
     }
 
-    @Test func `what one response told is not shown once a later one told nothing`() throws {
+    @Test func `values that a write's response showed are not served after a later write without a body`() throws {
         let users = try Users()
         let larder = try users.larder()
         users.write.withLock { $0 = .json(#"{"id":1,"login":"ada","name":"first"}"#) }
@@ -200,7 +200,7 @@ import Testing
         #expect(try larder.get("/search/users").isHit)
     }
 
-    @Test func `a list that may lag behind an untold write is asked for until a detail shows it, and details once`()
+    @Test func `a list that may lag behind a write without a body is fetched until a detail shows it, details once`()
         throws
     {
         let users = try Users()
@@ -219,7 +219,7 @@ import Testing
         #expect(list.isHit && !list.cacheStatus.contains("doubt"))
     }
 
-    @Test func `a list that lags behind an untold write is asked for each time until a detail shows it`() throws {
+    @Test func `a list that lags behind a write without a body is fetched each time until a detail shows it`() throws {
         let users = try Users()
         let larder = try Larder(config: Configs.blog(users.origin, upstream: [Users.bound, "lag: 1h"]))
         _ = try larder.get("/users/1")
@@ -236,7 +236,7 @@ import Testing
         #expect(list.isHit && list.text == Self.search("new"))
     }
 
-    @Test func `a list that lags behind an own untold write is asked for, though another principal has written since`()
+    @Test func `a list behind an own write without a body is fetched, even if another principal has written since`()
         throws
     {
         let user = #"{"id":1,"login":"ada","name":"old"}"#
@@ -255,7 +255,7 @@ import Testing
         }
     }
 
-    @Test func `a write that was under way while another one went untold is read by its own client`() throws {
+    @Test func `a client reads its own write, even if another write without a body overlapped it`() throws {
         let users = try Users()
         let larder = try users.larder()
         let (gate, name) = (Gate(), users.name)
@@ -279,7 +279,7 @@ import Testing
         for _ in 1...2 { #expect(try larder.get("/search/users").text == Self.search("late")) }
     }
 
-    @Test func `a search that was asked for before the write and comes after it is not kept as current`() throws {
+    @Test func `a search requested before a write and received after it does not count as current`() throws {
         let users = try Users()
         let larder = try users.larder()
         let gate = Gate()
@@ -301,7 +301,7 @@ import Testing
         for _ in 1...3 { #expect(try larder.get("/search/users?q=slow").text == Self.search("new")) }
     }
 
-    @Test func `what is written in one language is asked for in another, and for others, and values never mix`() throws
+    @Test func `after a write in one language other languages and principals fetch again, and values never mix`() throws
     {
         let users = try Users()
         let larder = try users.larder()
@@ -322,7 +322,7 @@ import Testing
         #expect(try larder.get("/search/users").isHit)
     }
 
-    @Test func `what a route says it invalidates is asked for, whoever asked and with whatever query`() throws {
+    @Test func `paths that a route invalidates are fetched again, for every principal and query`() throws {
         let users = try Users()
         let rules = #"""
             routes: [{ path: "teams/{team}/members", method: POST, model: User, invalidates: ["teams/{team}/stats/**", "nothing"] }]
@@ -342,7 +342,7 @@ import Testing
         }
     }
 
-    @Test func `what a PUT creates makes the collection above it be asked for`() throws {
+    @Test func `after a PUT that creates an object, the collection above it is fetched again`() throws {
         let users = try Users()
         let larder = try users.larder()
         _ = try larder.get("/users")

@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `what was stored while the wall clock was ahead is stale in time, set back or restarted`(isRestarted: Bool)
+    func `a response stored while the wall clock was ahead becomes stale in time`(isRestarted: Bool)
         throws
     {
         let folder = TemporaryFolder()
@@ -57,7 +57,7 @@ import Testing
         #expect(origin.requests.count == 2)
     }
 
-    @Test func `a clock that was ahead when the store was closed leaves no later response stale on arrival`() throws {
+    @Test func `after a clock that was ahead at closing, later responses are not stale on arrival`() throws {
         let folder = TemporaryFolder()
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
         try Self.set(folder, to: Self.day)

@@ -32,7 +32,7 @@ import Testing
         return [request?["method"] as? String, request?["url"] as? String]
     }
 
-    @Test func `an object deleted through Larder says so, since when and by which request`() throws {
+    @Test func `larder why shows an object's deletion, its time and request`() throws {
         let (bodies, larder) = try daemon()
         #expect(try larder.request("DELETE", "/items/1").status == 204)
         let mark = try mark(larder, 1)
@@ -64,7 +64,8 @@ import Testing
         #expect(by(past) == ["DELETE", "/items/1"])
     }
 
-    @Test(arguments: ["GET", "HEAD"]) func `what a retrieval did not find is deleted by its word`(method: String) throws
+    @Test(arguments: ["GET", "HEAD"]) func `larder why names the 404 that showed an object's deletion`(method: String)
+        throws
     {
         let (bodies, larder) = try daemon()
         bodies.withLock { $0["/items/1"] = nil }
@@ -75,7 +76,7 @@ import Testing
         #expect((mark["reason"] as? String)?.contains("responded 404 or 410") == true)
     }
 
-    @Test func `an object written to without a word about it says so until it is observed again`() throws {
+    @Test func `larder why shows a write without a body until the object is observed again`() throws {
         let (_, larder) = try daemon()
         #expect(try larder.request("PATCH", "/items/2", body: "{}").status == 204)
         let mark = try mark(larder, 2)
@@ -94,7 +95,7 @@ import Testing
         #expect(try !larder.admin("GET", "/objects/Item/2").text.contains(#""unknown""#))
     }
 
-    @Test func `a write that was under way when Larder ended is told of as that`() throws {
+    @Test func `larder why shows a write that was under way when Larder ended`() throws {
         let gate = Gate()
         let (_, larder) = try daemon(gate)
         let client = try larder.client()
@@ -109,7 +110,7 @@ import Testing
         #expect((mark["reason"] as? String)?.contains("was under way when Larder ended") == true)
     }
 
-    @Test func `an empty or absurd argument is refused before anybody is asked`() throws {
+    @Test func `larder why refuses an empty or absurd argument without asking the daemon`() throws {
         let origin = try Origin { _ in .empty(204) }
         let larder = try Larder(origin)
         for arguments in [

@@ -62,7 +62,7 @@ import Testing
         #expect(documents.allSatisfy { $0["shows"] as? String == "composed" })
     }
 
-    @Test func `the documents of an object are listed by themselves, in pages`() throws {
+    @Test func `an object's documents can be listed in pages`() throws {
         let (origin, larder) = try blog()
         _ = origin
         let first = try larder.admin("GET", "/objects/User/ada/documents?limit=1")
@@ -97,7 +97,7 @@ import Testing
         #expect((object["documents"] as? [Any])?.isEmpty == true)
     }
 
-    @Test func `what is not there is said to be not there, with what may have been meant`() throws {
+    @Test func `an unknown object or model gets an error with suggestions`() throws {
         let (origin, larder) = try blog()
         _ = origin
         func refusal(_ path: String) throws -> String {

@@ -42,7 +42,7 @@ private actor Resident {
         return try await body(loop)
     }
 
-    @Test func `work from many threads is done once, each thread's in order`() async throws {
+    @Test func `work from many threads is done once, in each thread's order`() async throws {
         try await withLoop { loop in
             let seen = Monitor<[Int: [Int]]>([:])
             await withTaskGroup { group in
@@ -147,7 +147,7 @@ private actor Resident {
         }
     }
 
-    @Test func `a signal arrives as loop code`() async throws {
+    @Test func `a signal is handled on the loop's thread`() async throws {
         try await withLoop { loop in
             await withCheckedContinuation { done in
                 loop.enqueue {
@@ -163,7 +163,7 @@ private actor Resident {
         }
     }
 
-    @Test func `the clock stands still within a turn and goes on between turns`() async throws {
+    @Test func `the loop's clock stands still within a turn`() async throws {
         try await withLoop { loop in
             let times: [UInt64] = await withCheckedContinuation { done in
                 loop.enqueue {
@@ -181,7 +181,7 @@ private actor Resident {
         }
     }
 
-    @Test func `work that waits when the loop is stopped is still done`() async throws {
+    @Test func `work queued when the loop is stopped is still done`() async throws {
         let loop = try EventLoop(name: "test")
         let count = Monitor(0)
         await withCheckedContinuation { done in

@@ -18,7 +18,7 @@ extension HTTPDate {
         // The day of the week is only looked at for its form.
         "Mon, 06 Nov 1994 08:49:37 GMT",
     ])
-    func `each of the three forms is read`(_ value: String) {
+    func `each of the three date forms is read`(_ value: String) {
         #expect(HTTPDate.parse(value, now: exampleDate) == exampleDate)
     }
 
@@ -72,7 +72,7 @@ extension HTTPDate {
         "1994-11-06T08:49:37Z",
         "Sun, 06 Nov 1994 08:49:37 GMT and a good deal more than any date has",
     ])
-    func `anything else is no date`(_ value: String) {
+    func `text in any other form is no date`(_ value: String) {
         #expect(HTTPDate.parse(value, now: exampleDate) == nil)
     }
 
@@ -89,7 +89,7 @@ extension HTTPDate {
         ("Sunday, 06-Jan-76 08:49:37 GMT", 1_790_000_000, 2076),
         ("Sunday, 06-Jan-77 08:49:37 GMT", 1_790_000_000, 1977),
     ])
-    func `two digits are a year at most fifty years ahead`(_ value: String, _ now: Int64, _ year: Int) throws {
+    func `a two-digit year is at most fifty years ahead`(_ value: String, _ now: Int64, _ year: Int) throws {
         let seconds = try #require(HTTPDate.parse(value, now: now))
         #expect(Int(HTTPDate.calendar(seconds).tm_year) + 1900 == year)
     }
@@ -109,7 +109,7 @@ extension HTTPDate {
         #expect(HTTPDate.parse(expected, now: exampleDate) == min(seconds, 253_402_300_799))
     }
 
-    @Test func `of several lines the one that makes a response older, or less settled, counts`() {
+    @Test func `of several date lines the one that makes the response less fresh counts`() {
         let lines = ["Sun, 06 Nov 1994 08:49:38 GMT", "Sun, 06 Nov 1994 08:49:37 GMT"].map { bytes($0) }
         #expect(HTTPDate.earliest(of: lines, now: exampleDate) == exampleDate)
         #expect(HTTPDate.earliest(of: lines + [bytes("0")], now: exampleDate) == exampleDate)

@@ -26,7 +26,7 @@ import Testing
         #"s3cret\\u002B\\/=value&1"#, #"s3cret+\\\/=value&1"#, #"s3cret\x2B\x2f=value\x261"#, "s3cret%u002B/=value&1",
         "s3cret /=value&1", #"s3cret%2B\/=value&amp;1"#, "%73%33cret+/=value&1",
     ])
-    func `a value is replaced in each spelling`(_ spelling: String) {
+    func `a known value is replaced in each spelling`(_ spelling: String) {
         #expect(Self.replaced("a=\(spelling)") == "a=REDACTED-1")
         #expect(
             Self.replaced(#"{"a":"x\#(spelling)y","b":"%zz \q &x; 100%"}"#)
@@ -34,7 +34,7 @@ import Testing
         )
     }
 
-    @Test func `a value that is known as it was escaped is found unescaped`() {
+    @Test func `a value that is known in escaped form is also found unescaped`() {
         #expect(Self.replaced("is abc/def/ghi", ["abc%2Fdef%2fghi"]) == "is REDACTED-1")
         #expect(Self.replaced(#"is abc\/def\/ghi"#, ["abc%2Fdef%2fghi"]) == "is REDACTED-1")
     }
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func `a value in UTF-16 and UTF-32 is replaced in the same form`() throws {
+    @Test func `a value in UTF-16 or UTF-32 is replaced in the same encoding`() throws {
         for encoding in [String.Encoding.utf16LittleEndian, .utf16BigEndian, .utf32LittleEndian, .utf32BigEndian] {
             for (before, after) in [("", ""), ("é", "é"), ("a", "b")] {
                 let text = try #require((before + Self.secret + after).data(using: encoding))
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func `of values that overlap the longer one counts, and many are found in one pass`() {
+    @Test func `of overlapping values the longest is replaced, and many are found in one pass`() {
         let values = (0..<500).map { "value-\($0)-of-many" } + ["value-7-of-many-more"]
         let known = KnownValues(values.map { Array($0.utf8) })
         for (number, value) in values.enumerated() {
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test func `values at the ends of the pieces in which a large text is searched are found`() throws {
+    @Test func `values across the pieces in which a large text is searched are found`() throws {
         var text = [UInt8](repeating: 0x78, count: 3 << 20)
         let places = [0, (1 << 20) - 3, (1 << 20) + 5, (2 << 20) - 40, text.count - 40]
         for place in places {

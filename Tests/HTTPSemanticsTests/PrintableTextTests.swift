@@ -13,7 +13,7 @@ import Testing
             0xE0100,
         ] as [UInt32]
     )
-    func `a character that is not seen is made visible`(value: UInt32) throws {
+    func `an invisible character is made visible`(value: UInt32) throws {
         let scalar = try #require(Unicode.Scalar(value))
         let text = "a\(Character(scalar))b"
         #expect(scalar.isDeceptive)

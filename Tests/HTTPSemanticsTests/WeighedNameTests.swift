@@ -27,7 +27,7 @@ import Testing
         "ABCD-1234-EFGH-5678", "DEUTDEFF500", "US0378331005", "v1.2.3-rc1", "2026-11-26", "E11.9", "internal error",
         "NotFoundError", "8471.30.01",
     ])
-    func `codes that people use are no credentials, whatever is beside them`(_ value: String) {
+    func `codes such as country codes are no credentials, whatever is beside them`(_ value: String) {
         #expect(!Self.isCredential("code", value, beside: ["state", "client_id", "redirect_uri", "client_secret"]))
         #expect(!Self.isCredential("ticket", value, beside: ["service"]))
         #expect(Self.isCredential("code", value, beside: ["grant_type"]))
@@ -41,7 +41,7 @@ import Testing
         #expect(!Self.isCredential("ticket", "ST-123-fix", beside: []))
     }
 
-    @Test func `a pin is a secret beside a person, and not beside a place`() {
+    @Test func `a member named pin is secret beside a person's members, not beside a place's`() {
         for name in ["pin", "PIN", "new_pin", "cardPin", "cvv"] {
             #expect(Self.isCredential(name, "4821", beside: ["user"]), "\(name)")
         }

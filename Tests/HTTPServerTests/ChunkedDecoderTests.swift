@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(arguments: good)
-    func `a body comes out the same however it was cut`(text: String, body: String) {
+    func `a chunked body is decoded alike however its bytes are split`(text: String, body: String) {
         for pieces in 1...text.utf8.count {
             let result = decode(text + "GET", pieces: pieces)
             #expect(result.body == body)
@@ -78,12 +78,14 @@ import Testing
     }
 
     @Test(arguments: bad)
-    func `a malformed body is refused however it was cut`(text: String, fault: RequestFault) {
+    func `a malformed chunked body is refused however its bytes are split`(text: String, fault: RequestFault) {
         for pieces in [1, 2, 3, 7, text.utf8.count] { #expect(decode(text, pieces: pieces).fault == fault) }
     }
 
     @Test(arguments: good)
-    func `a chunked request is answered and the next one found`(text: String, body: String) async throws {
+    func `a chunked request is answered, and the next one on the connection is found`(text: String, body: String)
+        async throws
+    {
         try await withServer { server in
             let client = try server.connect()
             client.send("PUT /c HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: Chunked\r\n\r\n")
@@ -95,7 +97,7 @@ import Testing
     }
 
     @Test(arguments: bad)
-    func `a malformed chunked request is answered 400 and the connection closed`(
+    func `a malformed chunked request gets 400, and the connection is closed`(
         text: String,
         fault: RequestFault
     ) async throws {

@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    @Test func `a response from ready parts goes out in one piece`() async throws {
+    @Test func `a response of prepared parts is written in one piece`() async throws {
         try await withServer { server in
             let client = try server.connect()
             client.send("GET /ready HTTP/1.1\r\nHost: example\r\n\r\n")

@@ -33,7 +33,7 @@ import Testing
     ]
 
     @Test(arguments: tooMuch)
-    func `each limit has its own answer`(request: String, fault: RequestFault) async throws {
+    func `each exceeded limit has its own status`(request: String, fault: RequestFault) async throws {
         try await withServer(limits: limits) { server in
             let client = try server.connect()
             client.send(request)
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func `what just fits is answered`() async throws {
+    @Test func `a request that just fits the limits is answered`() async throws {
         try await withServer(limits: limits) { server in
             let client = try server.connect()
             client.send("GET /\(Self.x(99)) HTTP/1.1\r\nHost: h\r\n\(String(repeating: "A: b\r\n", count: 4))\r\n")
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func `connections beyond the limit are told so`() async throws {
+    @Test func `a connection beyond the limit gets a response that says so`() async throws {
         var limits = HTTPLimits()
         limits.maxConnections = 2
         limits.idleBeforeClosing = .seconds(3600)
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test func `everybody beyond the limit is told so, and few of them stay`() async throws {
+    @Test func `every connection beyond the limit gets a response, and few of them stay open`() async throws {
         var limits = HTTPLimits()
         limits.maxConnections = 1
         limits.idleBeforeClosing = .seconds(3600)
@@ -106,7 +106,9 @@ import Testing
         }
     }
 
-    @Test(arguments: [1, 3]) func `the idle connection makes room for a new one, the busy one stays`(workers: Int)
+    @Test(arguments: [1, 3]) func `an idle connection is closed to make room for a new one, a busy one is not`(
+        workers: Int
+    )
         async throws
     {
         var limits = HTTPLimits()
@@ -144,7 +146,7 @@ import Testing
     ]
 
     @Test(arguments: unfinished, [1, 3])
-    func `clients that complete no request make room, the oldest first, and those that wait for a response stay`(
+    func `the oldest incomplete requests make room; clients that wait for a response stay`(
         request: String,
         workers: Int
     ) async throws {
@@ -191,7 +193,7 @@ import Testing
         return limits
     }
 
-    @Test func `a head that takes too long is answered 408`() async throws {
+    @Test func `a head that takes too long gets 408`() async throws {
         try await withServer(limits: limits { $0.headTimeout = .milliseconds(80) }) { server in
             let client = try server.connect()
             client.send("GET / HTTP/1.1\r\nHo")
@@ -200,7 +202,7 @@ import Testing
         }
     }
 
-    @Test func `a head that comes in drops is cut all the same`() async throws {
+    @Test func `a head that trickles in is cut off, too`() async throws {
         try await withServer(limits: limits { $0.headTimeout = .milliseconds(100) }) { server in
             let client = try server.connect()
             HTTPTestServer.onThread {
@@ -212,7 +214,7 @@ import Testing
         }
     }
 
-    @Test func `a body that stops is answered 408`() async throws {
+    @Test func `a body that stops arriving gets 408`() async throws {
         try await withServer(limits: limits { $0.bodyIdle = .milliseconds(80) }) { server in
             let client = try server.connect()
             client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n12345")
@@ -221,7 +223,7 @@ import Testing
         }
     }
 
-    @Test func `an idle connection is closed without a word`() async throws {
+    @Test func `an idle connection is closed without a response`() async throws {
         try await withServer(limits: limits { $0.idle = .milliseconds(80) }) { server in
             let silent = try server.connect()
             // On a busy machine it may be idle for too long before it asks; then it comes again.
@@ -238,7 +240,7 @@ import Testing
         }
     }
 
-    @Test func `a client that never reads is cut`() async throws {
+    @Test func `a client that never reads is disconnected`() async throws {
         let gone = Flag()
         let body = [UInt8](repeating: 0x78, count: 20_000_000)
         try await withServer(

@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `a client that ends its side still gets the responses it has asked for`() async throws {
+    @Test func `a client that half-closes the connection still gets its responses`() async throws {
         try await withServer { server in
             let client = try server.connect()
             client.send(get + get)
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func `a port that somebody listens on is refused, also by a server with several workers`() async throws {
+    @Test func `a port in use is refused, also with several workers`() async throws {
         try await withServer(workers: 2) { server in
             let port = server.address.port!
             let loops = try (0..<2).map { _ in try EventLoop(name: "other") }
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test func `a host that does not exist is said to`() throws {
+    @Test func `an unknown host is reported by name`() throws {
         let server = Server(loops: [try EventLoop(name: "none")]) { _ in fatalError("never asked") }
         #expect(throws: ListenError.self) { try server.listen(on: .tcp(host: "no such host", port: 0)) }
         #expect(throws: ListenError.notListening(descriptor: 0)) { try server.listen(inherited: 0) }
@@ -104,7 +104,7 @@ import Testing
         "/tmp/larder-test-\(getpid())-\(UInt32.random(in: 0 ... .max)).socket"
     }
 
-    @Test func `a Unix socket has its mode, is shared by the workers and removed in the end`() async throws {
+    @Test func `a Unix socket has its mode, is shared by the workers, and is removed at the end`() async throws {
         let path = temporaryPath()
         try await withServer(workers: 2, address: .unix(path: path, mode: 0o640)) { server in
             var status = stat()
@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    @Test func `a connection knows where it came in`() async throws {
+    @Test func `a connection knows the address that it came in at`() async throws {
         try await withServer(handler: { _, connection in
             connection.respond(status: 200, body: Array("\(connection.entrance.address)".utf8))
         }) { server in
@@ -159,7 +159,8 @@ import Testing
 
     // MARK: The end
 
-    @Test func `draining finishes what is in flight, says so, and closes the rest`() async throws {
+    @Test func `draining finishes requests under way with Connection: close, and closes idle connections`() async throws
+    {
         let (asked, answer) = (Flag(), Flag())
         let server = try HTTPTestServer(handler: { request, connection in
             let exchange = connection.takeOver(request)
@@ -194,7 +195,7 @@ import Testing
         await server.stop()
     }
 
-    @Test func `draining does not wait for ever`() async throws {
+    @Test func `draining has a time limit`() async throws {
         let server = try HTTPTestServer(handler: { request, connection in
             HTTPTestServer.keep(connection.takeOver(request).reply)
         })

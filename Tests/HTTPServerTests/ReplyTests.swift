@@ -24,7 +24,7 @@ import Testing
 
     private let get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 
-    @Test func `a chunked response has every chunk and its trailers`() async throws {
+    @Test func `a chunked response contains every chunk and its trailers`() async throws {
         try await serving { exchange in
             exchange.reply.start(status: 203, fields: Fields([Field("X", "y")]), framing: .chunked)
             exchange.reply.write(Array("hello ".utf8))
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func `pipelined requests wait for the deferred answer before them`() async throws {
+    @Test func `a pipelined request waits for the deferred response before it`() async throws {
         try await serving { exchange in
             if exchange.request.target == "/0" { try? await Task.sleep(for: .milliseconds(30)) }
             exchange.reply.respond(status: 200, fields: Fields(), body: Array(exchange.request.target.utf8))
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func `fields of the connection's own and line ends in values do not get through`() async throws {
+    @Test func `a reply's connection fields, and values with line ends, are not sent`() async throws {
         try await serving { exchange in
             let fields = Fields([
                 Field("Connection", "x"), Field("Transfer-Encoding", "chunked"), Field("Content-Length", "9"),
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    @Test func `a request that the handler forgets is answered 500`() async throws {
+    @Test func `a request that the handler forgets gets 500`() async throws {
         try await withServer(handler: { _, _ in }) { server in
             let client = try server.connect()
             client.send(get)
@@ -187,7 +187,7 @@ import Testing
         }
     }
 
-    @Test func `whoever asks after the client has left is told at once`() async throws {
+    @Test func `a callback that is set after the client has left is called at once`() async throws {
         let (gone, told, drained) = (Flag(), Flag(), Flag())
         try await serving { exchange in
             exchange.reply.onDisconnect { gone.raise() }

@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func `100 Continue is spared when the body has begun to arrive`() async throws {
+    @Test func `100 Continue is not sent once the body has begun to arrive`() async throws {
         try await withServer { server in
             let client = try server.connect()
             client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\nhi")
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `HTTP 1_0 has no expectations`() async throws {
+    @Test func `an expectation in HTTP 1_0 is ignored`() async throws {
         try await withServer { server in
             let client = try server.connect()
             client.send("POST / HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\nhi")
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `a small body that nobody reads is swallowed and the connection stays`() async throws {
+    @Test func `a small unread body is discarded, and the connection stays open`() async throws {
         try await withServer(handler: { _, connection in connection.respond(status: 202) }) { server in
             let client = try server.connect()
             for _ in 0..<3 {
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func `a large body that nobody reads ends the connection after the response`() async throws {
+    @Test func `a large unread body ends the connection after the response`() async throws {
         try await withServer(handler: { _, connection in connection.respond(status: 202) }) { server in
             let client = try server.connect()
             HTTPTestServer.onThread {
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `a response given before the body was read does not mix the two up`() async throws {
+    @Test func `a response sent before the body was read does not confuse the next request`() async throws {
         try await withServer(handler: { request, connection in
             connection.takeOver(request).reply.respond(status: 200, fields: Fields(), body: Array("early".utf8))
         }) { server in
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func `a body that nobody takes stops at its window, and goes on when somebody does`() async throws {
+    @Test func `an unread body stops at its window, and continues when it is read`() async throws {
         var limits = HTTPLimits()
         limits.bodyWindow = 100_000
         let (filled, take) = (Flag(), Flag())
@@ -143,7 +143,7 @@ import Testing
         }
     }
 
-    @Test func `a body is taken in portions of the size asked for`() async throws {
+    @Test func `a body is read in portions of the requested size`() async throws {
         let body = RequestBody(Array("hello".utf8))
         #expect(body.take(max: 2) == .bytes(Array("he".utf8)))
         #expect(body.take(max: 10) == .bytes(Array("llo".utf8)))

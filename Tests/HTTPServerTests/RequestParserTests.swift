@@ -182,7 +182,7 @@ import Testing
     ]
 
     @Test(arguments: targets)
-    func `a well-formed request is understood`(request: String, shown: String) async throws {
+    func `a well-formed request is parsed`(request: String, shown: String) async throws {
         try await withServer { server in
             let client = try server.connect()
             client.send(request + "GET /next HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -203,7 +203,7 @@ import Testing
         }
     }
 
-    @Test func `the names stand in the order of the cases`() {
+    @Test func `the table of known fields is in the order of the enum's cases`() {
         for field in KnownField.allCases {
             // Some cases leave out the beginning of the name.
             let words = "\(field)".map { $0.isUppercase ? "-\($0.lowercased())" : "\($0)" }.joined()
@@ -233,7 +233,7 @@ import Testing
         }
     }
 
-    @Test func `a kept request has everything that was said`() async throws {
+    @Test func `a copied request has all parts of the original`() async throws {
         try await withServer(handler: { request, connection in
             let exchange = connection.takeOver(request)
             let request = exchange.request

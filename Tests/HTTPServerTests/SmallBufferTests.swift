@@ -3,7 +3,7 @@ import Testing
 @testable import HTTPServer
 
 @Suite struct SmallBufferTests {
-    @Test func `a small buffer holds what was written since it was cleared`() {
+    @Test func `a small buffer contains the bytes written since it was cleared`() {
         var buffer = SmallBuffer(capacity: 1)
         buffer.append("first")
         buffer.clear()

@@ -33,7 +33,7 @@ private func request(_ url: String = "/users/1", _ change: (inout ServedRequest)
         AccessLogLine.text(RequestsResponse.Request(served), format, colours: colours)
     }
 
-    @Test func `people read time, status, outcome, duration, size and address`() {
+    @Test func `the access log for people shows time, status, outcome, duration, size and address`() {
         #expect(
             line(request(), .short) == "07:15:01Z 200 hit           0.1ms   1.2 KiB GET github /users/1\n"
         )
@@ -48,7 +48,7 @@ private func request(_ url: String = "/users/1", _ change: (inout ServedRequest)
         #expect(!line(request(), .off).contains("GET"))
     }
 
-    @Test func `programs that read Apache's format read it`() {
+    @Test func `the combined format can be read by programs for Apache's`() {
         #expect(
             line(request(), .common)
                 == "127.0.0.1 - - [23/Nov/2026:07:15:01 +0000] \"GET /users/1 HTTP/1.1\" 200 1234\n"
@@ -56,7 +56,7 @@ private func request(_ url: String = "/users/1", _ change: (inout ServedRequest)
         #expect(line(request { $0.bytes = 0 }, .common).hasSuffix("200 -\n"))
     }
 
-    @Test func `a JSON line is the same as in the list of requests`() throws {
+    @Test func `a JSON line is the same as in /requests`() throws {
         let full = request("/ü?\"x\"") {
             ($0.detail, $0.upstreamSeconds) = ("stale", 0.25)
             $0.key = Digest128(low: 0xAB, high: 1)
@@ -71,7 +71,7 @@ private func request(_ url: String = "/users/1", _ change: (inout ServedRequest)
     }
 
     @Test(arguments: Configuration.AccessLog.Format.allCases)
-    func `hostile characters change no line`(format: Configuration.AccessLog.Format) {
+    func `hostile characters cannot forge a line`(format: Configuration.AccessLog.Format) {
         let hostile = "/\u{1B}[31m\n<0>evil\r\u{202E}gnp.exe\u{7F}\u{9B}2J\u{2028}\" \\<script>"
         let served = request(hostile) {
             $0.detail = hostile
@@ -101,7 +101,7 @@ private func request(_ url: String = "/users/1", _ change: (inout ServedRequest)
             ?? []
     }
 
-    @Test func `each request is a line, in order`() throws {
+    @Test func `each request is one line, in order`() throws {
         let folder = TemporaryFolder()
         let log = log(folder.file("access.log"))
         for number in 1...1_000 { log.write(request("/\(number)")) }
@@ -114,7 +114,7 @@ private func request(_ url: String = "/users/1", _ change: (inout ServedRequest)
         #expect((status[.posixPermissions] as? Int ?? 0o777) & 0o137 == 0)
     }
 
-    @Test func `a file that is renamed is written until it is opened anew`() throws {
+    @Test func `a renamed log file is written to until the log is reopened`() throws {
         let folder = TemporaryFolder()
         let log = log(folder.file("access.log"), .common)
         log.write(request("/1"))
@@ -128,7 +128,7 @@ private func request(_ url: String = "/users/1", _ change: (inout ServedRequest)
         #expect(lines(folder.file("access.log.1")).count == 3)
     }
 
-    @Test func `a missing folder is one warning, and its lines are counted`() throws {
+    @Test func `a missing folder gives one warning, and the lost lines are counted`() throws {
         let folder = TemporaryFolder()
         let path = folder.file("nowhere/access.log")
         let log = log(path)
@@ -151,7 +151,7 @@ private func request(_ url: String = "/users/1", _ change: (inout ServedRequest)
         #expect(messages.all.contains { $0.text.contains("dropped") })
     }
 
-    @Test func `a full disk is one warning`() {
+    @Test func `a full disk gives one warning`() {
         let log = log("/dev/full")
         for _ in 0..<10 { log.write(request()) }
         #expect(eventually { dropped.current == 10 })
@@ -159,7 +159,7 @@ private func request(_ url: String = "/users/1", _ change: (inout ServedRequest)
         #expect(messages.all.first?.text.contains("No space left on device") == true)
     }
 
-    @Test func `what nobody takes is dropped and holds nobody up`() async throws {
+    @Test func `lines that cannot be written are dropped without delaying requests`() async throws {
         let folder = TemporaryFolder()
         let path = folder.file("pipe")
         #expect(mkfifo(path, 0o600) == 0)

@@ -81,7 +81,7 @@ private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head
         answer("200 OK", "hello"),
         answer("200\r\nTransfer-Encoding: chunked", "2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\n\r\n"),
     ])
-    func `a body is read however it is framed`(_ text: String) throws {
+    func `a response body is read with any framing`(_ text: String) throws {
         let server = try OneResponse(text)
         #expect(try AdminClient(address: server.address, token: nil).send("GET", "/count") == Array("hello".utf8))
     }
@@ -100,7 +100,7 @@ private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head
         #expect(error?.description.contains(words) == true, "\(error?.description ?? "")")
     }
 
-    @Test func `events are read until the stream ends, whatever the pieces`() throws {
+    @Test func `events are read until the stream ends, however its bytes are split`() throws {
         let events = "id: 7\nevent: a\ndata: x\n\nid: 8\n\n"
         let head = "200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked"
         let server = try OneResponse(answer(head, "\(String(events.utf8.count, radix: 16))\r\n\(events)\r\n0\r\n\r\n"))
@@ -112,7 +112,7 @@ private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head
         #expect(server.asked.contains("\r\nAccept: text/event-stream\r\n"))
     }
 
-    @Test func `what is no stream of events is an error, and a refusal says why`() throws {
+    @Test func `a response that is no event stream is an error, and a refusal says why`() throws {
         let other = try OneResponse(answer("200 OK\r\nContent-Length: 2", "{}"))
         #expect(throws: AdminClientError.self) {
             try AdminClient(address: other.address, token: nil).listen("/changes") { _ in }
@@ -158,7 +158,9 @@ private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head
         (503, true, "<html>", "the daemon responded with status 503"),
         (403, true, #"{"title":"Forbidden","detail":"foreign origin"}"#, "foreign origin"),
     ])
-    func `a refusal is shown in words`(_ status: Int, _ hadToken: Bool, _ body: String, _ message: String) throws {
+    func `a problem document is shown as text`(_ status: Int, _ hadToken: Bool, _ body: String, _ message: String)
+        throws
+    {
         let server = try OneResponse(answer("\(status) X\r\nContent-Length: \(body.utf8.count)", body))
         let error = #expect(throws: AdminClientError.self) {
             try AdminClient(address: server.address, token: hadToken ? "t" : nil).send("GET", "/count")
@@ -177,7 +179,7 @@ private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head
         try DaemonFinder(admin: admin, store: store, config: config, environment: environment).client()
     }
 
-    @Test func `the token is taken from the environment, else from beside the store`() throws {
+    @Test func `the token comes from the environment, or else from the file beside the store`() throws {
         let temporary = TemporaryFolder()
         let folder = temporary.path
         let token = "0123456789abcdef"
@@ -216,7 +218,7 @@ private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head
         #expect(try find(["XDG_CONFIG_HOME": folder.path]).address == .tcp(host: "127.0.0.1", port: 10))
     }
 
-    @Test func `a socket that may be connected to is better than a port`() throws {
+    @Test func `a Unix socket that permits the user is preferred to a port`() throws {
         let folder = TemporaryFolder()
         let config = try folder.write(
             "admin: ['127.0.0.1:9', 'unix:\(folder.path)/none.sock', 'unix:\(folder.path)/admin.sock']",

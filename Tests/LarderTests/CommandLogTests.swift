@@ -13,20 +13,20 @@ struct CommandLogTests {
         )
     }
 
-    @Test func `people read time, level, message and fields`() {
+    @Test func `the log for people shows time, level, message and fields`() {
         #expect(
             line(.plain, "upstream refused", ["host": "a.example", "after": "5 s", "empty": ""])
                 == "2012-11-13T13:31:36.007Z warning upstream refused after=\"5 s\" empty=\"\" host=a.example\n"
         )
     }
 
-    @Test func `the journal reads the priority and keeps its own time`() {
+    @Test func `the log for the journal has a priority, and no time`() {
         #expect(line(.journal, "upstream refused", ["host": "a"]) == "<4>upstream refused host=a\n")
         #expect(LogForm.suitable(for: ["JOURNAL_STREAM": "8:1"]) == .journal)
         #expect(LogForm.suitable(for: [:]) == .plain)
     }
 
-    @Test func `programs read an object`() {
+    @Test func `the log for programs has a JSON object on each line`() {
         #expect(
             line(.json, "upstream refused", ["host": "a\"b"])
                 == #"{"time":"2012-11-13T13:31:36.007Z","level":"warning","logger":"larder","message":"upstream refused","host":"a\"b"}"#

@@ -81,7 +81,7 @@ struct CommandTests {
         (["mode", "sleeping"], "'sleeping' is invalid"),
         (["nonsense"], "Unexpected argument 'nonsense'"),
     ])
-    func `wrong usage is refused with 64 and a reason`(_ line: [String], _ reason: String) {
+    func `wrong usage exits with 64 and a reason`(_ line: [String], _ reason: String) {
         do {
             _ = try LarderCommand.parseAsRoot(line)
             Issue.record("accepted")
@@ -91,7 +91,7 @@ struct CommandTests {
         }
     }
 
-    @Test func `clean says what it means in one document`() throws {
+    @Test func `clean sends its selection as one JSON document`() throws {
         let clean = try #require(
             parse(Clean.self, "clean", "--model", "User", "--id", "a\"b", "--older-than", "1h30m", "--dry-run").0
         )
@@ -170,7 +170,7 @@ struct TextTableTests {
         return table
     }
 
-    @Test func `it is as wide as its cells where there is room`() {
+    @Test func `a table is as wide as its cells if there is room`() {
         let expected = """
             id  count  what
             1       5  a long text that says what there is
@@ -181,7 +181,7 @@ struct TextTableTests {
         #expect(table.text(width: 80) == expected)
     }
 
-    @Test func `the longest column is cut to the terminal`() {
+    @Test func `the longest column is shortened to the terminal's width`() {
         #expect(
             table.text(width: 24) == """
                 id  count  what
@@ -192,7 +192,7 @@ struct TextTableTests {
         )
     }
 
-    @Test func `what does not fit side by side is continued, not cut`() {
+    @Test func `a text that does not fit beside another is wrapped, not cut`() {
         let text = table.text(width: 14)
         #expect(
             text.hasPrefix("id: 1\ncount: 5\nwhat: a long\n  text that\n  says what\n  there is\n\nid: 22"),
@@ -207,7 +207,7 @@ struct TextTableTests {
         }
     }
 
-    @Test func `where columns have no room, each row is a block`() {
+    @Test func `if the columns do not fit, each row becomes a block`() {
         #expect(
             table.text(width: 16) == """
                 id: 1

@@ -4,7 +4,7 @@ import Testing
 
 /// Server-sent events as the command line reads them (HTML standard §9.2.6).
 struct EventReaderTests {
-    @Test func `events are read whatever the pieces and the line ends`() {
+    @Test func `events are read with any line ends, however their bytes are split`() {
         let text =
             "retry: 5\n\nid: 7\n\n: hello\nid: 8\nevent: a\ndata: x\ndata:y\r\n\r\n"
             + "event: b\rdata:  z\r\rdata\n\nid:9\n\n"
@@ -24,7 +24,7 @@ struct EventReaderTests {
         }
     }
 
-    @Test func `an event that is cut short is none, and its number does not count`() {
+    @Test func `a truncated event is dropped, and its number ignored`() {
         var reader = EventReader(lastID: "3")
         #expect(reader.take(Array("id: 4\nevent: a\ndata: x\n".utf8)).isEmpty)
         #expect(reader.lastID == "3")

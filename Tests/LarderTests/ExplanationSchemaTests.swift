@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func `every member is described, and nothing else is`() throws {
+    @Test func `the explanation's schema describes exactly its members`() throws {
         compare(
             try object(AdminJSON.encode(Self.whole)),
             try object(ResponseSchema.make(of: Explanation.self).bytes),
@@ -118,7 +118,7 @@ import Testing
         )
     }
 
-    @Test func `what may be missing is not required`() throws {
+    @Test func `members that may be missing are not required`() throws {
         var least = Self.whole
         (least.overrides, least.unstored, least.freshness, least.upstream) = (nil, nil, nil, nil)
         (least.request.route, least.online.status) = (nil, nil)
@@ -127,7 +127,7 @@ import Testing
         #expect(try AdminJSON.decode(Explanation.self, from: AdminJSON.encode(least)) == least)
     }
 
-    @Test func `its text has all of it`() {
+    @Test func `the explanation's text contains every member`() {
         var explanation = Self.whole
         explanation.variants[0].entityTag = "\"a\u{1B}[31m\""
         let text = explanation.text

@@ -6,7 +6,7 @@ import Testing
 @Suite struct ComposerTests {
     private func shelf() throws -> Shelf { try Shelf(Tracker.models()) }
 
-    @Test func `what is known no newer is the body as received`() throws {
+    @Test func `without newer values the body is as received`() throws {
         var shelf = try shelf()
         shelf.receive("list", #"[{"id":1,"title":"a","user":{"id":2,"login":"x"}}, 7 ]"#, "Issue", list: true)
         #expect(shelf.compose("list") == .unchanged)
@@ -40,7 +40,7 @@ import Testing
         #expect(shelf.shown("a") == #"{"id":1,"title":"u","state":"s"}"#)
     }
 
-    @Test func `older responses that arrive late change nothing but themselves`() throws {
+    @Test func `an older response that arrives late changes no other document`() throws {
         var shelf = try shelf()
         shelf.receive("new", #"{"id":1,"title":"new"}"#, "Issue", start: 100, end: 110)
         #expect(shelf.receive("old", #"{"id":1,"title":"old"}"#, "Issue", start: 10, end: 20).isEmpty)
@@ -48,7 +48,7 @@ import Testing
         #expect(shelf.shown("old") == #"{"id":1,"title":"new"}"#)
     }
 
-    @Test func `of reads that overlapped and disagree both show the settled value`() throws {
+    @Test func `documents of overlapping reads that disagree both show the settled value`() throws {
         var shelf = try shelf()
         shelf.receive("a", #"{"id":1,"title":"a","state":"s"}"#, "Issue", start: 0, end: 10)
         shelf.receive("b", #"{"id":1,"title":"b","state":"s"}"#, "Issue", start: 5, end: 15)
@@ -75,7 +75,7 @@ import Testing
         #expect(shelf.shown("before") == #"{"id":1,"title":"known"}"#)
     }
 
-    @Test func `one object several times in a document is the same everywhere`() throws {
+    @Test func `an object that a document shows several times looks the same everywhere in it`() throws {
         var shelf = try shelf()
         shelf.receive(
             "list",
@@ -90,7 +90,7 @@ import Testing
         )
     }
 
-    @Test func `what one response shows of an object in two ways stays as it is`() throws {
+    @Test func `an object that one response shows in two ways stays as received until a newer value comes`() throws {
         var shelf = try shelf()
         let body = #"[{"id":1,"user":{"id":7,"login":"x"}},{"id":2,"user":{"id":7,"login":"z"}}]"#
         shelf.receive("list", body, "Issue", list: true)
@@ -115,7 +115,7 @@ import Testing
         #expect(shelf.shown("self") == #"{"id":3,"title":"y","parent":{"id":3,"title":"y"}}"#)
     }
 
-    @Test func `names spelled with escapes keep their spelling, members that occur twice their values`() throws {
+    @Test func `names with escapes keep their spelling, and duplicate members keep their values`() throws {
         var shelf = try shelf()
         shelf.receive("a", #"{"\u0069d":1,"t\u0069tle":"a","state":1,"state":2}"#, "Issue")
         shelf.receive("b", #"{"id":1,"title":"b","state":"open"}"#, "Issue")
@@ -143,7 +143,7 @@ import Testing
         #expect(shelf.shown("a") == #"[{"id":1,"name":"fault","rank":1,"new":{"a":2}}]"#)
     }
 
-    @Test func `where not all is known, the known objects are composed and the others stay as received`() throws {
+    @Test func `unknown objects stay as received, and the known ones are composed`() throws {
         var shelf = try shelf()
         let list = #"[{"id":1,"title":"a"}, {"id":2,"title":"b"},{"id":3,"title":"c"}]"#
         shelf.receive("list", list, "Issue", list: true)

@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(arguments: 0..<8 as Range<UInt64>)
-    func `answers apart in time leave one state whatever their order of arrival`(seed: UInt64) throws {
+    func `responses that do not overlap leave the same state in any order of arrival`(seed: UInt64) throws {
         var models = ModelGenerator(seed: seed &+ 50)
         var generator = BodyGenerator(seed: seed &+ 2000, isHostile: true)
         var random = SeededGenerator(seed: seed)
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test(arguments: 0..<6 as Range<UInt64>)
-    func `what is migrated is JSON, and of the newest version it stays as it is`(seed: UInt64) throws {
+    func `a migrated object is JSON, and one of the newest version stays unchanged`(seed: UInt64) throws {
         var models = ModelGenerator(seed: seed &+ 70)
         var generator = BodyGenerator(seed: seed &+ 2500, isHostile: true)
         for _ in 0..<12 {
@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test(arguments: 0..<6 as Range<UInt64>)
-    func `whatever is composed is JSON, and damage never traps`(seed: UInt64) throws {
+    func `every composed body is JSON, and damaged input never crashes`(seed: UInt64) throws {
         var models = ModelGenerator(seed: seed &+ 90)
         var generator = BodyGenerator(seed: seed &+ 3000, isHostile: true)
         var random = SeededGenerator(seed: seed)

@@ -26,7 +26,7 @@ private func equal(_ left: String, _ right: String) throws -> Bool {
         ("1", "\"1\""), ("1e99999999999999999999", "1e99999999999999999998"), ("1", "true"), ("0", "null"),
         ("1e99999999999999999999", "1e-99999999999999999999"),
     ])
-    func `other numbers are not, however close`(left: String, right: String) throws {
+    func `different numbers are unequal, however close`(left: String, right: String) throws {
         #expect(try !equal(left, right))
     }
 
@@ -73,7 +73,7 @@ private func equal(_ left: String, _ right: String) throws -> Bool {
         #expect(number.canonicalText == canonical)
     }
 
-    @Test func `numbers with exponents of very many digits are equal only when spelled alike, and still ordered`()
+    @Test func `numbers with huge exponents are equal only if spelled alike, but are still ordered`()
         throws
     {
         let large = String(repeating: "9", count: 40)

@@ -55,12 +55,12 @@ private func failure(_ text: [UInt8]) -> Int {
     }
 
     @Test(arguments: [#""\u0001x""#, #"["a","\u0001"]"#, #"{"\u0001":1}"#, #""a\"\u0001""#])
-    func `a string in the spelling of references is told apart`(text: String) {
+    func `a string that looks like a reference is not taken for one`(text: String) {
         #expect(failure(Array(text.utf8)) == JSONScanner.Failure.reserved)
     }
 
     @Test(arguments: [#""a\u0001""#, #""\u0002""#, #""\\u0001""#, #""\u00100""#])
-    func `the escape elsewhere is an escape like any other`(text: String) {
+    func `the escape that marks references is ordinary elsewhere`(text: String) {
         #expect(isJSON(Array(text.utf8)))
     }
 

@@ -29,7 +29,7 @@ import Testing
         #expect(text(mapped.body) == #"{"id":1,"p7999":7}"#)
     }
 
-    @Test func `thousands of mistakes are all told`() {
+    @Test func `thousands of mistakes are all reported`() {
         var model = ModelDeclaration(name: "A", identity: ["id"])
         model.properties = many({ _ in "same" })
         #expect(Models.mistakes(in: [model]).count == Self.count - 1)
@@ -50,7 +50,7 @@ import Testing
         _ = try Models([model, child])
     }
 
-    @Test func `hundreds of models upon each other, and thousands beside each other, are compiled`() throws {
+    @Test func `hundreds of models in one chain of bases, and thousands side by side, are compiled`() throws {
         let chain = (0..<300).map { number in
             ModelDeclaration(
                 name: "M\(number)",
@@ -97,7 +97,7 @@ import Testing
         #expect(text(mapped.body) == #"{"id":1,"p999":2}"#)
     }
 
-    @Test func `what an unconditional concrete model says of identities is not the base's`() throws {
+    @Test func `the identity of an unconditional concrete model does not become the base's`() throws {
         let base = ModelDeclaration("A", identity: ["id"]).with { $0.distinguishesTypes = true }
         let concrete = ModelDeclaration(name: "B", properties: [Wire.property("x")], base: "A")
         let names = try Wire.names(

@@ -42,7 +42,7 @@ import Testing
             #"[{"id":1,"name":"a","rank":1},{"id":1,"name":"a","rank":2}]"#, "[1]", #"[{"id":1,"name":"a","rank":1}]"#
         ),
     ])
-    func `a list follows the newest, its elements keep their pins or take the shape of their siblings`(
+    func `a list shows its newest elements, in their pinned shape or that of their siblings`(
         first: String,
         second: String,
         expected: String
@@ -59,7 +59,10 @@ import Testing
         (#"[{"id":1,"name":"a","color":"red"}]"#, "[1,3]"), (#"[{"id":1,"name":"a","rank":1}]"#, "[1,3]"),
         (#"[{"id":1,"name":"a"}]"#, "[1,4]"),
     ])
-    func `without one shape, or with unknown members, the list is not known`(first: String, second: String) throws {
+    func `a list whose new elements have no certain shape, or unknown members, is not composed`(
+        first: String,
+        second: String
+    ) throws {
         #expect(try shown(first, after: second) == "?")
     }
 
@@ -72,7 +75,7 @@ import Testing
         #expect(shelf.shown("extra") == "?")
     }
 
-    @Test func `FJ-27 elements are composed each at its own newest`() throws {
+    @Test func `FJ-27 each element is composed from its own newest values`() throws {
         var shelf = try shelf()
         shelf.receive("a", #"{"id":1,"labels":[{"id":1,"name":"a"},{"id":2,"name":"b"}]}"#, "Issue")
         shelf.receive("l", #"{"id":2,"name":"B"}"#, "Label")

@@ -58,7 +58,7 @@ private func error(_ declarations: [ModelDeclaration]) -> MappingError? {
         )
     }
 
-    @Test func `what lies within a relation is declared in the other model`() {
+    @Test func `a key path into a relation is refused: the related model must declare it`() {
         let user = Property(name: "user", from: "user", relation: .one("User"))
         for (use, declaration) in [
             ("identity", ModelDeclaration(name: "A", identity: ["user.id"], properties: [user])),
@@ -73,7 +73,7 @@ private func error(_ declarations: [ModelDeclaration]) -> MappingError? {
         }
     }
 
-    @Test func `an identity is not a list, and names nothing twice`() {
+    @Test func `an identity is no list, and names no property twice`() {
         let users = Property(name: "users", from: "users", relation: .many("User"))
         #expect(
             error([
@@ -109,7 +109,7 @@ private func error(_ declarations: [ModelDeclaration]) -> MappingError? {
 }
 
 @Suite struct ViewColumnTests {
-    @Test func `a view shows identity, keys and properties, relations followed`() throws {
+    @Test func `a view has columns for identity, keys, properties and relations`() throws {
         let columns = try Tracker.models().columns(of: "Issue")
         #expect(
             columns.map(\.name) == [
@@ -131,7 +131,7 @@ private func error(_ declarations: [ModelDeclaration]) -> MappingError? {
         #expect(columns[12].source == .one(path: #"$."head"."user""#, model: "User"))
     }
 
-    @Test func `a column never takes the name of one that every view has, nor another's`() throws {
+    @Test func `every column of a view has a name of its own`() throws {
         let models = try Models([
             ModelDeclaration(
                 name: "A",

@@ -36,7 +36,7 @@ private func time(_ literal: String) throws -> ModificationTime? {
         "null", #""yesterday""#, #""2012-11-13""#, #""2012-11-13T13:31:36""#, #""2012-13-13T13:31:36Z""#, "true", "[]",
         #""2012-11-13T13:31:36.Z""#, #""2012-11-13T13:31:36Zx""#, #""""#,
     ])
-    func `what is no point in time has no order`(literal: String) throws {
+    func `a value that is no time cannot be ordered`(literal: String) throws {
         #expect(try time(literal) == nil)
     }
 
@@ -46,7 +46,7 @@ private func time(_ literal: String) throws -> ModificationTime? {
         #expect(date.isLater(than: number) == nil)
     }
 
-    @Test func `days are those of the calendar`() {
+    @Test func `only days of the calendar are dates`() {
         #expect(Timestamp(Array("1970-01-01T00:00:00Z".utf8)) == Timestamp(seconds: 0))
         #expect(Timestamp(Array("2012-11-13T13:31:36Z".utf8)) == Timestamp(seconds: 1_352_813_496))
         #expect(Timestamp(Array("0001-01-01T00:00:00Z".utf8)) == Timestamp(seconds: -62_135_596_800))

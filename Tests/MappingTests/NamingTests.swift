@@ -11,12 +11,12 @@ import Testing
         ("httpAPIVersion2", "http_api_version2"), ("XMLFile", "xml_file"), ("idea", "idea"), ("Idea", "idea"),
         ("urlAPI", "url_api"), ("a", "a"), ("A", "a"), ("aB", "a_b"), ("already_snake", "already_snake"),
     ])
-    func `words are joined by underscores, acronyms being words`(property: String, member: String) {
+    func `words are joined by underscores, and an acronym is one word`(property: String, member: String) {
         #expect(naming.members(for: property).contains(member))
         #expect(naming.members(for: property).last == property)
     }
 
-    @Test func `MK-01 MK-02: either spelling of a property is its member and moves`() throws {
+    @Test func `MK-01 MK-02: a property in either spelling is read, and shared between documents`() throws {
         let models = try Models([
             ModelDeclaration(
                 name: "Cat",

@@ -20,14 +20,14 @@ import Testing
         #expect(parts.warnings.isEmpty)
     }
 
-    @Test func `an object within itself and a cycle are pins like any other`() throws {
+    @Test func `an object within itself, and a cycle, are pinned like any other object`() throws {
         let body = #"{"id":1,"parent":{"id":2,"parent":{"id":1,"title":"inner"}}}"#
         let parts = try #require(try parts(body, "Issue"))
         #expect(parts.occurrences.map(\.name.identity) == ["1", "2", "1"])
         #expect(parts.recomposes(to: Array(body.utf8)))
     }
 
-    @Test func `an object of a model without identity stays, but objects within it are found`() throws {
+    @Test func `an object without identity stays in the body, but objects within it are found`() throws {
         let body = #"{"id":1,"signature":{"name":"n","user":{"id":2}},"signatures":[{"user":{"id":3}}]}"#
         let parts = try #require(try parts(body, "Issue"))
         #expect(parts.occurrences.map(\.name.description) == ["Issue:1", "User:2", "User:3"])
@@ -37,7 +37,7 @@ import Testing
         )
     }
 
-    @Test func `an object without an identity hands its objects to the one around it`() throws {
+    @Test func `objects within an object without identity belong to the next object around it`() throws {
         let body = #"[{"title":"no id","user":{"id":2}}]"#
         let parts = try #require(try parts(body, "Issue", list: true))
         #expect(text(parts.skeleton) == #"[{"title":"no id","user":"\u0001User:2"}]"#)
@@ -50,7 +50,7 @@ import Testing
         #expect(parts.occurrences.map(\.name.description) == ["Issue:1", "User:9"])
     }
 
-    @Test func `names spelled with escapes are the names they spell`() throws {
+    @Test func `a name spelled with escapes equals the plain name`() throws {
         let body = #"{"\u0069d":1,"us\u0065r":{"i\u0064":7}}"#
         let parts = try #require(try parts(body, "Issue"))
         #expect(parts.occurrences.map(\.name.description) == ["Issue:1", "User:7"])
@@ -71,21 +71,21 @@ import Testing
     }
 
     @Test(arguments: ["null", "true", "{}", "[1]", #""""#, #""\ud800""#])
-    func `what is no identity leaves the object embedded`(literal: String) throws {
+    func `an object whose identity is missing or invalid stays embedded`(literal: String) throws {
         let body = #"{"id":1,"user":{"id":\#(literal),"login":"x"}}"#
         let parts = try #require(try parts(body, "Issue"))
         #expect(parts.occurrences.map(\.name.model) == ["Issue"])
         #expect(parts.recomposes(to: Array(body.utf8)))
     }
 
-    @Test func `an identity of more than 512 bytes is content`() throws {
+    @Test func `a value of more than 512 bytes is no identity`() throws {
         let long = String(repeating: "x", count: 513)
         #expect(try parts(#"{"id":"\#(long)"}"#, "Issue") == nil)
         #expect(try opaqueWarning(#"{"id":"\#(long)"}"#, "Issue")?.kind == .identityUnusable)
         #expect(try parts(#"{"id":"\#(long.dropLast())"}"#, "Issue") != nil)
     }
 
-    @Test func `identities that are not Unicode are none`() throws {
+    @Test func `a value that is not Unicode is no identity`() throws {
         let body = Array(#"{"id":1,"user":{"id":""#.utf8) + [0xFF] + Array(#""}}"#.utf8)
         let rule = BodyRule(model: "Issue", isList: false)
         guard case .objects(let parts) = try Normaliser(models: Tracker.models()).decompose(body, as: rule) else {
@@ -162,7 +162,7 @@ import Testing
     }
 
     @Test(arguments: ["", " \n", "null", "[]", "{}", "[1,2,null]"])
-    func `RK-36 a body without objects is nothing to warn of`(body: String) throws {
+    func `RK-36 a body without objects gives no warning`(body: String) throws {
         #expect(try parts(body, "Issue", list: true) == nil)
         let warning = try opaqueWarning(body, "Issue", list: true)
         #expect(warning == nil || warning?.kind == .identityMissing || warning?.kind == .objectForList)
@@ -172,7 +172,7 @@ import Testing
         (#"{"id":1"#, MappingWarning.Kind.notJSON), ("\u{FEFF}{\"id\":1}", .notJSON), ("<html>", .notJSON),
         (#"{"id":1}{"#, .notJSON), (#"{"id":1,"a":"\u0001x"}"#, .reservedText), (#"{"id":"\u0001"}"#, .reservedText),
     ])
-    func `OV-48 a body that is not JSON, or not ours to take apart, stays as it is`(
+    func `OV-48 a body that is not JSON, or not to be decomposed, stays as it is`(
         body: String,
         kind: MappingWarning.Kind
     ) throws {
@@ -206,7 +206,7 @@ import Testing
         )
     }
 
-    @Test func `warnings are few however many elements do not fit`() throws {
+    @Test func `however many elements do not fit, the warnings stay few`() throws {
         let body = "[" + (0..<1000).map { _ in #"{"user":{"id":1,"id":2}}"# }.joined(separator: ",") + "]"
         let rule = BodyRule(model: "Issue", isList: true)
         guard case .opaque(let warning) = try Normaliser(models: Tracker.models()).decompose(Array(body.utf8), as: rule)
@@ -221,7 +221,7 @@ import Testing
         #expect(try opaqueWarning("{}", "Nothing")?.kind == .unknownModel)
     }
 
-    @Test func `pointers escape what pointers escape`() throws {
+    @Test func `JSON pointers in warnings are escaped by RFC 6901`() throws {
         let models = try Models([
             ModelDeclaration(
                 name: "A",
@@ -241,14 +241,14 @@ import Testing
         #expect(parts.warnings.map(\.kind) == [.objectForList, .identityUnusable])
     }
 
-    @Test func `too few and too many payloads do not make a body`() {
+    @Test func `a body is not put together from too few or too many payloads`() {
         let skeleton = Array(#"["\u0001A:1"]"#.utf8)
         #expect(recompose(skeleton: skeleton, payloads: []) == nil)
         #expect(recompose(skeleton: skeleton, payloads: [[0x31], [0x32]]) == nil)
         #expect(recompose(skeleton: skeleton, payloads: [Array("{}".utf8)]) == Array("[{}]".utf8))
     }
 
-    @Test func `a reference shows its name, and can be shown plainly`() {
+    @Test func `a reference contains its object's name, and can be shown as the bare identity`() {
         let name = ObjectName(model: "User", identity: "a\"\\\n:b")
         let literal = Reference.literal(name)
         #expect(text(literal) == #""\u0001User:a\"\\\u000a:b""#)

@@ -41,7 +41,7 @@ private func newest(_ events: [Event], _ member: String = "value", lag: Lag = 0)
         #expect(try newest([late, early]) == "2")
     }
 
-    @Test func `of reads that overlapped and disagree the first stands, and the member is in doubt`() throws {
+    @Test func `if overlapping reads disagree, the first value stays and the member is in doubt`() throws {
         let one = Event(start: 0, end: 5, members: #""value":1"#)
         let two = Event(start: 4, end: 9, members: #""value":2"#)
         let same = Event(start: 4, end: 9, members: #""value":1.0"#)
@@ -83,7 +83,7 @@ private func newest(_ events: [Event], _ member: String = "value", lag: Lag = 0)
         #expect(merge.unordered == 12)
     }
 
-    @Test func `RK-28 the time of modification decides before any clock`() throws {
+    @Test func `RK-28 the modification time decides before any clock`() throws {
         let new = Event(start: 0, end: 1, members: #""value":"new","updated_at":"2020-01-02T00:00:00.5Z""#)
         let old = Event(start: 5, end: 6, members: #""value":"old","updated_at":"2020-01-02T01:00:00+01:00""#)
         let equal = Event(start: 5, end: 6, members: #""value":"equal","updated_at":"2020-01-02T00:00:00.500Z""#)
@@ -96,7 +96,7 @@ private func newest(_ events: [Event], _ member: String = "value", lag: Lag = 0)
         #expect(try newest([new, list], lag: 100) == #""list""#)
     }
 
-    @Test func `FJ-08 FJ-24 a member that is absent says nothing, null says null`() throws {
+    @Test func `FJ-08 FJ-24 an absent member changes nothing, and null is a value`() throws {
         let full = Event(start: 0, end: 1, members: #""value":1"#)
         #expect(try newest([full, Event(start: 2, end: 3, members: #""other":1"#)]) == "1")
         #expect(try newest([full, Event(start: 2, end: 3, members: #""value":null"#)]) == "null")
@@ -110,7 +110,7 @@ private func newest(_ events: [Event], _ member: String = "value", lag: Lag = 0)
         #expect(try newest([twice]) == "unknown")
     }
 
-    @Test func `what one response shows differently it does not observe`() throws {
+    @Test func `a member that one response shows with different values is not observed`() throws {
         let models = try Tracker.models()
         var state = state([Event(start: 0, end: 1, members: #""value":1"#)], in: models)
         let two = contribution(Event(start: 5, end: 6, members: #""value":2"#), 9)
@@ -167,14 +167,14 @@ private func newest(_ events: [Event], _ member: String = "value", lag: Lag = 0)
         return state.mergedPayload(model: "Issue", models: models).map(text)
     }
 
-    @Test func `one contribution that says it all needs no merging`() throws {
+    @Test func `a single complete contribution is not merged`() throws {
         #expect(try merged([#"{"id":1,"title":"a"}"#]) == nil)
         #expect(try merged([#"{"id":1,"title":"a","state":"s"}"#, #"{"id":1,"title":"b","state":"s"}"#]) == nil)
         // The older one says more, and the newer nothing else.
         #expect(try merged([#"{"id":1,"title":"a","state":"s"}"#, #"{"id":1,"title":"a"}"#]) == nil)
     }
 
-    @Test func `the newest version gives the shape, and the missing members follow`() throws {
+    @Test func `the newest version gives the order of members, and those it lacks follow`() throws {
         #expect(
             try merged([#"{"id":1,"title":"a","state":"s","extra":1}"#, #"{ "id":1, "title":"b", "other":2 }"#])
                 == #"{ "id":1, "title":"b", "other":2 ,"state":"s"}"#
@@ -192,7 +192,7 @@ private func newest(_ events: [Event], _ member: String = "value", lag: Lag = 0)
         )
     }
 
-    @Test func `references are shown bare to people`() throws {
+    @Test func `people see references as bare identities`() throws {
         let models = try Tracker.models()
         let payload = #"{"id":1,"user":"\u0001User:7","labels":["\u0001Label:x","\u0001Label:9"]}"#
         let observation = Observation(sequence: 1, start: 0, end: 1, kind: .detail)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct PropertyTests {
     @Test(arguments: 0..<8 as Range<UInt64>)
-    func `whatever is taken apart is put together byte for byte, and every part is JSON`(seed: UInt64) throws {
+    func `a decomposed body is put together byte for byte, and every part is JSON`(seed: UInt64) throws {
         let normaliser = Normaliser(models: try Tracker.models())
         var generator = BodyGenerator(seed: seed, isHostile: seed % 2 == 1)
         for _ in 0..<150 {
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(arguments: 0..<8 as Range<UInt64>)
-    func `a body that is alone in the world is shown as received`(seed: UInt64) throws {
+    func `a body that shares no object is shown as received`(seed: UInt64) throws {
         let models = try Tracker.models()
         var generator = BodyGenerator(seed: seed &+ 100, isHostile: seed % 2 == 1)
         for _ in 0..<60 {
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test(arguments: 0..<4 as Range<UInt64>)
-    func `answers apart in time leave one state whatever their order of arrival`(seed: UInt64) throws {
+    func `responses that do not overlap leave the same state in any order of arrival`(seed: UInt64) throws {
         let models = try Tracker.models()
         var generator = BodyGenerator(seed: seed &+ 300, isHostile: seed % 2 == 1)
         var random = SeededGenerator(seed: seed)
@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test(arguments: 0..<4 as Range<UInt64>)
-    func `damage to a body never traps and never goes unnoticed as JSON`(seed: UInt64) throws {
+    func `a damaged body never crashes the parser, and is never taken for valid JSON`(seed: UInt64) throws {
         let normaliser = Normaliser(models: try Tracker.models())
         var generator = BodyGenerator(seed: seed &+ 400, isHostile: seed % 2 == 1)
         var random = SeededGenerator(seed: seed)

@@ -34,7 +34,7 @@ import Testing
         return Dictionary(uniqueKeysWithValues: provenance.members.map { ($0.pointer, $0) })
     }
 
-    @Test func `declared, local and undeclared members are told apart`() throws {
+    @Test func `provenance distinguishes declared, local and undeclared members`() throws {
         let models = try models(Tracker.property("name"), Tracker.property("city", "place.city"), local: ["score"])
         let found = members(
             [contribution(1, #"{"id":1,"name":"a","score":2,"place":{"city":"c","zip":1},"x":0}"#)],
@@ -63,7 +63,7 @@ import Testing
         #expect(found["/size"]?.shown?.source == 1)
     }
 
-    @Test func `a member in doubt names what stands against it`() throws {
+    @Test func `a member in doubt names the value that contradicts it`() throws {
         let models = try models(Tracker.property("name"), Tracker.property("only"))
         let found = members(
             [contribution(1, #"{"id":1,"name":"a"}"#), contribution(2, #"{"id":1,"name":"b","only":1}"#, .list)],
@@ -85,7 +85,7 @@ import Testing
         #expect(found["/name"]?.replaced == Knowledge.Former(value: Array(#""a""#.utf8), rule: .newer))
     }
 
-    @Test func `gathered members name their parts, and failing values their fault`() throws {
+    @Test func `a gathered member names its parts, and a failing value its fault`() throws {
         var sum = Tracker.property("count")
         sum.merge = .sum
         var checked = Tracker.property("level")

@@ -16,7 +16,7 @@ import Testing
         #expect(body.added == [ObjectName(model: "User", identity: "8")])
     }
 
-    @Test func `nothing is invented for members that are not known or not declared`() throws {
+    @Test func `unknown and undeclared members are not invented`() throws {
         var shelf = try shelf()
         shelf.receive("a", #"{"id":1,"user":{"id":7,"login":"x"}}"#, "Issue")
         shelf.receive("undeclared", #"{"id":1,"user":{"id":7,"login":"x","extra":1}}"#, "Issue")
@@ -27,7 +27,7 @@ import Testing
         #expect(shelf.shown("undeclared") == "?")
     }
 
-    @Test func `FJ-16 an object known by its bare identity only is never served`() throws {
+    @Test func `FJ-16 an object of which only the bare identity is known is never served`() throws {
         var shelf = try shelf()
         shelf.receive("a", #"{"id":1,"user":{"id":7}}"#, "Issue")
         shelf.receive("b", #"{"id":1,"user":9}"#, "Issue")
@@ -48,7 +48,7 @@ import Testing
         #expect(shelf.shown("object") == #"{"id":1,"user":{"id":7,"login":"x"}}"#)
     }
 
-    @Test func `FJ-17 null in the place of an object, and an object in the place of null`() throws {
+    @Test func `FJ-17 null can replace an object, and an object null`() throws {
         var shelf = try shelf()
         shelf.receive("object", #"{"id":1,"user":{"id":7,"login":"x"},"title":"t"}"#, "Issue")
         shelf.receive("null", #"{"id":1,"user":null,"title":"t"}"#, "Issue")

@@ -72,7 +72,7 @@ import Testing
         (#"[{"id":1},{"id":2},{"id":1},{"id":1},{"id":3}]"#, ["Label:1"], #"[{"id":2},{"id":3}]"#),
         (#"[{"id":1,"x":1.0,"x":"\u0061"},{"id":2}]"#, ["Label:2"], #"[{"id":1,"x":1.0,"x":"\u0061"}]"#),
         (#"[{"id":2}]"#, ["Label:1"], "="),
-    ]) func `what is gone leaves a list as if it had never been there`(
+    ]) func `a deleted object leaves a list as if it had never been in it`(
         body: String,
         gone: [String],
         expected: String
@@ -92,7 +92,7 @@ import Testing
         (#"{"id":7,"labels":[{"id":1}],"label":{"id":1}}"#, "?"),
         // Objects that nothing is declared of are no list.
         (#"{"id":7,"other":{"a":{"id":1}}}"#, "="),
-    ]) func `what is gone leaves the lists within objects`(body: String, expected: String) throws {
+    ]) func `a deleted object leaves the lists within objects`(body: String, expected: String) throws {
         #expect(try Self.shown(body, "Issue", list: false, gone: ["Label:1"]) == expected)
         let listed = expected == "=" || expected == "?" ? expected : "[\(expected)]"
         #expect(try Self.shown("[\(body)]", "Issue", gone: ["Label:1"]) == listed)
@@ -113,7 +113,7 @@ import Testing
         ),
         (#"{"a":{"id":1},"a":{"id":1},"b":{"id":2}}"#, ["Label:1"], #"{"b":{"id":2}}"#),
         (#"{"b":{"id":2}}"#, ["Label:1"], "="),
-    ]) func `what is gone leaves a body keyed by name as if it had never been there`(
+    ]) func `a deleted object leaves a body keyed by name as if it had never been in it`(
         body: String,
         gone: [String],
         expected: String
@@ -128,7 +128,7 @@ import Testing
         )
     }
 
-    @Test func `what stands beside objects keyed by name is not one of them`() throws {
+    @Test func `a member beside objects keyed by name is not taken for one of them`() throws {
         var rule = BodyRule(model: "Label", arity: .keyed, root: "all")
         rule.also = [BodyRule(model: "Label", arity: .one, root: "best")]
         let body = #"{"best":{"id":1},"all":{"a":{"id":1},"b":{"id":2}}}"#
@@ -141,23 +141,23 @@ import Testing
         #expect(try Self.shown(#"{"best":{"id":1}}"#, "Label", gone: ["Label:1"], as: rule) == "?")
     }
 
-    @Test func `an object leaves with all that stands in it`() throws {
+    @Test func `a deleted object is removed with everything inside it`() throws {
         let body = #"[{"id":7,"labels":[{"id":1}]},{"id":8,"labels":[{"id":1},{"id":2}]}]"#
         #expect(try Self.shown(body, "Issue", gone: ["Issue:7", "Label:1"]) == #"[{"id":8,"labels":[{"id":2}]}]"#)
         #expect(try Self.shown(body, "Issue", gone: ["Issue:7", "Issue:8"]) == "[]")
     }
 
-    @Test func `the body's own object that is gone is asked for`() throws {
+    @Test func `a body whose root object is deleted is fetched again`() throws {
         #expect(try Self.shown(#"{"id":1}"#, "Label", list: false, gone: ["Label:1"]) == "?")
     }
 
-    @Test func `what is not to leave is asked for, or kept`() throws {
+    @Test func `a deleted object that may not be removed is fetched again, or kept, as declared`() throws {
         let body = #"[{"id":1},{"id":2}]"#
         #expect(try Self.shown(body, "Label", gone: ["Label:1"], policy: .stale) == "?")
         #expect(try Self.shown(body, "Label", gone: ["Label:1"], policy: .keep) == "=")
     }
 
-    @Test func `a document that is newer than the deletion is as it came, one that overlaps with it is asked for`()
+    @Test func `a document newer than the deletion is served as received; one that overlaps it is fetched again`()
         throws
     {
         let body = #"[{"id":1},{"id":2}]"#
@@ -171,7 +171,7 @@ import Testing
         #expect(try Self.shown(#"{"id":1}"#, "Label", list: false, gone: ["Label:1"], at: 9, lag: 5) == "=")
     }
 
-    @Test func `what a write may have changed is asked for in documents from before it`() throws {
+    @Test func `a document from before a write is fetched again if the write may have changed what it shows`() throws {
         let models = try Self.models()
         let old = Observation(sequence: 1, start: 10, end: 15, kind: .detail)
         let state = ObjectState(
@@ -199,7 +199,7 @@ import Testing
         #expect(compose(at: 21, state) == .unchanged)
     }
 
-    @Test func `a pattern takes the captures of another one, and says what it has become`() throws {
+    @Test func `a pattern filled with another pattern's captures shows the result`() throws {
         let pattern = try RoutePattern("repos/{owner}/{repo}/issues/**")
         let filled = pattern.filled(with: ["owner": "a b", "repo": "*"])
         #expect(filled.text == "repos/a%20b/%2A/issues/**")

@@ -95,13 +95,13 @@ struct RouteTableTests {
         #expect(table.pattern(for: "x/b/c/f") == "*/b/c/f")
     }
 
-    @Test func `OV-15: only ** speaks of the root`() throws {
+    @Test func `OV-15: only ** matches the root`() throws {
         #expect(try Table("a").pattern(for: "/") == nil)
         #expect(try Table("*").pattern(for: "/") == nil)
         #expect(try Table("**").pattern(for: "/") == "**")
     }
 
-    @Test func `OV-25: an exact status fits itself only`() throws {
+    @Test func `OV-25: an exact status matches only itself`() throws {
         let table = try Table([
             RouteDeclaration(path: "x", status: .exact(200)), RouteDeclaration(path: "x", status: .exact(201)),
         ])
@@ -111,7 +111,7 @@ struct RouteTableTests {
         #expect(table.index("GET", nil) == nil)
     }
 
-    @Test func `OV-26: a method fits itself only, GET speaks of HEAD too`() throws {
+    @Test func `OV-26: a method matches only itself, but GET also matches HEAD`() throws {
         let table = try Table([
             RouteDeclaration(path: "x", method: "GET"), RouteDeclaration(path: "x", method: "POST"),
         ])
@@ -121,7 +121,7 @@ struct RouteTableTests {
         #expect(table.index("PUT", 200) == nil)
     }
 
-    @Test func `OV-27: a method outweighs a status, a status outweighs none`() throws {
+    @Test func `OV-27: a rule with a method precedes one with a status, which precedes one without`() throws {
         let table = try Table([
             RouteDeclaration(path: "x", method: "POST", status: .any),
             RouteDeclaration(path: "x", status: .exact(201)),
@@ -134,7 +134,7 @@ struct RouteTableTests {
         #expect(table.index("POST", 202) == 3)
     }
 
-    @Test func `OV-28: an exact status outweighs the rest`() throws {
+    @Test func `OV-28: an exact status precedes any other`() throws {
         let table = try Table([
             RouteDeclaration(path: "x", status: .exact(201)), RouteDeclaration(path: "x", status: .any),
             RouteDeclaration(path: "x", status: .class(2)),
@@ -144,7 +144,7 @@ struct RouteTableTests {
         #expect(table.index("POST", 404) == 1)
     }
 
-    @Test func `OV-30: the chosen node does not fall through to a more general one`() throws {
+    @Test func `OV-30: a request does not fall through from the chosen pattern to a more general one`() throws {
         let table = try Table([
             RouteDeclaration(path: "test/**", status: .exact(200)), RouteDeclaration(path: "**", status: .any),
         ])
@@ -153,7 +153,7 @@ struct RouteTableTests {
         #expect(table.index("GET", 404, "other") == 1)
     }
 
-    @Test func `routes speak of 2xx where nothing is said`() throws {
+    @Test func `by default a route is for 2xx`() throws {
         let table = try Table("x")
         #expect(table.index("GET", 204) == 0)
         #expect(table.index("GET", nil) == 0)

@@ -229,7 +229,7 @@ extension Int: MemberValue {
     private static let fewTruths = isThorough ? truths : [[2], [1, 3]]
 
     @Test(arguments: [false, true])
-    func `whatever three responses overlap, what is served never goes back and is settled in the end`(
+    func `however three responses overlap, no served value goes back, and all are settled in the end`(
         isStamped: Bool
     ) {
         for changes in Self.truths {
@@ -244,7 +244,7 @@ extension Int: MemberValue {
     }
 
     @Test(arguments: [false, true])
-    func `the same with stamps on some responses, and with stamps that repeat`(isCoarse: Bool) {
+    func `served values never go back with stamps on some responses, nor with repeated stamps`(isCoarse: Bool) {
         for odd in 0..<3 {
             for changes in Self.truths {
                 var checker = Checker(
@@ -258,7 +258,7 @@ extension Int: MemberValue {
     }
 
     @Test(arguments: [false, true])
-    func `the same with two lists and a detail that are validated by 304s`(isStamped: Bool) {
+    func `served values never go back with two lists and a detail that 304s validate`(isStamped: Bool) {
         for changes in Self.fewTruths {
             var checker = Checker(
                 setting: Setting(changes: changes, isStamped: { _ in isStamped }),
@@ -273,7 +273,7 @@ extension Int: MemberValue {
     }
 
     @Test(arguments: [1, 2])
-    func `the same if the daemon crashes between the responses`(after count: Int) {
+    func `served values never go back if the daemon crashes between the responses`(after count: Int) {
         for changes in Self.fewTruths {
             for isStamped in [false, true] {
                 var checker = Checker(
@@ -289,7 +289,7 @@ extension Int: MemberValue {
     }
 
     @Test(arguments: [false, true])
-    func `an own write is never lost, and nothing goes back around it`(isStamped: Bool) {
+    func `an own write is never lost, and no value goes back because of it`(isStamped: Bool) {
         for (changes, write) in [([2], 2), ([1, 3], 1), ([1, 3], 3)] as [([Int64], Int64)] {
             var checker = Checker(
                 setting: Setting(changes: changes, isStamped: { _ in isStamped }),
@@ -422,7 +422,7 @@ extension Int: MemberValue {
         return known
     }
 
-    @Test func `W1 a write whose response has a lower stamp replaces all the same`() {
+    @Test func `W1 a write replaces the value although its response has a lower stamp`() {
         var member = Member(first: seen(1, 0, 1, stamp: 5))
         #expect(member.merge(seen(2, 3, 4, stamp: 3, .write), lag: 10) == .replaced(.lowerStampedWrite))
         #expect(!member.clock.isExact)
@@ -451,7 +451,7 @@ extension Int: MemberValue {
         #expect(member.doubt == nil)
     }
 
-    @Test func `W4 after a write that no response shows, only an observation from after it ends the doubt`() {
+    @Test func `W4 after a write whose result is not shown, only a later observation ends the doubt`() {
         var member = Member(first: seen(1, 0, 5))
         member.doubt(until: 20)
         #expect(member.merge(seen(2, 15, 22, .list), lag: 10) == .doubted)
@@ -459,7 +459,7 @@ extension Int: MemberValue {
         #expect(member.doubt == nil)
     }
 
-    @Test func `S1 an upstream that goes back is believed once it stays there for the lag`() {
+    @Test func `S1 a value that the upstream has reverted is believed once it has lasted for the lag`() {
         var member = Member(first: seen(1, 0, 1, stamp: 5))
         #expect(member.merge(seen(0, 3, 4, stamp: 3), lag: 10) == .ignored)
         #expect(member.merge(seen(0, 8, 9, stamp: 3), lag: 10) == .ignored)
@@ -468,7 +468,7 @@ extension Int: MemberValue {
         #expect(member.merge(seen(4, 16, 17, stamp: 4), lag: 10) == .replaced(.laterStamp))
     }
 
-    @Test func `S3 a later stamp replaces within the lag, if the settled value was seen with its own`() {
+    @Test func `S3 a later stamp replaces the value within the lag, if the settled value had a stamp`() {
         var member = Member(first: seen(1, 0, 1, stamp: 1))
         #expect(member.merge(seen(2, -9, 2, stamp: 2, .list), lag: 10) == .replaced(.laterStamp))
         // A value without a stamp may be newer than the stamp that was seen last.
@@ -476,7 +476,7 @@ extension Int: MemberValue {
         #expect(member.merge(seen(2, -4, 7, stamp: 3, .list), lag: 10) == .doubted)
     }
 
-    @Test func `D1 a list's later word takes the place of its earlier one at once`() {
+    @Test func `D1 a list's later value replaces its earlier one at once`() {
         let known = known(word(1, 0, 1), word(2, 2, 3))
         #expect(known.member?.value == 2)
         #expect(known.member?.doubt == nil)
@@ -484,7 +484,7 @@ extension Int: MemberValue {
         #expect(known.member?.source == 1)
     }
 
-    @Test func `D1 does not order words that overlap, words of other documents, or a 304`() {
+    @Test func `D1 does not order overlapping values, values of other documents, or a 304`() {
         #expect(self.known(word(1, 0, 2), word(2, 2, 3)).member?.value == 1)
         #expect(self.known(word(1, 0, 1), word(2, 2, 3, of: .otherList)).member?.value == 1)
         #expect(self.known(word(1, 0, 1), word(2, 2, 3, isNotModified: true)).member?.value == 1)
@@ -540,7 +540,7 @@ extension Int: MemberValue {
         #expect(lower.member?.value == 1, "a lower stamp is older, whichever document shows it")
     }
 
-    @Test func `after a crash every time counts up to the start`() {
+    @Test func `after a crash, every observation counts as lasting until the start`() {
         var known = known(word(1, 0, 1))
         known.crash(restartingAt: 5)
         var late = known

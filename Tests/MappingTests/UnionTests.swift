@@ -109,7 +109,7 @@ import Testing
         ),
         ([Response(list: "[1.0,8]", start: 0, end: 9), Response(list: "[1,7]", start: 0, end: 5)], "[1,7,8]"),
     ])
-    func `elements stand in the order in which they were first seen, whichever answer arrived first`(
+    func `elements are in the order in which they were first seen, whichever response arrived first`(
         answers: [Response],
         expected: String
     ) throws {
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func `related objects stand where they were first named, whether whole or by identity`() throws {
+    @Test func `related objects are placed where they were first named, whole or by identity`() throws {
         let answers = [
             Response(list: #"[5,"3"]"#, start: 0, end: 90), Response(list: #"["\u0001Tag:4",3]"#, start: 10, end: 15),
             Response(list: #"["\u0001Tag:5","\u0001Tag:2"]"#, start: 20, end: 25),

@@ -6,7 +6,7 @@ import Testing
 /// What is wrong with declarations is told in full: nothing is refused that was not among the mistakes.
 @Suite struct WrongModelsTests {
     @Test(arguments: 0..<6 as Range<UInt64>)
-    func `models are refused exactly if there are mistakes, each of a model that is there`(seed: UInt64) {
+    func `models are refused exactly if there are mistakes, and each mistake names an existing model`(seed: UInt64) {
         var generator = WrongModels(seed: seed)
         var sound = 0
         for round in 0..<400 {
@@ -61,7 +61,7 @@ import Testing
             ModelDeclaration("Bot", Property("q", "login").with { $0.merge = .sum })
         ),
     ])
-    func `what two models upon one base say of one member is told of, or no mistake`(
+    func `two models with one base are refused exactly if a mistake is reported`(
         staff: ModelDeclaration,
         bot: ModelDeclaration
     ) {

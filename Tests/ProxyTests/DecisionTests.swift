@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func `a route that says never has nothing looked up and nothing served`() throws {
+    @Test func `under a route with cache never, nothing is looked up or served`() throws {
         let upstream = try ProxyFixture.upstream {
             var route = Configuration.Route(declaration: RouteDeclaration(path: "x"))
             route.overrides.cache = .never
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func `why nothing was found is told`() throws {
+    @Test func `the decision says why nothing was found`() throws {
         let request = ProxyFixture.request("GET", "/x", of: try ProxyFixture.upstream())
         guard case .ask(.varyMiss, stored: nil) = Decision(request, nil, absence: .varyMiss, mode: .online, now: 1_000)
         else {
@@ -57,18 +57,18 @@ import Testing
 
     private let minute = [("Cache-Control", "max-age=60")]
 
-    @Test func `what is unknown is asked for, or refused where asking is forbidden`() throws {
+    @Test func `an unknown response is fetched, or refused where asking is forbidden`() throws {
         #expect(try outcome(nil, now: 1_000) == "ask uri-miss")
         #expect(try outcome(nil, request: [("Cache-Control", "only-if-cached")], now: 1_000) == "504")
         #expect(try outcome(nil, mode: .offline, now: 1_000) == "504")
     }
 
-    @Test func `what is fresh is answered in both modes`() throws {
+    @Test func `a fresh response is served in both modes`() throws {
         #expect(try outcome(minute, now: 1_030) == "hit")
         #expect(try outcome(minute, mode: .offline, now: 1_030) == "hit")
     }
 
-    @Test func `what is stale is asked for, and told as offline where nobody can be asked`() throws {
+    @Test func `a stale response is fetched again, or served and marked as offline`() throws {
         #expect(try outcome(minute, now: 1_100) == "ask stale with stored")
         #expect(try outcome(minute, mode: .offline, now: 1_100) == "offline stale")
         #expect(try outcome(minute, request: [("Cache-Control", "only-if-cached")], now: 1_100) == "504")
@@ -83,13 +83,13 @@ import Testing
         #expect(try outcome(minute, request: [("Cache-Control", "max-age=5")], now: 1_010) == "ask request with stored")
     }
 
-    @Test func `stale-while-revalidate answers and refreshes behind`() throws {
+    @Test func `stale-while-revalidate serves the response and refreshes it in the background`() throws {
         let fields = [("Cache-Control", "max-age=60, stale-while-revalidate=100")]
         #expect(try outcome(fields, now: 1_100) == "refresh behind")
         #expect(try outcome(fields, now: 1_200) == "ask stale with stored")
     }
 
-    @Test func `what is known newer than it can be shown is asked for, and served only where nobody can be asked`()
+    @Test func `a response that cannot show known newer values is fetched again, and served only offline`()
         throws
     {
         #expect(try outcome(minute, form: .outdated, now: 1_010) == "ask stale with stored")

@@ -14,10 +14,10 @@ import Testing
 
     // MARK: Hit-for-miss
 
-    @Test func `what cannot be shared is remembered for one to two minutes`() throws {
+    @Test func `an unshareable response is remembered for one to two minutes`() throws {
         let request = ProxyFixture.request(of: try ProxyFixture.upstream())
         var memory = HitForMiss()
-        memory.note(request.digest, of: request.key, now: 30 * Self.second)
+        memory.record(request.digest, of: request.key, now: 30 * Self.second)
         for seconds in [30, 59, 61, 89] as [UInt64] {
             let isKnown = memory.contains(request.digest, now: seconds * Self.second)
             #expect(isKnown, "\(seconds)")
@@ -25,19 +25,19 @@ import Testing
         let isKnownLater = memory.contains(request.digest, now: 150 * Self.second)
         #expect(!isKnownLater)
 
-        memory.note(request.digest, of: request.key, now: 200 * Self.second)
+        memory.record(request.digest, of: request.key, now: 200 * Self.second)
         let isKnownAfterSilence = memory.contains(request.digest, now: 10_000 * Self.second)
         #expect(!isKnownAfterSilence)
     }
 
-    @Test func `a response that may be stored, a write to the path and a clean end the memory`() throws {
+    @Test func `a storable response, a write to the path or a clean ends the memory of an unshareable one`() throws {
         let upstream = try ProxyFixture.upstream()
         let (one, two) = (
             ProxyFixture.request("GET", "/x?a=1", of: upstream), ProxyFixture.request("GET", "/y", of: upstream)
         )
         var memory = HitForMiss()
         func fill() {
-            for request in [one, two] { memory.note(request.digest, of: request.key, now: 0) }
+            for request in [one, two] { memory.record(request.digest, of: request.key, now: 0) }
         }
         fill()
         memory.forget(one.digest)
@@ -62,12 +62,12 @@ import Testing
         #expect(memory.count == 0)
     }
 
-    @Test func `the memory has a bound`() throws {
+    @Test func `the memory of unshareable responses has a bound`() throws {
         let upstream = try ProxyFixture.upstream()
         var memory = HitForMiss(limit: 100)
         for number in 0..<1_000 {
             let request = ProxyFixture.request("GET", "/\(number)", of: upstream)
-            memory.note(request.digest, of: request.key, now: 0)
+            memory.record(request.digest, of: request.key, now: 0)
             #expect(memory.count <= 100)
         }
     }
@@ -97,9 +97,9 @@ import Testing
         var backOffs = BackOffs()
         for (path, resource) in learned {
             let head = head(200, [("X-RateLimit-Resource", resource), ("X-RateLimit-Remaining", "9")])
-            backOffs.note(head, for: ProxyFixture.request("GET", path, of: upstream), now: 0, wall: 1_000)
+            backOffs.record(head, for: ProxyFixture.request("GET", path, of: upstream), now: 0, wall: 1_000)
         }
-        backOffs.note(head(status, [("Retry-After", "10")] + fields), for: requests[0], now: 0, wall: 1_000)
+        backOffs.record(head(status, [("Retry-After", "10")] + fields), for: requests[0], now: 0, wall: 1_000)
         let later = requests.map { backOffs.backOff(for: $0, now: 10 * Self.second) }
         #expect(later == requests.map { _ in nil })
         return requests.map { backOffs.backOff(for: $0, now: 1) != nil }
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func `a rate limit of a named resource holds back what was learned to belong to it`() throws {
+    @Test func `a rate limit of a named resource holds back requests known to belong to it`() throws {
         let learned = [
             ("/search/code", "code_search"), ("/search/issues", "search"), ("/repos/a", "core"), ("/repos/z", "core"),
         ]
@@ -139,7 +139,7 @@ import Testing
         #expect(try held(core, after: 403, policies, learned: learned) == [true, true, true, false, false, false])
     }
 
-    @Test func `a refusal that is no rate limit holds back its document, as another failure does`() throws {
+    @Test func `a refusal without a rate limit holds back its document only, like other failures`() throws {
         for status in [403, 500, 503, 504] {
             #expect(try held(Self.search, after: status, []) == [true, false, false, false, false, false])
         }
@@ -159,13 +159,13 @@ import Testing
         }
     }
 
-    @Test func `what was learned of resources, and the back-offs, have a bound`() throws {
+    @Test func `the memory of resources and back-offs has a bound`() throws {
         let upstream = try ProxyFixture.upstream()
         var backOffs = BackOffs()
         for number in 0..<10_000 {
             let request = ProxyFixture.request("GET", "/\(number)/x", of: upstream)
             let fields = [("Retry-After", "10"), ("X-RateLimit-Resource", "\(number)")]
-            backOffs.note(head(429, fields), for: request, now: 0, wall: 0)
+            backOffs.record(head(429, fields), for: request, now: 0, wall: 0)
             let backOff = backOffs.backOff(for: request, now: 1)
             #expect(backOff?.scope == .resource("\(number)"))
             #expect(backOffs.count(of: upstream, now: 1) <= 4_096)
@@ -179,27 +179,27 @@ import Testing
             (200, "10", nil), (404, "10", nil), (301, "10", nil), (501, "10", nil),
         ] as [(Int, String, Int64?)]
     )
-    func `Retry-After is seconds or a date, is bounded, and counts on failures`(
+    func `Retry-After is seconds or a date, has a bound, and is obeyed after failures`(
         status: Int,
         value: String,
         seconds: Int64?
     ) throws {
         let request = ProxyFixture.request(of: try ProxyFixture.upstream())
         var backOffs = BackOffs()
-        let noted = backOffs.note(head(status, [("Retry-After", value)]), for: request, now: 0, wall: 1_000)
+        let noted = backOffs.record(head(status, [("Retry-After", value)]), for: request, now: 0, wall: 1_000)
         #expect(noted?.secondsLeft(at: 0) == seconds)
         let backOff = backOffs.backOff(for: request, now: 0)
         #expect(backOff?.secondsLeft(at: 0) == seconds)
     }
 
-    @Test func `a write's rate limit holds back retrievals, its other failures nothing`() throws {
+    @Test func `a write's rate limit holds back retrievals, and its other failures hold back nothing`() throws {
         let upstream = try ProxyFixture.upstream()
         let (get, post) = (ProxyFixture.request(of: upstream), ProxyFixture.request("POST", of: upstream))
         var backOffs = BackOffs()
-        backOffs.note(head(503, [("Retry-After", "10")]), for: post, now: 0, wall: 0)
+        backOffs.record(head(503, [("Retry-After", "10")]), for: post, now: 0, wall: 0)
         let afterFailure = backOffs.backOff(for: get, now: 1)
         #expect(afterFailure == nil)
-        backOffs.note(head(429, [("Retry-After", "10")]), for: post, now: 0, wall: 0)
+        backOffs.record(head(429, [("Retry-After", "10")]), for: post, now: 0, wall: 0)
         let afterLimit = backOffs.backOff(for: get, now: 1)
         #expect(afterLimit?.status == 429)
     }
@@ -213,17 +213,17 @@ import Testing
         var refreshes = Refreshes()
         var now: UInt64 = 0
         for wait in [1, 2, 4, 8, 16, 32, 60, 60] as [UInt64] {
-            let (first, second) = (refreshes.begin(subject, now: now), refreshes.begin(subject, now: now))
+            let (first, second) = (refreshes.start(subject, now: now), refreshes.start(subject, now: now))
             #expect(first)
             #expect(!second)
             refreshes.ended(subject, hasSucceeded: false, now: now)
-            let tooSoon = refreshes.begin(subject, now: now + wait * Self.second - 1)
+            let tooSoon = refreshes.start(subject, now: now + wait * Self.second - 1)
             #expect(!tooSoon)
             now += wait * Self.second
         }
-        _ = refreshes.begin(subject, now: now)
+        _ = refreshes.start(subject, now: now)
         refreshes.ended(subject, hasSucceeded: true, now: now)
-        let again = refreshes.begin(subject, now: now)
+        let again = refreshes.start(subject, now: now)
         #expect(again)
     }
 }

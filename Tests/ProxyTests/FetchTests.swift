@@ -25,12 +25,12 @@ import Testing
         var isCancelled = false
         var isTransferred = false
         var isOdd = false
-        var isKeeping = false
+        var isAdmitting = false
         var isFreshening = false
         var isCommitting = false
         /// Whether the response is one to store.
         var isToBeStored = false
-        var timesKept = 0
+        var timesAdmitted = 0
         var timesFreshened = 0
         /// How often it was said why a response to store is not.
         var losses = 0
@@ -47,8 +47,8 @@ import Testing
         case piece(fits: Bool)
         case lag(Int)
         case end(Fetch.End)
-        case kept(Fetch.Kept)
-        case freshened(Fetch.Kept)
+        case admitted(Fetch.Admission)
+        case freshened(Fetch.Admission)
         case committed
         case commitIsLate
     }
@@ -75,8 +75,8 @@ import Testing
 
     /// What may happen next.
     private func steps(_ world: World, maxClients: Int) -> [Step] {
-        // What `keep` led to is said before anything else happens.
-        if world.isKeeping { return [Fetch.Kept.unusable, .ready, .withheld].map { .kept($0) } }
+        // What `admit` led to is said before anything else happens.
+        if world.isAdmitting { return [Fetch.Admission.unusable, .ready, .withheld].map { .admitted($0) } }
         var steps: [Step] = []
         let fetch = world.fetch
         let isJoinable =
@@ -97,7 +97,7 @@ import Testing
         // The one who asks is there before anything comes.
         if world.clients.isEmpty, !fetch.isRefresh { return steps }
         for (id, given) in world.clients.enumerated() where given != .left { steps.append(.leave(id)) }
-        if world.isFreshening { steps += [Fetch.Kept.unusable, .ready, .withheld].map { .freshened($0) } }
+        if world.isFreshening { steps += [Fetch.Admission.unusable, .ready, .withheld].map { .freshened($0) } }
         if world.isCommitting { steps += [.committed, .commitIsLate] }
         guard !world.isTransferred else { return steps }
         steps.append(.end(.failed))
@@ -140,7 +140,8 @@ import Testing
         case .end(let end):
             (event, world.isTransferred) = (.ended(end), true)
             (world.isWhole, world.isOdd) = (end == .whole || end == .odd, end == .odd)
-        case .kept(let kept): (event, world.isKeeping, world.isCommitting) = (.kept(kept), false, kept == .withheld)
+        case .admitted(let admission):
+            (event, world.isAdmitting, world.isCommitting) = (.admitted(admission), false, admission == .withheld)
         case .freshened(let kept):
             (event, world.isFreshening, world.isCommitting) = (.freshened(kept), false, kept == .withheld)
         case .committed: (event, world.isCommitting) = (.committed, false)
@@ -180,14 +181,14 @@ import Testing
                 try #require(world.clients[id] == .nothing, "a client gets two responses")
                 world.clients[id] = .elsewhere
             }
-        case .keep:
+        case .admit:
             try #require(
                 world.isWhole && !world.isOdd && world.isTransferred && world.fetch.body.isWhole,
-                "what is cut or odd is kept"
+                "what is cut or odd is admitted"
             )
-            world.timesKept += 1
-            world.isKeeping = true
-            try #require(world.timesKept == 1, "kept twice")
+            world.timesAdmitted += 1
+            world.isAdmitting = true
+            try #require(world.timesAdmitted == 1, "admitted twice")
         case .freshen:
             world.isFreshening = true
             world.timesFreshened += 1
@@ -197,9 +198,9 @@ import Testing
             world.isCancelled = true
         case .end:
             world.isOver = true
-            try #require(world.isTransferred && !world.isKeeping && !world.isFreshening && !world.isCommitting)
+            try #require(world.isTransferred && !world.isAdmitting && !world.isFreshening && !world.isCommitting)
             try #require(
-                world.timesKept + world.losses == (world.isToBeStored ? 1 : 0),
+                world.timesAdmitted + world.losses == (world.isToBeStored ? 1 : 0),
                 "the store gets a response once, or it is said once why not"
             )
             for given in world.clients {
@@ -207,7 +208,7 @@ import Testing
                 try #require(given != .nothing, "a client is forgotten")
             }
         case .explainLoss: world.losses += 1
-        case .noteAbsence, .stopJoining, .resume, .supersede: break
+        case .commitAbsence, .stopJoining, .resume, .supersede: break
         }
     }
 
@@ -218,7 +219,7 @@ import Testing
 
     /// The straightest way on from a state.
     private func nextStep(_ world: World) -> Step? {
-        if world.isKeeping { return .kept(.ready) }
+        if world.isAdmitting { return .admitted(.ready) }
         if world.isFreshening { return .freshened(.ready) }
         if world.isCommitting { return .committed }
         if world.isTransferred { return world.isNoting ? .head(Self.heads[0]) : nil }
@@ -227,7 +228,7 @@ import Testing
     }
 
     @Test(arguments: [(false, 2), (true, 1), (false, 3)])
-    func `in every order of events each client gets one response, and the store gets what is to be stored once`(
+    func `in every order of events each client gets one response, and the store one copy`(
         isRefresh: Bool,
         maxClients: Int
     ) throws {
@@ -267,7 +268,7 @@ import Testing
         #expect(seen.count > 200)
     }
 
-    @Test func `a body that outgrows what is kept goes on to its clients as it came`() {
+    @Test func `a body too large to be stored is still passed on as it arrives`() {
         var fetch = Fetch(limit: 2)
         _ = fetch.handle(.joined(Fetch.Client(id: 0, isLeader: true, wantsRendering: true)))
         #expect(fetch.handle(.head(Fetch.Head(isStorable: true, isRenderable: true))) == [])
@@ -279,7 +280,7 @@ import Testing
         #expect(fetch.handle(.ended(.whole)) == [.stopJoining, .finish(0), .end])
     }
 
-    @Test func `nobody waits for a response that is not stored: the transfer is cancelled`() {
+    @Test func `a transfer without clients is cancelled if its response is not to be stored`() {
         var fetch = Fetch(limit: 10)
         _ = fetch.handle(.joined(Fetch.Client(id: 0, isLeader: true)))
         _ = fetch.handle(.head(Fetch.Head(isStorable: false)))
@@ -289,15 +290,15 @@ import Testing
         _ = fetch.handle(.joined(Fetch.Client(id: 0, isLeader: true)))
         _ = fetch.handle(.head(Fetch.Head(isStorable: true)))
         #expect(fetch.handle(.left(0)) == [.resume])
-        #expect(fetch.handle(.ended(.whole)) == [.stopJoining, .keep])
+        #expect(fetch.handle(.ended(.whole)) == [.stopJoining, .admit])
     }
 
-    @Test func `a commit that takes long lets the clients have the end, and the fetch waits on`() {
+    @Test func `if a commit takes too long, clients get the last bytes, and the fetch still waits for it`() {
         var fetch = Fetch(limit: 10)
         _ = fetch.handle(.joined(Fetch.Client(id: 0, isLeader: true)))
         _ = fetch.handle(.head(Fetch.Head(isStorable: true)))
         _ = fetch.handle(.ended(.whole))
-        #expect(fetch.handle(.kept(.withheld)) == [])
+        #expect(fetch.handle(.admitted(.withheld)) == [])
         #expect(fetch.handle(.commitIsLate) == [.finish(0)])
         #expect(fetch.handle(.committed) == [.end])
     }

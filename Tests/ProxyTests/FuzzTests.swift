@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test(arguments: 0..<4 as Range<UInt64>)
-    func `no value traps any parser`(_ seed: UInt64) {
+    func `no value crashes any parser`(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let rewriter = LinkRewriter(upstream: "https://api.example.com/v3", authority: "localhost:1", prefix: "/p")
         let guarding = Guard(listeners: [.tcp(host: "127.0.0.1", port: 8787), .unix(path: "larder.sock")])
@@ -85,7 +85,7 @@ import Testing
     }
 
     @Test(arguments: 0..<2 as Range<UInt64>)
-    func `garbage behind or before no-store does not undo it`(_ seed: UInt64) {
+    func `garbage before or after no-store does not cancel it`(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         for _ in 0..<Fuzzing.rounds(1500) {
             // A quoted string may well hold the directive as text, so quotes are left out.

@@ -22,7 +22,7 @@ import Testing
         "", ":80", "a b", "a:b", "a:65536", "a:-1", "a:1:2", "u@a", "a/b", "[::1", "[::1]x", "[]", "::1", "a,b",
         "a%20b", ".",
     ])
-    func `anything else is none`(_ value: String) {
+    func `a malformed host or port is refused`(_ value: String) {
         #expect(Authority(value) == nil)
     }
 
@@ -89,7 +89,7 @@ import Testing
         "LARDER.test.:8787", "fixed.test:9000", "127.0.0.2:8787", "localhost", "127.0.0.1", "[::1]", "tls.test",
         "tls.test:443", "tls.test:8443",
     ])
-    func `our own names are let in`(_ host: String) {
+    func `Host may be one of the listener's own names`(_ host: String) {
         #expect(check(host: host) == .allowed)
     }
 
@@ -99,11 +99,11 @@ import Testing
         "fixed.test:8787", "larder.test:1234", "10.0.0.1:8787", "localhost:8787@evil.test", "a b",
         "localhost:8787, evil.test", "tls.test:8787", "tls.test:80",
     ])
-    func `other names and foreign ports are not`(_ host: String) {
+    func `Host with another name or port is refused`(_ host: String) {
         #expect(check(host: host) == .refused(.misdirected(authority: host)))
     }
 
-    @Test func `port 80 may be left out`() {
+    @Test func `Host may leave out port 80`() {
         let guarding = Guard(listeners: [.tcp(host: "127.0.0.1", port: 80)])
         #expect(check(guarding, host: "localhost") == .allowed)
         #expect(check(guarding, host: "localhost:80") == .allowed)
@@ -127,7 +127,7 @@ import Testing
         #expect(check(guarding, host: "evil.test") != .allowed)
     }
 
-    @Test func `a request of HTTP 1.0 need not say a host`() {
+    @Test func `an HTTP 1.0 request needs no Host`() {
         #expect(check(host: nil) == .allowed)
     }
 
@@ -169,7 +169,7 @@ import Testing
             ("http://localhost:3000, null", nil, .refused(.foreignOrigin("http://localhost:3000, null"))),
         ] as [(String?, String?, Guard.Verdict)]
     )
-    func `a browser's request is let in for pages that may`(
+    func `a browser's request is accepted if its page's origin is allowed`(
         _ origin: String?,
         _ site: String?,
         _ expected: Guard.Verdict
@@ -203,7 +203,7 @@ import Testing
             ("", nil, .refused(.foreignReferrer(""))),
         ] as [(String?, String?, Guard.Verdict)]
     )
-    func `where browsers do not say for which page they ask, Referer and their looks decide`(
+    func `without Origin and Sec-Fetch-Site, Referer and other browser fields decide`(
         _ referer: String?,
         _ agent: String?,
         _ expected: Guard.Verdict
@@ -213,7 +213,7 @@ import Testing
         #expect(check(host: "localhost:8787", referer: referer, agent: agent) == .allowed)
     }
 
-    @Test func `a field of Larder's own, or a token for everything, shows that no page asks`() {
+    @Test func `a Larder field or an admin token shows that the request is no page's`() {
         #expect(check(host: "larder.test:8787", agent: Self.browser, hasOwnField: true) == .allowed)
         let admin = Guard(listeners: [.tcp(host: "10.0.0.1", port: 80)], wantsToken: true)
         #expect(check(admin, host: "10.0.0.1", agent: Self.browser) == .allowed)
@@ -256,7 +256,7 @@ import Testing
 }
 
 @Suite struct CORSTests {
-    @Test func `a star lets all in but null`() {
+    @Test func `a star allows every origin except null`() {
         let cors = CORS(origins: ["*"])
         #expect(cors.allows(bytes("https://any.test")))
         #expect(!cors.allows(bytes("null")))
@@ -291,7 +291,7 @@ import Testing
         )
     }
 
-    @Test func `the upstream's own words about origins go`() {
+    @Test func `the upstream's own CORS fields are removed`() {
         var answer = fields([("Access-Control-Allow-Origin", "*"), ("access-control-expose-headers", "a"), ("X", "y")])
         CORS.removeFields(from: &answer)
         #expect(answer == fields([("X", "y")]))

@@ -5,7 +5,7 @@ import Testing
 @testable import Settings
 
 @Suite struct InvalidationLogTests {
-    @Test func `a token distinguishes a write to the URL, one elsewhere, and none`() throws {
+    @Test func `a token distinguishes a write to its URL, a write elsewhere, and no write`() throws {
         let upstream = try ProxyFixture.upstream()
         let other = try ProxyFixture.upstream { $0.name = "other" }
         let request = ProxyFixture.request("GET", "/x?page=2", of: upstream)
@@ -23,7 +23,7 @@ import Testing
         #expect(log.change(since: log.token, for: request) == .none)
     }
 
-    @Test func `a clean outdates everything, and a write of unknown effect its upstream`() throws {
+    @Test func `a clean invalidates everything, and a write of unknown effect its upstream`() throws {
         let upstream = try ProxyFixture.upstream()
         let other = try ProxyFixture.upstream {
             $0.name = "other"
@@ -39,7 +39,7 @@ import Testing
         #expect(log.change(since: token, for: two) == .invalidated)
     }
 
-    @Test func `to a token from before the oldest entry everything is outdated`() throws {
+    @Test func `for a token older than the log, everything counts as invalidated`() throws {
         let upstream = try ProxyFixture.upstream()
         let request = ProxyFixture.request(of: upstream)
         var log = InvalidationLog()

@@ -21,7 +21,7 @@ import Testing
         #expect(text(rules.applied(to: bytes(expected))) == expected)
     }
 
-    @Test func `without sort the order stays, and what says nothing is no rule`() throws {
+    @Test func `without sort the order stays, and an empty rule does nothing`() throws {
         let rules = try #require(KeyRules(.init(sort: false, ignore: ["x"])))
         #expect(text(rules.applied(to: bytes("/a?c=1&x&b=2&a=3"))) == "/a?c=1&b=2&a=3")
         #expect(KeyRules(.init()) == nil)
@@ -33,11 +33,11 @@ import Testing
         ("a*b*c", "acb", false), ("*b*", "abc", true), ("ab*b", "ab", false), ("a**b", "ab", true), ("a", "a", true),
         ("a", "A", false), ("a", "", false),
     ])
-    func `a star stands for any text`(_ pattern: String, _ name: String, _ matches: Bool) {
+    func `a star in a parameter's name matches any text`(_ pattern: String, _ name: String, _ matches: Bool) {
         #expect(Glob(pattern).matches(bytes(name)) == matches)
     }
 
-    @Test func `each route has its own word, and credentials stay redacted`() throws {
+    @Test func `each route has its own key rules, and credentials stay redacted`() throws {
         let upstream = try ProxyFixture.upstream {
             $0.url = try UpstreamURL("https://api.example.com/v3")
             $0.routes = ["search", "items/{id}"].map { path in

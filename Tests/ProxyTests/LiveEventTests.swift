@@ -37,7 +37,7 @@ import Testing
             [0xED, 0xA0, 0x80], [0xC0, 0x80], [0xF8, 0x88, 0x80, 0x80, 0x80], [0x80], [1, 2, 0xFE], [0x61, 0xFE],
         ] as [[UInt8]]
     )
-    func `a body is told to the byte, whatever it is and however it comes in pieces`(bytes: [UInt8]) throws {
+    func `an event contains the body to the byte, however it arrives in pieces`(bytes: [UInt8]) throws {
         #expect(try Self.told(LiveBody(bytes)) == bytes)
         for length in 1...4 {
             var body = LiveBody()
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func `text is told as text`() {
+    @Test func `an event contains text as text`() {
         for text in ["", "{}", "ü\u{2028}\u{FEFF}😀\r\0"] { #expect(LiveBody(Array(text.utf8)).isText) }
         for bytes in [[0xFF], [0xC3], [0xC3, 0x28], [0xED, 0xA0, 0x80], [0xC0, 0x80], [0xEF, 0xBB, 0xBF, 0x61]]
             as [[UInt8]]
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func `fields of one name are one member`() throws {
+    @Test func `fields with one name are one member of the event`() throws {
         let fields = Fields([
             Field("ETag", "\"a\""), Field("Link", "<a>; rel=next"), Field("link", "<b>; rel=prev"),
             Field("Set-Cookie", "a=1; Expires=Thu, 01 Jan 2037 00:00:00 GMT"), Field("Set-Cookie", "b=2"),
@@ -85,7 +85,7 @@ import Testing
         )
     }
 
-    @Test func `an error tells its problem and the age of what was shown`() throws {
+    @Test func `an error event contains the problem and the age of the last response`() throws {
         let event = LiveEvent(kind: .error, problem: .responseBrokeOff(upstream: "a\nb"), age: 7)
         let members = try Self.members(event)
         #expect((members["problem"] as? [String: Any])?["status"] as? Int == 502)
@@ -93,7 +93,7 @@ import Testing
         #expect(members["status"] == nil)
     }
 
-    @Test func `two responses differ by status and what describes the body, not by the moment`() {
+    @Test func `responses differ by status and the fields that describe the body, not by dates`() {
         func event(_ status: Int, _ fields: [Field]) -> LiveEvent {
             LiveEvent(kind: .fresh, status: status, fields: Fields(fields), body: LiveBody(Array("{}".utf8)))
         }
@@ -113,7 +113,7 @@ import Testing
             ("text/event-streams", "text/event-streams"),
         ]
     )
-    func `what speaks of the stream is not said to the upstream`(accept: String, expected: String) {
+    func `fields about the stream are not sent to the upstream`(accept: String, expected: String) {
         let fields = Fields([
             Field("Accept", accept), Field("If-None-Match", "*"), Field("If-Match", "*"), Field("Range", "bytes=0-1"),
             Field("Last-Event-ID", "1"), Field("X", "y"),

@@ -15,14 +15,14 @@ import Testing
         return rhythm
     }
 
-    @Test func `what was never asked for is asked for when it is needed`() {
+    @Test func `a response that was never fetched is fetched when needed`() {
         var rhythm = LiveRhythm(interval: .seconds(15))
         #expect(rhythm.due(.stale, now: Self.start) == Self.start)
         #expect(rhythm.due(.displaced, now: Self.start) == Self.start)
         #expect(rhythm.due(.expiry(60), now: Self.start) == Self.start + 60 * Self.second)
     }
 
-    @Test func `what is stale is asked for at the interval, however short it is fresh`() {
+    @Test func `a stale response is fetched at the interval, however short its freshness`() {
         var rhythm = Self.asked()
         let now = Self.start + Self.second
         #expect(rhythm.due(.stale, now: now) == Self.start + 15 * Self.second)
@@ -31,7 +31,7 @@ import Testing
         #expect(rhythm.due(.expiry(.max), now: now) > now)
     }
 
-    @Test func `what is displaced again and again comes down to the interval`() {
+    @Test func `a response that is displaced again and again is fetched no faster than the interval`() {
         var rhythm = Self.asked()
         var now = Self.start
         var times: [UInt64] = []
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test(arguments: zip(1...10, [1, 2, 4, 8, 16, 32, 60, 60, 60, 60] as [UInt64]))
-    func `after failures the distance grows`(failures: Int, seconds: UInt64) {
+    func `after each failure the pause grows`(failures: Int, seconds: UInt64) {
         var rhythm = Self.asked(failing: failures)
         for need in [LiveRhythm.Need.stale, .displaced, .expiry(3600)] {
             #expect(rhythm.due(need, now: Self.start) == Self.start + seconds * Self.second)

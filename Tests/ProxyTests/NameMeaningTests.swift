@@ -34,7 +34,7 @@ import Testing
         "uid",
         "CallSid", "side", "member_id",
     ])
-    func `a query parameter that is none is not taken for one`(_ name: String) {
+    func `a query parameter without a credential is not taken for one`(_ name: String) {
         #expect(NameMeaning.ofParameter(Array(name.utf8)) == .unknown)
     }
 
@@ -48,7 +48,7 @@ import Testing
         "X-Apigateway-Api-Userinfo", "X-Rh-Identity", "X-Amzn-Oidc-Identity", "X-SSL-Client-S-DN", "X-Project-Id",
         "x-customernumber", "x-clientuuid",
     ])
-    func `a field that says on whose behalf is recognised`(_ name: String) {
+    func `a field that names the user a request is for is recognised`(_ name: String) {
         guard case .identity = NameMeaning.ofField(Array(name.utf8)) else {
             Issue.record("\(name): \(NameMeaning.ofField(Array(name.utf8)))")
             return
@@ -64,7 +64,7 @@ import Testing
         "x-ms-client-request-id", "X-Request-UID", "amz-sdk-invocation-id", "X-Stainless-Retry-Count",
         "Accept-Encoding",
     ])
-    func `a field that says nothing is known to`(_ name: String) {
+    func `a harmless field is recognised`(_ name: String) {
         #expect(NameMeaning.ofField(Array(name.utf8)) == .harmless)
     }
 
@@ -73,11 +73,11 @@ import Testing
         "X-Client-Name", "X-Customer-Type", "X-Member-Since", "X-Store", "X-Store-Code", "X-Profile", "X-Device-Model",
         "X-Project", "Teamwork", "Downer",
     ])
-    func `of all else nothing is known`(_ name: String) {
+    func `other fields are unknown`(_ name: String) {
         #expect(NameMeaning.ofField(Array(name.utf8)) == .unknown)
     }
 
-    @Test func `of a response the fields that carry a credential are secret, not those that tell of one`() {
+    @Test func `response fields with a credential are secret, fields about a credential are not`() {
         for name in ["X-Auth-Token", "X-Subject-Token", "Authorization", "x-session-key", "AccessToken"] {
             #expect(NameMeaning.isSecretItself(Array(name.utf8)), "\(name)")
         }
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test func `what permits credentials in a response is none`() {
+    @Test func `a field that permits credentials is no credential`() {
         for name in ["Access-Control-Allow-Credentials", "access-control-allow-headers"] {
             #expect(!NameMeaning.isSecretField(Array(name.utf8)), "\(name)")
         }
@@ -104,7 +104,7 @@ import Testing
         ("/a?token=&x", "/a?token=REDACTED&x"),
         ("/a;b=1;token=x;c?token=y#token=z", "/a;b=1;token=REDACTED;c?token=REDACTED#token=REDACTED"),
     ])
-    func `parameters are found wherever they may stand`(_ target: String, _ expected: String) {
+    func `credential parameters are found in every place where parameters occur`(_ target: String, _ expected: String) {
         #expect(text(PrincipalFields().redacted(target: bytes(target))) == expected)
     }
 

@@ -51,7 +51,7 @@ import Testing
         [], ["bytes 0-2/10", "bytes 3-4/10"], ["bytes 5-7/10", "bytes 0-1/10"], ["bytes 0-2/10", "bytes 5-6/11"],
         ["bytes 0-3/10"], ["bytes */5"], ["x"],
     ])
-    func `fields and a body that do not fit are not read`(values: [String]) {
+    func `a stored part whose fields and body do not fit is not read`(values: [String]) {
         let fields = Fields(values.map { Field("Content-Range", $0) })
         #expect(PartialContent(fields: fields, body: Array("01234".utf8)) == nil)
     }
@@ -84,7 +84,7 @@ import Testing
         #expect(try #require(small.combined(with: little)).isWorthKeeping(for: little))
     }
 
-    @Test func `a boundary occurs in no part`() {
+    @Test func `a multipart boundary occurs in no part`() {
         let text = Array("larder_0123".utf8)
         #expect(MultipartByteRanges.occurs(text, in: Array("xxlarder_0123".utf8)[...]))
         #expect(!MultipartByteRanges.occurs(text, in: Array("xxlarder_012".utf8)[...]))

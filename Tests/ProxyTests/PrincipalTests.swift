@@ -31,7 +31,7 @@ import Testing
         #expect(first == second)
     }
 
-    @Test func `in the shared reading Authorization divides nobody, and stays a secret`() {
+    @Test func `under shared, Authorization does not divide principals, and stays secret`() {
         let shared = PrincipalFields(isShared: true)
         #expect(shared.canonical(target: [], fields: fields([("Authorization", "a")])) == nil)
         #expect(
@@ -79,7 +79,7 @@ import Testing
         #expect(canonical([], query: query) == nil)
     }
 
-    @Test func `-?name takes such a parameter out of the principal`() {
+    @Test func `-?name removes a parameter from the principal`() {
         let principal = PrincipalFields(["-?code", "-?ticket"])
         #expect(principal.canonical(target: bytes("/x?code=a1b2c3d4e5&state=b"), fields: fields([])) == nil)
     }
@@ -130,20 +130,20 @@ import Testing
         chmod(path, mode)
     }
 
-    @Test func `the code is HMAC-SHA-256`() {
+    @Test func `a principal is identified by HMAC-SHA-256`() {
         // RFC 4231, test case 2.
         let code = Crypto.authenticationCode(key: bytes("Jefe"), message: bytes("what do ya want for nothing?"))
         #expect(code.prefix(8).elementsEqual([0x5B, 0xDC, 0xC1, 0x46, 0xBF, 0x60, 0x75, 0x4E]))
         #expect(Crypto.authenticationCode(key: bytes("k"), message: []).count == 32)
     }
 
-    @Test func `bytes are compared whole`() {
+    @Test func `secrets are compared in full`() {
         #expect(Crypto.areEqual([1, 2], [1, 2]))
         #expect(!Crypto.areEqual([1, 2], [1, 3]))
         #expect(!Crypto.areEqual([1, 2], [1]))
     }
 
-    @Test func `a key is made once, for its owner alone, and found again`() throws {
+    @Test func `a principal key is created once, readable by its owner only, and found again`() throws {
         try inFolder { path in
             let made = try PrincipalKey.open(path: path)
             let found = try PrincipalKey.open(path: path)
@@ -156,7 +156,7 @@ import Testing
         }
     }
 
-    @Test func `two keys differ`() throws {
+    @Test func `two principal keys differ`() throws {
         var digests: Set<[UInt8]> = []
         for _ in 0..<2 {
             try inFolder { path in digests.insert(try PrincipalKey.open(path: path).digest(of: [])) }
@@ -164,7 +164,7 @@ import Testing
         #expect(digests.count == 2)
     }
 
-    @Test func `a key that others may read is refused`() {
+    @Test func `a principal key that others may read is refused`() {
         inFolder { path in
             write(32, mode: 0o640, to: path)
             let failure = #expect(throws: SecretFileError.self) { try PrincipalKey.open(path: path) }
@@ -174,7 +174,7 @@ import Testing
     }
 
     @Test(arguments: [0, 31, 33])
-    func `a key of another length is refused`(_ count: Int) {
+    func `a principal key of another length is refused`(_ count: Int) {
         inFolder { path in
             write(count, mode: 0o600, to: path)
             let failure = #expect(throws: SecretFileError.self) { try PrincipalKey.open(path: path) }
@@ -182,7 +182,7 @@ import Testing
         }
     }
 
-    @Test func `what is no file, and a link, are refused`() {
+    @Test func `a principal key that is a link, or no regular file, is refused`() {
         inFolder { path in
             symlink("/etc/hostname", path)
             #expect(throws: SecretFileError.self) { try PrincipalKey.open(path: path) }

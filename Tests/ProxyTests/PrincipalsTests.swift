@@ -8,7 +8,7 @@ import Testing
 @testable import Proxy
 
 struct PrincipalsTests {
-    @Test func `an id that the store has forgotten is nobody's from then on`() async throws {
+    @Test func `an id that the store has forgotten belongs to no principal from then on`() async throws {
         let folder = TemporaryFolder()
         var configuration = StoreConfiguration(Configuration(), path: folder.file(), [])
         configuration.unusedPrincipals = 4

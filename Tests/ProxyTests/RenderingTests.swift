@@ -5,7 +5,7 @@ import Testing
 @testable import Settings
 
 @Suite struct RenderingTests {
-    @Test func `a received answer keeps its validators and its bytes`() throws {
+    @Test func `a response shown as received keeps its validators and bytes`() throws {
         let upstream = try ProxyFixture.upstream()
         let request = ProxyFixture.request(of: upstream)
         let ready = ProxyFixture.answer(
@@ -23,7 +23,7 @@ import Testing
         #expect(head.hasSuffix("Content-Length: 9\r\n"))
     }
 
-    @Test func `a composed answer has a tag of Larder's own and nothing that speaks of other bytes`() throws {
+    @Test func `a composed response has Larder's own entity tag, and no field about other bytes`() throws {
         let upstream = try ProxyFixture.upstream()
         let request = ProxyFixture.request(of: upstream)
         let fields = [
@@ -56,7 +56,7 @@ import Testing
         #expect(ready.base == ClientAuthority(authority: "localhost:8787"))
     }
 
-    @Test func `bodies are rewritten only where that was asked for, with a tag of their own`() throws {
+    @Test func `links in bodies are rewritten only where configured, and the body has its own entity tag`() throws {
         let body = #"{"url":"https://api.example.com/users/1","text":"see https://api.example.com"}"#
         let fields = [("Content-Type", "application/json"), ("ETag", "\"a\"")]
         let plain = try ProxyFixture.upstream()

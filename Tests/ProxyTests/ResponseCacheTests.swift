@@ -33,7 +33,7 @@ import Testing
 
     private func keep(_ ready: ReadyResponse, writtenAt: Int64? = nil) {
         let share = DiskShare(of: ready.response, to: request)
-        cache.keep(ready, sent: cache.now, age: 0, match: nil, writtenAt: writtenAt, onDisk: share)
+        cache.admit(ready, sent: cache.now, age: 0, match: nil, writtenAt: writtenAt, onDisk: share)
     }
 
     /// The same response as a 304 has renewed it.
@@ -59,7 +59,7 @@ import Testing
 
     private var remembered: [ReadyResponse] { memory.responses(at: request.digest) ?? [] }
 
-    @Test func `a response that a 304 renews does not take the place of one that was kept since`() async throws {
+    @Test func `a response that a 304 freshens does not replace one admitted since`() async throws {
         let (old, new) = (answer("old"), answer("new"))
         keep(old)
         await store.flush()
@@ -77,7 +77,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `a response that a 304 renews takes the place of what it renews, and its own where nothing came since`()
+    @Test func `a freshened response replaces the one it freshens if nothing newer arrived`()
         async throws
     {
         let old = answer("old")
@@ -94,7 +94,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `where memory has no room, a renewal is found ahead of its commit`() async throws {
+    @Test func `without room in memory, a freshened response is still found before its commit`() async throws {
         let old = answer("old")
         keep(old)
         await store.flush()
@@ -147,7 +147,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `what is dropped before its commit is not found behind it`() async throws {
+    @Test func `a response dropped before its commit is not found after it`() async throws {
         let dropped = answer("old")
         keep(dropped)
         cache.drop(dropped)
@@ -158,7 +158,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `a response that a write has overtaken is found by its commit at the earliest`() async throws {
+    @Test func `a response that may be older than a write is not found before its commit`() async throws {
         let ready = answer("overtaken")
         keep(ready, writtenAt: cache.now)
         // Not before, whatever the writer is at.
@@ -168,18 +168,18 @@ import Testing
         await store.close()
     }
 
-    @Test func `a doubt that arises in the second of an inquiry is asked about at once`() {
+    @Test func `a doubt that arises in the same second as an inquiry is asked about at once`() {
         let doubts = OpenDoubts()
         let (first, second): (Int64, Int64) = (10_300_000, 10_700_000)
         #expect(doubts.nextInquiry(for: request.digest, about: [first], lag: 30) == first)
-        doubts.noteInquiry(for: request.digest, about: [first], at: 10_400_000)
+        doubts.recordInquiry(for: request.digest, about: [first], at: 10_400_000)
         #expect(doubts.nextInquiry(for: request.digest, about: [first], lag: 30) == 40_400_000)
         #expect(doubts.nextInquiry(for: request.digest, about: [first, second], lag: 30) == second)
-        doubts.noteInquiry(for: request.digest, about: [first, second], at: 10_800_000)
+        doubts.recordInquiry(for: request.digest, about: [first, second], at: 10_800_000)
         #expect(doubts.nextInquiry(for: request.digest, about: [first, second], lag: 30) == 40_800_000)
     }
 
-    @Test func `nothing older than a write that could not be taken in is a hit`() async throws {
+    @Test func `no response older than a write that could not be committed is a hit`() async throws {
         let ready = answer("old")
         keep(ready)
         await store.flush()

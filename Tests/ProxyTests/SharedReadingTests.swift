@@ -8,7 +8,7 @@ import Testing
 
 /// Who shares what where an upstream is read as a shared cache reads it.
 @Suite struct SharedReadingTests {
-    @Test func `requests of several credentials do not wait for each other's answers`() throws {
+    @Test func `requests with different credentials do not wait for each other's responses`() throws {
         let upstream = try ProxyFixture.upstream { $0.shared = true }
         let one = ProxyFixture.request("GET", "/x", [("Authorization", "a")], of: upstream)
         let same = ProxyFixture.request("GET", "/x", [("authorization", "a"), ("Accept", "x")], of: upstream)
@@ -18,7 +18,7 @@ import Testing
         #expect(!one.mayShare(with: other) && !one.mayShare(with: none) && !none.mayShare(with: one))
     }
 
-    @Test func `a response tells everybody's objects only what a shared cache might store`() throws {
+    @Test func `a response updates shared objects only if a shared cache might store it`() throws {
         let shared = try ProxyFixture.upstream { $0.shared = true }
         let own = try ProxyFixture.upstream()
         let authorization = [("Authorization", "a")]

@@ -27,14 +27,14 @@ import Testing
         #expect(Self.prefix(path, in: site) == prefix)
     }
 
-    @Test func `an upstream without a prefix gets what no other has`() throws {
+    @Test func `an upstream without a prefix gets the requests that match no other`() throws {
         let site = try Self.site(["/a", "", "/b/c"])
         #expect(Self.prefix("/a/x", in: site) == "/a")
         #expect(Self.prefix("/b", in: site)?.isEmpty == true)
         #expect(Self.prefix("/", in: site)?.isEmpty == true)
     }
 
-    @Test func `each of four thousand is found`() throws {
+    @Test func `each of four thousand upstreams is found by its prefix`() throws {
         let prefixes = (0..<4_000).map { "/p\($0)" }
         let site = try Self.site(prefixes)
         for prefix in prefixes { #expect(Self.prefix("\(prefix)/x", in: site) == prefix) }

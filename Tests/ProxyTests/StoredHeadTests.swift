@@ -4,7 +4,7 @@ import Testing
 @testable import Proxy
 
 @Suite struct StoredHeadTests {
-    @Test func `fields come back as they went in, byte for byte and in order`() {
+    @Test func `stored fields are read back byte for byte and in order`() {
         let fields = Fields([
             Field("ETag", "W/\"a: b\""), Field("X-Empty", ""), Field("x-empty", "2"),
             Field(name: Array("X-Latin".utf8), value: [0xE9, 0x20, 0xFF]),
@@ -13,7 +13,7 @@ import Testing
         #expect(StoredHead.decode([]) == Fields())
     }
 
-    @Test func `a body is kept whole up to the limit and let go of past it`() {
+    @Test func `a body is kept whole up to the limit, and dropped beyond it`() {
         var buffer = BodyBuffer(limit: 4)
         buffer.append([1, 2])
         buffer.append([3, 4])

@@ -30,7 +30,7 @@ import Testing
     @Test(arguments: [
         "/..", "/../a", "/a/../../b", "/%2e%2e/a", "/%2E%2E", "/./../a",
     ])
-    func `nothing leads above the base path`(_ target: String) {
+    func `no target leads above the base path`(_ target: String) {
         #expect(throws: TargetNormaliser.Refusal.aboveBasePath) { try normalise(target) }
         #expect(throws: TargetNormaliser.Refusal.aboveBasePath) {
             try normalise("/p" + target, prefix: "/p", basePath: "/v3")
@@ -67,7 +67,7 @@ import Testing
         "/x/...;y", "/%E3%81%82/%C3%A9", "/a/%5B..%5D", "/a?q=%252e%252e/..;/", "/100%25", "/a;..", "/%25",
         "/a%2f.git;x",
     ])
-    func `names that only look like it stay as they are`(_ target: String) throws {
+    func `names that only resemble dot segments stay as they are`(_ target: String) throws {
         #expect(text(try normalise(target)) == target)
     }
 
@@ -84,12 +84,12 @@ import Testing
             ("/a%", .invalidEscape), ("/a%2", .invalidEscape), ("/a%zz", .invalidEscape),
         ] as [(String, TargetNormaliser.Refusal)]
     )
-    func `what no URL may hold is refused`(_ target: String, _ refusal: TargetNormaliser.Refusal) {
+    func `bytes that no URL may contain are refused`(_ target: String, _ refusal: TargetNormaliser.Refusal) {
         #expect(throws: refusal) { try normalise(target) }
         #expect(!refusal.message.isEmpty)
     }
 
-    @Test func `a query may hold what servers take`() throws {
+    @Test func `a query may contain the bytes that servers accept`() throws {
         #expect(text(try normalise("/a?b=100%&c=[x]|\\")) == "/a?b=100%&c=[x]|\\")
     }
 
@@ -97,17 +97,17 @@ import Testing
         ("/github/users", "/api/v3/users"), ("/github", "/api/v3"), ("/github/", "/api/v3/"),
         ("/github?a", "/api/v3?a"), ("/github/a/../b", "/api/v3/b"),
     ])
-    func `the prefix goes and the base path comes`(_ target: String, _ upstream: String) throws {
+    func `the prefix is replaced by the base path`(_ target: String, _ upstream: String) throws {
         let result = try normalise(target, prefix: "/github/", basePath: "api/v3/")
         #expect(text(result) == upstream)
     }
 
     @Test(arguments: ["/", "/githubx", "/gitlab/x", "/x/../github/y"])
-    func `another prefix is another's`(_ target: String) {
+    func `a request with another prefix belongs to another upstream`(_ target: String) {
         #expect(throws: TargetNormaliser.Refusal.otherPrefix) { try normalise(target, prefix: "/github") }
     }
 
-    @Test func `without a base path nothing is the root`() throws {
+    @Test func `without a base path an empty path is the root`() throws {
         #expect(text(try normalise("/github", prefix: "/github")) == "/")
         #expect(text(try normalise("/github?x", prefix: "/github")) == "/?x")
     }
@@ -134,7 +134,7 @@ import Testing
         ("/a/b.c", true), ("/a/.b", false), ("/a%20", false), ("/a#", false), ("/a b", false), ("/a\\", false),
         ("/é", true),
     ])
-    func `plain paths are known at a glance`(_ path: String, _ isPlain: Bool) {
+    func `a plain path is recognised without decoding`(_ path: String, _ isPlain: Bool) {
         #expect(bytes(path).withUnsafeBytes { TargetNormaliser.isPlain($0) } == isPlain)
     }
 }

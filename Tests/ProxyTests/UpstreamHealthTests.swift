@@ -10,7 +10,7 @@ import Testing
 @Suite struct UpstreamHealthTests {
     private let second: Int64 = 1_000_000
 
-    @Test func `the first failure is news, the next ones are not, and the recovery counts them`() {
+    @Test func `the first failure is logged, the next ones are counted until the recovery`() {
         var health = UpstreamHealth()
         #expect(health.state(at: 0) == .unused)
         #expect(health.responded(at: second) == nil)
@@ -40,7 +40,7 @@ import Testing
         #expect(warnings == 5)
     }
 
-    @Test func `a failure that lasts is reported although the one before was a moment ago`() {
+    @Test func `a lasting failure is logged, even right after another`() {
         var health = UpstreamHealth()
         #expect(health.failed("reset", at: 0) == .fails)
         _ = health.responded(at: second)
@@ -49,14 +49,14 @@ import Testing
         #expect(health.responded(at: 12 * second) == .recovered(after: .seconds(10), failures: 2))
     }
 
-    @Test func `a client that leaves says nothing of the upstream`() {
+    @Test func `a client that leaves does not count as the upstream's failure`() {
         var health = UpstreamHealth()
         health.gaveUp()
         #expect(health.failures == 0)
         #expect(health.state(at: 0) == .reachable)
     }
 
-    @Test func `the tightest limit is shown, and none whose period is over if there is another`() {
+    @Test func `the tightest rate limit is shown, and an expired one only if there is no other`() {
         var health = UpstreamHealth()
         #expect(health.tightestLimit(at: 0) == nil)
         health.limited(RateLimit(limit: 5000, remaining: 4000, reset: 100, resource: "core"))
@@ -66,13 +66,13 @@ import Testing
         #expect(health.tightestLimit(at: 200 * second)?.resource == "search")
     }
 
-    @Test func `an upstream that names ever new resources takes no more memory`() {
+    @Test func `ever new names of rate-limited resources do not use more memory`() {
         var health = UpstreamHealth()
         for number in 0..<1_000 { health.limited(RateLimit(remaining: 1, resource: "r\(number)")) }
         #expect(health.allLimits.count == 32)
     }
 
-    @Test func `each failure that a person can mend names the key`() throws {
+    @Test func `each failure that a config key can mend names the key`() throws {
         var upstream = Configuration.Upstream()
         upstream.name = "github"
         let expected: [(UpstreamError, String)] = [
@@ -105,9 +105,9 @@ import Testing
         )
     }
 
-    @Test func `the last thousand are kept, in order`() {
+    @Test func `the last thousand requests are kept, in order`() {
         let log = RequestLog()
-        for number in 1...2_500 { log.note(served("/\(number)")) }
+        for number in 1...2_500 { log.record(served("/\(number)")) }
         let all = log.requests(after: 0, limit: 1_000)
         #expect(all.last == 2_500)
         #expect(all.requests.map(\.id) == Array(1_501...2_500))
@@ -117,26 +117,26 @@ import Testing
         #expect(log.requests(after: 2_500, limit: 2).requests.isEmpty)
     }
 
-    @Test func `fewer are all given`() {
+    @Test func `fewer than a thousand requests are all listed`() {
         let log = RequestLog()
         #expect(log.requests(after: 0, limit: 5).requests.isEmpty)
-        for number in 1...3 { log.note(served("/\(number)")) }
+        for number in 1...3 { log.record(served("/\(number)")) }
         #expect(log.requests(after: 0, limit: 1_000).requests.map(\.id) == [1, 2, 3])
     }
 
-    @Test func `hits are wanted while somebody watches`() {
+    @Test func `hits are recorded while somebody watches`() {
         let log = RequestLog()
         let now = RequestClock.nanoseconds
-        #expect(!log.notesHits(at: now))
+        #expect(!log.recordsHits(at: now))
         _ = log.requests(after: 0, limit: 1)
-        #expect(log.notesHits(at: now + 59_000_000_000))
-        #expect(!log.notesHits(at: now + 70_000_000_000))
+        #expect(log.recordsHits(at: now + 59_000_000_000))
+        #expect(!log.recordsHits(at: now + 70_000_000_000))
         let listener = log.listen { _ in }
-        #expect(log.notesHits(at: now + 3_600_000_000_000))
+        #expect(log.recordsHits(at: now + 3_600_000_000_000))
         log.stopListening(listener)
-        #expect(!log.notesHits(at: now + 70_000_000_000))
+        #expect(!log.recordsHits(at: now + 70_000_000_000))
         log.listen { _ in }
-        #expect(log.notesHits(at: .max - 1))
+        #expect(log.recordsHits(at: .max - 1))
     }
 
     @Test func `clients are named by their address or their user`() {

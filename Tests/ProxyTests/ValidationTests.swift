@@ -42,7 +42,7 @@ import Testing
         #expect(Validation(chosen: nil, variants: [Self.variants[2]]).isEmpty)
     }
 
-    @Test func `tags that do not fit into a head are left out`() {
+    @Test func `entity tags that do not fit into a head are left out`() {
         let many = (0..<64).map { index in
             Variant(selection: [], validators: Self.stored("\"\(index)\(String(repeating: "x", count: 200))\""))
         }

@@ -33,7 +33,7 @@ import Testing
         (#"{"l":[]}"#, #"{"l":[{"a":1}]}"#, []),
         (#"{"ab":1,"a":1}"#, #"{"ab":1}"#, ["breaking: a: gone"]),
     ])
-    func `members that are gone or of another type break, new ones are noticed`(
+    func `missing members and changed types are breaking, new members are listed`(
         old: String,
         new: String,
         drifts: [String]
@@ -41,7 +41,7 @@ import Testing
         #expect(Self.drift(old, new) == drifts)
     }
 
-    @Test func `another status breaks, and bodies that are no JSON are compared by their bytes`() {
+    @Test func `a changed status is breaking, and bodies that are not JSON are compared by bytes`() {
         #expect(Self.drift("{}", "{}", status: 404) == ["breaking: status: was 200, is now 404"])
         #expect(Self.drift("abc", "abcd") == ["info: body: other bytes; were 3, are now 4"])
     }

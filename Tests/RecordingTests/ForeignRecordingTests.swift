@@ -14,7 +14,7 @@ import Testing
         return try ForeignRecording.read(try folder.write(text, to: name))
     }
 
-    @Test func `a HAR's bodies are taken as they are, and what is no response is listed`() throws {
+    @Test func `a HAR's bodies are imported unchanged, and entries without a response are listed`() throws {
         let har = #"""
             {"log":{"version":"1.2","pages":[],"entries":[
             {"startedDateTime":"2026-01-05T10:00:00.500Z","request":{"method":"GET","url":"https://a.example/x?y=1#z",
@@ -39,7 +39,7 @@ import Testing
         #expect(ForeignRecording.target(of: "https://b.example?q") == "/?q")
     }
 
-    @Test func `cassettes of Ruby's VCR are read, coded bodies among them`() throws {
+    @Test func `cassettes of Ruby's VCR are read, also with coded bodies`() throws {
         let gzip = "H4sIAAAAAAAAA6tWKkktLlGyUlAqS8wpTVWqBQC7vJGNFAAAAA=="
         let file = try Self.read(
             """
@@ -72,7 +72,7 @@ import Testing
         #expect(!file.exchanges[1].response.fields.contains("content-encoding"))
     }
 
-    @Test func `mappings of WireMock are read, and what a recording cannot do is listed`() throws {
+    @Test func `WireMock's mappings are read, and those that a recording cannot express are listed`() throws {
         let file = try Self.read(
             #"""
             {"mappings":[
@@ -231,7 +231,7 @@ import Testing
         #expect(read.losses.filter { $0.text.hasPrefix("mappings") }.map(\.count).reduce(0, +) == odd.count)
     }
 
-    @Test func `a file without any exchange that fits is refused with what was left out`() throws {
+    @Test func `a file without a usable exchange is refused, with the reasons`() throws {
         let folder = TemporaryFolder()
         let path = try folder.write(#"{"log":{"entries":[{},{}]}}"#, to: "session.har")
         let target = RecordingFolder(folder.file("recording"))
@@ -243,7 +243,7 @@ import Testing
         #expect(!target.exists)
     }
 
-    @Test func `what no message can have is left out and listed, and the rest can be replayed`() throws {
+    @Test func `exchanges that HTTP cannot express are left out and listed, and the rest can be replayed`() throws {
         func entry(_ method: String, _ target: String, _ fields: String = "", status: Int = 200) -> String {
             #"{"startedDateTime":"2026-01-05T10:00:00Z","request":{"method":"\#(method)","url":"https://a.example\#(target)","#
                 + #""headers":[{"name":"X Bad","value":"a"}]},"response":{"status":\#(status),"headers":[\#(fields)],"content":{}}}"#

@@ -54,7 +54,7 @@ import Testing
         #expect(!exchange.line.contains(0x0A))
     }
 
-    @Test func `line ends of either kind, empty lines and a missing last line end are accepted`() throws {
+    @Test func `both line ends, empty lines and a missing last line end are accepted`() throws {
         let text = "\u{FEFF}" + Self.line("/1") + "\r\n\r\n" + Self.line("/2") + "\n\n" + Self.line("/3")
         let manifest = Self.manifest.replacing("\n", with: "\r\n")
         let folder = try Self.folder(text, manifest: manifest)
@@ -65,7 +65,7 @@ import Testing
         #expect(!recording.manifest.config.contains("format"))
     }
 
-    @Test func `a last line that was cut short is left out, and said so`() throws {
+    @Test func `a truncated last line is left out and reported`() throws {
         let text = Self.line("/1") + "\n" + Self.line("/2").dropLast(20)
         let folder = try Self.folder(text)
         let recording = try RecordingContents(RecordingFolder(folder.path))
@@ -123,7 +123,7 @@ import Testing
             "exchanges.jsonl:2: the body bodies/link.json is a symbolic link; put the file itself there"
         ),
     ])
-    func `a line that cannot be replayed is refused with its place`(line: String, message: String) throws {
+    func `a line that cannot be replayed is refused with its number`(line: String, message: String) throws {
         let folder = try Self.folder(Self.line() + "\n" + line + "\n" + Self.line() + "\n", bodies: ["1.json": "{}"])
         symlink("/etc/passwd", folder.file("bodies/link.json"))
         #expect(Self.failure(folder) == message)
@@ -145,7 +145,7 @@ import Testing
         #expect(elsewhere.names == ["1.json"])
     }
 
-    @Test func `whatever HTTP allows is read`() throws {
+    @Test func `every message that HTTP allows is read`() throws {
         let folder = try Self.folder(
             Self.line().replacing("GET", with: "PROPFIND2!").replacing("200", with: "999") + "\n"
                 + Self.line().replacing("[]", with: #"["!#$%&'*+.^_`|~: \u0001\t\u007f\u0085"]"#) + "\n"
@@ -161,7 +161,7 @@ import Testing
         ("    proxy: http://a.example", 5, "proxy"), ("    listen: unix:/tmp/x", 5, "listen"),
         ("    <<: { credential: { from: /etc/passwd } }", 5, "<<"), ("    origin: pass", 5, "origin"),
     ])
-    func `keys that only a config of the user's own may have are refused with their line`(
+    func `keys that only the user's own config may have are refused with their line`(
         key: String,
         line: Int,
         name: String
@@ -172,7 +172,7 @@ import Testing
         #expect(throws: RecordingError.self) { try RecordingReplacement(RecordingFolder(folder.path)) }
     }
 
-    @Test func `all keys that a recording is made with are read`() throws {
+    @Test func `all keys of a recording's manifest are read`() throws {
         let yaml = """
             upstreams:
               api:
@@ -205,7 +205,7 @@ import Testing
         #expect(try RecordingManifest.read(writer.folder).config.contains("https://api.example.com"))
     }
 
-    @Test func `a manifest that stands for more than it says is refused with its line`() throws {
+    @Test func `a manifest with aliases or includes is refused with its line`() throws {
         let bomb = (1...9).map {
             "b\($0): &b\($0) [\(Array(repeating: "*b\($0 - 1)", count: 9).joined(separator: ","))]\n"
         }
@@ -213,7 +213,7 @@ import Testing
         #expect(Self.failure(try Self.folder("", manifest: manifest)).hasPrefix("recording.yaml:6: the aliases"))
     }
 
-    @Test func `nothing but regular files is read, and nothing is waited for`() throws {
+    @Test func `only regular files are read, without waiting`() throws {
         let folder = try Self.folder(Self.line(body: "bodies/1.json") + "\n")
         mkfifo(folder.file("bodies/1.json"), 0o600)
         #expect(Self.failure(folder) == "exchanges.jsonl:1: the body bodies/1.json is not a regular file")
@@ -228,7 +228,7 @@ import Testing
         }
     }
 
-    @Test func `what a line spells in an unusual way is read as the decoder reads it`() throws {
+    @Test func `an unusually spelled line is read as the JSON decoder reads it`() throws {
         let odd =
             #"{"upstream":"api","credential":null,"request":{"method":"G\u0045T","target":"\/x","fields":null},"#
             + #""more":[1,{"a":2}],"response":{"status":200.0,"fields":["A: \u00e9"],"body":null}}"#
@@ -240,7 +240,7 @@ import Testing
         #expect(read[1].request.target == "/\u{1F600}")
     }
 
-    @Test func `a line as it is written is read without the decoder`() throws {
+    @Test func `a line as Larder writes it is read without the JSON decoder`() throws {
         let exchange = RecordedExchange(
             upstream: "api",
             credential: 2,
@@ -269,11 +269,11 @@ import Testing
             "recording.yaml: the recording has format 2, and this Larder reads up to 1; use a newer Larder"
         ),
     ])
-    func `another version is refused`(manifest: String, message: String) throws {
+    func `a recording of another version is refused`(manifest: String, message: String) throws {
         #expect(Self.failure(try Self.folder("", manifest: manifest)) == message)
     }
 
-    @Test func `a folder without a recording is named`() throws {
+    @Test func `an error names a folder without a recording`() throws {
         let folder = TemporaryFolder()
         #expect(
             Self.failure(folder).contains("there is no recording (no recording.yaml); make one with `larder record")
@@ -289,7 +289,7 @@ import Testing
         #expect(failure?.reason == "Too many levels of symbolic links")
     }
 
-    @Test func `a recording without its exchanges is damaged, not empty`() throws {
+    @Test func `a recording without its file of exchanges is damaged, not empty`() throws {
         let folder = try Self.folder("")
         #expect(Self.failure(folder) == "read: 0" && !RecordingFolder(folder.path).exists)
         unlink(folder.file("exchanges.jsonl"))
@@ -297,7 +297,7 @@ import Testing
         #expect(RecordingFolder(folder.path).exists)
     }
 
-    @Test func `numbers of bodies go on above the highest, whatever was deleted`() throws {
+    @Test func `new body files are numbered above the highest, whatever was deleted`() throws {
         let folder = try Self.folder(Self.line() + "\n", bodies: ["000041.json": "{}"])
         let writer = try RecordingWriter(RecordingFolder(folder.path), config: "", recorded: 0)
         let exchange = RecordedExchange(

@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test(arguments: 0...4)
-    func `a crash after that leaves the new one, however far its files were moved`(moved: Int) throws {
+    func `a crash after the new recording is complete leaves it, however many files were moved`(moved: Int) throws {
         let folder = TemporaryFolder()
         try Self.write("/old", into: folder.path)
         try Self.write("/new", into: folder.file(".larder-complete"))
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func `a body whose name is a number beyond all limits does not keep from recording`() throws {
+    @Test func `a body file with a huge number in its name does not prevent recording`() throws {
         let folder = TemporaryFolder()
         try Self.write("/old", into: folder.path)
         for name in ["9223372036854775807.json", "99999999999999999999.json"] {
@@ -93,7 +93,7 @@ import Testing
         #expect(try Self.targets(folder) == ["/old", "/new"])
     }
 
-    @Test func `a first recording that was never completed is read with what it has`() throws {
+    @Test func `a first recording that was never completed is read as far as it goes`() throws {
         let folder = TemporaryFolder()
         try Self.write("/new", into: folder.file(".larder-new"))
         let recording = try RecordingContents(RecordingFolder(folder.path))
@@ -107,7 +107,7 @@ import Testing
         #expect(!RecordingFolder(folder.path).exists)
     }
 
-    @Test func `beside a recording, one that was not completed is mentioned only`() throws {
+    @Test func `an incomplete recording beside a complete one is only mentioned`() throws {
         let folder = TemporaryFolder()
         try Self.write("/old", into: folder.path)
         try Self.write("/new", into: folder.file(".larder-new"))

@@ -93,7 +93,7 @@ import Testing
             ),
         ] as [(String?, String, String)]
     )
-    func `secrets in requests are found by name`(_ type: String?, _ body: String, _ expected: String) throws {
+    func `secrets in requests are redacted by name`(_ type: String?, _ body: String, _ expected: String) throws {
         #expect(try Self.request(type, body) == expected)
     }
 
@@ -132,11 +132,11 @@ import Testing
             ),
         ] as [(String?, String, String)]
     )
-    func `tokens in responses are found by name`(_ type: String?, _ body: String, _ expected: String) throws {
+    func `tokens in responses are redacted by name`(_ type: String?, _ body: String, _ expected: String) throws {
         #expect(try Self.response(type, body) == expected)
     }
 
-    @Test func `parts of multipart bodies are searched, in whatever coding, also within each other`() throws {
+    @Test func `parts of multipart bodies are searched in any coding, also when nested`() throws {
         let folded = Data(#"{"password":"hunter2hunter2"}"#.utf8).base64EncodedString()
         let body = [
             "--b", #"Content-Disposition: form-data; name="password""#, "", "hunter2hunter2",
@@ -163,7 +163,7 @@ import Testing
     @Test(arguments: [
         ["gzip"], ["x-gzip"], ["deflate"], ["br"], ["zstd"], ["gzip", "gzip"], ["br", "deflate"],
     ])
-    func `content codings are decoded, and the content is written back with the same ones`(_ codings: [String]) throws {
+    func `coded content is searched decoded, and written back with the same codings`(_ codings: [String]) throws {
         var body = Array(#"{"password":"hunter2hunter2"}"#.utf8)
         for coding in codings { body = try #require(EncodedBody.encode(body, coding: coding, like: [])) }
         let fields: Fields = ["Content-Encoding": codings.joined(separator: ", "), "Content-Type": "application/json"]
@@ -178,7 +178,7 @@ import Testing
         #expect(DecodedBody.decode(exchange.response.body, fields) == Array(#"{"password":"REDACTED-1"}"#.utf8))
     }
 
-    @Test func `a body that stays as it was keeps its bytes`() throws {
+    @Test func `a body without secrets keeps its bytes`() throws {
         let body =
             try #require(EncodedBody.encode(Array("nothing".utf8), coding: "gzip", like: [])) + [0x1F, 0x8B, 8, 0]
         let gzip = try #require(EncodedBody.encode(Array("nothing".utf8), coding: "gzip", like: []))
@@ -204,7 +204,11 @@ import Testing
             (.isoLatin1, "iso-8859-1", false), (.utf8, "utf-16", false),
         ] as [(String.Encoding, String, Bool)]
     )
-    func `charsets are decoded, and kept`(_ encoding: String.Encoding, _ charset: String, _ hasMark: Bool) throws {
+    func `text in any charset is searched, and keeps its charset`(
+        _ encoding: String.Encoding,
+        _ charset: String,
+        _ hasMark: Bool
+    ) throws {
         let mark = hasMark ? "\u{FEFF}" : ""
         let text = "\(mark){\"é\":\"ü\",\"password\":\"hunter2hunter2\"}"
         let type = charset.isEmpty ? "application/json" : "application/json; charset=\(charset)"
@@ -215,7 +219,7 @@ import Testing
         #expect(String(data: Data(exchange.response.body), encoding: encoding) == expected)
     }
 
-    @Test func `a compressed file in Base64 in JSON is searched, and so is one by itself`() throws {
+    @Test func `a compressed file is searched, also in Base64 within JSON`() throws {
         let file = try #require(
             EncodedBody.encode(Array(#"{"password":"hunter2hunter2"}"#.utf8), coding: "gzip", like: [])
         )
@@ -262,7 +266,7 @@ import Testing
             (nil, #"{"name":"code","value":"DE","state":"CA"}"#, #"{"name":"code","value":"DE","state":"CA"}"#),
         ] as [(String?, String, String)]
     )
-    func `secrets that are sent in unusual forms are found by name, and other data stays`(
+    func `secrets in unusual forms of requests are redacted by name, and other data stays`(
         _ type: String?,
         _ body: String,
         _ expected: String
@@ -290,12 +294,16 @@ import Testing
             (nil, "A=1\npassword=hunter2hunter2\n", "A=1\npassword=hunter2hunter2\n"),
         ] as [(String?, String, String)]
     )
-    func `of responses, too`(_ type: String?, _ body: String, _ expected: String) throws {
+    func `secrets in unusual forms of responses are redacted by name, and other data stays`(
+        _ type: String?,
+        _ body: String,
+        _ expected: String
+    ) throws {
         #expect(try Self.response(type, body) == expected)
     }
 
     @Test(arguments: ["RSA PRIVATE KEY", "PRIVATE KEY", "OPENSSH PRIVATE KEY", "PGP PRIVATE KEY BLOCK"])
-    func `private keys are found wherever they stand`(_ label: String) throws {
+    func `private keys are redacted wherever they occur`(_ label: String) throws {
         let secret = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC"
         let key = "-----BEGIN \(label)-----\n\(secret)\nabc=\n-----END \(label)-----\n"
         let json = String(decoding: try JSONEncoder().encode(["a": key]), as: UTF8.self)
@@ -325,7 +333,8 @@ import Testing
         "name*=UTF-8''password", "name*=utf-8'en'pass%77ord", "name*0=\"pass\"; name*1=\"word\"", "name=\"pass\\word\"",
         "name=password",
     ])
-    func `a part's name is found in any spelling, and the last part without a delimiter after it`(_ name: String) throws
+    func `a part's name is found in any spelling, and the last part also without a final delimiter`(_ name: String)
+        throws
     {
         let part = "--b\r\nContent-Disposition: form-data; \(name)\r\n\r\n"
         for type in ["multipart/form-data; boundary=b", "multipart/form-data; boundary=other", nil] {
@@ -348,7 +357,7 @@ import Testing
         }
     }
 
-    @Test func `a token in the second line of a list of protocols is found`() throws {
+    @Test func `a token in the second Sec-WebSocket-Protocol line is redacted`() throws {
         let fields = Fields([Field("Sec-WebSocket-Protocol", "a, bearer"), Field("Sec-WebSocket-Protocol", "abcdefgh")])
         let redacted = try Self.redact(fields).requestFields?.recorded
         #expect(redacted == ["Sec-WebSocket-Protocol: a, bearer", "Sec-WebSocket-Protocol: REDACTED-1"])
@@ -360,7 +369,7 @@ import Testing
         #"Hawk id="a", mac="SECRET""#, "AWS4-HMAC-SHA256 Credential=a, Signature=SECRET", "Custom a=b;token=SECRET",
         "GoogleLogin auth=SECRET",
     ])
-    func `a parameter of Authorization is found elsewhere, too`(_ value: String) throws {
+    func `a parameter of Authorization is redacted wherever else it occurs`(_ value: String) throws {
         let secret = "tok-1234567890"
         let fields = Fields([Field("Authorization", value.replacing("SECRET", with: secret))])
         let exchange = try Self.redact(fields, response: ["X-Echo": secret], Array(secret.utf8))
@@ -398,7 +407,7 @@ import Testing
         ("Content-Type", "multipart/form-data; boundary=----key=1", "multipart/form-data; boundary=----key=1"),
         ("Cache-Control", "max-age=0, no-cache", "max-age=0, no-cache"),
     ])
-    func `fields are redacted`(_ name: String, _ value: String, _ expected: String) throws {
+    func `fields of requests are redacted`(_ name: String, _ value: String, _ expected: String) throws {
         let fields = try Self.redact(Fields([Field(name, value)])).requestFields
         #expect(fields?.recorded == ["\(name): \(expected)"])
     }
@@ -449,7 +458,7 @@ import Testing
         #expect(DecodedBody.decode(Array(file), coding: "gzip", limit: 100) == Array("x REDACTED-1".utf8))
     }
 
-    @Test func `a name that looks secret within a known token does not cut it in two`() throws {
+    @Test func `a known token is replaced as a whole, even if it contains a secret-looking name`() throws {
         let token = "tokEN+ab/cd=ef-5ecret"
         let spelled = #"{"c":"tokEN%2bab%2fcd=ef-5ecret"}"#
         let fields = Fields([Field("X-Note", token), Field("Authorization", "Bearer \(token)")])
@@ -491,7 +500,7 @@ import Testing
         (#"{"page_token":"abcdefghijkl"}"#, []),
         ("Authorization: Bearer abcdefghijkl", ["Authorization"]),
     ])
-    func `what looks secret in other text is listed`(_ body: String, _ expected: [String]) throws {
+    func `secret-looking values in other text are listed`(_ body: String, _ expected: [String]) throws {
         let redactor = Redactor(numbers: true)
         var exchange = WholeExchange(method: "GET", target: "/x", requestFields: Fields())
         exchange.response.body = Array(body.utf8)
@@ -510,7 +519,7 @@ import Testing
             ("/x/3F2504E0-4F89-11D3-9A0C-0305E82C3301", nil),
         ] as [(String, String?)]
     )
-    func `tokens in paths are listed, without the token`(_ path: String, _ expected: String?) throws {
+    func `paths with tokens are listed, without the token`(_ path: String, _ expected: String?) throws {
         let redactor = Redactor(numbers: true)
         var exchange = WholeExchange(method: "GET", target: path, requestFields: Fields())
         try redactor.redact(&exchange, of: try Self.upstream(), route: path)
@@ -532,7 +541,7 @@ import Testing
         ] as [(String?, String)],
         ["", "gzip", "br"]
     )
-    func `a request has the same key with another secret, and as it was recorded`(
+    func `a request has the same key with any secret, and as recorded`(
         _ form: (type: String?, body: String),
         _ coding: String
     ) throws {

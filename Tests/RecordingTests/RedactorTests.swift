@@ -37,7 +37,7 @@ import Testing
         return exchange
     }
 
-    @Test func `placeholders are numbered by first appearance, and one value has one`() throws {
+    @Test func `placeholders are numbered by first appearance, and equal values share one`() throws {
         let exchange = try Self.redact(
             try Self.upstream(),
             target: "/x?api_key=first-secret&page=2&access_token=second-secret",
@@ -62,7 +62,7 @@ import Testing
         #expect(String(decoding: exchange.response.body, as: UTF8.self) == "it says REDACTED-3")
     }
 
-    @Test func `members that a model declares secret are replaced where they stand, and no others`() throws {
+    @Test func `exactly the members that a model declares secret are redacted in place`() throws {
         let upstream = try Self.upstream(
             """
             models: { User: { identity: id, secret: [pin, bank.iban] } }
@@ -82,7 +82,7 @@ import Testing
         )
     }
 
-    @Test func `what a password is basic for is found elsewhere too`() throws {
+    @Test func `a Basic password is redacted wherever else it occurs`() throws {
         // user:long-password
         let exchange = try Self.redact(
             try Self.upstream(),
@@ -93,7 +93,7 @@ import Testing
         #expect(exchange.response.body == Array(#"{"echo":"REDACTED-2","same":"REDACTED-1"}"#.utf8))
     }
 
-    @Test func `forms and tokens of OAuth are known, and so is what a URL has before its host`() throws {
+    @Test func `OAuth's forms and tokens are redacted, and so are credentials in URLs`() throws {
         let exchange = try Self.redact(
             try Self.upstream(),
             [("Content-Type", "application/x-www-form-urlencoded")],
@@ -111,7 +111,7 @@ import Testing
         #expect(body.contains(#""u":"REDACTED-1","expires_in":1"#) && !body.contains("tok/tok"))
     }
 
-    @Test func `what looks secret and is not declared is listed, not changed`() throws {
+    @Test func `a secret-looking value that no model declares is listed, not changed`() throws {
         let redactor = Redactor(numbers: true)
         var exchange = WholeExchange(method: "GET", target: "/x", requestFields: Fields())
         exchange.response.body = Array(
@@ -123,7 +123,7 @@ import Testing
         #expect(redactor.suspects == ["webhook_secret": 1])
     }
 
-    @Test func `a value that a later exchange has as its credential is taken out of what is written at once`() throws {
+    @Test func `a later exchange's credential is redacted in the exchanges that are written with it`() throws {
         let secret = "late-secret-value"
         let upstream = try Self.upstream()
         let folder = TemporaryFolder()

@@ -45,7 +45,7 @@ struct ConfigContradictionTests {
         ("{ identity: id, modified: \"@url.id\" }", "2:40: error: \"@url.id\" does not come with the object"),
         ("{ identity: [a, b], modified: b }", "2:44: error: \"b\" is part of the identity, which never changes"),
     ])
-    func `a model's keys that have nothing to speak of are told at their place`(model: String, start: String) {
+    func `a model's keys without effect are reported at their line`(model: String, start: String) {
         let found = complaints("models: { M: \(model) }")
         #expect(found.count == 1 && found[0].hasPrefix("x:" + start), "\(found)")
     }
@@ -70,12 +70,12 @@ struct ConfigContradictionTests {
             "x:4:40: error: \"deletes\" applies to DELETE, but the rule to PATCH"
         ),
     ])
-    func `a rule's keys that have nothing to speak of are told at their place`(rule: String, start: String) {
+    func `a rule's keys without effect are reported at their line`(rule: String, start: String) {
         let found = complaints("models: { N: { identity: [] } }\nroutes:\n  - \(rule)")
         #expect(found.count == 1 && found[0].hasPrefix(start), "\(found)")
     }
 
-    @Test func `what makes sense is taken`() {
+    @Test func `a model or rule without contradictions is accepted`() {
         let models = """
             models:
               M: { identity: id, modified: at, local: [at], on_delete: keep, deleted_when: { has: gone } }

@@ -14,7 +14,7 @@ struct ConfigFileTests {
         }
     }
 
-    @Test func `the least config names one upstream, all else is at its default`() throws {
+    @Test func `the smallest config names one upstream, and all else has its default`() throws {
         let settings = try settings(one)
         var expected = Configuration()
         expected.upstreams = [Configuration.Upstream()]
@@ -89,7 +89,7 @@ struct ConfigFileTests {
         #expect(upstream.errors.map(\.declaration.status) == [.any, .class(5)])
     }
 
-    @Test func `what stands at the top holds for every upstream, after its own`() throws {
+    @Test func `top-level models and routes apply to every upstream, after its own`() throws {
         let settings = try settings(
             """
             upstreams:
@@ -106,7 +106,7 @@ struct ConfigFileTests {
         #expect(settings.upstreams[1].url.basePath == "/api")
     }
 
-    @Test func `variables stand for their values, a doubled dollar for itself`() throws {
+    @Test func `variables are replaced by their values, and a doubled dollar by one`() throws {
         let yaml = one + "store: { path: '${DIR}/x$${y}/${NAME}.db' }\nworkers: ${N}\n"
         let path = try settings(yaml, environment: ["DIR": "/d", "NAME": "n", "N": "3"])
         #expect(path.store.path == "/d/x${y}/n.db")
@@ -122,7 +122,7 @@ struct ConfigFileTests {
         #expect(settings.admin == [.unix(path: "/run/a", mode: 0o600)])
     }
 
-    @Test func `flags win over the file, and an upstream's URL over the file's`() throws {
+    @Test func `flags override the file, and --upstream its upstreams`() throws {
         var overrides = ConfigOverrides(
             upstream: try UpstreamURL("http://127.0.0.1:9001"),
             listen: [.unix(path: "/run/x")],
@@ -139,7 +139,7 @@ struct ConfigFileTests {
         #expect(settings.log.level == .debug)
     }
 
-    @Test func `a URL alone is a config`() throws {
+    @Test func `a URL alone is a complete config`() throws {
         let settings = try settings("", overriding: ConfigOverrides(upstream: try UpstreamURL("https://a.example/v1")))
         #expect(settings.upstreams.map(\.url.description) == ["https://a.example/v1"])
         #expect(settings.upstreams[0].models.isEmpty)

@@ -60,7 +60,7 @@ struct ConfigIncludeTests {
         ("[+A, -B]", "[-A, +?c]", ["+A", "-B", "-A", "+?c"]), ("[+A]", "+B", ["+A", "+B"]), ("[+A]", "[B]", ["B"]),
         ("[+A]", "[all]", ["all"]), ("[A]", "[+B]", ["A", "+B"]), ("[+A]", "[]", []),
     ])
-    func `words with a sign add up with those of an included file, all else takes their place`(
+    func `signed words add to those of an included file, others replace them`(
         _ lower: String,
         _ upper: String,
         _ words: [String]
@@ -106,7 +106,7 @@ struct ConfigIncludeTests {
         #expect(upstream.errors.map(\.body?.model) == ["User"])
     }
 
-    @Test func `a route is laid over the one for the same responses, whatever its captures are called`() throws {
+    @Test func `a route overrides the one for the same responses, whatever its captures are called`() throws {
         let routes = try upstream(
             """
             include: [base.yaml]
@@ -122,7 +122,7 @@ struct ConfigIncludeTests {
         #expect(routes[1].object.map(\.capture) == ["login"])
     }
 
-    @Test func `several files are laid over each other in their order, each with what it includes`() throws {
+    @Test func `several files override each other in order, each with its own includes`() throws {
         let upstream = try upstream(
             "include: [more/first.yaml, more/second.yaml]",
             [
@@ -135,7 +135,7 @@ struct ConfigIncludeTests {
         #expect(user.properties.first { $0.name == "name" }?.from == "second")
     }
 
-    @Test func `of files for several upstreams each keeps its models to its own`() throws {
+    @Test func `a file included for one upstream adds no models to another`() throws {
         let folder = try Folder([
             "main.yaml": """
             include: [base.yaml, other.yaml]
@@ -156,7 +156,7 @@ struct ConfigIncludeTests {
         #expect(upstreams.map(\.routes.count) == [2, 1])
     }
 
-    @Test func `a preset is included by its name, and by its own name from what stands in for it`() throws {
+    @Test func `a preset is included by name, and a file with the same name can include the original`() throws {
         let gitHub = try String(contentsOfFile: "\(Repository.root)/config/github.yaml", encoding: .utf8)
         let folder = try Folder([
             "main.yaml": "include: mine\nmodels: { User: { properties: { login: nickname } } }",
@@ -176,7 +176,7 @@ struct ConfigIncludeTests {
         #expect(found.path == "\(folder.path)/larder/mine.yaml")
     }
 
-    @Test func `a mistake is told with the file it is in`() throws {
+    @Test func `a mistake is reported with its file`() throws {
         let folder = try Folder([
             "main.yaml": "include: base.yaml\nmodels: { User: { properties: { boss: { from: boss, model: Usr } } } }",
             "base.yaml": base + "\nmode: sleepy\n",
@@ -189,7 +189,7 @@ struct ConfigIncludeTests {
         )
     }
 
-    @Test func `a line of another file is told with its name`() throws {
+    @Test func `a line of another file is reported with the file's name`() throws {
         let folder = try Folder([
             "main.yaml": "include: base.yaml\nupstreams: { api: { models: { User: { identity: id } } } }",
             "base.yaml": base,
@@ -223,7 +223,8 @@ struct ConfigIncludeTests {
             "main.yaml:1:10: error: include: the environment variable X is not"
         ),
     ])
-    func `what cannot be included is told at its place`(_ files: [String: String], _ complaint: String) throws {
+    func `a file that cannot be included is reported at its line`(_ files: [String: String], _ complaint: String) throws
+    {
         let folder = try Folder(files)
         let complaints = folder.complaints()
         #expect(complaints.contains { $0.hasPrefix(complaint) }, "\(complaints)")
@@ -258,7 +259,7 @@ struct ConfigIncludeTests {
         "s3cret: ${s3cret\n", "a: [s3cret\n", "{ s3cret: 1, s3cret: 2 }", "&s3cret a\n", "--- s3cret\n--- s3cret\n",
         "@s3cret\n", "\ts3cret: 1\n", "a: !!int s3cret\n", "\u{7}s3cret\n", "include: /s3cret.yaml\nx: 1\n",
     ])
-    func `nothing of a file that is no config is shown, wherever it is included`(content: String) throws {
+    func `no text of an included file that is no config is shown`(content: String) throws {
         for name in ["secret.yaml", "sub/../secret.yaml"] {
             let folder = try Folder(["main.yaml": "include: ./\(name)\n", "sub/x": "", "secret.yaml": content])
             let complaints = folder.complaints()
@@ -267,13 +268,13 @@ struct ConfigIncludeTests {
         }
     }
 
-    @Test func `a misspelled key in an included file is told without its text`() throws {
+    @Test func `a misspelled key in an included file is reported without its text`() throws {
         let folder = try Folder(["main.yaml": "include: base.yaml", "base.yaml": "mode: online\nupstrems: {}\n"])
         let expected = "base.yaml:2:1: error: this is not the name of a key of a config; did you mean \"upstreams\"?"
         #expect(folder.complaints().contains(expected), "\(folder.complaints())")
     }
 
-    @Test func `an emptied section of the file's top is a slip, not a removal`() throws {
+    @Test func `an empty top-level section is a mistake, not a removal`() throws {
         let folder = try Folder(["main.yaml": "include: base.yaml\nmodels:\n", "base.yaml": base])
         #expect(
             folder.complaints().first?.hasPrefix("main.yaml:2:8: error: models: nothing was found here") == true,

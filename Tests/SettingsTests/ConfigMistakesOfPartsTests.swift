@@ -2,7 +2,7 @@ import Testing
 
 /// Parts of a config that do not go together, and rules that say nothing.
 struct ConfigMistakesOfPartsTests {
-    @Test func `upstreams that would answer for each other are told apart`() {
+    @Test func `upstreams whose addresses or prefixes collide are reported`() {
         #expect(
             complaints("upstreams: { a: { url: 'https://a.example' }, b: { url: 'https://b.example' } }") == [
                 "1:47: \"b\" and \"a\" are both served at 127.0.0.1:8787; give each a prefix, or an address of its own by \"listen\""
@@ -174,7 +174,7 @@ struct ConfigMistakesOfPartsTests {
         )
     }
 
-    @Test func `rules for errors speak of errors, and of models`() {
+    @Test func `rules for errors must match error statuses and name models`() {
         #expect(
             complaints(one + "errors: [{ path: '**', status: 200, model: X }, { path: a }, { path: b, fresh: 5m }]")
                 == [
@@ -187,7 +187,7 @@ struct ConfigMistakesOfPartsTests {
         )
     }
 
-    @Test func `what several upstreams share is complained of once`() {
+    @Test func `a mistake in what several upstreams share is reported once`() {
         let yaml = """
             upstreams: { a: { url: "https://a.example", prefix: /a }, b: { url: "https://b.example", prefix: /b } }
             models: { User: { identity: id, properties: { boss: { model: Boss } } } }

@@ -26,7 +26,7 @@ struct ConfigMistakesTests {
         )
     }
 
-    @Test func `a mistake is told with file, line and column`() throws {
+    @Test func `a mistake is reported with file, line and column`() throws {
         let file = ConfigFile.parse("upstreams: {}", file: "/etc/larder/larder.yaml", environment: [:])
         #expect(
             file.diagnostics.map(\.description)
@@ -135,7 +135,7 @@ struct ConfigMistakesTests {
         ),
         ("*a", "this is not YAML: found undefined alias; a value that begins with \"*\" needs quotes"),
     ])
-    func `broken YAML is told with the likely reason`(_ value: String, _ message: String) {
+    func `broken YAML is reported with the likely reason`(_ value: String, _ message: String) {
         let found = complaints(one + "routes: \(value)")
         #expect(found.count == 1)
         #expect(found.first?.hasSuffix(message) == true, "\(found)")

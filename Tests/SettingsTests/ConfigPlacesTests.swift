@@ -29,14 +29,14 @@ private final class ConfigFolder {
 }
 
 struct ConfigPlacesTests {
-    @Test func `the store is with the service's state, else with the user's caches`() {
+    @Test func `the store is in the service's state folder, or else in the user's cache folder`() {
         #expect(Defaults(environment: ["STATE_DIRECTORY": "/s:/t", "HOME": "/h"]).storePath == "/s/larder.db")
         #expect(Defaults(environment: ["XDG_CACHE_HOME": "/c", "HOME": "/h"]).storePath == "/c/larder/larder.db")
         #expect(Defaults(environment: ["XDG_CACHE_HOME": "c", "HOME": "/h"]).storePath == "/h/.cache/larder/larder.db")
         #expect(Defaults(environment: [:]).storePath == nil)
     }
 
-    @Test func `a preset is found beside the program, the user's own before it`() throws {
+    @Test func `a preset is found beside the program, after the user's own presets`() throws {
         let folder = try ConfigFolder()
         let installed = try folder.write("usr/share/larder/github.yaml")
         let executable = "\(folder.path)/usr/bin/larder"
@@ -53,7 +53,7 @@ struct ConfigPlacesTests {
         #expect(try Preset.find("github", environment: [:], executable: executable).path == source)
     }
 
-    @Test func `a preset that is not there is told with those that are`() throws {
+    @Test func `an unknown preset is reported with the known ones`() throws {
         let folder = try ConfigFolder()
         try folder.write("share/larder/github.yaml")
         try folder.write("share/larder/larder.yaml")
@@ -108,7 +108,7 @@ struct ConfigPlacesTests {
         }
     }
 
-    @Test func `a credential that is not there is refused with the system's words`() {
+    @Test func `a missing credential file is refused with the system's message`() {
         let yaml =
             "listen: 'unix:/l'\nupstreams: { a: { url: 'https://a.example', credential: { from: /nonexistent } } }"
         #expect(
@@ -118,7 +118,7 @@ struct ConfigPlacesTests {
         )
     }
 
-    @Test func `a credential that everyone can use is warned of`() throws {
+    @Test func `a credential that every program on the machine can use gives a warning`() throws {
         let folder = try ConfigFolder()
         try folder.write("token", "x", mode: 0o600)
         func warnings(_ listen: String, _ url: String, _ writes: Bool) -> [String] {
@@ -150,7 +150,7 @@ struct ConfigPlacesTests {
         #expect(warnings("unix:/l", "http://127.0.0.1:9", false).isEmpty)
     }
 
-    @Test func `a config that cannot be read is told with the reason`() throws {
+    @Test func `an unreadable config is reported with the reason`() throws {
         let folder = try ConfigFolder()
         #expect(
             ConfigFile.read(folder.path, environment: [:]).diagnostics.map(\.message)

@@ -67,7 +67,7 @@ struct ConfigPresetFamilyTests {
             ("mastodon", "/api/v1/push/subscription", "PushSubscription", false, nil),
         ] as [(String, String, String, Bool, String?)]
     )
-    func `a response of each family is known by its path`(
+    func `a response of each family of paths gets its model`(
         _ name: String,
         _ path: String,
         _ model: String,
@@ -85,14 +85,19 @@ struct ConfigPresetFamilyTests {
             ("gitlab", "DELETE", "/api/v4/groups/1/members/7", "/api/v4/groups/1/members/all"),
         ]
     )
-    func `a write concerns responses of other paths`(_ name: String, _ method: String, _ path: String, _ other: String)
+    func `a write invalidates responses of related paths`(
+        _ name: String,
+        _ method: String,
+        _ path: String,
+        _ other: String
+    )
         throws
     {
         let patterns = try preset(name).invalidated(method: method, path: path, query: nil, status: 200)
         #expect(patterns.contains { $0.matches(path: other) })
     }
 
-    @Test func `GitHub's event says what was, and nothing of how its actor and repository are now`() throws {
+    @Test func `a GitHub event does not change its actor or repository`() throws {
         let answer = try PresetResponse(
             preset("github"),
             "/events",
@@ -105,7 +110,7 @@ struct ConfigPresetFamilyTests {
         )
     }
 
-    @Test func `GitHub numbers comments, events and reviews of a timeline each by themselves`() throws {
+    @Test func `GitHub's comments, events and reviews in a timeline are numbered separately`() throws {
         let answer = try PresetResponse(
             preset("github"),
             "/repos/a/b/issues/7/timeline",
@@ -115,7 +120,7 @@ struct ConfigPresetFamilyTests {
         #expect(Set(names).count == 3 && names.filter { $0 == "User:42" }.count == 2)
     }
 
-    @Test func `GitHub's reference is one in a list and alone, and another one in another repository`() throws {
+    @Test func `a GitHub ref is one object in a list and alone, and another in another repository`() throws {
         let github = try preset("github")
         let reference = #"{"ref":"refs/heads/f/x","object":{"sha":"a1","type":"commit"}}"#
         let listed = try PresetResponse(github, "/repos/a/b/git/refs", "[\(reference)]").objects()
@@ -123,7 +128,7 @@ struct ConfigPresetFamilyTests {
         #expect(try PresetResponse(github, "/repos/a/c/git/refs", "[\(reference)]").objects() != listed)
     }
 
-    @Test func `a secret of GitHub is another one for each service and place, and its name is none`() throws {
+    @Test func `GitHub's secrets are separate for each service and place, and their names are not redacted`() throws {
         let github = try preset("github")
         let list = #"{"total_count":1,"secrets":[{"name":"S","created_at":"2023-07-24T22:14:07Z"}]}"#
         let names = try [
@@ -137,7 +142,7 @@ struct ConfigPresetFamilyTests {
         #expect(Set(names).count == 5)
     }
 
-    @Test func `an old hook of GitHub shows a token, and does not reach the disk`() throws {
+    @Test func `a token in an old GitHub hook is not written to disk`() throws {
         func shows(_ config: String) throws -> Bool {
             try PresetResponse(preset("github"), "/repos/a/b/hooks/6", #"{"id":6,"name":"web","config":\#(config)}"#)
                 .showsSecret()
@@ -146,7 +151,7 @@ struct ConfigPresetFamilyTests {
         #expect(try !shows(#"{"url":"https://a.example","content_type":"json"}"#))
     }
 
-    @Test func `an alert of GitHub is one in its organization's list and in its repository`() throws {
+    @Test func `a GitHub alert is one object in its organization's list and in its repository`() throws {
         let github = try preset("github")
         let alert =
             #"{"number":1,"url":"https://api.github.com/repos/a/b/code-scanning/alerts/1","state":"open","dismissed_by":null}"#
@@ -154,7 +159,7 @@ struct ConfigPresetFamilyTests {
         #expect(try PresetResponse(github, "/repos/a/b/code-scanning/alerts/1", alert).objects() == listed)
     }
 
-    @Test func `a changed file is another one in each pull request, a gist's revision is not the gist`() throws {
+    @Test func `a changed file belongs to its pull request, and a gist's revision is not the gist`() throws {
         let github = try preset("github")
         let files = #"[{"filename":"a.rb","sha":"a1","patch":"@@"}]"#
         let one = try PresetResponse(github, "/repos/a/b/pulls/1/files", files).objects()
@@ -166,7 +171,7 @@ struct ConfigPresetFamilyTests {
         )
     }
 
-    @Test func `GitLab's to-do is about what the type beside it says`() throws {
+    @Test func `the model of a GitLab to-do's target is chosen by the type beside it`() throws {
         func objects(_ type: String) throws -> [String] {
             try PresetResponse(
                 preset("gitlab"),
@@ -179,7 +184,7 @@ struct ConfigPresetFamilyTests {
         #expect(try Set(objects("Commit")) == ["Todo:1", "User:7"])
     }
 
-    @Test func `GitLab's member is no user, and another one in each project and group`() throws {
+    @Test func `a GitLab member is no user, and a separate object in each project and group`() throws {
         let gitlab = try preset("gitlab")
         let body = #"[{"id":7,"username":"ann","access_level":30,"created_at":"2020-01-01T00:00:00Z"}]"#
         let names = try ["projects/1/members", "projects/2/members", "groups/1/members", "projects/1/members/all"]
@@ -187,7 +192,7 @@ struct ConfigPresetFamilyTests {
         #expect(Set(names).count == 4 && !names.contains("User:7"))
     }
 
-    @Test func `GitLab's variables do not reach the disk`() throws {
+    @Test func `GitLab's variables are not written to disk`() throws {
         let answer = try PresetResponse(
             preset("gitlab"),
             "/api/v4/projects/1/variables",
@@ -196,7 +201,7 @@ struct ConfigPresetFamilyTests {
         #expect(try answer.showsSecret())
     }
 
-    @Test func `Stripe's authorization holds the card and whose it is, without the number`() throws {
+    @Test func `Stripe's authorization contains the card and its holder, without the number`() throws {
         func answer(_ more: String) throws -> PresetResponse {
             try PresetResponse(
                 preset("stripe"),
@@ -209,7 +214,7 @@ struct ConfigPresetFamilyTests {
         #expect(try answer(#","number":"4242424242424242""#).showsSecret())
     }
 
-    @Test func `a capability of Stripe belongs to its account, and a tax line to its kind`() throws {
+    @Test func `Stripe's capabilities are identified within their account, and tax lines within their kind`() throws {
         let stripe = try preset("stripe")
         func capability(_ account: String) throws -> [String] {
             let body = #"{"id":"card_payments","object":"capability","account":"\#(account)","status":"active"}"#
@@ -229,7 +234,7 @@ struct ConfigPresetFamilyTests {
         )
     }
 
-    @Test func `Mastodon's markers are named by their timelines`() throws {
+    @Test func `Mastodon's markers are identified by their timelines`() throws {
         let answer = try PresetResponse(
             preset("mastodon"),
             "/api/v1/markers",
@@ -238,7 +243,7 @@ struct ConfigPresetFamilyTests {
         #expect(try answer.objects() == ["Marker:home", "Marker:notifications"])
     }
 
-    @Test func `what was typed is not Mastodon's status, and a link names who wrote it`() throws {
+    @Test func `the source of a Mastodon status is not the status, and a link shows its author`() throws {
         let mastodon = try preset("mastodon")
         let source = try PresetResponse(
             mastodon,

@@ -79,7 +79,7 @@ struct PresetResponse {
 
 struct ConfigPresetTests {
     @Test(arguments: Presets.files.keys.sorted())
-    func `a preset has neither mistakes nor anything to warn of`(_ name: String) throws {
+    func `a preset has neither mistakes nor warnings`(_ name: String) throws {
         let file = try #require(Presets.files[name])
         #expect(file.diagnostics.isEmpty)
         _ = try preset(name)
@@ -102,7 +102,7 @@ struct ConfigPresetTests {
             ("GET", "/users/octocat", 404, "Problem", false, nil, [:]),
         ] as [(String, String, Int, String, Bool, String?, [String: String])]
     )
-    func `GitHub's responses are known by their path`(
+    func `GitHub's responses get their models by path`(
         _ method: String,
         _ path: String,
         _ status: Int,
@@ -125,11 +125,11 @@ struct ConfigPresetTests {
         "/orgs/a/codespaces/secrets/public-key", "/repos/a/b/environments/e/secrets/public-key", "/gists/a1/star",
         "/repos/a/b/check-runs/1/annotations", "/repos/a/b/languages", "/marketplace_listing/stubbed/plans",
     ])
-    func `what would mislead is left as it is`(_ path: String) throws {
+    func `misleading objects of GitHub's responses have no model`(_ path: String) throws {
         #expect(try preset("github").body(RouteSubject(method: "GET", path: path, status: 200)) == nil)
     }
 
-    @Test func `an issue's list and a user's page speak of the same user`() throws {
+    @Test func `an issue list and a user's page show the same user`() throws {
         let github = try preset("github")
         let normaliser = Normaliser(models: github.models)
         let issues = Array(
@@ -146,7 +146,7 @@ struct ConfigPresetTests {
         #expect(body.warnings.isEmpty)
     }
 
-    @Test func `contributors without an account are left as they are`() throws {
+    @Test func `contributors without an account stay as received`() throws {
         let github = try preset("github")
         func model(_ query: String?) -> String? {
             github.body(RouteSubject(method: "GET", path: "/repos/a/b/contributors", query: query, status: 200))?.rule
@@ -182,7 +182,7 @@ struct ConfigPresetTests {
             ("mastodon", "/api/v2/search", "Account", true, "accounts"),
         ] as [(String, String, String, Bool, String?)]
     )
-    func `a response of each API is known by its path`(
+    func `responses of each API get their models by path`(
         _ name: String,
         _ path: String,
         _ model: String,
@@ -199,14 +199,14 @@ struct ConfigPresetTests {
         ("stripe", "/v1/cards/card_1"), ("mastodon", "/api/v1/domain_blocks"), ("mastodon", "/api/v1/preferences"),
         ("mastodon", "/api/v2/notifications/policy"),
     ])
-    func `what would mislead is left as it is elsewhere, too`(_ name: String, _ path: String) throws {
+    func `misleading objects of other APIs' responses have no model`(_ name: String, _ path: String) throws {
         #expect(try preset(name).body(RouteSubject(method: "GET", path: path, status: 200)) == nil)
     }
 }
 
 /// Small bodies in the forms that the APIs send.
 struct ConfigPresetBodyTests {
-    @Test func `GitHub's searches show how much there is beside what was found`() throws {
+    @Test func `GitHub's searches show the total beside the found objects`() throws {
         let answer = try PresetResponse(
             preset("github"),
             "/search/issues",
@@ -219,7 +219,7 @@ struct ConfigPresetBodyTests {
         )
     }
 
-    @Test func `GitLab's merge request keeps labels and what its reader may do to itself`() throws {
+    @Test func `a GitLab merge request keeps its labels and the reader's permissions local`() throws {
         let answer = try PresetResponse(
             preset("gitlab"),
             "/api/v4/projects/1/merge_requests/2",
@@ -232,7 +232,7 @@ struct ConfigPresetBodyTests {
         )
     }
 
-    @Test func `GitLab's branch is another one in another project`() throws {
+    @Test func `a GitLab branch is a separate object in each project`() throws {
         let gitlab = try preset("gitlab")
         let body = #"[{"name":"main","protected":true,"can_push":true,"commit":{"id":"a1","title":"t"}}]"#
         let here = try PresetResponse(gitlab, "/api/v4/projects/1/repository/branches", body).objects()
@@ -242,7 +242,7 @@ struct ConfigPresetBodyTests {
         #expect(here.first != there.first)
     }
 
-    @Test func `Stripe's list holds objects, ids of objects and what a customer pays with`() throws {
+    @Test func `Stripe's list contains objects, ids of objects and payment sources`() throws {
         let answer = try PresetResponse(
             preset("stripe"),
             "/v1/charges",
@@ -255,7 +255,7 @@ struct ConfigPresetBodyTests {
         )
     }
 
-    @Test func `Stripe's subscription holds a list within, and a customer where one was expanded`() throws {
+    @Test func `Stripe's subscription contains a list, and an expanded customer`() throws {
         let answer = try PresetResponse(
             preset("stripe"),
             "/v1/subscriptions/sub_1",
@@ -270,7 +270,7 @@ struct ConfigPresetBodyTests {
         )
     }
 
-    @Test func `Stripe's refusal is an object within`() throws {
+    @Test func `Stripe's error contains an object`() throws {
         let answer = try PresetResponse(
             preset("stripe"),
             "/v1/charges/ch_1",
@@ -280,7 +280,7 @@ struct ConfigPresetBodyTests {
         #expect(answer.mapped() == #"{"type":"invalid_request_error","message":"No such charge"}"#)
     }
 
-    @Test func `Mastodon's boost holds another status, and says nothing of who reads it`() throws {
+    @Test func `Mastodon's boost contains another status, without the reader's own state`() throws {
         let answer = try PresetResponse(
             preset("mastodon"),
             "/api/v1/timelines/home",
@@ -293,7 +293,7 @@ struct ConfigPresetBodyTests {
         )
     }
 
-    @Test func `Mastodon's grouped notifications name what stands beside them`() throws {
+    @Test func `Mastodon's grouped notifications refer to the objects beside them`() throws {
         let answer = try PresetResponse(
             preset("mastodon"),
             "/api/v2/notifications",

@@ -213,7 +213,9 @@ struct ConfigPresetWriteTests {
         ),
     ]
 
-    @Test(arguments: concerns) func `a write reaches what it concerns, and no more`(_ concern: Concern) throws {
+    @Test(arguments: concerns) func `a write invalidates the related responses, and no others`(_ concern: Concern)
+        throws
+    {
         let patterns = try Self.upstream(concern.preset)
             .invalidated(method: concern.method, path: concern.path, query: nil, status: nil)
         for path in concern.reached { #expect(patterns.contains { $0.matches(path: path) }, "\(path)") }
@@ -229,7 +231,7 @@ struct ConfigPresetWriteTests {
         ("mastodon", "POST /api/v1/statuses", "nothing"), ("stripe", "POST /v1/invoices/create_preview", "nothing"),
         ("stripe", "POST /v1/topups/tu_1/cancel", "Topup"),
     ])
-    func `a response to a write is known by its path`(preset: String, request: String, body: String) throws {
+    func `a response to a write gets its model by path`(preset: String, request: String, body: String) throws {
         let words = request.split(separator: " ").map(String.init)
         let subject = RouteSubject(method: words[0], path: words[1], status: 200)
         let rule = try Self.upstream(preset).body(subject)?.rule
@@ -241,8 +243,7 @@ struct ConfigPresetWriteTests {
         ("stripe", "/v1/subscriptions/sub_1", false), ("stripe", "/v1/customers/cus_1", true),
         ("mastodon", "/api/v1/statuses/5", true), ("mastodon", "/api/v1/lists/5/accounts", false),
     ])
-    func `a DELETE deletes what it names, or takes something from it`(name: String, path: String, deletes: Bool) throws
-    {
+    func `a DELETE deletes the object that it names, or changes it`(name: String, path: String, deletes: Bool) throws {
         #expect(try Self.upstream(name).deletes(path: path, query: nil, status: 200) == deletes)
     }
 }

@@ -37,15 +37,15 @@ private func uncommented(examples: Bool) -> String {
 }
 
 struct ConfigReferenceTests {
-    @Test func `the shipped sample is the one that the table of keys gives`() throws {
+    @Test func `the shipped sample config is generated from the table of keys`() throws {
         #expect(try shipped("larder.yaml", ConfigReference.sample) == ConfigReference.sample)
     }
 
-    @Test func `the shipped schema is the one that the table of keys gives`() throws {
+    @Test func `the shipped schema is generated from the table of keys`() throws {
         #expect(try shipped("larder.schema.json", ConfigReference.schema) == ConfigReference.schema)
     }
 
-    @Test func `the sample as shipped changes nothing`() {
+    @Test func `the sample config as shipped changes nothing`() {
         let overrides = ConfigOverrides(upstream: UpstreamURL())
         let file = ConfigFile.parse(ConfigReference.sample, file: "sample", environment: [:], overriding: overrides)
         #expect(file.diagnostics.isEmpty)
@@ -61,7 +61,7 @@ struct ConfigReferenceTests {
         #expect(file.settings == expected)
     }
 
-    @Test func `the sample's examples are without a mistake, but for files that are not there`() {
+    @Test func `the sample's examples have no mistakes except missing files`() {
         let environment = ["CREDENTIALS_DIRECTORY": "/nonexistent"]
         let file = ConfigFile.parse(uncommented(examples: true), file: "sample", environment: environment)
         #expect(

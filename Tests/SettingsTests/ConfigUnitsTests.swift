@@ -15,7 +15,7 @@ struct ConfigUnitsTests {
     @Test(arguments: [
         "", "s", "5", "5 s", "-5s", "1.5s", "5S", "5s5", "99999999999999999999s", "9999999999999999w", "٣s",
     ])
-    func `what is no duration is refused`(_ text: String) {
+    func `an invalid duration is refused`(_ text: String) {
         #expect(throws: InvalidValue.self) { try Units.duration(text) }
     }
 
@@ -33,7 +33,7 @@ struct ConfigUnitsTests {
     }
 
     @Test(arguments: ["", "MiB", "5mb", "5 MiB", "5MiB5", "-1", "1.5GiB", "99999999999TiB", "64", "1023"])
-    func `what is no size is refused`(_ text: String) {
+    func `an invalid size is refused`(_ text: String) {
         #expect(throws: InvalidValue.self) { try Units.size(text) }
     }
 
@@ -42,7 +42,7 @@ struct ConfigUnitsTests {
         #expect(try Units.size(Units.text(size: bytes)) == bytes)
     }
 
-    @Test func `the nearest word is suggested, a far one is not`() {
+    @Test func `the nearest word is suggested if it is close enough`() {
         let words = ["connect", "first_byte", "stall"]
         #expect(Suggestion.nearest(to: "conect", among: words) == "connect")
         #expect(Suggestion.nearest(to: "cnonect", among: words) == "connect")
@@ -55,7 +55,7 @@ struct ConfigUnitsTests {
         #expect(try Address(text).description == text)
     }
 
-    @Test func `a socket's path has the length that the system takes`() throws {
+    @Test func `a socket's path may have the length that the system allows`() throws {
         _ = try Address("unix:/" + String(repeating: "x", count: 106))
         #expect(throws: InvalidValue("the socket path is 108 bytes long; Linux takes 107 at most")) {
             try Address("unix:/" + String(repeating: "x", count: 107))

@@ -18,7 +18,8 @@ struct ForeignSpellingTests {
         (".user.login", "as in \"user.login\""), ("{ from: x, to: /a/b }", "write \"a.b\""),
         ("{ parts: { a: $.b } }", "leave out \"$\""),
     ])
-    func `a path of another language is told how it is written here`(_ value: String, _ words: String) throws {
+    func `a path in another tool's language is refused with Larder's spelling`(_ value: String, _ words: String) throws
+    {
         let found = complaints(Self.property(value))
         #expect(found.count == 1 && found[0].hasPrefix("2:"), "\(found)")
         #expect(
@@ -36,7 +37,7 @@ struct ForeignSpellingTests {
         ("/data/items", "write \"data.items\""), ("$.data", "leave out \"$\""),
         ("\"data[*]\"", "are written \"data[]\""),
     ])
-    func `so is a root`(_ root: String, _ words: String) {
+    func `a root whose name only looks like another language's path can be named`(_ root: String, _ words: String) {
         let found = complaints(Self.route("path: a, model: [User], root: \(root)"))
         #expect(found.count == 1 && found[0].contains("4:") && found[0].contains(words), "\(found)")
     }
@@ -50,14 +51,14 @@ struct ForeignSpellingTests {
         ("u/*rest", "\"**\", which has no name"), ("u/{rest:**}", "\"**\", which has no name"),
         ("u/{**rest}", "\"**\", which has no name"), ("a b", "%20"),
     ])
-    func `a pattern of another router is told how it is written here`(_ path: String, _ words: String) {
+    func `a pattern in another router's language is refused with Larder's spelling`(_ path: String, _ words: String) {
         let found = complaints(Self.route("path: \"\(path)\", model: User"))
         #expect(found.count == 1 && found[0].hasPrefix("4:13: path "), "\(found)")
         #expect(found.first?.contains(words) == true, "\(found)")
     }
 
     @Test(arguments: ["odata/$metadata", "Users(5)", "{id}", "a:b", "users/@me", "a%3Cb"])
-    func `a path that only looks like one stays one`(_ path: String) {
+    func `a path that only resembles another router's pattern is accepted`(_ path: String) {
         #expect(complaints(Self.route("path: \"\(path)\", model: User")) == [])
     }
 
@@ -72,13 +73,14 @@ struct ForeignSpellingTests {
         ("float", "did you mean \"decimal\"?"),
         ("datetime", "did you mean \"date\"?"), ("str", "did you mean \"string\"?"),
     ])
-    func `a conversion or a date of another language is told how it is written here`(_ value: String, _ words: String) {
+    func `a conversion or date in another language is refused with Larder's spelling`(_ value: String, _ words: String)
+    {
         let found = complaints(Self.property("{ from: x, as: \(value) }"))
         #expect(found.count == 1 && found[0].contains(words), "\(found)")
     }
 
     @Test(arguments: ["yyyy-DDD", "YYYY-'W'ww", "d. MMMM yyyy", "h:mm a"])
-    func `a pattern of weeks or days of the year is one`(_ format: String) {
+    func `a date pattern with weeks or days of the year is accepted`(_ format: String) {
         #expect(complaints(Self.property("{ from: x, as: { date: { format: \"\(format)\" } } }")) == [])
     }
 
@@ -89,12 +91,12 @@ struct ForeignSpellingTests {
         ("limits: { head: 64kb }", "write 64kB"), ("limits: { head: 64K }", "write 64KiB"),
         ("limits: { head: 0.5MiB }", "write 512KiB"), ("limits: { head: 64Ki }", "write 64KiB"),
     ])
-    func `a duration or a size of another language is told how it is written here`(_ line: String, _ words: String) {
+    func `a duration or size in another spelling is refused with Larder's`(_ line: String, _ words: String) {
         let found = complaints(one + line)
         #expect(found.count == 1 && found[0].hasSuffix(words), "\(found)")
     }
 
-    @Test(arguments: ["yes", "True", "on", "y", "1"]) func `true has one spelling`(_ word: String) {
+    @Test(arguments: ["yes", "True", "on", "y", "1"]) func `booleans have one spelling`(_ word: String) {
         let found = complaints(Self.property("{ from: x, required: \(word) }"))
         #expect(found.count == 1 && found[0].hasSuffix("is neither true nor false; write true"), "\(found)")
     }
@@ -112,12 +114,12 @@ struct ForeignSpellingTests {
         (one + "log: { level: @x }", "2:15: ", "needs quotes"),
         ("upstreams:\n  a:\n    url: https://a.example\n   prefix: /a", "4:4: ", "begin in the same column"),
     ])
-    func `a slip of YAML is told at its place`(_ yaml: String, _ place: String, _ words: String) {
+    func `a typical slip in YAML is reported at its line`(_ yaml: String, _ place: String, _ words: String) {
         let found = complaints(yaml)
         #expect(found.count == 1 && found[0].hasPrefix(place) && found[0].contains(words), "\(found)")
     }
 
-    @Test func `what can have no effect is warned of`() {
+    @Test func `a setting without effect gives a warning`() {
         let yaml = """
             models:
               Place: { identity: [], version: 1, migrations: [{ to: 1, rename: { a: b } }] }

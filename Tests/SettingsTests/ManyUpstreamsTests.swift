@@ -21,12 +21,12 @@ import Testing
         (["/a", "/a"], 1), (["/a/b", "/a"], 1), (["/a", "/a/b"], 1), (["/a", "/a-b", "/ab"], 0),
         (["/a/b/c", "/a/c", "/b", "/a/b"], 1), (["/a/b", "/x", "/a/b/c/d"], 1), (["/a", "/a.b/c", "/a/b/c"], 1),
     ])
-    func `a prefix that lies within another is found in either order`(prefixes: [String], count: Int) {
+    func `a prefix within another is found in either order`(prefixes: [String], count: Int) {
         let found = complaints(Self.config(prefixes)).filter { $0.contains("overlap at 127.0.0.1:8787") }
         #expect(found.count == count, "\(found)")
     }
 
-    @Test func `upstreams at other addresses do not count`() {
+    @Test func `upstreams at other addresses do not collide`() {
         let yaml = """
             upstreams:
               a: { url: "https://a.example", listen: "127.0.0.1:1" }

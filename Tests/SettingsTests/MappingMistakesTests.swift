@@ -17,7 +17,7 @@ struct MappingMistakesTests {
         }
     }
 
-    @Test(arguments: all) func `every mistake is told at its place`(_ mistaken: Mistaken) {
+    @Test(arguments: all) func `every mistake is reported at its place`(_ mistaken: Mistaken) {
         let yaml = "upstreams: { api: { url: \"https://api.example\" } }\n" + mistaken.yaml
         let found = ConfigFile.parse(yaml, file: "larder.yaml", environment: [:]).diagnostics.map { diagnostic in
             "\(diagnostic.place?.line ?? 0):\(diagnostic.place?.column ?? 0): \(diagnostic.message)"

@@ -7,7 +7,7 @@ import Testing
 /// for the compiler to stumble over.
 struct WrongConfigTests {
     @Test(arguments: 0..<6 as Range<UInt64>)
-    func `of a config changed at random every mistake has a place, and what has none compiles`(seed: UInt64) {
+    func `in randomly changed configs every mistake has a place, and a config without mistakes compiles`(seed: UInt64) {
         var random = SeededGenerator(seed: seed &+ 31)
         var (sound, wrong) = (0, 0)
         for _ in 0..<150 {

@@ -17,7 +17,7 @@ struct BoundsTests {
 
     private let filler = String(repeating: "y", count: 3000)
 
-    @Test func `the file stays within its bound, and the least recently used go`() async throws {
+    @Test func `the file stays within its bound, and the least recently used documents are evicted`() async throws {
         let maximum: Int64 = 4 << 20
         let bench = try Bench(maximumFileBytes: maximum)
         let listener = Listener()
@@ -47,7 +47,7 @@ struct BoundsTests {
         #expect(sqlite(bench.folder.file(), "SELECT count(*) FROM _observations") == "\(count.documents)")
     }
 
-    @Test func `what a document shows outlives the eviction of others`() async throws {
+    @Test func `objects of a document outlive the eviction of other documents`() async throws {
         let bench = try Bench(maximumFileBytes: 4 << 20)
         let list = #"[{"id":0,"title":"zero"},{"id":1,"title":"one"}]"#
         let receipt = try await bench.receive("/list", list, issues)
@@ -77,7 +77,7 @@ struct BoundsTests {
         #expect(sqlite(bench.folder.file(), "PRAGMA integrity_check") == "ok")
     }
 
-    @Test func `a bounded queue has callers wait for room`() async throws {
+    @Test func `callers wait for room in a full queue`() async throws {
         let bench = try Bench { $0.queueLimit = 4 }
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<100 {
@@ -95,7 +95,7 @@ struct BoundsTests {
         await bench.store.close()
     }
 
-    @Test func `warnings are counted, and so many kept`() async throws {
+    @Test func `all warnings are counted, and a limited number is kept`() async throws {
         let bench = try Bench()
         bench.store.warn(about: ["early"], "gone")
         await bench.store.flush()

@@ -29,7 +29,7 @@ struct CleanTests {
         return bench
     }
 
-    @Test func `a clean of everything leaves nothing, in file or WAL, and does not come back`() async throws {
+    @Test func `a clean of everything leaves nothing in file or WAL, and nothing comes back`() async throws {
         let bench = try await filled()
         #expect(holds("title-299", bench.folder))
         let result = try await bench.store.clean(CleanFilter())
@@ -85,7 +85,7 @@ struct CleanTests {
         await bench.store.close()
     }
 
-    @Test func `a clean stops where its caller does not want to go on, and leaves what is consistent`() async throws {
+    @Test func `a clean that its caller stops leaves a consistent store`() async throws {
         let bench = try await filled()
         let result = try await bench.store.clean(CleanFilter()) { $0.documents == 0 }
         #expect(result.isStopped)
@@ -104,7 +104,7 @@ struct CleanTests {
         #expect(sqlite(bench.folder.file(), "PRAGMA integrity_check") == "ok")
     }
 
-    @Test func `filters by URL, upstream, principal and age`() async throws {
+    @Test func `a clean can be limited by URL, upstream, principal and age`() async throws {
         let bench = try Bench()
         let mine = try await bench.store.principal([UInt8](repeating: 9, count: 32))
         try await bench.receive("/a/1", "1")
@@ -125,7 +125,7 @@ struct CleanTests {
         await bench.store.close()
     }
 
-    @Test func `what was asked for before a clean is not stored after it`() async throws {
+    @Test func `a response requested before a clean is not stored after it`() async throws {
         let bench = try Bench()
         let early = bench.response("/issues/1", #"{"id":1,"title":"early"}"#, issue)
         let other = bench.response("/text", "text")
@@ -138,7 +138,7 @@ struct CleanTests {
         await bench.store.close()
     }
 
-    @Test func `an object that another document shows stays without what was cleaned`() async throws {
+    @Test func `an object of a cleaned document keeps only what other documents show of it`() async throws {
         let bench = try Bench()
         let list = #"[{"id":1,"title":"old"}]"#
         try await bench.receive("/issues", list, issues)
@@ -160,7 +160,7 @@ struct CleanTests {
         await bench.store.close()
     }
 
-    @Test func `while a foreign reader keeps the WAL, the bytes are pending, and go soon after`() async throws {
+    @Test func `bytes that another program's reader keeps in the WAL are erased soon after it ends`() async throws {
         let bench = try Bench()
         try await bench.receive("/text", "marker-text")
         let reader = try #require(ForeignReader(bench.folder.file()))
@@ -174,7 +174,7 @@ struct CleanTests {
         await bench.store.close()
     }
 
-    @Test func `many large rows leave no trace in slack space`() async throws {
+    @Test func `cleaned large rows leave no trace in free pages`() async throws {
         let bench = try Bench()
         for number in 0..<400 {
             let text = "marker-\(number)-" + String(repeating: "x", count: number * 37 % 9000)
@@ -185,7 +185,7 @@ struct CleanTests {
         await bench.store.close()
     }
 
-    @Test func `others are stored and served while a model is cleaned, and nothing is lost or left`() async throws {
+    @Test func `other models are stored and served while one is cleaned, and no object is lost`() async throws {
         let bench = try Bench()
         for number in 0..<700 {
             try await bench.receive(

@@ -20,7 +20,7 @@ struct CommitPublicationTests {
         func reached(_ step: CommitStep) { look.withLock { $0 }?(step) }
     }
 
-    @Test func `memory is marked before a reader can see a change, and listeners hear of it afterwards`() async throws {
+    @Test func `memory is marked before readers see a change, and listeners are notified afterwards`() async throws {
         let witness = Witness()
         let bench = try Bench { $0.commitStep = { witness.reached($0) } }
         let store = bench.store
@@ -49,7 +49,7 @@ struct CommitPublicationTests {
         await store.close()
     }
 
-    @Test func `what a failed commit would have changed has not changed`() {
+    @Test func `a failed commit changes nothing`() {
         let changes = RecentChanges(since: 0)
         changes.announce([1, 2], at: 5)
         changes.confirm(at: 5)

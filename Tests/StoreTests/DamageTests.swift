@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(arguments: 0..<30 as Range<UInt64>)
-    func `bytes that changed on the disk are never served, and later responses are stored`(seed: UInt64)
+    func `bytes damaged on disk are never served, and later responses are stored`(seed: UInt64)
         async throws
     {
         let folder = TemporaryFolder()
@@ -76,7 +76,7 @@ import Testing
         #expect(try await check(bench, seed) == Self.all.count, "seed \(seed)")
     }
 
-    @Test func `a store with every page but the first damaged stores new responses`() async throws {
+    @Test func `a store whose pages are damaged, except the first, stores new responses`() async throws {
         let folder = TemporaryFolder()
         var bench = try Bench(folder: folder)
         try await fill(bench)
@@ -90,7 +90,7 @@ import Testing
         #expect(try await check(bench, 0) == Self.all.count)
     }
 
-    @Test func `what another program copied out of the WAL of a store that was killed is there`() async throws {
+    @Test func `a killed store loses nothing if another program empties its WAL`() async throws {
         let folder = TemporaryFolder()
         let copy = TemporaryFolder()
         let bench = try Bench(folder: folder)

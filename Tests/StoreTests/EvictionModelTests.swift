@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 3, 4] as [UInt64])
-    func `documents show the newest observed values, or are gone`(seed: UInt64) async throws {
+    func `with eviction, documents show the newest observed values or are missing`(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
         let filler = String(repeating: "y", count: 12_000)
         var bench = try Bench(maximumFileBytes: 4 << 20)

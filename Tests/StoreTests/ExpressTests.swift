@@ -67,7 +67,7 @@ import Testing
         return true
     }
 
-    @Test func `an invalidation that goes ahead of queued responses holds for them too`() async throws {
+    @Test func `an invalidation that overtakes queued responses applies to them, too`() async throws {
         let bench = try bench()
         let flood = await flood(bench)
         let suspect = try await bench.store.markSuspect(upstream: "github", urls: ["/issues"])
@@ -82,7 +82,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `what a write shows is known before earlier lists are stored, and they show it then`()
+    @Test func `lists that were queued before a write show what its response showed`()
         async throws
     {
         let bench = try bench()
@@ -164,7 +164,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `an object that is not found leaves lists that were queued before`() async throws {
+    @Test func `an object that was not found is removed from lists that were queued earlier`() async throws {
         let bench = try bench()
         let flood = await flood(bench)
         bench.time.advance(1_000_000)
@@ -173,7 +173,7 @@ import Testing
             bound: BoundObject(model: "Issue", identity: "7"),
             start: bench.store.clock.now()
         )
-        try await bench.store.note(absence)
+        try await bench.store.commit(absence)
         #expect(flood.value < Self.pages)
         await bench.store.flush()
         #expect(try await isOutdated(bench, "/issues?page=0"))

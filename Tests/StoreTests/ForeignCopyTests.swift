@@ -180,7 +180,7 @@ struct ForeignCopyTests {
         )
     }
 
-    @Test func `bytes that the store would not have written are refused`() async throws {
+    @Test func `a copy with bytes that the store would not have written is refused`() async throws {
         try await isRefused(
             [
                 "UPDATE _documents SET status = -5", "UPDATE _documents SET status = 0",
@@ -216,7 +216,7 @@ struct ForeignCopyTests {
         )
     }
 
-    @Test func `the opaque parts of a response are judged by whoever reads them`() async throws {
+    @Test func `opaque parts of a copied response are checked by their readers`() async throws {
         let bench = try await bench()
         let copy = bench.folder.file("copy")
         try await bench.store.save(to: copy, principalKey: Self.key)
@@ -227,7 +227,7 @@ struct ForeignCopyTests {
         await bench.store.close()
     }
 
-    @Test func `every column of every table is copied, or known not to be`() async throws {
+    @Test func `every column of every table is copied, or listed as not copied`() async throws {
         let bench = try Bench()
         await bench.store.close()
         let columns = sqlite(
@@ -280,7 +280,7 @@ struct ForeignCopyTests {
         ])
     }
 
-    @Test func `a store and a copy with other pages than new stores have are saved and loaded`() async throws {
+    @Test func `a store and a copy with an unusual page size are saved and loaded`() async throws {
         let bench = try await self.bench()
         let copy = bench.folder.file("copy")
         try await bench.store.save(to: copy, principalKey: Self.key)

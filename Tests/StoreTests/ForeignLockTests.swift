@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(arguments: [120...120, 120...127])
-    func `a shared lock on the WAL's index is named, all is read, and nothing waits for it`(bytes: ClosedRange<Int>)
+    func `the holder of a shared lock on the WAL's index is named, and nothing waits for it`(bytes: ClosedRange<Int>)
         async throws
     {
         let (bench, notices) = try bench()
@@ -72,7 +72,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `a reader of an old state that keeps the WAL from being emptied is named`() async throws {
+    @Test func `a long reader that keeps the WAL from being emptied is named`() async throws {
         let (bench, notices) = try bench()
         try await bench.receive("/before", "1")
         let reader = try #require(ForeignReader(bench.folder.file()))
@@ -96,7 +96,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `a lock that is held for a moment only is waited for`() async throws {
+    @Test func `the store waits for a lock that is held for a moment`() async throws {
         let bench = try Bench()
         let foreigner = try #require(ForeignReader(bench.folder.file(), mayWrite: true))
         bench.store.receive(bench.response("/a", "1")) { _ in }
@@ -106,7 +106,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `a store whose index is locked is not opened, and the error names who does it`() async throws {
+    @Test func `a store whose WAL index is locked is not opened, and the error names the process`() async throws {
         let bench = try Bench()
         await bench.store.close()
         let holder = try Holder(bench.folder.file(), bytes: 0...200)
@@ -120,7 +120,7 @@ import Testing
         await (try Bench(folder: bench.folder, time: bench.time)).store.close()
     }
 
-    @Test func `a lock that is held for moments, again and again, is named once, and requests do not wait for it`()
+    @Test func `a lock held for moments again and again is reported once, and requests do not wait for it`()
         async throws
     {
         let (bench, notices) = try bench()

@@ -8,7 +8,7 @@ struct ForgettingTests {
         (0..<32).map { UInt8(truncatingIfNeeded: number >> ($0 % 4 * 8)) }
     }
 
-    @Test func `principals of whom nothing is kept are forgotten, and their numbers never given again`() async throws {
+    @Test func `principals without data are forgotten, and their numbers are never reused`() async throws {
         let bench = try Bench { $0.unusedPrincipals = 40 }
         let owner = try await bench.store.principal(digest(1))
         try await bench.receive("/mine", "mine", principal: owner, context: "accept=a")
@@ -25,7 +25,7 @@ struct ForgettingTests {
         await bench.store.close()
     }
 
-    @Test func `a number is not given again while there is anything of its first principal's`() async throws {
+    @Test func `a principal's number is not reused while any of its data exists`() async throws {
         let folder = TemporaryFolder()
         let bench = try Bench(folder: folder) { $0.unusedPrincipals = 4 }
         var forgotten: PrincipalID = .nobody
@@ -43,7 +43,7 @@ struct ForgettingTests {
         await again.store.close()
     }
 
-    @Test func `nothing is stored for a principal that was forgotten while its response was on the way`() async throws {
+    @Test func `a response is not stored if its principal was forgotten while it was on its way`() async throws {
         let bench = try Bench { $0.unusedPrincipals = 4 }
         let forgotten = try await bench.store.principal(digest(1))
         try await bench.receive("/issues", #"[{"id":1,"title":"a"}]"#, issues)
@@ -69,7 +69,7 @@ struct ForgettingTests {
             rule: issue
         )
         try await bench.store.complete(write)
-        try await bench.store.note(
+        try await bench.store.commit(
             ObservedAbsence(key: bench.key("/issues/3", principal: forgotten), bound: nil, start: now)
         )
         guard case .outdated = try await bench.document("/issues")?.form else {
@@ -81,11 +81,11 @@ struct ForgettingTests {
         await bench.store.close()
     }
 
-    @Test func `no principal inherits what was deleted for one without data`() async throws {
+    @Test func `no principal inherits the deletions of one that was forgotten`() async throws {
         let bench = try Bench { $0.unusedPrincipals = 4 }
         let one = try await bench.store.principal(digest(1))
         let list = #"[{"id":1,"title":"a"}]"#
-        try await bench.store.note(
+        try await bench.store.commit(
             ObservedAbsence(
                 key: bench.key("/issues/1", principal: one),
                 bound: BoundObject(model: "Issue", identity: "1"),

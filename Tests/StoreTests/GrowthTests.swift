@@ -11,8 +11,7 @@ import Testing
     }
 
     @Test(arguments: ["title", "undeclared"])
-    func `values that differ each time leave one version for each document that shows one`(member: String) async throws
-    {
+    func `values that differ each time leave one version for each document`(member: String) async throws {
         let bench = try Bench()
         for round in 0..<120 {
             for number in 0..<4 {
@@ -33,7 +32,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `one object in thousands of shapes in one response, and in as many documents`() async throws {
+    @Test func `an object in thousands of shapes is stored, from one response or many documents`() async throws {
         let bench = try Bench()
         let body = "[" + (0..<4_000).map { #"{"id":1,"x\#($0)":0,"title":"a"}"# }.joined(separator: ",") + "]"
         try await bench.receive("/shapes", body, issues)

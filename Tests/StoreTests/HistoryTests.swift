@@ -163,7 +163,7 @@ struct HistoryTests {
         case .absence:
             history.truth.append((start, nil))
             let bound = BoundObject(model: "User", identity: "\(id)")
-            try await bench.store.note(ObservedAbsence(key: bench.key(urls[1]), bound: bound, start: start))
+            try await bench.store.commit(ObservedAbsence(key: bench.key(urls[1]), bound: bound, start: start))
             history.seen = max(history.seen, history.last + 1)
             // It is created again afterwards.
             history.change(at: end)

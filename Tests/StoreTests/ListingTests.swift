@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 3, 100])
-    func `pages of any size join to one order without gaps or repetitions`(size: Int) async throws {
+    func `pages of any size give every row once, in one order`(size: Int) async throws {
         let bench = try await bench()
         let byIdentity = ["1", "2", "9", "10", "zoe", "4", "5"]
         #expect(try await pages(bench, .identity, size: size) == byIdentity)
@@ -76,7 +76,7 @@ import Testing
         #expect(try await pages(bench, order, text: "bug").isEmpty)
     }
 
-    @Test func `a search without patience stops early, says how far it came, and goes on there`() async throws {
+    @Test func `a search that stops early says how far it came, and can continue there`() async throws {
         let bench = try Bench()
         for part in 0..<5 {
             let users = (1...200).map { #"{"id":\#(part * 200 + $0),"login":"u\#(part * 200 + $0)"}"# }
@@ -104,7 +104,7 @@ import Testing
     }
 
     @Test(arguments: ["", "x", "1.", ".5", "1", "1.5.6"])
-    func `a place in another order is none`(after: String) {
+    func `a page's position is refused for another order`(after: String) {
         let byIdentity = ObjectListing(model: "User", order: .identity, after: after)
         #expect((byIdentity != nil) == ["1.", "1.5.6"].contains(after))
         #expect((ObjectListing(model: "User", order: .stored, after: after) != nil) == (after == "1"))

@@ -34,7 +34,7 @@ struct MemoryTests {
         }
     }
 
-    @Test func `digests of text and of bytes agree, and no two parts run together`() {
+    @Test func `digests of text and bytes agree, and adjacent parts stay distinct`() {
         let hasher = KeyHasher(secret: (1, 2))
         let key = CacheKey(upstream: "github", principal: 3, context: "de", url: "/ü?x=1")
         let bytes = Array(key.upstream.utf8).withUnsafeBytes { upstream in
@@ -61,7 +61,7 @@ struct MemoryTests {
         #expect(StoreClock(source: time.source, stored: StoredTime()).now() == 510)
     }
 
-    @Test func `key presence keeps what is inserted through any removal`() {
+    @Test func `key presence keeps an inserted key whatever else is removed`() {
         let presence = KeyPresence()
         #expect(presence.mayContain(7), "until all keys are read, anything may be there")
         presence.complete()
@@ -88,7 +88,7 @@ struct MemoryTests {
         #expect(throws: StoreError.corrupt("a test is cut short")) { try reader.next() }
     }
 
-    @Test func `recent changes are never wrongly denied`() {
+    @Test func `a recent change is never missed`() {
         let recent = RecentChanges(since: 10)
         #expect(recent.mayHaveChanged([1], since: 9))
         #expect(!recent.mayHaveChanged([1], since: 10))

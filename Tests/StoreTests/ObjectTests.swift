@@ -31,7 +31,7 @@ struct ObjectTests {
         await bench.store.close()
     }
 
-    @Test func `variants stand side by side, equal ones replace`() async throws {
+    @Test func `different variants are stored side by side, and equal ones replace each other`() async throws {
         let bench = try Bench()
         for (variant, body) in [(1, "one"), (2, "two"), (1, "ONE")] as [(UInt8, String)] {
             var response = bench.response("/text", body)
@@ -73,7 +73,7 @@ struct ObjectTests {
         await bench.store.close()
     }
 
-    @Test func `a write's response shows in documents read before, and lists lag behind it`() async throws {
+    @Test func `documents read before a write show its result, and later lists lag behind it`() async throws {
         let bench = try Bench { $0.lag = Lag(lists: 30_000_000) }
         try await bench.receive("/issues", list, issues)
         bench.time.advance(1000)
@@ -139,7 +139,7 @@ struct ObjectTests {
         await bench.store.close()
     }
 
-    @Test func `suspects left behind take their documents with them`() async throws {
+    @Test func `documents suspected when the daemon crashed are removed at the next start`() async throws {
         let bench = try Bench()
         try await bench.receive("/issues/1", #"{"id":1}"#, issue)
         try await bench.receive("/issues/2", #"{"id":2}"#, issue)
@@ -157,7 +157,7 @@ struct ObjectTests {
         await third.store.close()
     }
 
-    @Test func `opaque, empty and broken bodies come back as they are`() async throws {
+    @Test func `opaque, empty and broken bodies are read back unchanged`() async throws {
         let bench = try Bench()
         let bodies = ["", "not json", #"{"id":1"#, #"{"id":1,"id":2}"#, "[]", "null", #""\u0001User:1""#]
         for (number, body) in bodies.enumerated() {

@@ -36,7 +36,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `a read sent before a write is older than it, also when reads have repeated what the write said`()
+    @Test func `a read sent before a write is older than it, even if later reads repeated the write's values`()
         async throws
     {
         let bench = try Bench()
@@ -64,8 +64,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `one version that was seen at several times is one, and goes with the last that needs it`() async throws
-    {
+    @Test func `equal payloads share one version, which is removed with its last use`() async throws {
         let bench = try Bench()
         try await write(bench, #"{"id":1,"title":"new"}"#)
         try await bench.receive("/issues/1", #"{"id":1,"title":"new"}"#, issue)
@@ -141,7 +140,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `what a list shows that was replaced within the lag is asked for when the lag ends`() async throws {
+    @Test func `a value that a list contradicted within the lag is fetched again when the lag ends`() async throws {
         let bench = try Bench { $0.lag = Lag(lists: 30_000_000) }
         try await bench.receive("/issues/1", #"{"id":1,"title":"old"}"#, issue)
         try await write(bench, #"{"id":1,"title":"new"}"#)

@@ -19,7 +19,7 @@ struct RelatedObjectTests: WriteMarkFixtures {
         return found.objects[name].map { String(decoding: $0.json, as: UTF8.self) }
     }
 
-    @Test func `it is the newest of what may move, with bare identities, and nothing that is local or undeclared`()
+    @Test func `a related object has its newest shared members, and no local or undeclared ones`()
         async throws
     {
         let bench = try bench()
@@ -32,7 +32,7 @@ struct RelatedObjectTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `it is of the same principal, context and selection`() async throws {
+    @Test func `a related object has the same principal, context and selection`() async throws {
         let bench = try bench()
         let other = try await bench.store.principal([UInt8](repeating: 1, count: 32))
         try await bench.receive("/issues/1", #"{"id":1,"title":"a"}"#, issue)
@@ -43,7 +43,7 @@ struct RelatedObjectTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `after a write without a body it is unknown until it is observed again`() async throws {
+    @Test func `after a write without a body a related object is unknown until it is observed again`() async throws {
         let bench = try bench()
         try await bench.receive("/issues/1", #"{"id":1,"title":"a","number":5}"#, issue)
         try await bench.store.complete(write(bench, "/issues/1", bound: first))

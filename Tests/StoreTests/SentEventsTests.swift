@@ -25,7 +25,7 @@ struct SentEventsTests {
         await bench.store.close()
     }
 
-    @Test func `of what leaves no trace each telling is a new one`() async throws {
+    @Test func `an event without stored content always gets a new number`() async throws {
         let bench = try Bench()
         let first = try await bench.store.recordSent(Self.subject, content: nil)
         let second = try await bench.store.recordSent(Self.subject, content: nil)
@@ -42,7 +42,7 @@ struct SentEventsTests {
         await bench.store.close()
     }
 
-    @Test func `what is remembered is bounded, and the latest is`() async throws {
+    @Test func `a bounded number of sent events is remembered, the latest among them`() async throws {
         let bench = try Bench()
         try await withThrowingTaskGroup(of: Void.self) { group in
             for low in 0..<17_000 as Range<UInt64> {

@@ -5,7 +5,7 @@ import Testing
 
 /// The numbers by which the outside knows commit sequences.
 struct SequenceTests {
-    @Test func `the outside's numbers go there and back, and grow over restarts`() async throws {
+    @Test func `sequence numbers convert to their public form and back, and grow over restarts`() async throws {
         let folder = TemporaryFolder()
         let time = ManualTime()
         var numbers: [Int64] = []
@@ -25,7 +25,7 @@ struct SequenceTests {
         #expect(sequences == sequences.sorted() && Set(sequences).count == 3)
     }
 
-    @Test func `numbers of the future, of no time and of another store are unknown`() async throws {
+    @Test func `sequence numbers from the future, or from another store, are unknown`() async throws {
         let bench = try Bench()
         // As far on, and made a millisecond later.
         let other = try Bench(time: ManualTime(1_700_000_000_001_000))
@@ -39,7 +39,7 @@ struct SequenceTests {
         await other.store.close()
     }
 
-    @Test func `a number whose commit was lost with the power is given to no other`() async throws {
+    @Test func `the number of a commit that a power failure lost is not reused`() async throws {
         let bench = try Bench()
         try await bench.receive("/1", "text")
         let kept = bench.store.publicSequence(bench.store.sequence)

@@ -28,7 +28,7 @@ struct StoreAccessTests {
     }
 
     @Test(arguments: Alias.allCases)
-    func `a store that is open by one name cannot be opened by another`(_ kind: Alias) async throws {
+    func `an open store cannot be opened by another name of its file`(_ kind: Alias) async throws {
         let (bench, other) = (try Bench(), TemporaryFolder())
         try await bench.receive("/x", "1")
         let path = try alias(kind, of: bench.folder, in: other)
@@ -68,7 +68,7 @@ struct StoreAccessTests {
         await again.close()
     }
 
-    @Test func `a link that leads nowhere yet makes the file where it leads`() async throws {
+    @Test func `a link to a missing file creates that file`() async throws {
         let (folder, other) = (TemporaryFolder(), TemporaryFolder())
         #expect(symlink(folder.file("real.db"), other.file()) == 0)
         let (store, _) = try ObjectStore.open(StoreConfiguration(path: other.file()))
@@ -77,7 +77,7 @@ struct StoreAccessTests {
         #expect(other.names == ["larder.db"])
     }
 
-    @Test func `a file that comes in the store's place while it is open is no free store`() async throws {
+    @Test func `a file that replaces an open store's file cannot be opened, either`() async throws {
         let notices = Monitor<[StoreNotice]>([])
         let bench = try Bench { $0.notify = { notice in notices.withLock { $0.append(notice) } } }
         let moved = StoreNotice.fileMoved(path: bench.folder.file())
@@ -104,7 +104,7 @@ struct StoreAccessTests {
         return false
     }
 
-    @Test func `what is no file is refused in a sentence, at once`() throws {
+    @Test func `a path that is no regular file is refused at once, with a sentence`() throws {
         let folder = TemporaryFolder()
         #expect(mkfifo(folder.file("pipe"), 0o600) == 0)
         for (path, word) in [(folder.file("pipe"), "named pipe"), (folder.path, "folder"), ("/dev/null", "device")] {
@@ -122,7 +122,7 @@ struct StoreAccessTests {
         return stat(path, &status) == 0 ? status.st_mode & 0o777 : 0
     }
 
-    @Test func `in a folder that others may enter a store is its owner's alone`() async throws {
+    @Test func `a store in a shared folder is readable by its owner only`() async throws {
         let folder = TemporaryFolder()
         chmod(folder.path, 0o755)
         try await Bench(folder: folder).store.close()
@@ -132,7 +132,7 @@ struct StoreAccessTests {
         await bench.store.close()
     }
 
-    @Test func `a group that is named reads all files of the store`() async throws {
+    @Test func `the configured group can read all files of the store`() async throws {
         let folder = TemporaryFolder()
         chmod(folder.path, 0o755)
         let group = try #require(getgrgid(getegid())).pointee
@@ -146,7 +146,7 @@ struct StoreAccessTests {
         await bench.store.close()
     }
 
-    @Test func `a group that this machine does not have is an error`() throws {
+    @Test func `an unknown group is an error`() throws {
         let folder = TemporaryFolder()
         do throws(StoreError) {
             var configuration = StoreConfiguration(path: folder.file())

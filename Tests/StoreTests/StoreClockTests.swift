@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(arguments: 0..<20 as Range<UInt64>)
-    func `whatever the machine's clocks do, each time is later than all before, restarts included`(seed: UInt64) {
+    func `the store's clock only goes forward, whatever the machine's clocks do, also over restarts`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let machine = WildTime()
         let year: Int64 = 31_536_000_000_000
@@ -95,7 +95,7 @@ import Testing
         for own in times { #expect(own == own.sorted()) }
     }
 
-    @Test func `what is observed after a restart is later than what was before, whatever the wall clock says`()
+    @Test func `an observation after a restart is later than all before, whatever the wall clock says`()
         async throws
     {
         let folder = TemporaryFolder()

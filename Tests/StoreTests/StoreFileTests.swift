@@ -210,7 +210,7 @@ struct StoreFileTests {
         await again.store.close()
     }
 
-    @Test func `what an earlier Larder left in the WAL is set aside with its file`() async throws {
+    @Test func `the WAL of an earlier Larder is set aside with its file`() async throws {
         let (origin, folder) = (TemporaryFolder(), TemporaryFolder())
         #expect(sqlite(origin.file(), earlierStore(migrations: 11)) == "wal")
         let reader = try #require(ForeignReader(origin.file()))
@@ -236,7 +236,7 @@ struct StoreFileTests {
         #expect(sqlite(folder.file(), "SELECT name FROM sqlite_schema") == "theirs")
     }
 
-    @Test func `a missing folder is said`() throws {
+    @Test func `opening a store in a missing folder fails with the system's reason`() throws {
         let configuration = StoreConfiguration(path: "/nonexistent/folder/larder.db")
         do throws(StoreError) {
             _ = try ObjectStore.open(configuration)
@@ -247,7 +247,7 @@ struct StoreFileTests {
         }
     }
 
-    @Test func `a store that is released still stores what it was given`() async throws {
+    @Test func `a released store still commits what it was given`() async throws {
         let folder = TemporaryFolder()
         let responses = AsyncStream<Result<Receipt, StoreError>>.makeStream()
         do {

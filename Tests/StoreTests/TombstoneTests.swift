@@ -5,7 +5,8 @@ import Testing
 
 /// What deletions leave behind in the store: tombstones, what still shows the object, and its identity used again.
 struct TombstoneTests: WriteMarkFixtures {
-    @Test func `a deletion removes, makes stale, or leaves what shows the object`() async throws {
+    @Test func `a deletion removes the object's documents, makes them stale or leaves them, as declared`() async throws
+    {
         for (policy, expected) in [(DeletionPolicy.remove, #"[{"id":2,"title":"b"}]"#), (.keep, Self.list)] {
             let bench = try bench(policy)
             try await bench.receive("/issues", Self.list, issues)
@@ -38,7 +39,7 @@ struct TombstoneTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `a list that began before the deletion shows no more of it`() async throws {
+    @Test func `a list requested before a deletion does not show the deleted object`() async throws {
         let bench = try Bench(onDelete: .remove) { $0.lag = Lag(lists: 30_000_000) }
         var slow = bench.response("/issues", Self.list, issues)
         let deletion = try write(bench, "/issues/1", effect: .deleted, bound: first)
@@ -71,11 +72,11 @@ struct TombstoneTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `an object made anew is not the one that lists from before its deletion show`() async throws {
+    @Test func `lists from before a deletion do not show the object that was created anew`() async throws {
         let bench = try bench(.remove)
         let slow = bench.response("/search", Self.list, issues)
         bench.time.advance(1_000_000)
-        try await bench.store.note(
+        try await bench.store.commit(
             ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: bench.store.clock.now())
         )
         try await bench.store.complete(write(bench, "/issues", response: #"{"id":1,"title":"new"}"#))
@@ -84,7 +85,7 @@ struct TombstoneTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `what a POST creates below its path is known there as absent no longer`() async throws {
+    @Test func `an object that a POST creates no longer counts as absent`() async throws {
         let bench = try bench()
         try await bench.receive("/issues/1", "not found")
         var creation = try write(bench, "/issues", response: #"{"id":1,"title":"new"}"#)
@@ -94,7 +95,7 @@ struct TombstoneTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `a retrieval that finds nothing makes a tombstone for the one who asked`() async throws {
+    @Test func `a 404 makes a tombstone for the principal who asked`() async throws {
         let bench = try bench(.remove)
         let other = try await bench.store.principal([UInt8](repeating: 1, count: 32))
         try await bench.receive("/issues", Self.list, issues)
@@ -102,11 +103,11 @@ struct TombstoneTests: WriteMarkFixtures {
         try await bench.receive("/one", #"{"id":2,"title":"b"}"#, issue)
         bench.time.advance(1_000_000)
         let now = bench.store.clock.now()
-        try await bench.store.note(ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: now))
+        try await bench.store.commit(ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: now))
         #expect(try await bench.body("/issues") == #"[{"id":2,"title":"b"}]"#)
         #expect(try await bench.store.documents(at: bench.key("/issues", principal: other)).first?.form == .asReceived)
         // By what the document under its key is about; a query may ask for something else than the object.
-        try await bench.store.note(
+        try await bench.store.commit(
             ObservedAbsence(
                 key: bench.key("/issues/2?v=9"),
                 bound: BoundObject(model: "Issue", identity: "2"),
@@ -115,7 +116,7 @@ struct TombstoneTests: WriteMarkFixtures {
         )
         #expect(try await bench.body("/issues") == #"[{"id":2,"title":"b"}]"#)
         // That a path which does not end with the identity is gone does not say that the object is.
-        try await bench.store.note(ObservedAbsence(key: bench.key("/one"), bound: nil, start: now))
+        try await bench.store.commit(ObservedAbsence(key: bench.key("/one"), bound: nil, start: now))
         #expect(try await isOutdated(bench, "/issues"))
         await bench.store.close()
     }
@@ -126,12 +127,12 @@ struct TombstoneTests: WriteMarkFixtures {
         // Longer than a list may lag behind it.
         bench.time.advance(60_000_000)
         try await bench.receive("/issues", Self.list, issues)
-        try await bench.store.note(ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: before))
+        try await bench.store.commit(ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: before))
         #expect(try await form(bench, "/issues") == .asReceived)
         await bench.store.close()
     }
 
-    @Test func `what says of itself that it is deleted leaves the lists from before`() async throws {
+    @Test func `an object that says it is deleted is removed from earlier lists`() async throws {
         let bench = try Bench { configuration in
             var model = ModelDeclaration(
                 name: "Issue",
@@ -153,7 +154,7 @@ struct TombstoneTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `an object that was not found is remembered for a list on its way, even if it was never observed`()
+    @Test func `an object that was not found is removed from a list on its way, even if it was never observed`()
         async throws
     {
         let bench = try bench(.remove)
@@ -163,7 +164,7 @@ struct TombstoneTests: WriteMarkFixtures {
         let before = bench.response("/search", Self.list, issues)
         bench.time.advance(1_000_000)
         let now = bench.store.clock.now()
-        try await bench.store.note(ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: now))
+        try await bench.store.commit(ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: now))
         #expect(try await bench.store.receive(before).isDirty)
         #expect(try await bench.body("/search") == #"[{"id":2,"title":"b"}]"#)
         // One that overlaps with it says otherwise: neither overrides the other, and it is asked for again.
@@ -177,10 +178,10 @@ struct TombstoneTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `a clean forgets what was deleted, and what was made anew since`() async throws {
+    @Test func `a clean forgets deletions, and objects created since`() async throws {
         let bench = try bench(.remove)
         bench.time.advance(1_000_000)
-        try await bench.store.note(
+        try await bench.store.commit(
             ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: bench.store.clock.now())
         )
         try await bench.store.complete(write(bench, "/issues", response: #"{"id":1,"title":"new"}"#))
@@ -189,7 +190,7 @@ struct TombstoneTests: WriteMarkFixtures {
         // Not long enough after the deletion for a list to count against it.
         #expect(try await !bench.receive("/issues", Self.list, issues).isDirty)
         #expect(try await bench.body("/issues") == Self.list)
-        try await bench.store.note(
+        try await bench.store.commit(
             ObservedAbsence(key: bench.key("/issues/2"), bound: second, start: bench.store.clock.now())
         )
         _ = try await bench.store.clean(CleanFilter())

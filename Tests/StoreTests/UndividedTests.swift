@@ -15,7 +15,7 @@ import Testing
         CompletedWrite(upstream: "github", principal: .anonymous, context: "", path: path, time: time)
     }
 
-    @Test func `up to the limit objects are taken out, above it the response is stored as it came`() async throws {
+    @Test func `a response with more objects than the limit is stored undivided`() async throws {
         let bench = try bench()
         let known = try await bench.receive("/issues?all", Self.list(10), issues)
         #expect(known.objects.count == 10 && known.warnings.isEmpty)
@@ -26,7 +26,7 @@ import Testing
         #expect(try await bench.store.count().objects == 10)
     }
 
-    @Test func `any write to its upstream removes it, and what was asked for before is not stored`() async throws {
+    @Test func `any write to its upstream removes an undivided response, and prevents storing it`() async throws {
         let bench = try bench()
         let late = bench.response("/issues?late", Self.list(11), issues)
         try await bench.receive("/issues?more", Self.list(11), issues)
@@ -41,7 +41,7 @@ import Testing
         #expect(try await bench.body("/issues?later") == Self.list(11))
     }
 
-    @Test func `a write that was under way when the daemon ended removes it, too`() async throws {
+    @Test func `a write that was under way when the daemon ended removes an undivided response`() async throws {
         let bench = try bench()
         try await bench.receive("/issues?more", Self.list(11), issues)
         _ = try await bench.store.markSuspect(upstream: "github", urls: ["/elsewhere"])
@@ -50,7 +50,7 @@ import Testing
         #expect(try await again.body("/issues?more") == nil)
     }
 
-    @Test func `objects keyed by name count`() async throws {
+    @Test func `objects keyed by name count towards the limit of a divided response`() async throws {
         let bench = try bench()
         let keyed = "{" + (0..<11).map { #""k\#($0)":{"id":\#($0)}"# }.joined(separator: ",") + "}"
         let receipt = try await bench.receive("/a", keyed, BodyRule(model: "Issue", arity: .keyed))

@@ -33,7 +33,7 @@ struct ViewTests {
         await bench.store.close()
     }
 
-    @Test func `views follow the models, and bear the upstream's name where two declare one`() async throws {
+    @Test func `views follow the models, with the upstream's name if two upstreams declare one model`() async throws {
         let first = try Bench()
         try await first.receive("/users/7", #"{"id":7,"login":"x"}"#, user)
         await first.store.close()

@@ -49,7 +49,7 @@ struct ViewValueTests {
         (#""2012-11-13""#, "null NULL"), (#""now""#, "null NULL"), ("2455000.5", "null NULL"), ("null", "null NULL"),
         (#"{"a":1}"#, "null NULL"),
     ])
-    func `a date is UTC to the second, and nothing else is taken for one`(_ json: String, _ expected: String)
+    func `a date column is UTC to the second, and empty for other values`(_ json: String, _ expected: String)
         async throws
     {
         #expect(try await shown(json, .named("date"))[0] == expected)
@@ -100,7 +100,7 @@ struct ViewValueTests {
             ),
         ] as [(ConversionDeclaration, Bool, String, String)]
     )
-    func `numbers, times, booleans and enumerations are what SQLite knows`(
+    func `numbers, times, booleans and enumerations have SQLite's types`(
         _ conversion: ConversionDeclaration,
         _ coerces: Bool,
         _ json: String,
@@ -120,7 +120,7 @@ struct ViewValueTests {
             (.arrayOf(.named("date")), "[]", ["-", "text '[]'"]),
         ] as [(ConversionDeclaration, String, [String])]
     )
-    func `what only checks has one column, and what SQL cannot do the raw one`(
+    func `a checked property has one column, and one that SQL cannot convert its raw value`(
         _ conversion: ConversionDeclaration,
         _ json: String,
         _ expected: [String]
@@ -181,7 +181,7 @@ struct ViewValueTests {
         await bench.store.close()
     }
 
-    @Test func `embedded objects are JSON, and identities stand where references would`() async throws {
+    @Test func `embedded objects are JSON columns with identities in place of references`() async throws {
         let bench = try await page()
         let path = bench.folder.file()
         #expect(sqlite(path, "SELECT first FROM Page") == #"{"text":"one","by":7}"#)
@@ -193,7 +193,7 @@ struct ViewValueTests {
         await bench.store.close()
     }
 
-    @Test func `what can never have rows or values has no view and no column`() async throws {
+    @Test func `a model without rows has no view, and a property without values no column`() async throws {
         let bench = try await page()
         let path = bench.folder.file()
         #expect(
@@ -221,7 +221,7 @@ struct ViewValueTests {
 
     // MARK: The newest of all principals and contexts
 
-    @Test func `the current view has each identity once, as it changed last`() async throws {
+    @Test func `a current view has each identity once, with its latest values`() async throws {
         let bench = try Bench()
         let mine = try await bench.store.principal([UInt8](repeating: 9, count: 32))
         try await bench.receive("/users", #"[{"id":1,"login":"old"},{"id":2,"login":"b"}]"#, users)

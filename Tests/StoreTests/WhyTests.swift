@@ -38,7 +38,7 @@ struct WhyTests {
         return lines
     }
 
-    @Test func `each member names the response that showed it, and what it replaced`() async throws {
+    @Test func `why shows for each member the response it is from, and the value it replaced`() async throws {
         let bench = try Bench()
         try await bench.receive("/users", #"[{"id":1,"login":"old","admin":true,"bio":"b"}]"#, users)
         try await bench.receive("/users/1", #"{"id":1,"login":"new"}"#, user)
@@ -52,7 +52,7 @@ struct WhyTests {
         await bench.store.close()
     }
 
-    @Test func `the URL outlives its document`() async throws {
+    @Test func `the URL that showed a member is known longer than its document`() async throws {
         let bench = try Bench()
         for number in 0..<40 { try await bench.receive("/other/\(number)", #"{"id":\#(number + 50)}"#, user) }
         try await bench.receive("/users/1?page=2", #"{"id":1,"login":"ada"}"#, user)
@@ -69,7 +69,7 @@ struct WhyTests {
         await again.store.close()
     }
 
-    @Test func `a write names its method and its URL`() async throws {
+    @Test func `a member that a write set names its method and URL`() async throws {
         let bench = try Bench { $0.lag = Lag(lists: 30_000_000) }
         try await bench.receive("/users/1", #"{"id":1,"login":"ada"}"#, user)
         bench.time.advance(1_000_000)
@@ -92,7 +92,7 @@ struct WhyTests {
         await bench.store.close()
     }
 
-    @Test func `what overlapped and disagrees is in doubt, with both values`() async throws {
+    @Test func `members of overlapping reads that disagree are in doubt, with both values`() async throws {
         let bench = try Bench()
         var one = bench.response("/users/1", #"{"id":1,"login":"a"}"#, user)
         var two = bench.response("/users", #"[{"id":1,"login":"b"}]"#, users)
@@ -108,7 +108,7 @@ struct WhyTests {
         await bench.store.close()
     }
 
-    @Test func `a member that says when the object was modified decides`() async throws {
+    @Test func `the modification time decides between values, and why says so`() async throws {
         let dated = ModelDeclaration(
             name: "Note",
             identity: ["id"],
@@ -155,7 +155,7 @@ struct WhyTests {
         await bench.store.close()
     }
 
-    @Test func `the documents of an object come in pages, however impatient`() async throws {
+    @Test func `an object's documents are listed in pages, however short the time for each`() async throws {
         let bench = try Bench()
         for number in 0..<300 {
             let author = number % 3 == 0 ? 7 : 1_000_000 + number
@@ -176,7 +176,7 @@ struct WhyTests {
         await bench.store.close()
     }
 
-    @Test func `what is in no document is looked for nowhere`() async throws {
+    @Test func `an object that no document shows is searched for nowhere`() async throws {
         let bench = try Bench()
         try await bench.receive("/users/1", #"{"id":1,"login":"ada"}"#, user)
         let id = try await object(bench, "User", "1")

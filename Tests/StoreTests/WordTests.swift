@@ -15,7 +15,7 @@ struct WordTests: WriteMarkFixtures {
         try await bench.receive(url, list(title), issues)
     }
 
-    @Test func `what a polled list says is what its next hits show`() async throws {
+    @Test func `the next hits of a polled list show what it said last`() async throws {
         let bench = try bench()
         for title in ["one", "one", "two", "two", "three"] {
             try await show(bench, title)
@@ -27,7 +27,7 @@ struct WordTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `another document that confirms the value becomes the last word`() async throws {
+    @Test func `a document that confirms a value counts as its latest source`() async throws {
         let bench = try bench()
         try await show(bench, "one")
         try await show(bench, "one", at: "/other")
@@ -41,8 +41,7 @@ struct WordTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `a 304 makes its document the last word, and the value of a detail is replaced by its own`() async throws
-    {
+    @Test func `a 304 makes its document the latest source, so that its value replaces the detail's`() async throws {
         let bench = try bench()
         let id = try #require(try await bench.receive("/issues", list("one"), issues).document)
         try await show(bench, "one", at: "/other")
@@ -78,7 +77,7 @@ struct WordTests: WriteMarkFixtures {
         await again.store.close()
     }
 
-    @Test func `the last word is known after a restart`() async throws {
+    @Test func `the latest source of a value is known after a restart`() async throws {
         let bench = try bench()
         try await show(bench, "one")
         try await bench.receive("/issues/1", #"{"id":1,"title":"one","number":7}"#, issue)
@@ -91,7 +90,7 @@ struct WordTests: WriteMarkFixtures {
         await again.store.close()
     }
 
-    @Test func `after a crash everything from before counts as observed until the start`() async throws {
+    @Test func `after a crash, earlier observations count as lasting until the start`() async throws {
         let bench = try bench()
         try await show(bench, "one")
         // What a killed process leaves: its last observations may be missing.

@@ -22,7 +22,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         await again.store.close()
     }
 
-    @Test func `a list requested before a write without a body is stale when it comes, and not renewed by a 304`()
+    @Test func `a list requested before a write without a body is stale on arrival, and no 304 renews it`()
         async throws
     {
         let bench = try bench()
@@ -50,7 +50,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `of two writes to an object that was never observed the earlier one counts for what is older than both`()
+    @Test func `responses older than two writes to an unobserved object are judged by the earlier write`()
         async throws
     {
         let bench = try bench()
@@ -107,7 +107,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `what a write shows in one context becomes stale in all others and for all others`() async throws {
+    @Test func `a write makes its object stale in other contexts and for other principals`() async throws {
         let bench = try bench()
         let other = try await bench.store.principal([UInt8](repeating: 1, count: 32))
         try await bench.receive("/issues", Self.list, issues)
@@ -120,7 +120,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `an object is found by what the path is about, and by its keys`() async throws {
+    @Test func `a write's object is found by the path's captures, and by its keys`() async throws {
         let bench = try bench()
         try await bench.receive("/users/ada", #"{"id":7,"login":"ada"}"#, user)
         try await bench.receive("/issues", #"[{"id":1,"user":{"id":7,"login":"ada"}}]"#, issues)
@@ -165,7 +165,7 @@ struct WriteMarkTests: WriteMarkFixtures {
 
     private func laggingBench() throws -> Bench { try Bench { $0.lag = Lag(lists: 30_000_000) } }
 
-    @Test func `once a detail is known after a write, lists are hits and the table decides about them`() async throws {
+    @Test func `once a detail is known after a write, lists are hits again`() async throws {
         let bench = try laggingBench()
         try await bench.receive("/issues", Self.list, issues)
         try await bench.store.complete(write(bench, "/issues/1", bound: first))
@@ -183,7 +183,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `after an own write that shows nothing a list that shows no change is no hit`() async throws {
+    @Test func `after an own write without a body a list that shows no change is no hit`() async throws {
         let bench = try laggingBench()
         try await bench.receive("/issues", Self.list, issues)
         try await bench.store.complete(write(bench, "/issues/1", bound: first))
@@ -197,7 +197,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `after another's write a list that says what is known is a hit, and asked when the lag ends`()
+    @Test func `after another's write a list that confirms what is known is a hit, and refreshed after the lag`()
         async throws
     {
         let bench = try laggingBench()
@@ -217,7 +217,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `after an own write that shows nothing a list that shows a change is no hit until the lag ends`()
+    @Test func `after an own write without a body a list that shows a change is a hit only after the lag`()
         async throws
     {
         let bench = try laggingBench()
@@ -232,7 +232,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `a list that cannot be ordered against what was known before a write is no hit, nor is any other`()
+    @Test func `a list that cannot be ordered against values from before a write makes no list a hit`()
         async throws
     {
         let bench = try laggingBench()
@@ -248,7 +248,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `a write that overlaps a read settles its value, and later lists are hits`() async throws {
+    @Test func `a write that overlaps a read settles the value, and later lists are hits`() async throws {
         let bench = try laggingBench()
         var slow = bench.response("/issues/1", #"{"id":1,"title":"a"}"#, issue)
         var change = try write(bench, "/issues/1", bound: first, response: #"{"id":1,"title":"written"}"#)
@@ -287,7 +287,7 @@ struct WriteMarkTests: WriteMarkFixtures {
 
     // MARK: Patterns and suspects
 
-    @Test func `patterns reach every principal, context and query of their paths`() async throws {
+    @Test func `an invalidated pattern applies to every principal, context and query of its paths`() async throws {
         let bench = try bench()
         let other = try await bench.store.principal([UInt8](repeating: 1, count: 32))
         for number in 0..<1200 { try await bench.receive("/v1/repos/a/issues/\(number)?page=\(number)", "{}") }
@@ -304,7 +304,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `a write that was under way at the end counts as one without a body`() async throws {
+    @Test func `a write that was under way when the daemon ended counts as one without a body`() async throws {
         let bench = try bench()
         try await bench.receive("/issues", Self.list, issues)
         try await bench.receive("/search", #"[{"id":2,"title":"b"}]"#, issues)

@@ -68,7 +68,7 @@ struct WriteSubjectTests {
         try await bench.receive("/team", #"[{"id":41,"login":"jan"}]"#, users)
         try await bench.store.complete(write(bench, user: "jan", response: #"{"id":41,"login":"kim"}"#))
         bench.time.advance(1_000_000)
-        try await bench.store.note(
+        try await bench.store.commit(
             ObservedAbsence(
                 key: bench.key("/users/jan"),
                 bound: BoundObject(model: "User", keys: ["jan"]),
@@ -82,7 +82,7 @@ struct WriteSubjectTests {
         await bench.store.close()
     }
 
-    @Test func `a key that only a path gave is no longer the object's once a write's response shows another`()
+    @Test func `a key taken from a path is dropped once a write's response shows another`()
         async throws
     {
         let bench = try bench()
@@ -105,7 +105,7 @@ struct WriteSubjectTests {
         await bench.store.close()
     }
 
-    @Test func `what is deleted by a key is deleted also where a document of the path shows it`() async throws {
+    @Test func `a deletion by key deletes the object that the path's document shows`() async throws {
         let bench = try Bench(onDelete: .remove) { $0.lag = Lag(lists: 30_000_000) }
         // The order of a dictionary would make one of two of it.
         for id in 1...16 {
@@ -120,7 +120,7 @@ struct WriteSubjectTests {
         await bench.store.close()
     }
 
-    @Test func `a deletion by a key says nothing of another object that a document of the path once showed`()
+    @Test func `a deletion by key leaves another object that the path once showed`()
         async throws
     {
         let bench = try bench()
@@ -160,7 +160,7 @@ struct WriteSubjectTests {
         await bench.store.close()
     }
 
-    @Test func `a member on which places of a write's response disagree is fetched again, and all others are known`()
+    @Test func `only the member on which a write's response disagrees is fetched again`()
         async throws
     {
         let models = try Models([
@@ -191,8 +191,7 @@ struct WriteSubjectTests {
         await bench.store.close()
     }
 
-    @Test func `what a POST creates no longer counts as absent, even if its response contradicts itself`() async throws
-    {
+    @Test func `a POST's object no longer counts as absent, even if the response contradicts itself`() async throws {
         let bench = try bench()
         try await bench.receive("/issues/1", "not found")
         var creation = write(

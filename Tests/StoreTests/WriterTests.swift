@@ -25,7 +25,7 @@ import Testing
         await again.store.close()
     }
 
-    @Test func `what meets damage is stored anew, with all that came together with it`() async throws {
+    @Test func `a response that meets damage in the file is stored again, with its whole batch`() async throws {
         let bench = try Bench { $0.batchDelay = .seconds(3) }
         try await bench.receive("/broken", "1")
         #expect(sqlite(bench.folder.file(), "DELETE FROM _observations") == "")
@@ -42,7 +42,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `a key is forgotten with its document, with or without notice to the listener`() async throws {
+    @Test func `a cache key is forgotten with its document, whether or not the listener is notified`() async throws {
         let bench = try Bench()
         let key = bench.store.hasher.digest(bench.key("/x"))
         #expect(eventually { !bench.store.mayHave(key) })
@@ -59,7 +59,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `what has become secret is erased with all else where it cannot be removed alone`() async throws {
+    @Test func `if a newly secret member cannot be removed alone, everything is erased`() async throws {
         let bench = try Bench()
         try await bench.receive("/issues", #"[{"id":1,"title":"a"}]"#, issues)
         try await bench.receive("/other", "1")

@@ -6,21 +6,21 @@ import Testing
 /// Bodies that are encoded again as they were.
 @Suite struct EncodedBodyTests {
     @Test(arguments: ["gzip", "x-gzip", "deflate", "br", "zstd"], [0, 1, 100_000])
-    func `what is encoded is decoded to the same bytes`(_ coding: String, _ count: Int) throws {
+    func `an encoded body is decoded to the same bytes`(_ coding: String, _ count: Int) throws {
         let body = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* $0 / 7) }
         let encoded = try #require(EncodedBody.encode(body, coding: coding, like: []))
         #expect(DecodedBody.decode(encoded, coding: coding, limit: 1 << 20) == body)
         #expect(EncodedBody.encode(body, coding: coding, like: encoded) == encoded)
     }
 
-    @Test func `deflate has the frame that its model has`() throws {
+    @Test func `re-encoded deflate has the same framing as its original`() throws {
         let framed = try #require(EncodedBody.encode([1, 2, 3], coding: "deflate", like: [0x78]))
         let raw = try #require(EncodedBody.encode([1, 2, 3], coding: "deflate", like: [0x63]))
         #expect(framed.first == 0x78 && raw.first != 0x78)
         #expect(DecodedBody.decode(raw, coding: "deflate", limit: 100) == [1, 2, 3])
     }
 
-    @Test func `several codings are decoded in order, and an unknown one is not`() throws {
+    @Test func `several codings are decoded in order, up to an unknown one`() throws {
         let inner = try #require(EncodedBody.encode([1, 2, 3], coding: "br", like: []))
         let body = try #require(EncodedBody.encode(inner, coding: "gzip", like: []))
         #expect(

@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    @Test func `connections that keep dying are given up`() async throws {
+    @Test func `after several dead connections a request fails`() async throws {
         let server = RawServer { connection in
             _ = connection.readHead()
             connection.answer("one")
@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test func `a thousand transfers at once all end well`() async throws {
+    @Test func `a thousand concurrent transfers all succeed`() async throws {
         let server = RawServer { connection in
             while let head = connection.readHead() {
                 connection.answer(String(head.split(separator: " ")[1]))
@@ -193,7 +193,7 @@ import Testing
         #expect(failures == 0)
     }
 
-    @Test func `a proxy from the options is used, and its refusal told apart`() async throws {
+    @Test func `a configured proxy is used, and its refusal has its own error`() async throws {
         let proxy = RawServer { connection in
             while let head = connection.readHead() {
                 if head.hasPrefix("CONNECT ") {

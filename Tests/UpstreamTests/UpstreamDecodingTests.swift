@@ -78,7 +78,9 @@ import Testing
     }
 
     @Test(arguments: ["gzip", "deflate", "br", "zstd"], ["GET", "POST"])
-    func `a body that is not what its coding says comes as it is`(coding: String, method: String) async throws {
+    func `a body that does not have its declared coding is passed on unchanged`(coding: String, method: String)
+        async throws
+    {
         let body = Array("certainly not compressed at all".utf8)
         let server = Self.server(coding, body)
         defer { server.stop() }
@@ -131,7 +133,7 @@ import Testing
     ]
 
     @Test(arguments: tools.indices)
-    func `a coded body is whole with its last byte, and not before`(index: Int) throws {
+    func `a coded body is complete only with its last byte`(index: Int) throws {
         let (coding, tool) = Self.tools[index]
         guard let coded = Self.compress(Self.text, with: tool) else { return }
         for (pieces, room) in [(1, 7), (3, 1 << 16), (1 << 20, 1), (1 << 20, 1 << 16)] {
@@ -154,7 +156,7 @@ import Testing
     }
 
     @Test(arguments: tools.indices)
-    func `no change of a coded body traps, and what is decoded of it is bounded by its room`(index: Int) throws {
+    func `a damaged coded body never crashes the decoder, whose output stays bounded`(index: Int) throws {
         let (coding, tool) = Self.tools[index]
         guard let coded = Self.compress(Array(Self.text.prefix(3_000)), with: tool) else { return }
         for place in coded.indices {
@@ -164,7 +166,8 @@ import Testing
         }
     }
 
-    @Test(arguments: ["gzip", "zstd"]) func `several members or frames are one body, and a checksum counts`(
+    @Test(arguments: ["gzip", "zstd"])
+    func `several gzip members or zstd frames are one body, and checksums are verified`(
         coding: String
     ) throws {
         let tool = [coding, "-c"] + (coding == "zstd" ? ["--check"] : [])
@@ -181,7 +184,7 @@ import Testing
         }
     }
 
-    @Test(arguments: tools.indices) func `bytes after the end are left away, whatever they are`(index: Int) throws {
+    @Test(arguments: tools.indices) func `bytes after the end of a coded body are dropped`(index: Int) throws {
         let (coding, tool) = Self.tools[index]
         guard let coded = Self.compress(Self.text, with: tool) else { return }
         for rest in ["\n", "\0", "\0\0\0\0\0\0\0\0", "<!-- 3 ms -->", "(c) 2026", "\u{1F}\u{20}", "VVVVVVVV"] {
@@ -195,7 +198,7 @@ import Testing
         }
     }
 
-    @Test func `a body that breaks its coding at the end is told from a whole one`() async throws {
+    @Test func `a body that breaks its coding at the end is not complete`() async throws {
         let coded = try #require(Self.compress(Self.text, with: ["gzip", "-c"]))
         let server = Self.server("gzip", Array(coded.dropLast(3)))
         defer { server.stop() }
@@ -206,7 +209,7 @@ import Testing
         #expect(answer.summary?.defect?.label == "decoding")
     }
 
-    @Test func `a body that breaks its coding later on fails`() async throws {
+    @Test func `a body that breaks its coding after the first bytes fails`() async throws {
         var coded = try #require(
             Self.compress(Array(repeating: Self.text, count: 50).flatMap { $0 }, with: ["gzip", "-c"])
         )
@@ -245,7 +248,7 @@ import Testing
         arguments: ["gzip", "deflate", "br", "zstd", "gzip, gzip", "br, gzip", "gzip, identity, zstd"],
         ["length", "chunked", "close"]
     )
-    func `a body that keeps its coding is whole where that ends, whatever its framing says`(
+    func `an undecoded coded body is complete where its coding ends, whatever its framing says`(
         codings: String,
         framing: String
     ) async throws {
@@ -272,7 +275,7 @@ import Testing
         #expect(try await Self.kept(codings, part, framing: framing).summary?.defect != nil)
     }
 
-    @Test func `a bomb that keeps its codings is looked at only so far, and not worth storing`() async throws {
+    @Test func `an undecoded decompression bomb is examined only up to a limit, and not stored`() async throws {
         let zeros = [UInt8](repeating: 0, count: 80 << 20)
         let packed = try #require(EncodedBody.encode(zeros, coding: "gzip", like: []))
         let answer = try await Self.kept("gzip", packed, framing: "length")
@@ -326,7 +329,7 @@ import Testing
         #expect(peak.bytes < before + 500 << 20)
     }
 
-    @Test func `a decompression bomb ends where its delegate says`() async throws {
+    @Test func `a decompression bomb ends where its delegate stops it`() async throws {
         let server = Self.server("gzip", try Self.bomb())
         defer { server.stop() }
         let bench = try UpstreamBench()
@@ -368,7 +371,7 @@ import Testing
     @Test(arguments: [
         "foo", "x-foo", "aes128gcm", "gzip, foo", "foo, gzip", "FOO", "compress", "gzip;q=1", "identity, foo",
     ])
-    func `a coding that is not known reaches the client with its body untouched`(coding: String) async throws {
+    func `a body with an unknown coding is passed on unchanged`(coding: String) async throws {
         let body = (0..<2_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
         for isChunked in [false, true] {
             let server = RawServer { connection in
@@ -390,7 +393,7 @@ import Testing
     }
 
     @Test(arguments: ["", "identity", "IDENTITY", ",", "identity, identity"])
-    func `a coding that is none leaves the body as it is`(coding: String) async throws {
+    func `identity and empty codings leave the body as it is`(coding: String) async throws {
         let server = Self.server(coding, Self.text)
         defer { server.stop() }
         let bench = try UpstreamBench()
@@ -402,7 +405,7 @@ import Testing
     }
 
     @Test(arguments: ["GZIP", "X-GZip", " gzip ", ",gzip", "identity, gzip"])
-    func `codings are known in any spelling`(coding: String) async throws {
+    func `codings are recognised in upper and lower case, and by their aliases`(coding: String) async throws {
         let coded = try #require(Self.compress(Self.text, with: ["gzip", "-c"]))
         let server = Self.server(coding, coded)
         defer { server.stop() }

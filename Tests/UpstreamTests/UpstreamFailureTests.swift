@@ -31,7 +31,7 @@ import Testing
         return answer
     }
 
-    @Test func `an upstream that refuses is told apart`() async throws {
+    @Test func `a refused connection has its own error`() async throws {
         // Bound, so that nobody else is given the port, and not listening.
         let place = RawServer.bound()
         defer { close(place.descriptor) }
@@ -42,14 +42,14 @@ import Testing
         #expect(answer.error?.requestMayHaveBeenProcessed == false)
     }
 
-    @Test func `a name that does not exist is told apart`() async throws {
+    @Test func `an unknown host name has its own error`() async throws {
         let bench = try UpstreamBench()
         defer { bench.stop() }
         let answer = await bench.get("http://nothing.invalid/")
         #expect(answer.error?.label == "could_not_resolve")
     }
 
-    @Test func `an upstream that accepts nobody runs into the connect timeout`() async throws {
+    @Test func `an upstream that accepts no connection runs into the connect timeout`() async throws {
         // A full backlog: the kernel leaves further connections waiting.
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(listener) }
@@ -103,7 +103,7 @@ import Testing
         #expect(answer.error == .firstByteTimeout)
     }
 
-    @Test func `a body that stops coming is stalled, one that trickles is not`() async throws {
+    @Test func `a body that stops arriving has stalled, one that trickles has not`() async throws {
         let server = RawServer { connection in
             guard let head = connection.readHead() else { return }
             connection.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n")
@@ -158,7 +158,7 @@ import Testing
         #expect(answer.text == "long")
     }
 
-    @Test func `a reset in the middle gives what came and says so`() async throws {
+    @Test func `a reset in the middle gives the bytes so far and an error`() async throws {
         let gate = Gate()
         let server = RawServer { connection in
             _ = connection.readHead()
@@ -243,7 +243,7 @@ import Testing
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n4\r\nfour\r\n0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nfour\r\n0\r\n\r\n",
     ])
-    func `garbage is a bad answer`(garbage: String) async throws {
+    func `a response that is not HTTP is an error of its own`(garbage: String) async throws {
         let server = RawServer { connection in
             _ = connection.readHead()
             connection.write(garbage)
@@ -259,7 +259,7 @@ import Testing
     @Test(arguments: [
         "X-A: \(String(repeating: "a", count: 1000))\r\n", "X-A: \(String(repeating: "b", count: 200_000))\r\n",
     ])
-    func `100 MB of header fields end at the limit`(line: String) async throws {
+    func `a response with 100 MB of header fields ends at the limit`(line: String) async throws {
         let sent = Gate()
         let server = RawServer { connection in
             _ = connection.readHead()
@@ -306,7 +306,7 @@ import Testing
         #expect(answer.error == .headTooLarge)
     }
 
-    @Test func `whoever gets no connection in time is told`() async throws {
+    @Test func `a request that gets no connection in time fails with its own error`() async throws {
         let server = RawServer { connection in
             _ = connection.readHead()
             connection.waitForClose()

@@ -88,7 +88,7 @@ import Testing
         #expect(result.bodyBytes == 100_000_000)
     }
 
-    @Test func `cancelling is safe everywhere and reported once`() async throws {
+    @Test func `a transfer can be cancelled from any callback, and reports it once`() async throws {
         let server = RawServer { connection in
             while let head = connection.readHead() {
                 if head.hasPrefix("GET /hang") {

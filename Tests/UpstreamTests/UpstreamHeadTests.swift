@@ -13,7 +13,7 @@ import Testing
         .filter { $0 != .incomplete }
     }
 
-    @Test func `interim heads come before the final one, trailers lead to nothing`() {
+    @Test func `interim heads come before the final one, and trailers are ignored`() {
         let steps = Self.read([
             "HTTP/1.1 103 Early Hints\r\n", "Link: </a>\r\n", "\r\n", "HTTP/2 204 \r\n", "x: y\r\n", "\r\n", "T: 1\r\n",
             "\r\n",
@@ -38,20 +38,20 @@ import Testing
         "HTTP/1.1\r\n", "HTTP/1.1 2000 OK\r\n", "HTTP/1.1 abc OK\r\n", "HTTP/3.5 200\r\n", "http/1.1 200 OK\r\n",
         "\r\n",
     ])
-    func `a malformed status line is a bad answer`(line: String) {
+    func `a malformed status line is an error`(line: String) {
         guard case .failed(.badResponse)? = Self.read([line]).first else {
             Issue.record("\(line) was taken")
             return
         }
     }
 
-    @Test func `the limit counts every line`() {
+    @Test func `the head limit counts every line`() {
         let lines = ["HTTP/1.1 200 OK\r\n"] + Array(repeating: "X-Field: 0123456789\r\n", count: 10)
         #expect(Self.read(lines, limit: 227).isEmpty)
         #expect(Self.read(lines, limit: 226) == [.failed(.headTooLarge)])
     }
 
-    @Test func `a field whose name is no name is left out`() {
+    @Test func `a field with an invalid name is left out`() {
         let steps = Self.read(["HTTP/1.1 200 OK\r\n", "bad name: 1\r\n", ": 2\r\n", "good: a\rb\r\n", "\r\n"])
         guard case .final(let head)? = steps.first else {
             Issue.record("no head")
@@ -60,7 +60,7 @@ import Testing
         #expect(head.fields.lines == [Field("good", "a b")])
     }
 
-    @Test func `a transfer coding overrides a length, an unknown content coding stays`() {
+    @Test func `a transfer coding overrides a length, and an unknown content coding stays`() {
         let steps = Self.read([
             "HTTP/1.1 200 OK\r\n", "Content-Length: 9\r\n", "Transfer-Encoding: chunked\r\n",
             "Content-Encoding: aes\r\n", "\r\n",
@@ -73,7 +73,7 @@ import Testing
         #expect(head.decodedFrom == nil)
     }
 
-    @Test func `interim heads that speak of a body are refused, for libcurl would mix them with the final one`() {
+    @Test func `an interim head that announces a body is refused, because libcurl would merge it with the final one`() {
         for line in ["Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n"] {
             let steps = Self.read(["HTTP/1.1 103 Early Hints\r\n", line, "\r\n"])
             guard case .failed(.badResponse)? = steps.last else {
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func `an unsafe request is sent once, a safe one again as long as nothing has come`() {
+    @Test func `an unsafe request is sent once, a safe one again as long as no byte has come`() {
         for method in ["GET", "HEAD", "OPTIONS", "TRACE", "POST", "PUT", "PATCH", "DELETE", "PROPFIND", "LARDER"] {
             let isSafe = ["GET", "HEAD", "OPTIONS", "TRACE"].contains(method)
             let request = UpstreamRequest(method: method, url: "http://a/")
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func `the deadline belongs to the phase, and none runs while somebody else is waited for`() {
+    @Test func `each phase has its deadline, and none runs while the client is slow`() {
         var timeouts = UpstreamTimeouts()
         (timeouts.queue, timeouts.firstByte, timeouts.stall) = (.seconds(2), .seconds(4), .seconds(8))
         var state = TransferState(now: 0)

@@ -32,7 +32,7 @@ import Testing
         #expect(answer.summary == TransferSummary(bodyBytes: 5, wireBytes: 5, reusedConnection: false, attempts: 1))
     }
 
-    @Test func `nothing of libcurl's own is in a request`() async throws {
+    @Test func `libcurl adds no field of its own to a request`() async throws {
         let server = RawServer { connection in
             while connection.readHead() != nil { connection.answer("") }
         }
@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test(arguments: ["Content-Length: 4\r\n\r\nfour", "Transfer-Encoding: chunked\r\n\r\n4\r\nfour\r\n0\r\n\r\n"])
-    func `what follows a 205 is no content, and the next response is not taken for it`(rest: String) async throws {
+    func `bytes after a 205 are no body, and the next response is not taken for it`(rest: String) async throws {
         let server = RawServer { connection in
             while connection.readHead() != nil { connection.write("HTTP/1.1 205 Reset Content\r\n\(rest)") }
         }
@@ -116,7 +116,7 @@ import Testing
         #expect(server.connectionCount == 1)
     }
 
-    @Test func `hop-by-hop fields and those that Connection names stay behind`() async throws {
+    @Test func `hop-by-hop fields, and those that Connection names, are not forwarded`() async throws {
         let server = RawServer { connection in
             _ = connection.readHead()
             connection.write(
@@ -142,7 +142,7 @@ import Testing
         )
     }
 
-    @Test func `interim responses are passed on, but for 100`() async throws {
+    @Test func `interim responses except 100 are passed on`() async throws {
         let server = RawServer { connection in
             _ = connection.readHead()
             connection.write("HTTP/1.1 100 Continue\r\n\r\n")
@@ -198,7 +198,7 @@ import Testing
         #expect(answer.text == "until the end")
     }
 
-    @Test func `a folded field becomes one line, equal lengths one field, blanks before the colon go`() async throws {
+    @Test func `folded lines are joined, equal lengths merged, and blanks before the colon removed`() async throws {
         let server = RawServer { connection in
             _ = connection.readHead()
             connection.write(

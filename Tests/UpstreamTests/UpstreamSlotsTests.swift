@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(arguments: [(1, 1), (2, 1), (4, 1), (8, 2), (100, 25), (256, 64)])
-    func `one client has its limit, and a quarter more is left for others`(limit: Int, rest: Int) {
+    func `a client has a limit of slots, and a quarter more is left for others`(limit: Int, rest: Int) {
         let tokens = (0..<2 * limit + 2).map { _ in Token() }
         var slots = UpstreamSlots(exchanges: limit, uploads: 1)
         let own = tokens.prefix(limit + 1).count {
@@ -34,7 +34,7 @@ import Testing
         #expect(others == rest)
     }
 
-    @Test func `a free slot goes to the client that has the fewest, and to the first of equals`() {
+    @Test func `a free slot goes to the client with the fewest transfers, and among equals to the first`() {
         let tokens = (0..<8).map { _ in Token() }
         let ids = tokens.map { ObjectIdentifier($0) }
         var slots = UpstreamSlots(exchanges: 3, uploads: 1)
@@ -49,7 +49,7 @@ import Testing
         #expect(slots.leave(ids[3]) == [])
     }
 
-    @Test func `everything that enters is started once, and no more than the limit is under way`() {
+    @Test func `every queued transfer is started once, and no more than the limit run at a time`() {
         var generator = SystemRandomNumberGenerator()
         var slots = UpstreamSlots(exchanges: 5, uploads: 3)
         let tokens = (0..<500).map { _ in Token() }
@@ -79,7 +79,7 @@ import Testing
         #expect(slots.contested.isEmpty)
     }
 
-    @Test func `a crowd is told of once, and its end when nobody has waited for ten seconds`() {
+    @Test func `a queue for slots is logged once, and its end after ten seconds without waiting`() {
         let tokens = (0..<4).map { _ in Token() }
         let ids = tokens.map { ObjectIdentifier($0) }
         var slots = UpstreamSlots(exchanges: 1, uploads: 1)
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test func `a transfer's pace is that of its body, in either direction, over ten seconds`() {
+    @Test func `a transfer's pace is measured on its body, in either direction, over ten seconds`() {
         var state = TransferState(now: 0)
         #expect(state.pace(sent: 0, received: 0, now: 60 * Self.second) == nil)
         _ = state.willSend(isSafe: false, now: 100 * Self.second)

@@ -92,7 +92,7 @@ final class TLSServer {
         return options
     }
 
-    @Test func `a certificate of a trusted authority is accepted, of any other refused`() async throws {
+    @Test func `only certificates of a trusted authority are accepted`() async throws {
         guard let server = try TLSServer(http2: false) else { return }
         defer { server.stop() }
         let trusting = try UpstreamBench(Self.options(server))
@@ -118,7 +118,7 @@ final class TLSServer {
         #expect(answer.error?.label == "tls")
     }
 
-    @Test func `an authority file that is missing is told apart`() async throws {
+    @Test func `a missing file of authorities has its own error`() async throws {
         guard let server = try TLSServer(http2: true) else { return }
         defer { server.stop() }
         var options = Self.options(server)
@@ -130,7 +130,7 @@ final class TLSServer {
         #expect(answer.error?.message.contains("/nonexistent/ca.pem") == true)
     }
 
-    @Test func `plain HTTP on a TLS address is told apart`() async throws {
+    @Test func `plain HTTP at a TLS address has its own error`() async throws {
         let server = RawServer { connection in
             _ = connection.read()
             connection.write("HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -142,7 +142,7 @@ final class TLSServer {
         #expect(answer.error?.label == "tls")
     }
 
-    @Test func `HTTP/2 is spoken where it is offered, many requests on one connection`() async throws {
+    @Test func `HTTP/2 is used where offered, with many requests on one connection`() async throws {
         guard let server = try TLSServer(http2: true) else { return }
         defer { server.stop() }
         let bench = try UpstreamBench(Self.options(server))
@@ -169,7 +169,7 @@ final class TLSServer {
         #expect(connections.count == 1 && connections.first != .some(nil))
     }
 
-    @Test func `HTTP/1.1 is spoken by default`() async throws {
+    @Test func `HTTP/1.1 is used by default`() async throws {
         guard let server = try TLSServer(http2: true) else { return }
         defer { server.stop() }
         var options = Self.options(server)
@@ -179,7 +179,7 @@ final class TLSServer {
         #expect(await bench.get(server.url).head?.version == .http11)
     }
 
-    @Test(arguments: [true, false]) func `bodies and all methods pass over TLS`(http2: Bool) async throws {
+    @Test(arguments: [true, false]) func `bodies and all methods work over TLS`(http2: Bool) async throws {
         guard let server = try TLSServer(http2: http2) else { return }
         defer { server.stop() }
         let bench = try UpstreamBench(Self.options(server))

@@ -157,7 +157,9 @@ import Testing
         #expect(result.text == "early")
     }
 
-    @Test(arguments: [200, 413]) func `an early answer counts although the upstream then closes`(status: Int)
+    @Test(arguments: [200, 413]) func `an early response is passed on although the upstream then closes the connection`(
+        status: Int
+    )
         async throws
     {
         let read = Gate()

@@ -1,8 +1,8 @@
 import FoundationEssentials
 import Glibc
 import HTTPSemantics
-import Proxy
-package import Settings
+package import Proxy
+import Settings
 
 /// The secret for the admin side over TCP, kept in `admin.token` beside the store.
 package struct AdminToken: Sendable {
@@ -48,7 +48,7 @@ extension AdminToken {
     ///
     /// A token that its group or others may read is replaced, so that anyone who has read it loses access. One that belongs to
     /// another user, or is not a plain file, is refused.
-    package static func prepare(at path: String) throws(SecretFileError) -> (token: AdminToken, origin: Origin) {
+    static func prepare(at path: String) throws(SecretFileError) -> (token: AdminToken, origin: Origin) {
         guard let found = try read(path) else {
             // Another process may have created it in between; then that one is read.
             _ = try create(at: path, replacing: false)

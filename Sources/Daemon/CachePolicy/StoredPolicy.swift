@@ -51,7 +51,6 @@ package struct StoredPolicy: Sendable, Equatable {
     package var responseTime: Int64
     /// The value of `Date`; without a valid one the time of arrival, and `dateAssumed` is set.
     package var date: Int64
-    /// The value of `Age`.
     package var ageValue: Int64 = -1
 
     /// The value of `Age` in µs, rounded up; 0 if absent.

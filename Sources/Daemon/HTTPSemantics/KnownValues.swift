@@ -209,10 +209,10 @@ package struct KnownValues: Sendable {
         _ depth: Int,
         _ replacement: (Int) -> [UInt8]
     ) -> Edit? {
-        let alphabet = text[found].lazy.compactMap { Base64.isOfURLs($0) }.first
+        let alphabet = text[found].lazy.compactMap { Base64.alphabet(of: $0) }.first
         func belongs(_ byte: UInt8) -> Bool {
             guard Base64.isDigit(byte) else { return false }
-            guard let alphabet, let own = Base64.isOfURLs(byte) else { return true }
+            guard let alphabet, let own = Base64.alphabet(of: byte) else { return true }
             return own == alphabet
         }
         var (start, end) = (found.lowerBound, found.upperBound)
@@ -225,10 +225,10 @@ package struct KnownValues: Sendable {
         let hasPadding = end < text.count && text[end] == 0x3D
         while end < text.count, text[end] == 0x3D { end += 1 }
         guard let decoded = replacing(in: Base64.decode(digits), depth: depth + 1, by: replacement) else { return nil }
-        let isOfURLs = alphabet ?? digits.lazy.compactMap { Base64.isOfURLs($0) }.first ?? false
+        let own = alphabet ?? digits.lazy.compactMap { Base64.alphabet(of: $0) }.first ?? .standard
         let isInToken = start > 0 && text[start - 1] == 0x2E || end < text.count && text[end] == 0x2E
-        let isPadded = hasPadding || digits.count % 4 == 0 && !isOfURLs && !isInToken
-        let encoded = Base64.encode(decoded, forURLs: isOfURLs, isPadded: isPadded)
+        let isPadded = hasPadding || digits.count % 4 == 0 && own == .standard && !isInToken
+        let encoded = Base64.encode(decoded, in: own, isPadded: isPadded)
         return Edit(range: start..<end, text: encoded, isWithin: true)
     }
 }

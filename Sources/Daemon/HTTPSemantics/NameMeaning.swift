@@ -10,7 +10,6 @@ package enum NameMeaning: Sendable, Equatable {
     case unknown
     /// The value says on whose behalf the request is made, and is not a secret: a user, an account, a tenant.
     case identity(word: String)
-    /// The value is a credential.
     case credential(word: String)
 
     /// The meaning of a request field's name, in any case.

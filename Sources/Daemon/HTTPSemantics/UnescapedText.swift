@@ -257,11 +257,13 @@ package enum Base64 {
 
     package static func isDigit(_ byte: UInt8) -> Bool { values[Int(byte)] != 255 }
 
-    /// Whether a digit belongs to only one of the alphabets: true for that of URLs.
-    package static func isOfURLs(_ byte: UInt8) -> Bool? {
-        switch byte {
-        case 0x2D, 0x5F: true
-        case 0x2B, 0x2F: false
+    package enum Alphabet { case standard, urls }
+
+    /// The only alphabet that a digit belongs to; nil if it belongs to both.
+    package static func alphabet(of digit: UInt8) -> Alphabet? {
+        switch digit {
+        case 0x2D, 0x5F: .urls
+        case 0x2B, 0x2F: .standard
         default: nil
         }
     }
@@ -283,7 +285,7 @@ package enum Base64 {
     }
 
     /// The digits for bytes.
-    package static func encode(_ bytes: [UInt8], forURLs: Bool = false, isPadded: Bool = true) -> [UInt8] {
+    package static func encode(_ bytes: [UInt8], in alphabet: Alphabet = .standard, isPadded: Bool = true) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity((bytes.count + 2) / 3 * 4)
         for start in stride(from: 0, to: bytes.count, by: 3) {
@@ -295,7 +297,7 @@ package enum Base64 {
             for place in 0...group.count { result.append(digits[Int(bits >> UInt32(18 - 6 * place) & 63)]) }
             if isPadded { result += repeatElement(0x3D, count: 3 - group.count) }
         }
-        guard forURLs else { return result }
+        guard alphabet == .urls else { return result }
         return result.map { $0 == 0x2B ? 0x2D : $0 == 0x2F ? 0x5F : $0 }
     }
 }

@@ -8,7 +8,7 @@ extension HTTPConnection {
     func readable() {
         if phase == .lingering { return linger() }
         if input.isEmpty { readIntoSharedMemory() } else { readIntoOwnMemory() }
-        noteBuffers()
+        reportBuffers()
         updateReading()
     }
 

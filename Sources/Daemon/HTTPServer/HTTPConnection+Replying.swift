@@ -7,7 +7,7 @@ extension HTTPConnection {
     /// Carries out the pending operations of a reply.
     func perform(_ channel: ReplyChannel) {
         let operations = channel.takeOperations()
-        if draining === channel { return channel.noteBacklog(queue.byteCount, consumed: 0) }
+        if draining === channel { return channel.setBacklog(queue.byteCount, consumed: 0) }
         guard self.channel === channel else { return channel.disconnected() }
         var consumed = 0
         for operation in operations {
@@ -16,9 +16,9 @@ extension HTTPConnection {
             if self.channel !== channel { break }
         }
         if phase == .closed { return }
-        channel.noteBacklog(queue.byteCount, consumed: consumed)
+        channel.setBacklog(queue.byteCount, consumed: consumed)
         sendQueue()
-        noteBuffers()
+        reportBuffers()
         updateReading()
     }
 
@@ -155,7 +155,7 @@ extension HTTPConnection {
             deadline = host.loop.now + (phase == .idle ? host.limits.idle : host.limits.headTimeout).nanoseconds
             consumeInput()
         }
-        noteBuffers()
+        reportBuffers()
         updateReading()
     }
 
@@ -171,7 +171,7 @@ extension HTTPConnection {
             case .failed: return close()
             }
         }
-        (channel ?? draining)?.noteBacklog(queue.byteCount, consumed: 0)
+        (channel ?? draining)?.setBacklog(queue.byteCount, consumed: 0)
         if queue.isEmpty {
             draining = nil
             stopWriting()

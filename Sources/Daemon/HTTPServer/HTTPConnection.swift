@@ -138,7 +138,7 @@ package final class HTTPConnection {
     }
 
     /// Counts what it holds of requests and responses that wait; bodies beyond the output's own size are shared.
-    func noteBuffers() {
+    func reportBuffers() {
         let held = phase == .closed ? 0 : input.capacity + min(queue.byteCount, ConnectionHost.readCapacity)
         host.buffered += held - buffered
         buffered = held
@@ -424,7 +424,7 @@ extension HTTPConnection {
             return
         }
         if queue.isEmpty { consumeInput() }
-        noteBuffers()
+        reportBuffers()
         updateReading()
     }
 
@@ -475,7 +475,7 @@ extension HTTPConnection {
         descriptor = -1
         deadline = .max
         host.connections[id] = nil
-        noteBuffers()
+        reportBuffers()
         host.counter.closed(wasRefused: isSurplus)
         host.meter?.connectionClosed()
         body?.fail(.disconnected)

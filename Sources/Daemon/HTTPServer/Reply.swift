@@ -201,7 +201,7 @@ final class ReplyChannel: Sendable {
     }
 
     /// Updates the number of unsent bytes, and runs the `onDrain` callbacks that waited for fewer.
-    func noteBacklog(_ byteCount: Int, consumed: Int) {
+    func setBacklog(_ byteCount: Int, consumed: Int) {
         unsent.store(byteCount, ordering: .relaxed)
         if consumed > 0 { accepted.subtract(consumed, ordering: .relaxed) }
         let backlog = backlog

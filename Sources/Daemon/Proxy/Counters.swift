@@ -182,11 +182,11 @@ package final class UpstreamMetrics: Sendable {
     package var allFinished: Finished { finished.withLock { $0 } }
     package var health: UpstreamHealth { condition.withLock { $0 } }
 
-    func note<Result: Sendable>(_ event: (inout UpstreamHealth) -> Result) -> Result {
+    func record<Result: Sendable>(_ event: (inout UpstreamHealth) -> Result) -> Result {
         condition.withLock { event(&$0) }
     }
 
-    /// Notes the response time of a request that was no hit from memory.
+    /// Records the response time of a request that was no hit from memory.
     ///
     /// - Parameter route: the number of its route in the config, if any; so there are no more histograms than routes.
     func responded(route: Int?, seconds: Double) {

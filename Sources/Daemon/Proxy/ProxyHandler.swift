@@ -48,13 +48,13 @@ package final class ProxyHandler: HTTPHandler {
         case .preflight(let origin):
             let fields = site.cors(at: position).preflightFields(for: origin, request: request.owned().fields)
             connection.respond(status: 204, fields: fields)
-            return note(request, connection, status: 204, outcome: .bypass)
+            return record(request, connection, status: 204, outcome: .bypass)
         case .refused(let refusal): return refuse(.guarded(refusal), request, connection)
         }
         // `OPTIONS *` asks about this server, not about a resource (RFC 9110 §9.3.7).
         if request.form == .asterisk {
             connection.respond(status: 204, fields: ["Allow": "GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE"])
-            return note(request, connection, status: 204, outcome: .bypass)
+            return record(request, connection, status: 204, outcome: .bypass)
         }
         guard let position else {
             let path = String(decoding: request.path, as: UTF8.self)
@@ -94,13 +94,13 @@ package final class ProxyHandler: HTTPHandler {
         metrics.count(.error)
         let fields: Fields = ["Cache-Control": "no-store", "Cache-Status": problem.cacheStatus]
         connection.respond(problem, fields: fields)
-        note(request, connection, status: problem.status, outcome: .error, problem: problem)
+        record(request, connection, status: problem.status, outcome: .error, problem: problem)
     }
 
-    /// Notes a request that matches no upstream or is not sent on.
+    /// Records a request that matches no upstream or is not sent on.
     ///
-    /// It is unknown which of its parameters are credentials, so none is noted.
-    private func note(
+    /// It is unknown which of its parameters are credentials, so none is recorded.
+    private func record(
         _ request: borrowing RequestHead,
         _ connection: HTTPConnection,
         status: Int,
@@ -119,7 +119,7 @@ package final class ProxyHandler: HTTPHandler {
             if request.method != .head { served.bytes = problem.bytes.count }
             (served.cacheStatus, served.detail) = (problem.cacheStatus, CacheStatus.detail(of: problem.cacheStatus))
         }
-        requests.note(served)
+        requests.record(served)
     }
 
     // MARK: The hit
@@ -128,7 +128,7 @@ package final class ProxyHandler: HTTPHandler {
     private func hit(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, _ connection: HTTPConnection)
         -> Bool
     {
-        let started = requests.notesHits(at: loop.now) ? RequestClock.nanoseconds : nil
+        let started = requests.recordsHits(at: loop.now) ? RequestClock.nanoseconds : nil
         guard !cacheKey.isLive, let directives = Self.plainDirectives(request) else { return false }
         let credentials = cacheKey.credentialsDigest(upstream, cache.store.hasher)
         guard let principal = proxy.principals.recognise(credentials) else { return false }
@@ -146,7 +146,7 @@ package final class ProxyHandler: HTTPHandler {
             let status = respond(ready, age: age, timeToLive: timeToLive, now: now, to: request, connection)
             if let started {
                 let text = CacheStatus.hit(timeToLive: timeToLive).text
-                noteHit(ready, status, text, digest, request, connection, since: started)
+                recordHit(ready, status, text, digest, request, connection, since: started)
             }
             return true
         }
@@ -167,7 +167,7 @@ package final class ProxyHandler: HTTPHandler {
         to request: borrowing RequestHead,
         _ connection: HTTPConnection
     ) -> Int {
-        ready.entry.noteUse()
+        ready.entry.recordUse()
         variable.clear()
         withUnsafeTemporaryAllocation(byteCount: HitFields.capacity, alignment: 8) { room in
             let count = HitFields.write(age: age, timeToLive: timeToLive, into: room)
@@ -185,8 +185,8 @@ package final class ProxyHandler: HTTPHandler {
         return 304
     }
 
-    /// Notes a hit in the request log.
-    private func noteHit(
+    /// Records a hit in the request log.
+    private func recordHit(
         _ ready: ReadyResponse,
         _ status: Int,
         _ cacheStatus: String,
@@ -210,7 +210,7 @@ package final class ProxyHandler: HTTPHandler {
         let elapsed = RequestClock.nanoseconds - started
         served.time = RequestClock.wall - Int64(elapsed / 1_000)
         served.seconds = Double(elapsed) / 1_000_000_000
-        requests.note(served)
+        requests.record(served)
     }
 
     /// The directives of `Cache-Control`; nil if the request needs the full path.
@@ -242,7 +242,7 @@ package final class ProxyHandler: HTTPHandler {
         else { return false }
         let digest = cacheKey.digest(upstream, principal: .anonymous, cache.store.hasher)
         guard let ready = interceptor.ready(at: digest), ready.isGood(for: request) else { return false }
-        let started = requests.notesHits(at: loop.now) ? RequestClock.nanoseconds : nil
+        let started = requests.recordsHits(at: loop.now) ? RequestClock.nanoseconds : nil
         metrics.hits.add()
         variable.clear()
         variable.append("Cache-Status: ")
@@ -251,7 +251,7 @@ package final class ProxyHandler: HTTPHandler {
         connection.respond(head: ready.head, variable: variable, body: ready.body)
         if let started {
             let status = "\(RecordedResponse.cacheStatus)"
-            noteHit(ready, ready.response.status, status, digest, request, connection, since: started)
+            recordHit(ready, ready.response.status, status, digest, request, connection, since: started)
         }
         return true
     }

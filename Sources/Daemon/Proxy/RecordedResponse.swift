@@ -81,25 +81,6 @@ package struct RecordedResponse: Sendable {
     }
 }
 
-extension PrincipalFields {
-    /// Whether the values of a request field may not be recorded: credentials, and fields that the configuration names.
-    package func hides(requestField name: [UInt8]) -> Bool {
-        let lowercased = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
-        if ["cookie", "proxy-authorization", "authorization"].contains(lowercased) { return true }
-        switch reason(forField: name) {
-        case .configured, .credential, .notKnownHarmless: return true
-        case .identity, nil: return NameMeaning.isSecretItself(name)
-        }
-    }
-
-    /// The same for a response field; the value of `Set-Cookie` is partly secret.
-    package func hides(responseField name: [UInt8]) -> Bool {
-        redacted(Fields([Field(name: name, value: [0])])).lines[0].value != [0]
-    }
-
-    package static func isSecret(name: String) -> Bool { NameMeaning.isSecretItself(Array(name.utf8)) }
-}
-
 extension ResponseCache {
     /// Hands a recorded response to the store as if it had just come; returns false if its principal cannot be stored.
     ///
@@ -152,34 +133,4 @@ extension ProxiedUpstream {
         return ResponsePolicy(request: request, status: status, fields: fields, times: times, settings: policySettings)
             .stored
     }
-
-    /// The fields of a request for the representation that a context describes.
-    package func requestFields(ofContext context: String) -> Fields {
-        Fields(
-            context.split(separator: "\n").compactMap { line in
-                let parts = line.split(separator: "=", maxSplits: 1).map(String.init)
-                return parts.count == 2 ? Field(parts[0], parts[1]) : nil
-            }
-        )
-    }
-}
-
-/// Intercepts requests ahead of the cache, once their upstream and principal are known: recordings and replays.
-///
-/// Any thread.
-package protocol ExchangeInterceptor: AnyObject, Sendable {
-    /// Whether it intercepts requests now; otherwise the cache serves them.
-    var isActive: Bool { get }
-
-    /// Takes a request over: serves it, or passes it on with `proxy.accept`.
-    func received(_ incoming: IncomingRequest, _ reply: Reply, _ proxy: ProxyCore)
-
-    /// The response to a plain GET without credentials; nil if `received` decides.
-    ///
-    /// - Parameter digest: of the request's cache key, as an anonymous one's.
-    func ready(at digest: Digest128) -> ReadyResponse?
-}
-
-extension ExchangeInterceptor {
-    package func ready(at digest: Digest128) -> ReadyResponse? { nil }
 }

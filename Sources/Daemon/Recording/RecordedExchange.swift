@@ -59,10 +59,11 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
         }
 
         fileprivate init?(_ node: JSONOutline.Node) {
-            guard let method = node["method"]?.text, let target = node["target"]?.text,
-                let fields = node.optional("fields", \.texts), let body = node.optional("body", \.text)
-            else { return nil }
-            self.init(method: method, target: target, fields: fields, body: body)
+            guard let method = node["method"]?.text, let target = node["target"]?.text else { return nil }
+            self.init(method: method, target: target, fields: nil)
+            guard node.read("fields", \.texts, into: &fields), node.read("body", \.text, into: &body) else {
+                return nil
+            }
         }
     }
 
@@ -79,10 +80,9 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
         }
 
         fileprivate init?(_ node: JSONOutline.Node) {
-            guard let status = node["status"]?.integer, let fields = node["fields"]?.texts,
-                let body = node.optional("body", \.text)
-            else { return nil }
-            self.init(status: status, fields: fields, body: body)
+            guard let status = node["status"]?.integer, let fields = node["fields"]?.texts else { return nil }
+            self.init(status: status, fields: fields)
+            guard node.read("body", \.text, into: &body) else { return nil }
         }
     }
 
@@ -99,10 +99,11 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
     /// The decoder took half of the time until a large recording was ready.
     package init?(line: [UInt8]) {
         guard let root = JSONOutline(line)?.root, let upstream = root["upstream"]?.text,
-            let request = root["request"].flatMap(Request.init), let response = root["response"].flatMap(Response.init),
-            let credential = root.optional("credential", \.integer), let time = root.optional("time", \.text)
+            let request = root["request"].flatMap(Request.init), let response = root["response"].flatMap(Response.init)
         else { return nil }
-        self.init(upstream: upstream, credential: credential, time: time, request: request, response: response)
+        self.init(upstream: upstream, request: request, response: response)
+        guard root.read("credential", \.integer, into: &credential), root.read("time", \.text, into: &time)
+        else { return nil }
     }
 
     /// A short form of the request for people: `GET /users/1`.
@@ -124,13 +125,13 @@ extension RecordedExchange {
     /// A part that no message can have: a writer leaves the exchange out, and a reader refuses its line.
     package struct Flaw: Sendable, Equatable {
         /// The part, as in a list of what was left out.
-        package let part: String
+        let part: String
         /// The problem and the remedy, for who has edited the line.
         let complaint: String
     }
 
     /// The first part that HTTP does not allow; nil if the exchange can be replayed.
-    package var flaw: Flaw? {
+    var flaw: Flaw? {
         if !MessageSyntax.isMethod(request.method) {
             return Flaw(
                 part: "method",
@@ -173,10 +174,11 @@ extension RecordedExchange {
 }
 
 extension JSONOutline.Node {
-    /// A member that may be absent; nil if it is there in another form.
-    fileprivate func optional<Value>(_ name: StaticString, _ form: (Self) -> Value?) -> Value?? {
-        guard let value = self[name] else { return .some(nil) }
-        return form(value).map { .some($0) }
+    /// Reads a member that may be absent; returns false if it is there in another form.
+    fileprivate func read<Value>(_ name: StaticString, _ form: (Self) -> Value?, into value: inout Value?) -> Bool {
+        guard let member = self[name] else { return true }
+        value = form(member)
+        return value != nil
     }
 
     /// The elements of a list of strings; nil for any other value.

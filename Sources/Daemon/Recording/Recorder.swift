@@ -74,7 +74,7 @@ package struct RecordingSummary: Sendable, Equatable {
     /// What looks secret and was recorded as it is, with how often: names of values, kinds of tokens, paths.
     package var suspects: [String: Int] = [:]
     /// The last exchange left out because it could not be searched for secrets, with the reason.
-    package var unsearchable: String?
+    var unsearchable: String?
 
     package init() {}
 

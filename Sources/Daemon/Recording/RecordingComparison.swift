@@ -160,7 +160,7 @@ package struct Drift: Sendable, Equatable {
     package init(_ severity: Severity, _ text: String) { (self.severity, self.text) = (severity, text) }
 
     /// The differences between two responses, the most severe first.
-    package static func between(_ old: WholeExchange.Response, _ new: WholeExchange.Response) -> [Drift] {
+    static func between(_ old: WholeExchange.Response, _ new: WholeExchange.Response) -> [Drift] {
         var drifts: [Drift] = []
         let (oldType, newType) = (ProxiedUpstream.mediaType(old.fields), ProxiedUpstream.mediaType(new.fields))
         if old.status != new.status {

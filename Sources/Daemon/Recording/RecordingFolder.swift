@@ -7,12 +7,12 @@ package struct RecordingFolder: Sendable {
     /// The path as the user wrote it, without trailing slashes.
     package let path: String
 
-    package static let manifestName = "recording.yaml"
+    static let manifestName = "recording.yaml"
     package static let exchangesName = "exchanges.jsonl"
-    package static let bodiesName = "bodies"
+    static let bodiesName = "bodies"
     /// The files that each recording has, besides its bodies.
     static let fixedNames = [attributesName, manifestName, exchangesName]
-    package static let attributesName = ".gitattributes"
+    static let attributesName = ".gitattributes"
     /// The largest body that is recorded or replayed, in bytes.
     package static let bodyLimit = 256 << 20
 
@@ -24,7 +24,7 @@ package struct RecordingFolder: Sendable {
 
     package var manifest: String { "\(path)/\(Self.manifestName)" }
     package var exchanges: String { "\(path)/\(Self.exchangesName)" }
-    package var bodies: String { "\(path)/\(Self.bodiesName)" }
+    var bodies: String { "\(path)/\(Self.bodiesName)" }
     var attributes: String { "\(path)/\(Self.attributesName)" }
 
     /// Whether the folder contains a recording; one without any exchange counts as none.

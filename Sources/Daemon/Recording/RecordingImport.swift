@@ -183,7 +183,7 @@ package struct ForeignRecording: Sendable {
     }
 
     /// Notes data that was left out.
-    package mutating func lose(_ text: String, times: Int = 1) { lost += Array(repeating: text, count: times) }
+    mutating func lose(_ text: String, times: Int = 1) { lost += Array(repeating: text, count: times) }
 
     /// Scheme and authority of each exchange with their number, in order of appearance.
     var origins: [(text: String, count: Int)] { exchanges.map { Self.origin(of: $0.target) }.counted }

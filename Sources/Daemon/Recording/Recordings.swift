@@ -256,3 +256,15 @@ extension Recordings {
         } catch { throw RecordingError("the store", error.description) }
     }
 }
+
+extension ProxiedUpstream {
+    /// The fields of a request for the representation that a context describes.
+    fileprivate func requestFields(ofContext context: String) -> Fields {
+        Fields(
+            context.split(separator: "\n").compactMap { line in
+                let parts = line.split(separator: "=", maxSplits: 1).map(String.init)
+                return parts.count == 2 ? Field(parts[0], parts[1]) : nil
+            }
+        )
+    }
+}

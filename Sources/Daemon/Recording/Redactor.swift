@@ -500,8 +500,16 @@ package final class Redactor {
 }
 
 extension PrincipalFields {
-    /// Whether the value of a field may not be recorded.
+    /// Whether the value of a field may not be recorded: it is a credential, or a field that the configuration names.
+    ///
+    /// The value of `Set-Cookie` is partly secret.
     fileprivate func hides(_ name: [UInt8], _ side: SecretNames.Side) -> Bool {
-        side == .request ? hides(requestField: name) : hides(responseField: name)
+        guard side == .request else { return redacted(Fields([Field(name: name, value: [0])])).lines[0].value != [0] }
+        let lowercased = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
+        if ["cookie", "proxy-authorization", "authorization"].contains(lowercased) { return true }
+        switch reason(forField: name) {
+        case .configured, .credential, .notKnownHarmless: return true
+        case .identity, nil: return NameMeaning.isSecretItself(name)
+        }
     }
 }

@@ -206,10 +206,10 @@ package final class Replayer: Sendable {
 
     private static let readyLimit = 100_000
 
-    /// Keeps a response ready for later requests with this digest, if they all get it, and if there is room.
+    /// Admits a response to memory for later requests with this digest, if they all get it, and if there is room.
     ///
     /// - Parameter digest: The digest of the request's cache key, as of an anonymous request.
-    package func keep(
+    func admit(
         _ response: ReadyResponse,
         at digest: Digest128,
         of series: Series,
@@ -392,7 +392,7 @@ package final class RecordingInterceptor: ExchangeInterceptor {
                     at: moment
                 )
                 if let ready = response.ready(for: incoming) {
-                    replayer.keep(ready, at: proxy.cache.store.hasher.digest(ready.key), of: series, for: incoming)
+                    replayer.admit(ready, at: proxy.cache.store.hasher.digest(ready.key), of: series, for: incoming)
                 }
                 response.serve(incoming, reply)
             } catch { reply.refuse(.recordingUnreadable(error.description)) }

@@ -153,7 +153,7 @@ enum CompressedText {
         guard changed != content, let encoded = EncodedBody.encode(changed, coding: coding, like: file) else {
             return nil
         }
-        let isOfURLs = digits.contains { Base64.isOfURLs($0) == true }
-        return Base64.encode(encoded, forURLs: isOfURLs, isPadded: digits.last == 0x3D || !isOfURLs)
+        let alphabet: Base64.Alphabet = digits.contains { Base64.alphabet(of: $0) == .urls } ? .urls : .standard
+        return Base64.encode(encoded, in: alphabet, isPadded: digits.last == 0x3D || alphabet == .standard)
     }
 }

@@ -62,8 +62,8 @@ package struct CurlExchange {
         var options = UpstreamOptions()
         options.proxy = .none
         let request = UpstreamRequest(method: method, url: url, fields: fields, unixSocket: unixSocket, decodes: false)
-        let length: Int?? = upload?.length ?? body?.count
-        try curl.prepare(request, options: options, bodyLength: length, waitsForMultiplexing: false)
+        let framing = (upload?.length ?? body?.count).map { RequestBodyFraming.length($0) } ?? .none
+        try curl.prepare(request, options: options, body: framing, waitsForMultiplexing: false)
         guard let silence else { return }
         curl.set(CURLOPT_LOW_SPEED_LIMIT, 1)
         curl.set(CURLOPT_LOW_SPEED_TIME, silence)

@@ -256,22 +256,38 @@ package enum CurlLibrary {
     package static var version: String { String(cString: curl_version()) }
 }
 
+/// How a request's body is sent.
+enum RequestBodyFraming: Equatable {
+    case none
+    case length(Int)
+    case chunked
+
+    /// The framing of a body with this length; nil for one whose length is not known.
+    init(ofBodyWith length: Int?) { self = length.map { .length($0) } ?? .chunked }
+
+    var length: Int? { if case .length(let length) = self { length } else { nil } }
+}
+
 extension CurlTransfer {
     /// Sets up libcurl for a request; throws if the request cannot be sent.
     ///
     /// - Parameters:
-    ///   - bodyLength: The body's length; nil without a body, `.some(nil)` for a chunked one.
     ///   - waitsForMultiplexing: Whether to wait for a connection in the making, to share it, instead of making another.
-    func prepare(_ request: UpstreamRequest, options: UpstreamOptions, bodyLength: Int??, waitsForMultiplexing: Bool)
+    func prepare(
+        _ request: UpstreamRequest,
+        options: UpstreamOptions,
+        body: RequestBodyFraming,
+        waitsForMultiplexing: Bool
+    )
         throws(UpstreamError)
     {
         guard FieldSyntax.isToken(request.method.utf8) else { throw .invalidRequest("the method is not a token") }
         guard request.url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F })
         else { throw .invalidRequest("the URL has blanks or control characters in it") }
         setTarget(request)
-        setMethod(request.method, bodyLength: bodyLength)
-        try setFields(request, bodyLength: bodyLength)
-        setConnection(request, options: options, bodyLength: bodyLength)
+        setMethod(request.method, body: body)
+        try setFields(request, body: body)
+        setConnection(request, options: options, body: body)
         set(CURLOPT_PIPEWAIT, waitsForMultiplexing)
     }
 
@@ -284,13 +300,13 @@ extension CurlTransfer {
         set(CURLOPT_HTTP09_ALLOWED, false)
     }
 
-    private func setMethod(_ method: String, bodyLength: Int??) {
+    private func setMethod(_ method: String, body: RequestBodyFraming) {
         if method == "HEAD" {
             set(CURLOPT_NOBODY, true)
-        } else if let length = bodyLength {
+        } else if body != .none {
             // Selects the read callback as the body's source; the method's name is replaced below.
             set(CURLOPT_UPLOAD, true)
-            set(CURLOPT_INFILESIZE_LARGE, offset: length ?? -1)
+            set(CURLOPT_INFILESIZE_LARGE, offset: body.length ?? -1)
             set(CURLOPT_CUSTOMREQUEST, method)
         } else {
             set(CURLOPT_HTTPGET, true)
@@ -298,7 +314,7 @@ extension CurlTransfer {
         }
     }
 
-    private func setFields(_ request: UpstreamRequest, bodyLength: Int??) throws(UpstreamError) {
+    private func setFields(_ request: UpstreamRequest, body: RequestBodyFraming) throws(UpstreamError) {
         var fields = request.fields.withoutHopByHop()
         fields.remove("content-length")
         // Larder has handled the client's expectation; libcurl would wait a second for an upstream that ignores it.
@@ -307,7 +323,7 @@ extension CurlTransfer {
             fields.remove("accept-encoding")
             fields.append("Accept-Encoding", ContentDecoder.codings)
         }
-        if bodyLength == nil, ["POST", "PUT", "PATCH"].contains(request.method) {
+        if body == .none, ["POST", "PUT", "PATCH"].contains(request.method) {
             // A server may want a length from methods that usually have a body (RFC 9110 §8.6).
             fields.append("Content-Length", "0")
         }
@@ -330,7 +346,7 @@ extension CurlTransfer {
         add(fieldLine: field.name + rest)
     }
 
-    private func setConnection(_ request: UpstreamRequest, options: UpstreamOptions, bodyLength: Int??) {
+    private func setConnection(_ request: UpstreamRequest, options: UpstreamOptions, body: RequestBodyFraming) {
         set(CURLOPT_NOSIGNAL, true)
         set(CURLOPT_TCP_KEEPALIVE, true)
         set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(options.timeouts.connect.nanoseconds / 1_000_000)))
@@ -338,7 +354,7 @@ extension CurlTransfer {
         // libcurl 7.88 forgets the rest of a head in HTTP/2 that is larger than its buffer, and takes none over 128 KiB.
         if options.http2 { set(CURLOPT_BUFFERSIZE, 128 << 10) }
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
-        if !request.isSafe || bodyLength != nil {
+        if !request.isSafe || body != .none {
             // libcurl also checks whether the connection has been closed meanwhile (UpstreamOptions.unsafeReuseAge).
             set(CURLOPT_MAXAGE_CONN, Int(options.unsafeReuseAge.seconds))
         }

@@ -83,8 +83,8 @@ package final class Transfer {
         let curl = CurlTransfer(owner: self)
         let sendsBody = request.body != nil && request.body?.declaredLength != 0 && request.method != "HEAD"
         if body == nil { body = sendsBody ? request.body.map(RequestBodySender.init) : nil }
-        let length = body.map(\.declaredLength)
-        try curl.prepare(request, options: client.options, bodyLength: length, waitsForMultiplexing: waits)
+        let framing = body.map { RequestBodyFraming(ofBodyWith: $0.declaredLength) } ?? .none
+        try curl.prepare(request, options: client.options, body: framing, waitsForMultiplexing: waits)
         self.curl = curl
         watch()
         return curl
@@ -243,7 +243,7 @@ extension Transfer: CurlTransfer.Owner {
                     codingCheck = CodingCheck(response.fields)
                 }
             }
-            client.noteVersion(of: request, response.version)
+            client.recordVersion(of: request, response.version)
             watch()
             if decoder != nil, !response.isEventStream {
                 withheldHead = response

@@ -107,7 +107,7 @@ package final class UpstreamClient {
     }
 
     /// Notes the HTTP version of a response, which decides how to connect to its origin.
-    func noteVersion(of request: UpstreamRequest, _ version: UpstreamHead.Version) {
+    func recordVersion(of request: UpstreamRequest, _ version: UpstreamHead.Version) {
         if version == .http2 {
             http2Origins.insert(request.origin)
         } else if !http2Origins.isEmpty {

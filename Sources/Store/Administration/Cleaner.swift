@@ -93,7 +93,7 @@ private struct Cleaner {
     /// Blocks responses to earlier requests; returns the time, and the last document to examine.
     private func begin() async throws(StoreError) -> (Int64, DocumentID) {
         let (core, filter) = (core, filter)
-        return try await core.write(.clean, .prompt) { session in
+        return try await core.commit(.clean, .prompt) { session in
             let time = core.clock.now()
             let selection = try CleanSelection(filter, in: session.database, now: time, of: core)
             // A response under way may show any model of the cluster, so the ban covers the base.
@@ -158,7 +158,7 @@ private struct Cleaner {
             )
     ) async throws(StoreError) {
         guard count > 0 else { return }
-        let (gone, left) = try await core.write(.clean, .prompt) { [core, filter] session in
+        let (gone, left) = try await core.commit(.clean, .prompt) { [core, filter] session in
             // What other jobs of this batch delete must not count.
             try session.flush()
             session.deletedBytes = 0
@@ -220,16 +220,16 @@ private struct Cleaner {
     /// remain in the WAL.
     private mutating func emptyFreeSpace() async throws(StoreError) -> Bool {
         let core = core
-        try await core.write(.clean, .durable) { _ in }
+        try await core.commit(.clean, .durable) { _ in }
         var isMore = true
         while isMore {
             _ = shouldContinue()
-            isMore = try await core.write(.clean, .prompt, alone: true) {
+            isMore = try await core.commit(.clean, .prompt, alone: true) {
                 try FileKeeper(core: core).returnSomePages($0)
             }
         }
         for _ in 0..<Self.attempts {
-            let isErased = try await core.write(.clean, .prompt, alone: true) {
+            let isErased = try await core.commit(.clean, .prompt, alone: true) {
                 FileKeeper(core: core).emptyWAL($0, timeout: Self.timeout, erasing: true) == .emptied
             }
             if isErased { return true }
@@ -318,9 +318,7 @@ extension StoreCount {
 
 /// How much the store contains, or a clean removed.
 public struct StoreCount: Sendable, Equatable {
-    /// Number of objects.
     public var objects = 0
-    /// Number of documents.
     public var documents = 0
     /// Bytes in use in the file, or freed in it.
     public var bytes: Int64 = 0

@@ -248,12 +248,13 @@ struct CopyRebuilding {
 
     private func copyMeta() throws {
         for (meta, range) in Self.metas {
-            let value: Int64?? = try copy.query("SELECT value FROM _meta WHERE key = ?").first(meta.rawValue) { row in
-                row.isInteger(0) && range ~= row.integer(0) ? row.integer(0) : nil
+            let value = try copy.query("SELECT value FROM _meta WHERE key = ?").first(meta.rawValue) { row in
+                guard row.isInteger(0), range ~= row.integer(0) else {
+                    throw StoreError.corrupt("its \(meta.rawValue) is none that a store can have")
+                }
+                return row.integer(0)
             }
-            guard let value else { continue }
-            guard let value else { throw StoreError.corrupt("its \(meta.rawValue) is none that a store can have") }
-            try meta.set(value, in: new)
+            if let value { try meta.set(value, in: new) }
         }
         guard try Meta.secret(in: new) != nil else { throw StoreError.corrupt("its secret is missing") }
         try Meta.closed.set(1, in: new)

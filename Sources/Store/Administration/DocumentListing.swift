@@ -38,7 +38,6 @@ public struct DocumentListing: Sendable {
 
 /// A document in a listing.
 public struct DocumentRow: Sendable {
-    /// Its id.
     public var id: DocumentID
     /// The upstream's name.
     public var upstream: String

@@ -294,7 +294,6 @@ public struct ObjectRow: Sendable {
     public var context: String
     /// The model's name.
     public var model: String
-    /// Its identity.
     public var identity: String
     /// Its newest known members as JSON; nested objects are `"Model:identity"`.
     public var json: [UInt8] = []
@@ -310,7 +309,6 @@ public struct ObjectRow: Sendable {
 
 /// One page of a listing.
 public struct Page<Row: Sendable>: Sendable {
-    /// The rows.
     public var rows: [Row] = []
     /// The cursor of the next page; nil at the end.
     public var next: Int64?

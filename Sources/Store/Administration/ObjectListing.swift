@@ -18,7 +18,6 @@ public struct ObjectListing: Sendable {
     public var model: String
     /// Only objects whose identity or JSON contains this text, ignoring the case of ASCII letters; nil: all.
     public var text: String?
-    /// The order.
     public var order: Order
     /// Whether the order is reversed.
     public var isDescending: Bool

@@ -3,13 +3,11 @@ public import Mapping
 
 /// A document that shows an object.
 public struct ShowingDocument: Sendable {
-    /// The document.
     public var row: DocumentRow
     /// The form in which a look-up returns it.
     public var form: StoredDocument.Form
     /// The versions of the object that it pins.
     var versions: [VersionID]
-    /// Its observation.
     var observation: Observation
 }
 
@@ -27,7 +25,6 @@ public struct ObservationSource: Sendable, Equatable {
 public struct ObjectNotice: Sendable, Equatable {
     /// The kind of notice.
     public enum Kind: Sendable, Equatable {
-        /// The object is deleted.
         case deleted
         /// A write may have changed it, and no response has shown it since.
         case unknown
@@ -35,7 +32,6 @@ public struct ObjectNotice: Sendable, Equatable {
 
     /// What caused it.
     public enum Cause: Sendable, Equatable {
-        /// A request.
         case request(MarkSource)
         /// A response that shows the deletion; nil if its request is no longer known.
         case itself(ObservationSource?)
@@ -43,7 +39,6 @@ public struct ObjectNotice: Sendable, Equatable {
         case forgotten
     }
 
-    /// The kind of notice.
     public var kind: Kind
     /// The time of the cause: the end of a write, or the start of a read; microseconds of the store's clock.
     public var time: Int64
@@ -57,7 +52,6 @@ public struct ObjectNotice: Sendable, Equatable {
 public struct ObjectWhy: Sendable {
     /// Set if it is deleted, or if a write may have changed it.
     public var notice: ObjectNotice?
-    /// Its members.
     public var members: [Provenance.Member]
     /// The responses of the members' observations, as far as they are still known.
     public var sources: [Int64: ObservationSource]

@@ -31,7 +31,7 @@ struct SecretErasure {
         for upstream in pending {
             _ = try await core.clean(CleanFilter(upstream: upstream))
         }
-        try await core.write(.erasure, .prompt) { try Self.record(models, in: $0.database) }
+        try await core.commit(.erasure, .prompt) { try Self.record(models, in: $0.database) }
     }
 
     /// Records the current secrets, once nothing of them is stored.

@@ -62,7 +62,7 @@ extension StoreCore {
     func slice<Value: Sendable>(_ work: @escaping @Sendable (WriterSession) throws -> Value) async throws(StoreError)
         -> Value
     {
-        let result = try await write(.copy, .prompt, alone: true) { session in
+        let result = try await commit(.copy, .prompt, alone: true) { session in
             Result { try work(session) }.mapError { StoreError($0) }
         }
         do throws(StoreError) {
@@ -70,7 +70,7 @@ extension StoreCore {
         } catch .full(let reason) {
             throw .unwritable(reason)
         } catch {
-            throw noted(error)
+            throw recorded(error)
         }
     }
 }

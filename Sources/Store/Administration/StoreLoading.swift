@@ -88,7 +88,7 @@ extension ObjectStore {
         let dropped = try await StoreLoading.prepare(path, for: core, withoutPrivate: copiedKey != principalKey)
         let owners = try await blocking { try StoreLoading.principals(in: path) }
         // These ids are now taken, so that no other principal gets one of them meanwhile.
-        let (ids, last) = try await core.write(.load, .durable) { session in
+        let (ids, last) = try await core.commit(.load, .durable) { session in
             (try owners.map { try session.principal($0.digest) }, session.numbers.document)
         }
         let principals = Dictionary(uniqueKeysWithValues: zip(owners.map(\.id), ids))
@@ -236,7 +236,7 @@ enum StoreLoading {
                 filter.isPrivate = true
                 dropped = try await store.clean(filter).removed
                 // The warnings may name removed data.
-                try await store.core.write(.load, .prompt) { try $0.query("DELETE FROM _warnings").run() }
+                try await store.core.commit(.load, .prompt) { try $0.query("DELETE FROM _warnings").run() }
             }
         } catch {
             await store.close()

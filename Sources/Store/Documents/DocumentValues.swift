@@ -39,7 +39,6 @@ public struct CacheKey: Hashable, Sendable {
 
 /// A complete response, to be stored.
 public struct ReceivedDocument: Sendable {
-    /// Its cache key.
     public var key: CacheKey
     /// Opaque bytes that identify the `Vary` selection; a document with equal bytes is replaced.
     public var variant: [UInt8]
@@ -73,7 +72,6 @@ public struct ReceivedDocument: Sendable {
     public var upstreamWrittenAt: Int64?
     /// When its request was sent; it is not stored if a clean or an invalidation came later.
     public var sent: Int64
-    /// The kind of observation.
     public var kind: Observation.Kind
     /// The models that the body contains; nil to store it as it is.
     public var rule: BodyRule?
@@ -138,7 +136,6 @@ public struct Receipt: Sendable {
     public var sequence: CommitNumber
     /// Whether the response holds a secret; only its objects without the secret are stored, and it may be kept only in memory.
     public var isInMemoryOnly = false
-    /// The warnings of the mapping.
     public var warnings: [MappingWarning]
 }
 
@@ -156,9 +153,7 @@ public struct StoredDocument: Sendable {
 
     /// For each member in doubt that it shows, when to resolve the doubt by a fetch; microseconds of the store's clock.
     public var doubts: [Int64] = []
-    /// Its id.
     public var id: DocumentID
-    /// Its cache key.
     public var key: CacheKey
     /// Identifies the `Vary` selection.
     public var variant: [UInt8] = []
@@ -181,7 +176,6 @@ public struct StoredDocument: Sendable {
     public var isBodyComposed = false
     /// The objects that it shows; a change of one of them may change it.
     public var objects: [ObjectID] = []
-    /// Its observation.
     var observation: Observation
     /// When its request was sent, minus `Age`.
     public var start: Int64 { observation.start }

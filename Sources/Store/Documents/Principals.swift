@@ -6,7 +6,7 @@ extension ObjectStore {
     public func principal(_ digest: [UInt8]) async throws(StoreError) -> PrincipalID {
         if let known = try await existingPrincipal(digest) { return known }
         return try await unlessHeldUp { [core] () async throws(StoreError) in
-            try await core.write(.principal, .durable) { try $0.principal(digest) }
+            try await core.commit(.principal, .durable) { try $0.principal(digest) }
         }
     }
 

@@ -3,7 +3,6 @@ public import Synchronization
 
 /// A response that the memory tier can hold; it is immutable except for its flags.
 public protocol MemoryResident: AnyObject, Sendable {
-    /// Its cache key.
     var key: CacheKey { get }
     /// The selection by `Vary`, and whatever else distinguishes responses of one key; equal bytes replace each other.
     var variant: [UInt8] { get }
@@ -166,10 +165,10 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
         shard(digest).lock.withLock { $0.residences[digest]?.transit.altered ?? 0 }
     }
 
-    /// Whether what was read under a digest after a number may be outdated by now.
-    package func isOutdated(at digest: Digest128, since number: Int) -> Bool {
+    /// Whether the responses under a digest may have changed since a number.
+    package func hasChanged(at digest: Digest128, since number: Int) -> Bool {
         shard(digest).lock.withLock { shard in
-            (shard.residences[digest] ?? Residence()).isOutdated(number, shard.forgotten)
+            (shard.residences[digest] ?? Residence()).hasChanged(since: number, shard.forgotten)
         }
     }
 
@@ -180,17 +179,17 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
         }
     }
 
-    /// Inserts a response, replaces the one with its variant, and makes room for it.
+    /// Admits a response, replaces the one with its variant, and makes room for it.
     ///
-    /// A response larger than an eighth of the tier is not inserted: it would displace too many others.
-    public func insert(_ response: Response, at digest: Digest128) {
+    /// A response larger than an eighth of the tier is not admitted: it would displace too many others.
+    public func admit(_ response: Response, at digest: Digest128) {
         handle(at: digest, of: response.key) { .made(response) }
     }
 
     /// Registers a response under the objects that it shows, so that it becomes dirty when one of them changes.
     ///
-    /// Call it before or after `insert`. It has no effect once the response has left. Discard a response that will never be
-    /// inserted.
+    /// Call it before or after `admit`. It has no effect once the response has left. Discard a response that will never be
+    /// admitted.
     public func register(_ response: Response, under objects: [ObjectID]) {
         responsesByObject.register(response.entry, under: objects)
         makeRoom()

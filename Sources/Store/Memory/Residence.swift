@@ -160,7 +160,7 @@ package struct Residence<Response: MemoryResident> {
             if !isDropped(document) { transit.changes[document] = (number, .freshened(fields)) }
             return []
         case .read(let response, let since):
-            let isUseless = isArriving || isDropped(response.documentID) || isOutdated(since, forgotten)
+            let isUseless = isArriving || isDropped(response.documentID) || hasChanged(since: since, forgotten)
             let other = residents.first { $0.isOfVariant(of: response) }
             guard !isUseless, other.map(\.isDirty) ?? true else { return [.discard(response)] }
             return leave { $0 === other } + enter(response)
@@ -234,8 +234,8 @@ package struct Residence<Response: MemoryResident> {
     /// Whether nothing has arrived or was removed after a number.
     func isLatest(_ since: Int, _ forgotten: Int) -> Bool { max(transit.superseded, forgotten) <= since }
 
-    /// Whether what was read after a number may be outdated by now.
-    func isOutdated(_ since: Int, _ forgotten: Int) -> Bool { max(transit.altered, forgotten) > since }
+    /// Whether the responses may have changed since a number.
+    func hasChanged(since: Int, _ forgotten: Int) -> Bool { max(transit.altered, forgotten) > since }
 
     private mutating func supersede(_ number: Int) { (transit.superseded, transit.altered) = (number, number) }
 

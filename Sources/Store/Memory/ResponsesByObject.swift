@@ -30,7 +30,7 @@ public final class MemoryEntry: Sendable {
 
     /// Records a hit: two relaxed stores, and only if they change something, so that a hot cache line stays shared.
     @inline(__always)
-    public func noteUse() {
+    public func recordUse() {
         if !isUsed.load(ordering: .relaxed) { isUsed.store(true, ordering: .relaxed) }
         if !isUsedSinceReport.load(ordering: .relaxed) { isUsedSinceReport.store(true, ordering: .relaxed) }
     }

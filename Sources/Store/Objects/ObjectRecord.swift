@@ -36,13 +36,21 @@ final class ObjectRecord {
     private(set) var wrote: Int64?
     /// Set if a write may have changed it, or if it is deleted.
     private(set) var mark: ObjectMark?
-    /// The request that caused the mark; the outer nil keeps the stored one.
-    private(set) var markSource: MarkSource??
+    /// What becomes of the stored source of the mark.
+    private(set) var markSource = MarkSourceChange.none
     let isStored: Bool
     let wasPinned: Bool
     var isModified = false
     /// The versions of it in the response being stored.
     var contributions: [Contribution] = []
+
+    /// A change of the stored request that caused the mark.
+    enum MarkSourceChange: Equatable {
+        case none
+        /// The new mark has no known source.
+        case removed
+        case replaced(MarkSource)
+    }
 
     /// A new object.
     init(id: ObjectID, collection: CollectionID, identity: Identity) {
@@ -112,13 +120,13 @@ final class ObjectRecord {
     func setMark(_ mark: ObjectMark?, by source: MarkSource? = nil) {
         guard mark != self.mark else { return }
         self.mark = mark
-        markSource = .some(source)
+        markSource = source.map { .replaced($0) } ?? .removed
         if mark?.isTombstone == true { deletedSince = nil }
         isModified = true
     }
 
-    /// Records that a write to it was complete at a time.
-    func noteWrite(at time: Int64) {
+    /// Sets when the latest write to it was complete.
+    func setWrite(at time: Int64) {
         guard wrote.map({ $0 < time }) ?? true else { return }
         wrote = time
         isModified = true
@@ -233,14 +241,14 @@ struct EntryFinder {
     ) -> Int? {
         // New entries are at the end. Any other change affects their number or makes hints wrong.
         if count > entries.count { self = EntryFinder() }
-        while count < entries.count { note(entries[count]) }
+        while count < entries.count { add(entries[count]) }
         guard let index = hint(self), !isWanted(entries[index]) else { return hint(self) }
         self = EntryFinder()
-        for entry in entries { note(entry) }
+        for entry in entries { add(entry) }
         return hint(self)
     }
 
-    private mutating func note(_ entry: ObjectRecord.Entry) {
+    private mutating func add(_ entry: ObjectRecord.Entry) {
         byVersion[entry.version] = count
         if byContent[entry.content] == nil { byContent[entry.content] = count }
         count += 1

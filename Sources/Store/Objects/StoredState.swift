@@ -68,7 +68,6 @@ struct StoredState {
 
 /// `Mapping` treats observations and versions as opaque numbers.
 extension Observation {
-    /// Its id.
     var id: ObservationID { ObservationID(rawValue: sequence) }
 }
 

@@ -90,7 +90,7 @@ extension WriterSession {
             guard let record = try record(id) else { continue }
             guard case (let model, let models?) = try model(of: record), declared < models.models.version(of: model)
             else { continue }
-            try keep(state(of: record), as: record, of: model, models: models)
+            try apply(state(of: record), to: record, of: model, models: models)
         }
         if found.count == limit { return found.last?.id }
         try Meta.modernised.set(1, in: database)

@@ -293,7 +293,7 @@ extension Schema {
     }
 
     /// Records that a file's pages have checksums, if its header reserves space for them.
-    static func noteChecksums(in database: Database, file: Int32) throws {
+    static func recordChecksums(in database: Database, file: Int32) throws {
         guard PageChecksums.areReserved(in: file) else { return }
         try database.execute(sql: "PRAGMA user_version = \(checksummed)")
     }

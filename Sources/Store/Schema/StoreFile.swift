@@ -136,7 +136,7 @@ struct StoreFile: Sendable {
             settings.maximumReaderCount = max(configuration.readers, 1)
             settings.persistentReadOnlyConnections = true
             settings.prepareDatabase { database in
-                keepFiles(database)
+                persistWAL(database)
                 try budget.configure(database)
             }
             let pool = try DatabasePool(path: path, configuration: settings)
@@ -181,7 +181,7 @@ struct StoreFile: Sendable {
     ///
     /// So a start creates no files, for which a full disk may have no room; and a user without write access can read the store
     /// while it is not open.
-    private static func keepFiles(_ database: Database) {
+    private static func persistWAL(_ database: Database) {
         var isKept: Int32 = 1
         sqlite3_file_control(database.sqliteConnection, nil, SQLITE_FCNTL_PERSIST_WAL, &isKept)
     }
@@ -193,7 +193,7 @@ struct StoreFile: Sendable {
             _ = try database.query("PRAGMA wal_checkpoint(RESTART)").integer()
             let tables = try database.query("SELECT count(*) FROM sqlite_schema").integer() ?? 0
             try checkContent(database, path: path, isNew: tables == 0, budget: budget)
-            if tables == 0 { try Schema.noteChecksums(in: database, file: file) }
+            if tables == 0 { try Schema.recordChecksums(in: database, file: file) }
         }
         try Schema.migrator.migrate(pool)
         try pool.writeWithoutTransaction { database in

@@ -218,11 +218,11 @@ extension FileKeeper {
             let code = session.database.sqliteConnection.map { sqlite3_system_errno($0) } ?? 0
             let isBeyondLimit = code == EFBIG || code == 0 && core.budget.isAtLimit
             let reason = isBeyondLimit ? FileBudget.beyondLimit : code == 0 ? message : StoreError.reason(code)
-            noteTrouble(reason, session)
+            reportTrouble(reason, session)
         case .full:
             // This may be the store's own bound, which is normal.
             if !core.reserve.hasMargin(for: Int64(bytes)), !isAtBound(session) {
-                noteTrouble(StoreError.reason(ENOSPC), session)
+                reportTrouble(StoreError.reason(ENOSPC), session)
             }
         default: return
         }
@@ -239,7 +239,7 @@ extension FileKeeper {
     /// Reallocates the reserve, and checks whether the disk has become full or has room again.
     mutating func checkDisk(_ session: WriterSession) {
         guard session.disk.trouble == nil else { return checkForRoom(session) }
-        if let code = core.reserve.replenish() { noteTrouble(StoreError.reason(code), session) }
+        if let code = core.reserve.replenish() { reportTrouble(StoreError.reason(code), session) }
         guard session.disk.nextCheck <= .now else { return }
         session.disk.nextCheck = .now + Self.pause
         let isMoved = !core.lock.isInPlace
@@ -262,7 +262,7 @@ extension FileKeeper {
         core.notify(.writesWork)
     }
 
-    private mutating func noteTrouble(_ reason: String, _ session: WriterSession) {
+    private mutating func reportTrouble(_ reason: String, _ session: WriterSession) {
         guard session.disk.trouble == nil else { return }
         session.disk.trouble = reason
         session.disk.nextCheck = .now + Self.pause

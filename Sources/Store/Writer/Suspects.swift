@@ -14,14 +14,14 @@ extension ObjectStore {
         object: BoundObject? = nil,
         patterns: [InvalidationPattern] = []
     ) async throws(StoreError) -> SuspectID {
-        try await core.write(.suspect, .durable) { session in
+        try await core.commit(.suspect, .durable) { session in
             try session.markSuspect(upstream: upstream, urls: urls, object: object, patterns: patterns)
         }
     }
 
     /// Clears a suspect, durably.
     public func clear(_ suspect: SuspectID) async throws(StoreError) {
-        try await core.write(.suspect, .durable) { try $0.clear(suspect) }
+        try await core.commit(.suspect, .durable) { try $0.clear(suspect) }
     }
 }
 
@@ -32,7 +32,7 @@ extension WriterSession {
     {
         let suspect = numbers.suspect.increment()
         for url in urls { try query("INSERT OR IGNORE INTO _suspects VALUES (?, ?, ?)").run(suspect, upstream, url) }
-        if let object { try note(object, of: upstream, suspect: suspect) }
+        if let object { try write(object, of: upstream, suspect: suspect) }
         for pattern in patterns {
             try query("INSERT INTO _suspect_patterns VALUES (?, ?, ?, ?)").run(
                 suspect,
@@ -44,7 +44,7 @@ extension WriterSession {
         return suspect
     }
 
-    private func note(_ object: BoundObject, of upstream: String, suspect: SuspectID) throws {
+    private func write(_ object: BoundObject, of upstream: String, suspect: SuspectID) throws {
         let names: [(identity: String?, key: String?)] =
             object.identity.map { [($0, nil)] } ?? object.keys.map { (nil, $0) }
         for name in names {

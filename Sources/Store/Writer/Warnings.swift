@@ -101,7 +101,7 @@ extension StoreCore {
         let isExamined = examiner.admits(bytes: subject.body.count)
         if isExamined {
             examiner.examine(subject, by: models.mapper) { [self] warnings in
-                note { try $0.warn(warnings, about: subject.rule, url: subject.url, at: $0.clock.now()) }
+                submitDispensable { try $0.warn(warnings, about: subject.rule, url: subject.url, at: $0.clock.now()) }
             }
         }
         return PreparedBody(subject, models: models, hasher: hasher, isExamined: isExamined)

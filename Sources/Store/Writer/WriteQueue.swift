@@ -72,7 +72,7 @@ final class Mailbox<Element: Sendable>: Sendable {
     /// Adds an element.
     ///
     /// An express element is placed before all others that are not express. Returns false once the mailbox is finished.
-    func post(_ element: Element, urgent: Bool, express isExpress: Bool = false) -> Bool {
+    func submit(_ element: Element, urgent: Bool, express isExpress: Bool = false) -> Bool {
         let (isAccepted, isFirst) = state.withLock { state in
             guard !state.isFinished else { return (false, false) }
             if isExpress { state.express.append(element) } else { state.waiting.append(element) }

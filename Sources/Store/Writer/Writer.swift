@@ -192,7 +192,7 @@ final class Writer {
                 seconds: (ContinuousClock.now - start) / .seconds(1)
             )
             core.updateStatistics {
-                $0.note(report)
+                $0.record(report)
                 $0.warnings += effects.warnings
                 $0.trouble = nil
             }
@@ -213,7 +213,7 @@ final class Writer {
     }
 
     private func fail(_ batch: ArraySlice<Job>, _ error: StoreError) {
-        if case .corrupt(let reason) = core.noted(error), !isMended {
+        if case .corrupt(let reason) = core.recorded(error), !isMended {
             if damage == nil { damage = FoundDamage(reason: reason, session: session) }
             damage?.unfinished += batch
             return

@@ -23,7 +23,7 @@ extension WriterSession {
         for (record, scope) in try records(of: object, upstream: upstream) {
             guard let mark = try scope == owner ? own : others.map({ try mark($0, of: writer, for: scope) })
             else { continue }
-            if source.isWrite { record.noteWrite(at: mark.time) }
+            if source.isWrite { record.setWrite(at: mark.time) }
             try apply(mark, to: record, by: source)
         }
         if let own, let owner { remember(own, by: source, object, upstream, scope: owner) }
@@ -76,7 +76,7 @@ extension WriterSession {
             // The object exists again. Whatever is older than the deletion shows another object of the same name.
             if mark.isTombstone, !state.isOutdated(by: mark, lag: models.lag) {
                 state.drop(outdatedBy: mark, model: model, models: models.models, lag: models.lag)
-                try keep(state, as: record, of: model, models: models)
+                try apply(state, to: record, of: model, models: models)
                 return try apply(.unobserved(mark.time), to: record, by: source, isJournaled: false)
             }
         }
@@ -149,9 +149,9 @@ extension WriterSession {
     /// Writes the request that caused a mark, if the mark is new.
     func writeMarkSource(of record: ObjectRecord) throws {
         switch record.markSource {
-        case nil: break
-        case .some(nil): try deleteMarkSource(of: record)
-        case .some(let source?): try query("INSERT OR REPLACE INTO _marks VALUES (?, ?)").run(record.id, source.text)
+        case .none: break
+        case .removed: try deleteMarkSource(of: record)
+        case .replaced(let source): try query("INSERT OR REPLACE INTO _marks VALUES (?, ?)").run(record.id, source.text)
         }
     }
 
@@ -220,7 +220,7 @@ extension WriterSession {
     ///
     /// If the path contains the object's identity, the object is deleted. If it contains a key, such as a login, the object may
     /// only have been renamed, so its state is unknown.
-    func note(_ absence: ObservedAbsence) throws {
+    func write(_ absence: ObservedAbsence) throws {
         let key = absence.key
         guard let models = models[key.upstream]?.models, !models.declarations.isEmpty else { return }
         var owner = try existingScope(NameTable.Scope(of: key))
@@ -343,7 +343,7 @@ struct RecentMarks {
             let key = Key(upstream: upstream, model: object.model, value: value, isKey: isKey, scope: scope)
             if let known = marks[key] {
                 if known.mark.time > mark.time { continue }
-                keep(known, of: key, for: exception)
+                retain(known, of: key, for: exception)
             }
             marks[key] = Mark(mark: mark, writer: writer, source: source, exception: exception)
         }
@@ -351,8 +351,8 @@ struct RecentMarks {
         return forgotten
     }
 
-    /// Keeps the old mark for a scope for which the new one does not hold.
-    private mutating func keep(_ known: Mark, of key: Key, for exception: ScopeID?) {
+    /// Retains the old mark for a scope for which the new one does not hold.
+    private mutating func retain(_ known: Mark, of key: Key, for exception: ScopeID?) {
         guard key.scope == nil, let exception, known.exception != exception else { return }
         let own = Key(upstream: key.upstream, model: key.model, value: key.value, isKey: key.isKey, scope: exception)
         if let newer = marks[own], newer.mark.time >= known.mark.time { return }

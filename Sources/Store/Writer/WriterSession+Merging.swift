@@ -16,7 +16,7 @@ extension WriterSession {
         let model = try names.collection(record.collection, in: database).model
         var new = new
         let write = new.first { $0.observation.kind == .write && !$0.isEmbedded }
-        if let write { record.noteWrite(at: write.observation.end) }
+        if let write { record.setWrite(at: write.observation.end) }
         if let mark = record.mark {
             let isSuperseded: Bool
             if mark.isTombstone {
@@ -58,8 +58,8 @@ extension WriterSession {
             asksFrom(member, challenger: challenger, of: record, model: model, models, warnings: &warnings)
         }
         if let failure { throw failure }
-        try keep(state, as: record, of: model, models: models)
-        note(merge, of: record, doubtsBefore: doubtsBefore)
+        try apply(state, to: record, of: model, models: models)
+        recordHistory(of: merge, in: record, doubtsBefore: doubtsBefore)
         if merge.hasDeletionChanged {
             // The member that shows the deletion may not be a shared property.
             markChanged(record, wasKnown: wasKnown, as: state.deletedSince == nil ? .created : .deleted)
@@ -111,8 +111,8 @@ extension WriterSession {
         return true
     }
 
-    /// Stores the merged state in an object's record.
-    func keep(_ state: ObjectState, as record: ObjectRecord, of model: String, models: UpstreamModels) throws {
+    /// Applies the merged state to an object's record.
+    func apply(_ state: ObjectState, to record: ObjectRecord, of model: String, models: UpstreamModels) throws {
         var state = state
         let newest = state.newestPayload(model: model, models: models.models)
         if let base = state.base {
@@ -302,7 +302,7 @@ extension WriterSession {
     }
 
     /// Records the values that a merge replaced, and the doubts that it resolved.
-    func note(_ merge: ObjectState.Merge, of record: ObjectRecord, doubtsBefore: [String]) {
+    func recordHistory(of merge: ObjectState.Merge, in record: ObjectRecord, doubtsBefore: [String]) {
         for change in merge.changes {
             let member = DoubtHistory.Member(object: record.id, member: change.member)
             doubts.replaced(hasher.contentHash(change.old), of: member, at: clock.now())

@@ -7,7 +7,7 @@ extension WriterSession {
     func record(collection: CollectionID, identity: Identity) throws -> ObjectRecord {
         if let known = try existingRecord(collection: collection, identity: identity) { return known }
         let record = ObjectRecord(id: numbers.object.increment(), collection: collection, identity: identity)
-        keep(record)
+        cache(record)
         return record
     }
 
@@ -21,7 +21,7 @@ extension WriterSession {
             WHERE collection = ? AND identity = ?
             """
         ).first(collection, identity, read: ObjectRecord.init)
-        if let found { keep(found) }
+        if let found { cache(found) }
         return found
     }
 
@@ -35,11 +35,11 @@ extension WriterSession {
             WHERE id = ?
             """
         ).first(id, read: ObjectRecord.init)
-        if let found { keep(found) }
+        if let found { cache(found) }
         return found
     }
 
-    private func keep(_ record: ObjectRecord) {
+    private func cache(_ record: ObjectRecord) {
         records[record.id] = record
         recordOrder.append(record)
         recordIDs[RecordKey(collection: record.collection, identity: record.identity)] = record.id
@@ -174,7 +174,7 @@ extension WriterSession {
     func observation(_ id: ObservationID) throws -> Observation { try observationRecord(id).observation }
 
     /// Records the request of an observation without a document; it is written only if something refers to the observation.
-    func note(source: String?, of id: ObservationID) throws { try observationRecord(id).source = source }
+    func setSource(_ source: String?, of id: ObservationID) throws { try observationRecord(id).source = source }
 
     /// Counts a reference to an observation, or its removal.
     func use(_ id: ObservationID, by difference: Int64) throws {

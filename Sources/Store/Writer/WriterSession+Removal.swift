@@ -18,7 +18,7 @@ extension WriterSession {
         if let bytes = deletedBytes { deletedBytes = bytes + (try query(StoreCount.bytesOfDocument).integer(id) ?? 0) }
         for pin in try StoredBody.pins(of: id, in: database) { try unpin(pin) }
         try use(found.observation, by: -1)
-        if !isErased { try note(source: "GET \(found.url)", of: found.observation) }
+        if !isErased { try setSource("GET \(found.url)", of: found.observation) }
         try query("DELETE FROM _bodies WHERE document = ?").run(id)
         try query("DELETE FROM _used WHERE document = ?").run(id)
         try query("DELETE FROM _undivided WHERE document = ?").run(id)
@@ -121,8 +121,8 @@ extension WriterSession {
             return
         }
         hasRemovedObjects = true
-        try keepName(of: record)
-        if record.mark != nil || record.markSource != nil { try deleteMarkSource(of: record) }
+        try writeName(of: record)
+        if record.mark != nil || record.markSource != .none { try deleteMarkSource(of: record) }
         try query("DELETE FROM _objects WHERE id = ?").run(record.id)
         try query("DELETE FROM _orphans WHERE object = ?").run(record.id)
         try query("DELETE FROM _keys WHERE object = ?").run(record.id)

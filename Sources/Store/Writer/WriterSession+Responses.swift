@@ -66,7 +66,7 @@ extension WriterSession {
         receipt.warnings += observed.warnings
         // The changes by this response itself now have sequences.
         receipt.sequence = numbers.sequence
-        if isSuperseded || isInMemoryOnly { try note(source: "GET \(key.url)", of: observation.id) }
+        if isSuperseded || isInMemoryOnly { try setSource("GET \(key.url)", of: observation.id) }
         if isSuperseded { return receipt }
         // The old documents are unpinned after the new one was pinned, so that a version in both is never deleted in between.
         for predecessor in predecessors { try deleteDocument(predecessor.id, notifying: false) }
@@ -167,7 +167,7 @@ extension WriterSession {
             if mayBeMarked {
                 let keys = (occurrence.keys + occurrence.boundKeys).map(\.value)
                 if let recent = recentMarks.mark(of: occurrence.name, keys: keys, upstream: upstream, scope: scope) {
-                    if recent.source.isWrite { record.noteWrite(at: recent.mark.time) }
+                    if recent.source.isWrite { record.setWrite(at: recent.mark.time) }
                     let mark = try mark(recent.mark, of: recent.writer, for: scope)
                     try apply(mark, to: record, by: recent.source)
                 }
@@ -180,7 +180,7 @@ extension WriterSession {
                 declared: declared
             )
             if version > known || !occurrence.boundKeys.isEmpty {
-                try note(keysOf: occurrence, for: record, observation.kind)
+                try writeKeys(of: occurrence, for: record, observation.kind)
             }
             if pinning, let index = record.index(of: version) {
                 record.entries[index].uses += 1
@@ -243,7 +243,7 @@ extension WriterSession {
     ///
     /// The path of a read identifies the object in its response, perhaps by an alias. The path of a write identified the object
     /// before the write: if the response shows another value of that key, the object may have been renamed.
-    private func note(keysOf occurrence: Occurrence, for record: ObjectRecord, _ kind: Observation.Kind) throws {
+    private func writeKeys(of occurrence: Occurrence, for record: ObjectRecord, _ kind: Observation.Kind) throws {
         for key in occurrence.keys {
             try query("INSERT OR IGNORE INTO _keys VALUES (?, ?, NULL)").run(record.id, keyHasher.keyHash(key.value))
         }

@@ -41,7 +41,7 @@ extension WriterSession {
         }
         try invalidate(write.paths.union(further), of: write.upstream)
         if write.effect != .absent { try invalidateUndivided(by: write) }
-        note(write, to: subjects)
+        blockResponses(before: write, to: subjects)
         if let suspect = write.suspect { try clear(suspect) }
         completion.removed = further
         return completion
@@ -54,7 +54,7 @@ extension WriterSession {
         -> [MappingWarning]
     {
         let observation = newObservation(start: shown.start, end: write.time, kind: .write)
-        try note(source: "\(write.method) \(shown.url)", of: observation.id)
+        try setSource("\(write.method) \(shown.url)", of: observation.id)
         let key = CacheKey(
             upstream: write.upstream,
             principal: write.principal,
@@ -228,8 +228,8 @@ extension WriterSession {
 
     // MARK: Responses that arrive after a write to their path
 
-    /// Records a write for responses to its path that are under way.
-    func note(_ write: CompletedWrite, to subjects: [Subject]) {
+    /// Blocks responses to a write's path that are under way.
+    func blockResponses(before write: CompletedWrite, to subjects: [Subject]) {
         guard !write.path.isEmpty, models[write.upstream]?.models.declarations.isEmpty == false else { return }
         var rest = write
         (rest.observation, rest.paths, rest.collections, rest.patterns) = (nil, [], [], [])

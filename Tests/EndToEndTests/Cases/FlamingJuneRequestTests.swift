@@ -50,7 +50,7 @@ import Testing
         #expect(events.map(\.text) == [Self.posts(), Self.posts("new")])
     }
 
-    @Test func `FJ-42: showing an older response again takes nothing back`() throws {
+    @Test func `FJ-42: an older response that is shown again reverts no value`() throws {
         let origin = try Origin { request in
             request.path == "/posts"
                 ? .json(Self.posts("old"), Fresh.hour)
@@ -63,7 +63,7 @@ import Testing
         #expect(try larder.get("/posts/1").text == #"{"id":1,"title":"new"}"#)
     }
 
-    @Test(arguments: ["false", "0", "off"]) func `FJ-43: only its own word asks for two phases`(value: String) throws {
+    @Test(arguments: ["false", "0", "off"]) func `FJ-43: only Larder-Live asks for two phases`(value: String) throws {
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin))
         let answer = try larder.get("/posts", ["Larder-Live": value])
@@ -71,7 +71,7 @@ import Testing
         #expect(answer["Content-Type"] != "text/event-stream")
     }
 
-    @Test func `FJ-02: the raw and the wire view are what came, envelope included`() throws {
+    @Test func `FJ-02: the raw and the wire view are the received body, envelope included`() throws {
         let body = #"{ "data" : [{"id":1,"title":"a","x":0}], "page":1.0 }"#
         let origin = try Origin { _ in .json(body, Fresh.hour) }
         let config = Configs.blog(origin, top: ["  - { path: \"wrapped\", model: [Post], root: data }"])
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func `FJ-44: forced caching says nothing of writes`() throws {
+    @Test func `FJ-44: forced caching does not apply to writes`() throws {
         let origin = try Origin { request in
             .json(#"{"id":1}"#, ["Cache-Control": "no-store"], status: request.method == "POST" ? 201 : 200)
         }
@@ -112,7 +112,7 @@ import Testing
         #expect(try larder.sql("SELECT title FROM Post ORDER BY id") == ["a", "b"])
     }
 
-    @Test(arguments: [204, 404, 410]) func `RK-31: what a deletion was answered for is not served any more`(
+    @Test(arguments: [204, 404, 410]) func `RK-31: a deleted object is no longer served`(
         status: Int
     ) throws {
         let origin = try Origin { _ in .json(#"{"id":1,"title":"a"}"#, Fresh.hour) }
@@ -155,7 +155,7 @@ import Testing
         #expect(origin.count("/varied") == 2)
     }
 
-    @Test func `FJ-46: how long a forced answer is good is said in the config`() throws {
+    @Test func `FJ-46: the config sets how long a forced response is fresh`() throws {
         let origin = try Origin { _ in .json("{}", ["Cache-Control": "no-store", "Age": "100"]) }
         let config = Configs.plain(
             origin,
@@ -170,7 +170,7 @@ import Testing
         #expect(try !larder.get("/a").isHit)
     }
 
-    @Test func `FJ-47: with the network gone the second phase is the error, and how old the first was`() throws {
+    @Test func `FJ-47: without a network the second phase is the error, with the age of the first`() throws {
         let origin = try Origin { _ in .json("{}", ["Cache-Control": "max-age=10", "Age": "100"]) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -181,7 +181,7 @@ import Testing
         #expect((events.first?.age ?? 0) >= 100)
     }
 
-    @Test func `FJ-26: a list that nothing is said of stays as it is, and larder route says so`() throws {
+    @Test func `FJ-26: a list without a route stays as it is, and larder route says so`() throws {
         let origin = try Origin { _ in .json(#"{"id":1,"items":[{"id":2}]}"#, Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/unknown/1")
@@ -223,7 +223,7 @@ import Testing
         #expect(folder.names.sorted() == before)
     }
 
-    @Test func `MT-44 MT-43: a property that is no member's name, or refers to nothing, is an error with its line`()
+    @Test func `MT-44 MT-43: a property with an impossible name or reference is an error with its line`()
         throws
     {
         let folder = TemporaryFolder()
@@ -246,7 +246,7 @@ import Testing
         #expect(text.contains("larder.yaml:7:36: error: there is no model \"Nobody\""), "\(text)")
     }
 
-    @Test func `RK-02 RK-32: a response that says the same again changes no object`() throws {
+    @Test func `RK-02 RK-32: an equal response changes no object`() throws {
         let origin = try Origin { request in
             request["If-None-Match"] == nil
                 ? .json(#"{"id":1,"title":null}"#, Fresh.tagged("a", 0)) : .notModified(["ETag": #""a""#])

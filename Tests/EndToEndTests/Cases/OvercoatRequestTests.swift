@@ -26,7 +26,7 @@ import Testing
         )
     }
 
-    @Test func `OV-09 OV-20 OV-21: routes speak of what follows the base path, which ends at a slash`() throws {
+    @Test func `OV-09 OV-20 OV-21: routes match the path after the base path, which ends at a slash`() throws {
         let larder = try Self.daemon([#"{ path: "test", model: Item }"#]) { request in
             request.path == "/api/v1/test" ? .json(Self.item, Fresh.hour) : .json(#"{"at":"\#(request.path)"}"#)
         }
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func `OV-22: the query makes no difference to a route, unless the route says so`() throws {
+    @Test func `OV-22: a route ignores the query unless it names parameters`() throws {
         let larder = try Self.daemon([
             #"{ path: "x", model: Item }"#, #"{ path: "x", query: { kind: other }, model: Other }"#,
         ]) { _ in .json(Self.item, Fresh.hour) }
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test
-    func `OV-29 OV-31: a status may be written as a text or a class, and methods and statuses are demanded together`()
+    func `OV-29 OV-31: a status is a number, a text or a class, and a rule needs both method and status to match`()
         throws
     {
         let larder = try Self.daemon([
@@ -64,7 +64,7 @@ import Testing
         #expect(try larder.get("/x", Self.mapped + ["X-Status": "201"]).text == #"{"id":1,"title":"a"}"#)
     }
 
-    @Test func `OV-31: a rule may ask for method, status, query and content type together, and others for the rest`()
+    @Test func `OV-31: one rule can require method, status, query and content type, and others match the rest`()
         throws
     {
         let larder = try Self.daemon([
@@ -85,7 +85,7 @@ import Testing
         #expect(try larder.request("POST", "/x", Self.mapped, body: "{}").text == other)
     }
 
-    @Test func `OV-32: a redirect is passed on, and the URL that it leads to decides`() throws {
+    @Test func `OV-32: a redirect is passed on, and its target's URL chooses the route`() throws {
         let larder = try Self.daemon([#"{ path: "new", model: Item }"#, #"{ path: "old", model: Other }"#]) { request in
             request.path.hasSuffix("/old")
                 ? .empty(301, ["Location": "/api/v1/new"]) : .json(Self.item, Fresh.hour)
@@ -94,7 +94,7 @@ import Testing
         #expect(try larder.get("/new", Self.mapped).text == #"{"id":1,"label":"a"}"#)
     }
 
-    @Test func `OV-34 OV-46: without a route the response is its JSON, and with one that is there beside the view`()
+    @Test func `OV-34 OV-46: without a route a response is its JSON, and with one also its mapped view`()
         throws
     {
         let larder = try Self.daemon([#"{ path: "x", model: Item }"#]) { _ in .json(#"{ "id" : 1 }"#, Fresh.hour) }
@@ -117,7 +117,7 @@ import Testing
         #expect(try larder.count()["objects"] as? Int == 0)
     }
 
-    @Test func `OV-44 OV-48: what does not map reaches the client as it is, and is told of`() throws {
+    @Test func `OV-44 OV-48: a body that does not map reaches the client unchanged, with a warning`() throws {
         let larder = try Self.daemon([#"{ path: "**", model: Item }"#]) { request in
             .json(request.path.hasSuffix("list") ? "[1,2]" : #"{"id":1"#, Fresh.hour)
         }
@@ -132,7 +132,7 @@ import Testing
         #expect(kinds)
     }
 
-    @Test func `OV-45 RK-36: HEAD and empty bodies are successes without a result`() throws {
+    @Test func `OV-45 RK-36: HEAD and empty bodies map to nothing, without a warning`() throws {
         let larder = try Self.daemon([#"{ path: "**", model: Item }"#]) { request in
             request.path.hasSuffix("none") ? .empty(204) : .json("", Fresh.hour)
         }

@@ -12,7 +12,7 @@ import Testing
         return (origin, try Larder(origin, config: ComposedBytesTests.config(origin)))
     }
 
-    @Test func `objects that refer to themselves twice are not expanded for ever`() throws {
+    @Test func `objects that refer to themselves twice are not expanded without end`() throws {
         let nested =
             (0..<80).map { _ in #"{"id":1,"friends":["# }.joined() + #"{"id":1}"# + String(repeating: "]}", count: 80)
         let bodies = Monitor(["/one/nested": nested, "/one/1": #"{"id":1,"friends":[1,1]}"#, "/one/2": #"{"id":2}"#])
@@ -31,7 +31,7 @@ import Testing
         #expect(larder.isRunning)
     }
 
-    @Test func `a document of very many references follows, and hits go on meanwhile`() throws {
+    @Test func `a document with very many references shows changes, and hits go on meanwhile`() throws {
         let count = 10_000
         func list(_ name: String) -> String {
             "[" + (0..<count).map { #"{"id":\#($0),"name":"\#($0 == 0 ? name : "n")"}"# }.joined(separator: ",") + "]"
@@ -55,7 +55,7 @@ import Testing
         )
     }
 
-    @Test func `objects of ten megabytes follow`() throws {
+    @Test func `documents with objects of ten megabytes show changes`() throws {
         let large = String(repeating: "y", count: 10_000_000)
         let bodies = Monitor([
             "/one/1": #"{"id":1,"name":"\#(large)","age":1}"#, "/one/1?again": #"{"id":1,"age":2}"#,
@@ -71,7 +71,7 @@ import Testing
         #expect(try larder.get("/one/2").status == 200)
     }
 
-    @Test func `an upstream that answers each request with other values fills nothing`() throws {
+    @Test func `an upstream whose values differ in each response does not fill memory or store`() throws {
         let answers = Monitor(0)
         let origin = try Origin { request in
             let number = answers.next()

@@ -130,7 +130,9 @@ import Testing
         (body.first { !$0.isWhitespace } == "[" ? "/many/" : "/one/") + "\(number)"
     }
 
-    @Test(arguments: scenarios) func `a document shows the newest in its own bytes, or is asked for`(_ each: Scenario)
+    @Test(arguments: scenarios) func `a document shows the newest values in its own form, or is fetched again`(
+        _ each: Scenario
+    )
         throws
     {
         let bodies = [each.before] + each.later

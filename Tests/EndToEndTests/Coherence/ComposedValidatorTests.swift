@@ -29,7 +29,7 @@ import Testing
         return (blog, larder)
     }
 
-    @Test func `what speaks of the bytes received is gone`() throws {
+    @Test func `a composed response has no field about the received bytes`() throws {
         let (_, larder) = try composed(Self.signed)
         let answer = try larder.get("/users")
         #expect(answer.text == Self.changed)
@@ -45,7 +45,7 @@ import Testing
         #expect(raw["Last-Modified"] != nil)
     }
 
-    @Test func `conditions by tag are of the composed bytes`() throws {
+    @Test func `entity tags in conditions apply to the composed bytes`() throws {
         let (blog, larder) = try composed(Self.signed)
         let tag = try #require(try larder.get("/users")["ETag"])
         for condition in [tag, "W/\(tag)", "\"a\", \(tag), W/\"b\"", "*", "\"a\",\(tag)"] {
@@ -63,7 +63,7 @@ import Testing
         #expect(blog.origin.count("/users") == 1)
     }
 
-    @Test func `dates say nothing of composed bytes`() throws {
+    @Test func `conditions by date do not apply to composed bytes`() throws {
         let (_, larder) = try composed(Self.signed)
         let date = try #require(try larder.get("/users")["Date"])
         for date in [date, "Mon, 01 Jan 2024 00:00:00 GMT", "Fri, 01 Jan 2100 00:00:00 GMT"] {
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `HEAD and ranges are of the composed bytes`() throws {
+    @Test func `HEAD and ranges apply to the composed bytes`() throws {
         let (_, larder) = try composed()
         let whole = try larder.get("/users")
         let tag = try #require(whole["ETag"])
@@ -102,8 +102,7 @@ import Testing
     }
 
     @Test(arguments: ["PUT", "PATCH", "DELETE", "POST", "GET", "HEAD"])
-    func `a tag of Larder's in If-Match is answered 412, and the next GET brings the upstream's`(method: String) throws
-    {
+    func `If-Match with Larder's own tag gets 412, and the next GET the upstream's tag`(method: String) throws {
         let (blog, larder) = try composed()
         let tag = try #require(try larder.get("/users")["ETag"])
         for condition in [tag, "\"v0\", \(tag)"] {
@@ -124,7 +123,7 @@ import Testing
         #expect(blog.origin.requests.allSatisfy { $0["If-Match"] == nil })
     }
 
-    @Test func `tags of Larder's never go upstream, the upstream's beside them do`() throws {
+    @Test func `Larder's own tags never go upstream, and the upstream's beside them do`() throws {
         let (blog, larder) = try composed()
         let own = "\"larder-00000000000000000000000000000000\""
         let asked: [(FieldLines, String?)] = [
@@ -143,7 +142,7 @@ import Testing
         }
     }
 
-    @Test func `a clean document is asked about, a dirty one asked for`() throws {
+    @Test func `a clean document is validated, a dirty one fetched without conditions`() throws {
         let (blog, larder) = try composed(Fresh.hour)
         blog.origin.forget()
         _ = try larder.get("/users/1", ["Cache-Control": "no-cache"])
@@ -157,7 +156,8 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `a 304 to a document that has become dirty is asked again without conditions`(isComposable: Bool) throws {
+    func `after a 304 to a document that has become dirty, it is fetched without conditions`(isComposable: Bool) throws
+    {
         let blog = try Changing(["/posts": #"[{"id":7,"title":"t","author":{"id":1,"login":"ada"}}]"#])
         let (gate, bodies) = (Gate(), blog.bodies)
         blog.origin.behave { request in
@@ -179,7 +179,7 @@ import Testing
         #expect(asked.map { $0["If-None-Match"] } == [nil, "\"v\"", nil])
     }
 
-    @Test func `what changes back is as received, under the upstream's tag`() throws {
+    @Test func `a document whose values change back is as received, with the upstream's tag`() throws {
         let (blog, larder) = try composed(Self.signed)
         let composed = try larder.get("/users")
         #expect(composed.text == Self.changed)
@@ -210,7 +210,7 @@ import Testing
         #expect(try larder.get("/users").text == Self.changed)
     }
 
-    @Test func `each view and each address has a tag of its own`() throws {
+    @Test func `each view and each address has its own entity tag`() throws {
         let blog = try Changing([:])
         // Mapped bytes that are the very bytes of the wire.
         blog["/users"] = #"[{"login":"ada","name":"Ada","company":"x"}]"#

@@ -35,7 +35,7 @@ import Testing
             ("X-Units", "metric", "imperial", Fresh.hour + ["Vary": "Accept-Encoding, X-Units, X-Absent"]),
         ] as [(String, String, String, FieldLines)]
     )
-    func `values never cross`(field: String, one: String, other: String, fields: FieldLines) throws {
+    func `values never move between contexts`(field: String, one: String, other: String, fields: FieldLines) throws {
         let blog = try Divided(by: field, fields)
         for who in [one, other] {
             blog[who, "/posts"] = #"[{"id":7,"title":"t \#(who)","author":{"id":1,"login":"l \#(who)"}}]"#
@@ -77,7 +77,7 @@ import Testing
         #expect(try larder.get("/posts", mine).text == #"[{"id":7,"title":"new","author":{"id":2,"login":"second"}}]"#)
     }
 
-    @Test func `a field that a response varies by and a request lacks makes no other context`() throws {
+    @Test func `a request without a field that a response varies by has no separate context`() throws {
         let blog = try Divided(by: "X-Units")
         blog["none", "/users"] = #"[{"id":1,"name":"Ada"}]"#
         blog["none", "/users/1"] = #"{"id":1,"name":"Augusta"}"#
@@ -94,7 +94,7 @@ import Testing
         #expect(try larder.get("/users", ["Accept": "application/json"]).text == #"[{"id":1,"name":"Augusta"}]"#)
     }
 
-    @Test func `variants are found, displaced and removed whatever they vary by`() throws {
+    @Test func `variants are found, replaced and removed, whatever they vary by`() throws {
         let origin = try Origin { request in
             .json(#"[{"id":1,"name":"\#(request["X-Units"] ?? "")"}]"#, Fresh.hour + ["Vary": "X-Units"])
         }

@@ -27,7 +27,7 @@ import Testing
         static func user(_ number: Int) -> String { #"{"id":1,"name":"\#(number)"}"# }
     }
 
-    @Test func `a list shows what the response before it contained, a hundred times in succession`() throws {
+    @Test func `a list shows the values of the response before it, a hundred times in succession`() throws {
         let blog = try Counting()
         let larder = try Larder(config: Configs.blog(blog.origin))
         let client = try larder.client()
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(arguments: ["length", "chunked", "mapped", "conditional"])
-    func `however the response ends, its end waits`(how: String) throws {
+    func `the end of a response waits for its commit, whatever its framing`(how: String) throws {
         let isConditional = how == "conditional"
         let blog = try Counting { body, number in
             let fields: FieldLines = ["Content-Type": "application/json"] + Fresh.tagged("\(number)")
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func `everybody who waited for it, and who comes a moment later, gets the same`() throws {
+    @Test func `clients that wait for a commit, and those that come a moment later, get the same response`() throws {
         let blog = try Counting()
         let larder = try Larder(config: Configs.blog(blog.origin))
         _ = try larder.get("/users")
@@ -87,7 +87,7 @@ import Testing
         #expect(blog.origin.count("/users/1") == 1)
     }
 
-    @Test func `what is behind the response's end waits, all else is passed on`() throws {
+    @Test func `only the end of a response waits for its commit`() throws {
         let blog = try Counting()
         let larder = try Larder(config: Configs.blog(blog.origin))
         _ = try larder.get("/users")
@@ -103,7 +103,7 @@ import Testing
         #expect(try client.get("/users/1").text == blog.user)
     }
 
-    @Test func `a store that cannot commit holds nothing back for long`() throws {
+    @Test func `a store that cannot commit delays no response for long`() throws {
         let blog = try Counting()
         let larder = try Larder(config: Configs.blog(blog.origin, top: ["store: { withhold: 50ms }"]))
         _ = try larder.get("/users")
@@ -118,7 +118,7 @@ import Testing
         #expect(try larder.get("/users/1").text == blog.user)
     }
 
-    @Test func `what is still to be stored is no hit, so that no hit is older than it`() throws {
+    @Test func `a response that is not yet committed is no hit, so that no hit is older than it`() throws {
         let name = Monitor("v0")
         // So many that they are still being stored when the next request comes.
         let others = (2...3_000).map { #"{"id":\#($0),"login":"u\#($0)","name":"n"}"# }.joined(separator: ",")
@@ -150,7 +150,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `a daemon that is asked to stop ends what it withholds`() throws {
+    @Test func `a daemon that stops sends the withheld ends of responses`() throws {
         let blog = try Counting()
         let larder = try Larder(config: Configs.blog(blog.origin))
         _ = try larder.get("/users")

@@ -4,7 +4,7 @@ import Testing
 
 /// RFC 9110 §15.3.7.3, RFC 9111 §3.4: parts of one version that make a larger one, or the whole, and parts that must not.
 @Suite(.scripts) struct CombinedPartsTests: RangeOfPartsFixtures {
-    @Test func `§15.3.7.3 parts of one strong tag make a larger one`() throws {
+    @Test func `§15.3.7.3 parts with one strong tag are combined`() throws {
         let origin = try Self.ranged()
         let larder = try Larder(origin)
         for range in ["bytes=0-2", "bytes=6-7", "bytes=2-5"] { _ = try larder.get("/x", ["Range": range]) }
@@ -14,7 +14,7 @@ import Testing
         #expect(try larder.waitForDocuments(1))
     }
 
-    @Test func `§15.3.7.3 parts that leave nothing out are the whole`() throws {
+    @Test func `§15.3.7.3 parts without a gap form the whole`() throws {
         let origin = try Origin { request in
             let fields = Fresh.hour + ["X-Range": request["Range"] ?? "none"]
             return RangedContent(Self.digits, fields).answer(request)
@@ -32,7 +32,7 @@ import Testing
         #expect(origin.count() == 3)
     }
 
-    @Test func `RFC 9111 §3.4 of a whole only what is missing is asked for`() throws {
+    @Test func `RFC 9111 §3.4 only the missing part of a whole is fetched`() throws {
         let origin = try Self.ranged()
         let larder = try Larder(origin)
         _ = try larder.get("/x", ["Range": "bytes=0-3"])
@@ -46,7 +46,7 @@ import Testing
         #expect(origin.count() == 3)
     }
 
-    @Test func `RFC 9111 §3.4 what has changed since is fetched whole`() throws {
+    @Test func `RFC 9111 §3.4 a changed document is fetched whole`() throws {
         let origin = try Self.ranged()
         let larder = try Larder(origin)
         _ = try larder.get("/x", ["Range": "bytes=0-6"])
@@ -79,7 +79,7 @@ import Testing
             status: 206
         ),
     ])
-    func `RFC 9111 §3.4 what does not fit is not combined, and the whole is fetched`(answer: OriginResponse) throws {
+    func `RFC 9111 §3.4 parts that do not fit are not combined: the whole is fetched`(answer: OriginResponse) throws {
         let origin = try Self.ranged()
         let larder = try Larder(config: Configs.plain(origin, top: ["limits: { document: 1MiB }"]))
         _ = try larder.get("/x", ["Range": "bytes=0-6"])
@@ -98,7 +98,7 @@ import Testing
             (["\"one\"", "\"one\""], 11),
         ] as [([String?], Int)]
     )
-    func `§15.3.7.3 parts of what may be two versions are not combined: the newest replaces`(
+    func `§15.3.7.3 parts of possibly different versions are not combined: the newest replaces the others`(
         tags: [String?],
         length: Int
     ) throws {
@@ -114,7 +114,7 @@ import Testing
         #expect(try larder.get("/x").text == later)
     }
 
-    @Test func `RFC 9111 §3.4 a whole for those who wait is completed once`() throws {
+    @Test func `RFC 9111 §3.4 a whole is completed once for all clients that wait`() throws {
         let gate = Gate()
         let origin = try Self.ranged()
         let larder = try Larder(origin)
@@ -127,7 +127,7 @@ import Testing
         #expect(origin.count() == 2)
     }
 
-    @Test func `what is larger than a document may be is passed on, part or not, and not stored`() throws {
+    @Test func `a response or part larger than limits.document is passed on, and not stored`() throws {
         let body = [UInt8](repeating: 98, count: 3_000_000)
         let origin = try Origin { RangedContent(body).answer($0) }
         let larder = try Larder(config: Configs.plain(origin, top: ["limits: { document: 1MiB }"]))

@@ -51,7 +51,7 @@ import Testing
     }()
 
     @Test(arguments: [201, 203, 204, 205, 226, 299, 301, 404, 410])
-    func `§15.4.5: a 304 takes the place of a 200 only, of what is passed on, stored and replayed`(status: Int) throws {
+    func `§15.4.5: a 304 replaces only a 200, whether passed on, stored or replayed`(status: Int) throws {
         let fields: FieldLines = ["ETag": "\"a\"", "Last-Modified": Self.then]
         let origin = try Origin { _ in .empty(status, fields + Fresh.hour) }
         let conditions: [FieldLines] = [
@@ -87,7 +87,7 @@ import Testing
         #expect(origin.count() == rows.count)
     }
 
-    @Test func `§13.2: the same conditions have the same response where nothing was stored before`() throws {
+    @Test func `§13.2: conditions get the same response if nothing was stored before`() throws {
         let rows = Self.rows
         let origin = try Origin { request in
             let stored = rows[Int(request.path.dropFirst()) ?? 0].stored
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test func `§15.4.5: a 304 has the fields that a 200 would have had, and none of the body's`() throws {
+    @Test func `§15.4.5: a 304 has the fields of the 200, except those about the body`() throws {
         let fields: FieldLines = [
             "ETag": "\"a\"", "Cache-Control": "max-age=60", "Content-Location": "/y", "Date": CacheTests.date(in: -1),
             "Expires": CacheTests.date(in: 60), "Vary": "X-A", "Last-Modified": Self.then, "Content-Type": "a/b",
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    @Test func `§13.1.1, §13.1.4: conditions for the origin go there, and it alone fails them`() throws {
+    @Test func `§13.1.1, §13.1.4: conditions for the origin go upstream, and only it evaluates them`() throws {
         let then = Self.then
         let rows: [(condition: FieldLines, status: Int)] = [
             (["If-Match": "\"a\""], 200), (["If-Match": "*"], 200), (["If-Match": "\"b\""], 412),
@@ -161,7 +161,7 @@ import Testing
         #expect(try larder.get("/x", ["If-Match": "\"b\""]).status == 200)
     }
 
-    @Test func `§13.2.1: responses that are no success are given whatever the conditions`() throws {
+    @Test func `§13.2.1: conditions do not apply to responses that are no success`() throws {
         let origin = try Origin { request in
             .text("body", Fresh.tagged("a"), status: Int(request.path.dropFirst()) ?? 0)
         }

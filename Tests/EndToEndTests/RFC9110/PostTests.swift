@@ -3,7 +3,7 @@ import Testing
 
 /// RFC 9110 §9.3.3: answers to POST that later answer a GET.
 @Suite(.scripts) struct RFC9110PostTests {
-    @Test func `§9.3.3: a POST's answer is stored with explicit freshness and its target in Content-Location`() throws {
+    @Test func `§9.3.3: a POST's response is stored if it has explicit freshness and Content-Location`() throws {
         let rows: [(fields: FieldLines, status: Int, isStored: Bool)] = [
             (["Cache-Control": "max-age=60", "Content-Location": "SELF"], 200, true),
             (["Cache-Control": "max-age=60", "Content-Location": "OWN"], 200, true),
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `§9.3.3: no POST is answered from the cache, and a later one takes the place of what is stored`() throws
+    @Test func `§9.3.3: no POST is answered from the cache, and a later one's response replaces the stored one`() throws
     {
         let origin = try Origin { request in
             .text(
@@ -87,7 +87,7 @@ import Testing
         for number in 0..<count { #expect(try larder.get("/posts/\(number)").text == "posted") }
     }
 
-    @Test func `§9.3.3: what a POST left is selected by its own fields, and nobody else's`() throws {
+    @Test func `§9.3.3: a response stored by a POST is selected by the POST's own fields`() throws {
         let origin = try Origin { request in
             .text(
                 "\(request.method) \(request["X-A"] ?? "-")",
@@ -101,7 +101,7 @@ import Testing
         #expect(try larder.get("/x", ["X-A": "1", "Authorization": "Bearer other"]).text == "GET 1")
     }
 
-    @Test func `§9.3.3: nothing is kept of a POST's stream of events, nor of compressed data that break off`() throws {
+    @Test func `§9.3.3: a POST's event stream, or truncated compressed response, is not stored`() throws {
         let origin = try Origin { request in
             let fields = Fresh.hour + ["Content-Location": request.path]
             guard request.method == "POST" else { return .text("got", Fresh.hour) }

@@ -6,7 +6,7 @@ import Testing
 @Suite(.scripts) struct RangeOfPartsTests: RangeOfPartsFixtures {
     // MARK: Stored, and served
 
-    @Test func `§15.3.7 a range that misses goes upstream as it is, in no coding`() throws {
+    @Test func `§15.3.7 a range that misses goes upstream unchanged, without codings`() throws {
         let origin = try Self.ranged()
         let larder = try Larder(origin)
         let fields: FieldLines = ["Range": "bytes=2-6", "If-Range": "\"one\"", "Accept-Encoding": "gzip"]
@@ -22,7 +22,7 @@ import Testing
         ("bytes=2-6", "bytes 2-6/10", "23456"), ("bytes=3-4", "bytes 3-4/10", "34"), ("bytes=6-6", "bytes 6-6/10", "6"),
         ("bytes=2-3,3-5", "bytes 2-5/10", "2345"),
     ])
-    func `RFC 9111 §3.3 what lies within a stored part is served from it`(range: String, content: String, text: String)
+    func `RFC 9111 §3.3 a range within a stored part is served from it`(range: String, content: String, text: String)
         throws
     {
         let origin = try Self.ranged()
@@ -36,7 +36,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `RFC 9111 §3.3 the end of a stored part serves suffixes and open ends, and several parts at once`()
+    @Test func `RFC 9111 §3.3 a stored part at the end serves suffix and open ranges, and several ranges at once`()
         throws
     {
         let origin = try Self.ranged()
@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test(arguments: ["bytes=1-3", "bytes=5-7", "bytes=0-", "bytes=-8", "bytes=8-9", "bytes=3-4,8-9", "bytes=10-"])
-    func `RFC 9211 §2.2 what a stored part does not hold is fetched, and called partial`(range: String) throws {
+    func `RFC 9211 §2.2 a range outside the stored parts is fetched, with fwd=partial`(range: String) throws {
         let origin = try Self.ranged()
         let larder = try Larder(origin)
         _ = try larder.get("/x", ["Range": "bytes=2-6"])
@@ -68,7 +68,7 @@ import Testing
         #expect(origin.requests[1]["Range"] == range)
     }
 
-    @Test func `RFC 9111 §3.3 without a complete length only what is named by its bytes is served`() throws {
+    @Test func `RFC 9111 §3.3 without a complete length only ranges with both ends are served`() throws {
         let origin = try Origin { request in
             .text("23456", Fresh.hour + ["Content-Range": "bytes 2-6/*", "ETag": "\"one\""], status: 206)
         }
@@ -79,7 +79,7 @@ import Testing
         for range in ["bytes=-2", "bytes=5-"] { #expect(try !larder.get("/x", ["Range": range]).isHit, "\(range)") }
     }
 
-    @Test func `RFC 9111 §4.3 a stale part is validated by its tag, and renewed by a 304`() throws {
+    @Test func `RFC 9111 §4.3 a stale part is validated by its tag, and freshened by a 304`() throws {
         let origin = try Self.ranged(Self.digits, tag: "\"one\"", Fresh.never)
         let larder = try Larder(origin)
         _ = try larder.get("/x", ["Range": "bytes=2-6"])
@@ -158,7 +158,7 @@ import Testing
         #expect(origin.count() == requests.count)
     }
 
-    @Test func `RFC 9111 §4.4 parts go with what a write or a clean removes`() throws {
+    @Test func `RFC 9111 §4.4 a write or a clean removes stored parts, too`() throws {
         let origin = try Origin { request in
             request.method == "GET" ? RangedContent(Self.digits).answer(request) : .empty(204)
         }
@@ -175,7 +175,7 @@ import Testing
         #expect(try !larder.get("/x/1", ["Range": "bytes=2-4"]).isHit)
     }
 
-    @Test func `where a model says what a response holds, parts are kept for the whole only`() throws {
+    @Test func `with a model, parts are stored only to complete the whole`() throws {
         let body = #"{"id":1,"login":"ada","name":"n"}"#
         let origin = try Origin { request in
             var content = RangedContent(body)
@@ -202,7 +202,7 @@ import Testing
         #expect(try larder.get("/users/1", ["Range": "bytes=2-4"]).isHit)
     }
 
-    @Test func `§14.2 one part asked for many times is not sent many times, though its whole has no known length`()
+    @Test func `§14.2 a range that is requested many times at once is fetched once, also without a known length`()
         throws
     {
         let text = String(repeating: "x", count: 100_000)
@@ -238,7 +238,7 @@ import Testing
         #expect(try larder.get("/x", ["Range": "bytes=3-4"]).isHit)
     }
 
-    @Test func `whose part depends on what it has, or who may not be answered from it, asks for itself`() throws {
+    @Test func `a range request with If-Range, or that must not use the cache, has its own fetch`() throws {
         let gate = Gate()
         let content = RangedContent(Self.digits, tag: "\"one\"", Fresh.hour + ["Vary": "X-Lang"])
         let origin = try Origin { content.answer($0).after(gate) }

@@ -75,7 +75,7 @@ import Testing
         Row(["Range": "bytes=2-4", "If-None-Match": "\"two\""], 206, "bytes 2-4/10", "234"),
         Row(["Range": "bytes=2-4", "If-Modified-Since": "Sun, 06 Nov 1994 08:49:37 GMT"], 304, nil, ""),
     ])
-    func `§14.2 a range of what is stored is that part, without asking`(row: Row) throws {
+    func `§14.2 a range of a stored response is served without asking the upstream`(row: Row) throws {
         let fields = Fresh.hour + ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"]
         let origin = try Origin { RangedContent(Self.digits, fields).answer($0) }
         let larder = try Larder(origin)
@@ -90,7 +90,7 @@ import Testing
         if row.status != 304 { #expect(answer["Content-Length"] == "\(row.text.utf8.count)") }
     }
 
-    @Test func `§14.6 several ranges come as parts of one body, in the order asked for`() throws {
+    @Test func `§14.6 several ranges are parts of one body, in the requested order`() throws {
         let origin = try Origin { RangedContent(Self.digits).answer($0) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -111,7 +111,7 @@ import Testing
         #expect(burden.text == Self.digits)
     }
 
-    @Test func `§14.2 a HEAD knows no ranges, whether stored or not`() throws {
+    @Test func `§14.2 a HEAD ignores ranges, whether stored or not`() throws {
         let origin = try Origin { RangedContent(Self.digits).answer($0) }
         let larder = try Larder(origin)
         let missed = try larder.request("HEAD", "/x", ["Range": "bytes=2-4"])
@@ -122,7 +122,7 @@ import Testing
         #expect(hit.isHit && hit.status == 200 && hit["Content-Length"] == "10")
     }
 
-    @Test func `§14.1.2 of nothing there is no part`() throws {
+    @Test func `§14.1.2 an empty body has no satisfiable range`() throws {
         let origin = try Origin { RangedContent("").answer($0) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -133,7 +133,7 @@ import Testing
         #expect(last.status == 200 && last.body.isEmpty)
     }
 
-    @Test func `§14.2 only of a 200 is there a part`() throws {
+    @Test func `§14.2 ranges apply to a 200 only`() throws {
         let origin = try Origin { _ in .text(Self.digits, Fresh.tagged("one"), status: 404) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -141,7 +141,7 @@ import Testing
         #expect(answer.isHit && answer.status == 404 && answer.text == Self.digits)
     }
 
-    @Test func `RFC 9111 §4.3 a stale whole is validated, and the range cut from it`() throws {
+    @Test func `RFC 9111 §4.3 a stale whole is validated, and the range served from it`() throws {
         let origin = try Origin { RangedContent(Self.digits, tag: "\"one\"", Fresh.never).answer($0) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -159,7 +159,7 @@ import Testing
         #expect(whole.isHit && whole.text == "abcdefghij")
     }
 
-    @Test func `RFC 9111 §4.3 what a client has a part of is not patched with another version`() throws {
+    @Test func `RFC 9111 §4.3 If-Range keeps a client from combining parts of two versions`() throws {
         let origin = try Origin { RangedContent(Self.digits, tag: "\"one\"", Fresh.never).answer($0) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -168,7 +168,7 @@ import Testing
         #expect(answer.status == 200 && answer.text == "abcdefghij")
     }
 
-    @Test func `RFC 5861 a range of a stale whole may be given while the whole is asked for anew, once`() throws {
+    @Test func `RFC 5861 a range of a stale whole may be served while the whole is refreshed once`() throws {
         let stale: FieldLines = ["Cache-Control": "max-age=0, stale-while-revalidate=60"]
         let gate = Gate()
         let origin = try Origin { RangedContent(Self.digits, tag: "\"one\"", stale).answer($0) }
@@ -186,7 +186,7 @@ import Testing
         #expect(origin.count() == 2)
     }
 
-    @Test func `RFC 5861 a stale whole stands in, in parts as well`() throws {
+    @Test func `RFC 5861 a stale whole replaces a failure, also for ranges`() throws {
         let origin = try Origin { RangedContent(Self.digits, tag: "\"one\"", Fresh.never).answer($0) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -198,7 +198,7 @@ import Testing
         #expect(try larder.get("/x", ["Range": "bytes=-2"]).text == "89")
     }
 
-    @Test func `§14.2 ranges of a composed response are of the composed bytes, by Larder's own tag`() throws {
+    @Test func `§14.2 ranges of a composed response apply to the composed bytes, with Larder's own tag`() throws {
         let name = Monitor("old name")
         let origin = try Origin { request in
             let user = #"{"id":1,"login":"ada","name":"\#(name.current)"}"#

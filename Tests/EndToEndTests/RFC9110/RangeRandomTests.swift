@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test(arguments: Array(1...8) as [UInt64])
-    func `every response is of a version that may still be shown, byte for byte`(seed: UInt64) throws {
+    func `every ranged response equals a version that may still be served, byte for byte`(seed: UInt64) throws {
         var lots = SeededGenerator(seed: seed)
         let paths = (0..<4).map { "/r/\($0)" }
         let resources = Monitor(
@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test(arguments: [11, 12, 13] as [UInt64])
-    func `with many clients at once every response is of one version, and of none before the last write`(seed: UInt64)
+    func `with many clients at once every response is of one version, none from before the last write`(seed: UInt64)
         throws
     {
         let path = "/r/0"

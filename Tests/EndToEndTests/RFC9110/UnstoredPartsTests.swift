@@ -4,7 +4,7 @@ import Testing
 
 /// RFC 9110 §14.2 and §15.3.7: what came in answer to a range, or as one, and is not stored as a part.
 @Suite(.scripts) struct UnstoredPartsTests: RangeOfPartsFixtures {
-    @Test func `§15.3.7 a part that nobody asked for is passed on, and never stored`() throws {
+    @Test func `§15.3.7 an unrequested part is passed on, and never stored`() throws {
         let origin = try Origin { _ in RangedContent.part(0..<4, of: Array(Self.digits.utf8), Fresh.tagged("one")) }
         let larder = try Larder(origin)
         for _ in 1...2 {
@@ -51,7 +51,7 @@ import Testing
             .text("234", ["Vary": "*", "Content-Range": "bytes 2-4/10"], status: 206),
         ] as [OriginResponse]
     )
-    func `§15.3.7 what is no sound part is passed on as it came, and not stored`(answer: OriginResponse) throws {
+    func `§15.3.7 an invalid part is passed on unchanged, and not stored`(answer: OriginResponse) throws {
         let origin = try Origin { _ in answer }
         let larder = try Larder(origin)
         let first = try larder.get("/x", ["Range": "bytes=2-4"])
@@ -93,7 +93,7 @@ import Testing
         #expect(try !larder.get("/x", ["Range": "bytes=2-3"]).isHit)
     }
 
-    @Test func `law 10: a part that was asked for before a write is not stored after it`() throws {
+    @Test func `law 10: a part that was requested before a write is not stored after it`() throws {
         let gate = Gate()
         let origin = try Origin { request in
             request.method == "GET" ? RangedContent(Self.digits).answer(request).after(gate) : .empty(204)
@@ -107,7 +107,7 @@ import Testing
         #expect(try !larder.get("/x/1", ["Range": "bytes=2-4"]).isHit)
     }
 
-    @Test func `a part of what is served otherwise than it came is not stored`() throws {
+    @Test func `a part of a body that Larder transforms is not stored`() throws {
         let body = #"{"self":"http://upstream.example/x","id":1}"#
         let origin = try Origin { request in
             let text = body.replacing("upstream.example", with: request["Host"] ?? "")
@@ -126,7 +126,7 @@ import Testing
         #expect(part.isHit && part.status == 206 && part.body == Array(whole.body[9...]))
     }
 
-    @Test func `§14.2 the whole in response to a range is stored as the whole`() throws {
+    @Test func `§14.2 a whole response to a range request is stored as the whole`() throws {
         let origin = try Origin { _ in .text(Self.digits, Fresh.tagged("one")) }
         let larder = try Larder(origin)
         let first = try larder.get("/x", ["Range": "bytes=2-4"])
@@ -136,7 +136,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `§14.2 a range of a unit that only the upstream knows is its own affair`() throws {
+    @Test func `§14.2 a range of an unknown unit is left to the upstream`() throws {
         let origin = try Origin { request in
             .text("items", Fresh.hour + ["Content-Range": "\(request["Range"] ?? "")/9"], status: 206)
         }
@@ -150,7 +150,7 @@ import Testing
     }
 
     @Test(arguments: ["bytes=4-2", "bytes=x", "bytes=" + Array(repeating: "0-0", count: 1_000).joined(separator: ",")])
-    func `§17.15 a range that is ignored is not passed on either`(range: String) throws {
+    func `§17.15 an ignored range is not sent upstream, either`(range: String) throws {
         let origin = try Self.ranged()
         let larder = try Larder(origin)
         let answer = try larder.get("/x", ["Range": range, "If-Range": "\"one\""])

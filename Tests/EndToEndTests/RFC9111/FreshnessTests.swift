@@ -20,7 +20,7 @@ import Testing
         ])
     }
 
-    @Test func `of repeated directives the most restrictive counts`() throws {
+    @Test func `the most restrictive of repeated directives counts`() throws {
         try Readings().check([
             .asked(.control("max-age=0, max-age=3600")), .asked(.control("max-age=3600, max-age=0")),
             .asked(["Cache-Control": "max-age=3600", "cache-control": "max-age=0"]),
@@ -30,7 +30,7 @@ import Testing
         ])
     }
 
-    @Test func `freshness that cannot be read is none`() throws {
+    @Test func `a lifetime that cannot be read counts as stale`() throws {
         let values = [
             "max-age=-1", "max-age=3600.0", "max-age='3600'", "max-age=a", "max-age=", "max-age", "max-age =3600",
             "max-age= 3600",
@@ -43,7 +43,7 @@ import Testing
         try Readings().check(["max-age=-1", "max-age=a", "max-age"].map { .asked(.control($0) + Self.later) })
     }
 
-    @Test func `other spellings of a lifetime mean the same`() throws {
+    @Test func `a lifetime may be spelled in other ways`() throws {
         let values = [
             "MAX-AGE=3600", "Max-Age=\"3600\"", "max-age=003600", "max-age=99999999999999999999", "\tmax-age=3600 ,",
             ",,max-age=3600",
@@ -58,7 +58,7 @@ import Testing
     /// Changed long ago.
     private static let old: FieldLines = .dated() + ["Last-Modified": CacheTests.date(in: -100_000)]
 
-    @Test func `a tenth of the time since the last change is taken for a lifetime, where the status allows one`() throws
+    @Test func `the heuristic lifetime is a tenth of the time since Last-Modified, where the status allows it`() throws
     {
         try Readings().check(
             [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501].map { .reused(Self.old, status: $0) } + [
@@ -72,7 +72,7 @@ import Testing
         )
     }
 
-    @Test func `public lets it be taken for other statuses too`() throws {
+    @Test func `public allows the heuristic lifetime for other statuses, too`() throws {
         try Readings().check(
             [201, 302, 307, 403, 422, 500].flatMap { status -> [Row] in
                 [.reused(.control("public") + Self.old, status: status), .asked(Self.old, status: status)]
@@ -80,7 +80,7 @@ import Testing
         )
     }
 
-    @Test func `a lifetime of its own leaves no room for it`() throws {
+    @Test func `an explicit lifetime excludes the heuristic one`() throws {
         try Readings().check([
             .asked(.control("max-age=0") + Self.old), .asked(Self.old + ["Expires": "0"]),
             .asked(.control("no-cache") + Self.old),
@@ -88,7 +88,7 @@ import Testing
         ])
     }
 
-    @Test func `a query changes nothing`() throws {
+    @Test func `a query does not affect freshness`() throws {
         try Readings().check([.reused(Self.old), .asked(.dated())], query: "?a=1&b")
     }
 }
@@ -109,7 +109,7 @@ import Testing
         ])
     }
 
-    @Test func `what is served tells its age`() throws {
+    @Test func `a served response has its Age`() throws {
         let readings = try Readings()
         for reading in Reading.allCases {
             let aged = readings.path(reading) { _, _ in .text("x", .control("max-age=3600") + ["Age": "100"]) }
@@ -129,7 +129,7 @@ import Testing
         ("max-age=0, proxy-revalidate", true, false), ("max-age=0, s-maxage=0", true, false),
         ("max-age=0, no-cache=\"x\"", true, true),
     ])
-    func `a response stands in for a failing upstream unless it forbids that`(
+    func `a stale response is served for a failing upstream unless it forbids that`(
         control: String,
         isPrivateAllowed: Bool,
         isSharedAllowed: Bool

@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `§4.3.5: a HEAD that is no 200 leaves the stored response alone`() throws {
+    @Test func `§4.3.5: a HEAD with another status than 200 leaves the stored response alone`() throws {
         let statuses = [204, 301, 404, 410, 500, 503]
         let origin = try Origin { request in
             let status = statuses[Int(request.path.dropFirst()) ?? 0]
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func `§4.3.5: a stale response is asked about by HEAD with its validators, and a 304 renews it`() throws {
+    @Test func `§4.3.5: a HEAD validates a stale response, and a 304 freshens it`() throws {
         let origin = try Origin { request in
             request["If-None-Match"] == "\"a\"" ? .notModified(Fresh.tagged("a")) : .text("body", Fresh.tagged("a", 0))
         }
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `§4.3.5: a HEAD that shows another version refutes a response that is still to be committed`(tells: Bool)
+    func `§4.3.5: a HEAD that shows another version invalidates a response not yet committed`(tells: Bool)
         throws
     {
         let version = Monitor("one")

@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `§4.4: what Location and Content-Location name at the same origin is invalidated, nothing elsewhere`()
+    @Test func `§4.4: Location and Content-Location of the same origin are invalidated, and no others`()
         throws
     {
         let other = try Origin { _ in .text("elsewhere", Fresh.hour) }
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func `§4.4: what a response names by the address that its client used is of the same origin`() throws {
+    @Test func `§4.4: a URL with the address that the client used is of the same origin`() throws {
         // The values stand for URLs at Larder (HERE), of another upstream (BESIDE), and of nobody.
         let rows: [(value: String, isKept: Bool)] = [
             ("HERE/named/N", false), ("HERE/named/N?page=2", false), ("HERE/named/./x/../N#part", false),
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func `§4.4: a read that overlapped with a write elsewhere is a hit at once`() throws {
+    @Test func `§4.4: a read that overlapped with a write to another path is a hit at once`() throws {
         let gate = Gate()
         let origin = try Origin { request in
             guard request.method == "GET" else { return .empty(204) }
@@ -129,7 +129,7 @@ import Testing
         for path in ["/act", "/named"] { #expect(try larder.get(path).isHit) }
     }
 
-    @Test func `§4.4: all variants, queries and principals of a target go, and stay away after a restart`() throws {
+    @Test func `§4.4: all variants, queries and principals of a target are invalidated, also after a restart`() throws {
         let origin = try Origin { request in
             request.method == "GET"
                 ? .text("\(request.number)", Fresh.hour + ["Vary": "X-A"]) : .empty(204)

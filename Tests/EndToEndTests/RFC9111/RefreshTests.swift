@@ -61,7 +61,7 @@ import Testing
         answer.fields.all(row.name).last
     }
 
-    @Test func `§3.1: every field is stored and replayed but those of connection, proxy and person`() throws {
+    @Test func `§3.1: every field is stored and replayed except connection, proxy and personal fields`() throws {
         let rows = Self.rows
         let origin = try Origin { request in
             let row = rows[Int(request.path.dropFirst()) ?? 0]
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func `§3.2: a 304 refreshes every field but those of framing, coding and connection, for good`() throws {
+    @Test func `§3.2: a 304 permanently replaces every field except those of framing, coding and connection`() throws {
         let rows = Self.rows
         let origin = try Self.origin()
         let larder = try Larder(origin)
@@ -111,7 +111,7 @@ import Testing
         #expect(origin.count() == 2 * rows.count)
     }
 
-    @Test func `§3.2: a length in a 304 is not believed, and several lines take the place of one`() throws {
+    @Test func `§3.2: a 304's length is ignored, and several lines replace one`() throws {
         let origin = try Origin { request in
             request["If-None-Match"] == nil
                 ? .text("body", Fresh.tagged("a", 0) + ["Link": "<a>", "X-Old": "1"])
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    @Test func `§4.3.4: freshness is reckoned from the refreshed fields`() throws {
+    @Test func `§4.3.4: freshness is computed from the updated fields`() throws {
         let origin = try Origin { request in
             switch (request.path, request["If-None-Match"]) {
             case ("/expires", nil): .text("x", ["ETag": "\"a\"", "Expires": "0"])
@@ -169,7 +169,7 @@ import Testing
         #expect(try plain.get("/0")["Set-Cookie"] == nil)
     }
 
-    @Test func `§5.2.2.4: a field that no-cache names is replayed to nobody but the one whose 304 brought it`() throws {
+    @Test func `§5.2.2.4: a field that no-cache names goes only to the client whose 304 brought it`() throws {
         let origin = try Origin { request in
             let isAsked = request["If-None-Match"] != nil
             let own: FieldLines = [

@@ -7,7 +7,7 @@ import Testing
     /// Stale for ten minutes.
     private static let stale: FieldLines = .control("max-age=3600") + ["Age": "4200"]
 
-    @Test func `§5.2.1.1 max-age: an older response is asked for again`() throws {
+    @Test func `§5.2.1.1 max-age: an older response is fetched again`() throws {
         try Readings().check([
             .reused(Self.fresh, second: .control("max-age=900")),
             .reused(Self.fresh, second: .control("MAX-AGE=\"900\"")),
@@ -31,7 +31,7 @@ import Testing
         ])
     }
 
-    @Test func `§5.2.1.2 max-stale: a stale response will do, unless it forbids that`() throws {
+    @Test func `§5.2.1.2 max-stale: a stale response is served unless it forbids that`() throws {
         try Readings().check([
             .asked(Self.stale),
             .reused(Self.stale, second: .control("max-stale")), .reused(Self.stale, second: .control("max-stale=900")),
@@ -52,7 +52,7 @@ import Testing
         ])
     }
 
-    @Test func `§5.2.1.3 min-fresh: what will not be fresh for so long is asked for again`() throws {
+    @Test func `§5.2.1.3 min-fresh: a response that will not stay fresh so long is fetched again`() throws {
         try Readings().check([
             .reused(Self.fresh, second: .control("min-fresh=2000")),
             .asked(Self.fresh, second: .control("min-fresh=3100")),
@@ -60,7 +60,7 @@ import Testing
         ])
     }
 
-    @Test func `§5.2.1.4 no-cache: nothing is reused without asking`() throws {
+    @Test func `§5.2.1.4 no-cache: nothing is reused without validation`() throws {
         try Readings().check([
             .asked(Self.fresh, second: .control("no-cache")),
             .asked(Self.fresh, second: .control("No-Cache, max-stale")),
@@ -71,7 +71,7 @@ import Testing
         ])
     }
 
-    @Test func `§5.2.1.4 no-cache: what fetch adds to conditions says nothing`() throws {
+    @Test func `§5.2.1.4 no-cache: the no-cache that a browser's fetch adds to conditions is ignored`() throws {
         let fresh = Self.fresh + ["ETag": "\"a\"", "Last-Modified": "Mon, 01 Jan 2018 00:00:00 GMT"]
         let added: FieldLines = ["Pragma": "no-cache", "Cache-Control": "no-cache"]
         let other: FieldLines = ["If-None-Match": "\"b\""]
@@ -104,14 +104,14 @@ import Testing
         ])
     }
 
-    @Test func `§5.2.1.6 no-transform takes nothing away`() throws {
+    @Test func `§5.2.1.6 no-transform does not change which response is served`() throws {
         try Readings().check([
             .reused(Self.fresh, first: .control("no-transform"), second: .control("no-transform")),
             .reused(.control("max-age=3600, no-transform")),
         ])
     }
 
-    @Test func `§5.2.1.7 only-if-cached: what is not stored, or not usable, is 504 and not asked for`() throws {
+    @Test func `§5.2.1.7 only-if-cached: without a usable stored response the client gets 504`() throws {
         let readings = try Readings()
         for reading in Reading.allCases {
             for (fields, extra, isServed) in [

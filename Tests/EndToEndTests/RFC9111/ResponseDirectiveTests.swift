@@ -9,7 +9,7 @@ import Testing
         ])
     }
 
-    @Test func `§5.2.2.2 must-revalidate: fresh it is reused, stale it is not`() throws {
+    @Test func `§5.2.2.2 must-revalidate: a response is reused while fresh, and not when stale`() throws {
         try Readings().check([
             .reused(.control("max-age=3600, must-revalidate")),
             .asked(.control("max-age=3600, must-revalidate, stale-while-revalidate=9000") + ["Age": "3700"]),
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `§5.2.2.3 must-understand: only statuses that are known, and then in spite of no-store`() throws {
+    @Test func `§5.2.2.3 must-understand: only known statuses are stored, and then despite no-store`() throws {
         try Readings().check([
             .reused(.control("max-age=3600, must-understand")),
             .reused(.control("no-store, max-age=3600, must-understand")),
@@ -38,7 +38,7 @@ import Testing
         ])
     }
 
-    @Test func `§5.2.2.4 no-cache: never without asking; of named fields, only those are left out`() throws {
+    @Test func `§5.2.2.4 no-cache: validated before reuse; if it names fields, only those are left out`() throws {
         try Readings().check([
             .asked(.control("no-cache, max-age=3600")), .asked(.control("No-Cache=, max-age=3600")),
             .asked(.control("no-cache=\"\", max-age=3600")), .asked(.control("no-cache=\"a b\", max-age=3600")),
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func `§5.2.2.7 private: for a private cache only; of named fields, only those are kept from a shared one`()
+    @Test func `§5.2.2.7 private: stored by a private cache only; if it names fields, a shared one drops only those`()
         throws
     {
         try Readings().check([
@@ -79,21 +79,21 @@ import Testing
         }
     }
 
-    @Test func `§5.2.2.8 proxy-revalidate: must-revalidate for a shared cache`() throws {
+    @Test func `§5.2.2.8 proxy-revalidate is must-revalidate for a shared cache`() throws {
         let fields: FieldLines = .control("max-age=3600, proxy-revalidate")
         try Readings().check([
             .reused(fields), .reused(by: .private, fields + ["Age": "3700"], second: .control("max-stale")),
         ])
     }
 
-    @Test func `§5.2.2.9 public: stored without a lifetime, but not reused`() throws {
+    @Test func `§5.2.2.9 public: a response without a lifetime is stored, but not reused`() throws {
         try Readings().check([
             .asked(.control("public")), .asked(.control("public"), status: 302),
             .reused(.control("public, max-age=3600"), status: 302),
         ])
     }
 
-    @Test func `§5.2.2.10 s-maxage: before all others for a shared cache, nothing for a private one`() throws {
+    @Test func `§5.2.2.10 s-maxage overrides all others in a shared cache, and nothing in a private one`() throws {
         try Readings().check([
             .reused(by: .shared, .control("s-maxage=3600")),
             .reused(by: .shared, .control("s-maxage=\"3600\", max-age=0")),
@@ -113,7 +113,7 @@ import Testing
 }
 
 @Suite("RFC 9111 §5.1 Age, §5.3 Expires, §5.5 Warning", .scripts) struct ResponseFieldTests {
-    @Test func `§5.1 Age: the first of a list counts, and what is no number does not`() throws {
+    @Test func `§5.1 Age: the first of a list counts, and a value that is no number is ignored`() throws {
         let fresh = FieldLines.control("max-age=3600")
         try Readings().check(
             ["3700", "3700, 0", " 3700 , x", "003700", "99999999999999999999", ", 3700"].map {
@@ -143,7 +143,7 @@ import Testing
         )
     }
 
-    @Test func `§5.3 Expires: what is no date has expired`() throws {
+    @Test func `§5.3 Expires: an invalid date has expired`() throws {
         let later = CacheTests.date(in: 7200)
         let time = String(later.dropLast(4))
         var values = [
@@ -162,7 +162,7 @@ import Testing
         try Readings().check(values.map { .asked(.dated() + ["Expires": $0]) })
     }
 
-    @Test func `§5.3 Expires counts from Date, and from the arrival where there is none`() throws {
+    @Test func `§5.3 Expires counts from Date, or without one from the arrival`() throws {
         let expires: FieldLines = ["Expires": CacheTests.date(in: 3600)]
         try Readings().check([
             .reused(expires), .reused(expires + ["Date": "yesterday"]), .reused(expires + .dated(-1000)),

@@ -17,18 +17,18 @@ import Testing
         )
     }
 
-    @Test func `a status that no heuristic is for is not reused without a lifetime`() throws {
+    @Test func `a status without a heuristic lifetime is not reused without an explicit one`() throws {
         let fields: FieldLines = .dated() + ["Last-Modified": CacheTests.date(in: -1_000_000)]
         try Readings().check(
             [201, 299, 302, 303, 307, 400, 403, 422, 451, 499, 500, 502, 599].map { .asked(fields, status: $0) }
         )
     }
 
-    @Test func `202 asks to ask again, and a part is not the whole`() throws {
+    @Test func `a 202 is not reused, and a part is not served as the whole`() throws {
         try Readings().check([202].map { .asked(.control("max-age=3600"), status: $0) })
     }
 
-    @Test func `no-store in the response or the request keeps it out`() throws {
+    @Test func `no-store in the response or the request prevents storing`() throws {
         try Readings().check([
             .asked(.control("no-store")), .asked(.control("no-store, max-age=3600")),
             .asked(.control("NO-STORE, max-age=3600")),
@@ -38,12 +38,12 @@ import Testing
         ])
     }
 
-    @Test func `a request's no-store lets it have what is stored already`() throws {
+    @Test func `a request with no-store can be served from the cache`() throws {
         try Readings().check([.reused(.control("max-age=3600"), second: .control("no-store"))])
     }
 
     @Test(arguments: ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PURGE", "FOO", "get"])
-    func `the response to another method is not stored, known or not`(method: String) throws {
+    func `the response to another method, known or unknown, is not stored`(method: String) throws {
         let readings = try Readings()
         for reading in Reading.allCases {
             let path = readings.path(reading) { request, number in
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func `an error never takes the place of a good response`() throws {
+    @Test func `an error never replaces a good response`() throws {
         let readings = try Readings()
         for reading in Reading.allCases {
             let path = readings.path(reading) { request, number in
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func `an error that was stored gives way to the next response`() throws {
+    @Test func `a stored error is replaced by the next response`() throws {
         let readings = try Readings()
         for reading in Reading.allCases {
             let path = readings.path(reading) { _, number in
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test func `what comes without a date is given that of its arrival`() throws {
+    @Test func `a response without Date gets that of its arrival`() throws {
         let readings = try Readings()
         let path = readings.path(.private) { _, _ in .text("x", .control("max-age=3600")) }
         let arrival = try readings.larder.get(path)["Date"]
@@ -100,7 +100,7 @@ import Testing
     private static let one: FieldLines = ["Authorization": "Bearer one"]
     private static let two: FieldLines = ["Authorization": "Bearer two"]
 
-    @Test func `a private cache keeps what each was given for himself`() throws {
+    @Test func `a private cache keeps each client's responses separate`() throws {
         let readings = try Readings()
         try readings.check([
             .reused(by: .private, .control("max-age=3600"), first: Self.one, second: Self.one),
@@ -110,7 +110,7 @@ import Testing
         ])
     }
 
-    @Test func `a shared cache keeps for all what the upstream says is for all`() throws {
+    @Test func `a shared cache serves all clients what the upstream allows for all`() throws {
         try Readings().check(
             ["public, max-age=3600", "must-revalidate, max-age=3600", "s-maxage=3600", "max-age=1, s-maxage=3600"]
                 .flatMap { control -> [Row] in
@@ -136,7 +136,7 @@ import Testing
         )
     }
 
-    @Test func `other credentials divide in both readings`() throws {
+    @Test func `other credentials divide principals in private and shared caches`() throws {
         let (one, two): (FieldLines, FieldLines) = (["Cookie": "s=1"], ["Cookie": "s=2"])
         try Readings().check([
             .reused(.control("public, max-age=3600"), first: one, second: one),
@@ -148,7 +148,7 @@ import Testing
     }
 
     @Test(arguments: Reading.allCases)
-    func `requests of several credentials at one time do not share a response`(reading: Reading) throws {
+    func `concurrent requests with different credentials do not share a response`(reading: Reading) throws {
         let readings = try Readings()
         let gate = Gate()
         let path = readings.path(reading) { request, _ in
@@ -161,7 +161,7 @@ import Testing
         #expect(try answers.value() == (0..<4).map { "Bearer \($0)" })
     }
 
-    @Test func `a credential of Larder's own is Authorization`() throws {
+    @Test func `a credential from the config counts as Authorization`() throws {
         let origin = try Origin { request in
             .text("x", .control(request.path == "/public" ? "public, max-age=3600" : "max-age=3600"))
         }
@@ -179,7 +179,7 @@ import Testing
         #expect(try own.get("/other").isHit)
     }
 
-    @Test func `a write's answer shows no one's objects to others`() throws {
+    @Test func `a write's response shows its objects to no other principal`() throws {
         let origin = try Origin { request in
             request.method == "PATCH"
                 ? .json(#"{"id":1,"login":"ada","name":"secret"}"#, .control("max-age=60"))
@@ -195,7 +195,7 @@ import Testing
 }
 
 @Suite("RFC 9111 §3.1 Storing Header and Trailer Fields", .scripts) struct StoredFieldTests {
-    @Test func `all fields are kept but those of the connection`() throws {
+    @Test func `all fields except those of the connection are stored`() throws {
         let readings = try Readings()
         for reading in Reading.allCases {
             let path = readings.path(reading) { _, _ in
@@ -227,7 +227,7 @@ import Testing
 }
 
 @Suite("RFC 9111 §3.3 Storing Incomplete Responses", .scripts) struct IncompleteTests {
-    @Test func `a body that was cut short is not stored`() throws {
+    @Test func `a truncated body is not stored`() throws {
         let readings = try Readings()
         let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=3600\r\n"
         for reading in Reading.allCases {

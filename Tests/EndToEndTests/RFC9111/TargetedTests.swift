@@ -5,7 +5,7 @@ import Testing
     private static let forbidden: FieldLines = .control("no-store")
     private static let hour = "max-age=3600"
 
-    @Test func `§2.2 the first target that speaks takes the place of Cache-Control and Expires`() throws {
+    @Test func `§2.2 the first targeted field that is present replaces Cache-Control and Expires`() throws {
         let past: FieldLines = ["Expires": CacheTests.date(in: -3600)]
         try Readings().check([
             .reused(Self.forbidden + ["CDN-Cache-Control": Self.hour]),
@@ -21,7 +21,7 @@ import Testing
         ])
     }
 
-    @Test func `§2.1 a field that is empty or malformed is as good as absent`() throws {
+    @Test func `§2.1 an empty or malformed targeted field counts as absent`() throws {
         let broken = [
             "", "max-age=60,", "max-age = 60", "MAX-AGE=60", "max-age=60 no-store", "no-store, &", "no-store, a=\"",
             "no-store=?2",
@@ -38,7 +38,7 @@ import Testing
         )
     }
 
-    @Test func `§2.1 a value of another type than the directive's is not consumed`() throws {
+    @Test func `§2.1 a directive with a value of the wrong type is ignored`() throws {
         let values = [
             "max-age=\"3600\"", "max-age=3600.0", "max-age=?1", "max-age", "max-age=(3600)", "max-age=-3600",
             "max-age=a",
@@ -68,7 +68,7 @@ import Testing
         ])
     }
 
-    @Test func `§2.2 the fields are passed on as they came`() throws {
+    @Test func `§2.2 targeted fields are passed on unchanged`() throws {
         let readings = try Readings()
         for reading in Reading.allCases {
             let path = readings.path(reading) { _, _ in

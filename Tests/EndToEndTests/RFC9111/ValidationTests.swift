@@ -5,7 +5,7 @@ import Testing
 @Suite(.scripts) struct RFC9111ValidationTests {
     private static let then = "Mon, 01 Jan 2018 00:00:00 GMT"
 
-    @Test func `§4.3.1: the validators that a response came with go upstream, and no others`() throws {
+    @Test func `§4.3.1: exactly the validators of the stored response go upstream`() throws {
         let then = Self.then
         let rows: [(fields: FieldLines, tag: String?, date: String?)] = [
             (["ETag": "\"a\""], "\"a\"", nil), (["ETag": "W/\"a\""], "W/\"a\"", nil), (["ETag": "\"\""], "\"\"", nil),
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func `§4.3.1: the tags of all variants go upstream, and the 304 says which one it is`() throws {
+    @Test func `§4.3.1: the tags of all variants go upstream, and the 304 names one`() throws {
         let origin = try Self.varying()
         let larder = try Larder(origin)
         for kind in ["1", "2", "3"] { _ = try larder.get("/x", ["X-A": kind]) }
@@ -94,7 +94,7 @@ import Testing
         #expect(origin.requests.last?["If-None-Match"]?.components(", ").count == 3)
     }
 
-    @Test func `§4.3.1: a stale variant is asked about together with the others`() throws {
+    @Test func `§4.3.1: a stale variant is validated together with the others`() throws {
         let origin = try Self.varying(Fresh.never)
         // That the field is harmless has to be said: what is stale on arrival is for requests alone that agree in all others.
         let larder = try Larder(config: "upstreams: { api: { url: \"\(origin.url)\", principal: [-X-A] } }")
@@ -104,7 +104,7 @@ import Testing
         #expect(Set((origin.requests[2]["If-None-Match"] ?? "").components(", ")) == ["\"1\"", "\"2\""])
     }
 
-    @Test func `§4.3.3: a client's condition is answered after Larder's own`() throws {
+    @Test func `§4.3.3: a client's condition is evaluated after Larder's own validation`() throws {
         let origin = try Self.varying(Fresh.never)
         let larder = try Larder(origin)
         _ = try larder.get("/x", ["X-A": "1"])
@@ -118,7 +118,7 @@ import Testing
         #expect(variant.status == 304)
     }
 
-    @Test func `§4.3.4: a 304 that speaks of nothing stored is not believed, and the whole is asked for`() throws {
+    @Test func `§4.3.4: a 304 that matches no stored response is ignored, and the whole is fetched`() throws {
         let then = Self.then
         let rows: [(stored: FieldLines, answer: FieldLines, isBelieved: Bool)] = [
             (["ETag": "\"a\""], ["ETag": "\"a\""], true), (["ETag": "\"a\""], [:], true),
@@ -156,7 +156,7 @@ import Testing
         #expect(origin.count() == 3)
     }
 
-    @Test func `§4.3.3: a whole response takes the place of what was asked about, an error need not`() throws {
+    @Test func `§4.3.3: a whole response replaces the validated one, an error need not`() throws {
         let origin = try Origin { request in
             switch (request.path, request["If-None-Match"]) {
             case (_, nil): .text("old", Fresh.tagged("a", 0))
@@ -171,7 +171,7 @@ import Testing
         #expect(try larder.get("/error").text == "old")
     }
 
-    @Test func `concurrent requests that a 304 does not help share the second fetch, too`() throws {
+    @Test func `concurrent requests that a 304 does not answer share the second fetch, too`() throws {
         let gate = Gate()
         let origin = try Origin { request in
             request["If-None-Match"] == nil
@@ -188,7 +188,7 @@ import Testing
         #expect(origin.count() == 3)
     }
 
-    @Test func `§5.2.2.5: a 304 that forbids to store is the last that is seen of a response`() throws {
+    @Test func `§5.2.2.5: a 304 with no-store removes the stored response`() throws {
         let origin = try Origin { request in
             request["If-None-Match"] == nil
                 ? .text("\(request.number)", Fresh.tagged("a", 0))

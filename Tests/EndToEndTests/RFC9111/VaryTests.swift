@@ -50,7 +50,7 @@ import Testing
         (["X A"], [:], [:], false),
     ]
 
-    @Test func `§4.1: a stored response is used where the fields that Vary names mean the same`() throws {
+    @Test func `§4.1: a stored response is used if the fields that Vary names mean the same`() throws {
         let rows = Self.rows
         let origin = try Origin { request in
             let row = rows[Int(request.path.dropFirst()) ?? 0]
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func `§4.1: variants stand side by side, and an unknown one is a vary-miss`() throws {
+    @Test func `§4.1: variants are stored side by side, and an unknown one is a vary-miss`() throws {
         let origin = try Origin { request in
             .text("\(request["X-A"] ?? "-")", Fresh.hour + ["Vary": "X-A"])
         }
@@ -111,7 +111,7 @@ import Testing
         #expect(try larder.get("/x", ["X-A": "1", "X-B": "1"]).text == "new")
     }
 
-    @Test func `§4.1: a response that forgot its Vary does not displace those that have it`() throws {
+    @Test func `§4.1: a response without Vary does not displace those that have it`() throws {
         let origin = try Origin { request in
             .text(request["X-A"] ?? "default", Fresh.hour + (request["X-A"] == nil ? [:] : ["Vary": "X-A"]))
         }
@@ -122,7 +122,7 @@ import Testing
         #expect(try larder.get("/x").text == "default")
     }
 
-    @Test func `a server that varies by what differs each time fills neither memory nor store`() throws {
+    @Test func `a server that varies by an ever-changing field fills neither memory nor store`() throws {
         let origin = try Origin { request in
             .text(request["X-A"] ?? "", Fresh.tagged(request["X-A"] ?? "") + ["Vary": "X-A"])
         }
@@ -136,7 +136,7 @@ import Testing
         #expect((origin.requests.last?["If-None-Match"] ?? "").split(separator: ",").count <= 80)
     }
 
-    @Test func `what Connection names, and so does not go upstream, selects no variant and no context`() throws {
+    @Test func `a field that Connection names selects no variant and no context`() throws {
         let origin = try Origin { request in
             .text("\(request["X-A"] ?? "-") \(request["Accept-Language"] ?? "-")", Fresh.hour + ["Vary": "X-A"])
         }

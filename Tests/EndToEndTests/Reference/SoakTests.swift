@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.scripts) struct SoakTests {
     @Test(.enabled(if: SoakOptions.current != nil, "make soak runs it"))
-    func `millions of steps, each answered as the laws allow`() throws {
+    func `in millions of steps every response is one that the laws allow`() throws {
         let options = try #require(SoakOptions.current)
         #expect(SoakCampaign(options: options).run().isEmpty, "what fails is told above")
     }

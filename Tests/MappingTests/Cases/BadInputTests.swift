@@ -10,7 +10,7 @@ import Testing
         try Models([ModelDeclaration(name: "A", identity: identity, properties: [Wire.property("x")])])
     }
 
-    @Test func `ids are texts and numbers of reasonable length, each its own`() throws {
+    @Test func `each text or number of reasonable length is an id of its own`() throws {
         let long = String(repeating: "x", count: 10_000)
         let digits = String(repeating: "9", count: 10_000)
         let body =
@@ -21,7 +21,7 @@ import Testing
         #expect(parts.warnings.first?.count == 6)
     }
 
-    @Test func `long, empty and missing values from the context are no identity`() throws {
+    @Test func `an empty, overlong or missing value from the context identifies no object`() throws {
         let models = try models("@url.owner", "id")
         for owner in ["", String(repeating: "o", count: 10_000)] {
             let context = MappingContext(captures: ["owner": owner])
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `names with dots, empty names and names that look alike are themselves`() throws {
+    @Test func `member names with dots, empty names and look-alike names stay distinct`() throws {
         let models = try Models([
             ModelDeclaration(name: "A", identity: ["a\\.b"], properties: [Wire.property("e", "caf\u{E9}")])
         ])
@@ -53,7 +53,7 @@ import Testing
         #expect(Set(names).count == 4)
     }
 
-    @Test func `an id that occurs twice is none`() throws {
+    @Test func `an id that occurs twice in an object identifies nothing`() throws {
         let parts = try Wire.parts(#"[{"id":1,"id":1},{"id":1,"\u0069d":2},{"id":3}]"#, many, try models("id"))
         #expect(parts.occurrences.map(\.name.identity) == ["3"])
         #expect(parts.warnings.map(\.kind) == [.identityRepeated])
@@ -66,7 +66,7 @@ import Testing
         #expect(Wire.opaque(body, many, try models("a.b")) != .none)
     }
 
-    @Test func `clusters nested by the hundred are read a bounded number of times`() throws {
+    @Test func `hundreds of nested clusters are read a bounded number of times`() throws {
         let models = try Models([
             ModelDeclaration(
                 name: "A",
@@ -101,7 +101,7 @@ import Testing
     }
 
     @Test(arguments: ["@", "@url.", "@parent", "@unknown.x", "@index.x", "@parent.a..b", "@root.a[].b"])
-    func `what is no value of the context is a mistake`(source: String) {
+    func `a reference to an unknown context value is a mistake`(source: String) {
         #expect(
             Wire.error([ModelDeclaration(name: "A", identity: [source])])
                 == .invalidKeyPath(source, usedBy: "identity", model: "A")

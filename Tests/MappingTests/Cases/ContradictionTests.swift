@@ -27,7 +27,7 @@ import Testing
         )
     }
 
-    @Test func `a circle of bases is told of once, whoever is upon it`() {
+    @Test func `a circle of base models is reported once, however many models inherit from it`() {
         let found = errors(
             ModelDeclaration(name: "D", base: "B"),
             ModelDeclaration(name: "A", base: "B"),
@@ -39,7 +39,7 @@ import Testing
         #expect(found.last?.description.contains("its own base") == true)
     }
 
-    @Test func `what is wrong with clusters hides nothing else`() {
+    @Test func `a mistake in a cluster hides no other mistake`() {
         let found = errors(
             ModelDeclaration(name: "A", base: "B"),
             ModelDeclaration(name: "B", base: "A"),
@@ -59,7 +59,7 @@ import Testing
         #expect(found.count == expected.count)
     }
 
-    @Test func `key paths longer than any JSON is deep are none`() {
+    @Test func `a key path longer than JSON's depth limit is refused`() {
         for path in [
             Array(repeating: "a", count: 100_000).joined(separator: "."), "a" + String(repeating: "[]", count: 50_000),
         ] {
@@ -75,7 +75,7 @@ import Testing
         )
     }
 
-    @Test func `a circle of objects without identity is found beside one that has an end`() {
+    @Test func `an endless circle of objects without identity is found beside one that ends`() {
         let found = errors(
             ModelDeclaration("A", Property("b", one: "B"), Property("c", one: "C")),
             ModelDeclaration("B", identity: ["id"], Property("a", one: "A")),
@@ -86,7 +86,7 @@ import Testing
         #expect(found.first?.description.contains("A, C, D") == true)
     }
 
-    @Test func `what names an object is not secret`() {
+    @Test func `a member of the identity cannot be secret`() {
         #expect(
             errors(ModelDeclaration(name: "A", identity: ["id"], secret: ["id"]))
                 == [.secretIdentity("id", usedBy: "identity", model: "A")]
@@ -98,7 +98,7 @@ import Testing
         #expect(errors(ModelDeclaration(name: "A", identity: ["id"], secret: ["identity"])).isEmpty)
     }
 
-    @Test func `versions are the base's`() {
+    @Test func `a derived model has the version of its base`() {
         #expect(
             errors(
                 ModelDeclaration(name: "A", identity: ["id"], version: 1, migrations: [Migration(to: 1)]),
@@ -107,7 +107,7 @@ import Testing
         )
     }
 
-    @Test func `a place within what another property writes is none`() {
+    @Test func `an output path within what another property writes is refused`() {
         let inner = Property("a").with { $0.output = .path("b.c") }
         let expected = [MappingError.outputWithin("b.c", outer: "b", properties: ["a", "b"], model: "A")]
         #expect(errors(ModelDeclaration("A", inner, Property("b"))) == expected)
@@ -131,7 +131,7 @@ import Testing
         #expect(found.map(\.kind) == (isWrong ? ["contradiction"] : []))
     }
 
-    @Test func `a default of a relation is of its shape`() {
+    @Test func `a relation's default must have the relation's shape`() {
         func found(_ relation: Relation, _ value: String) -> Int {
             var property = Property(name: "a", from: "a", relation: relation)
             property.defaultValue = json(value)

@@ -73,7 +73,7 @@ import Testing
         #expect(shown.kinds == [.unexpectedNull] && shown.pointers == ["/count"])
     }
 
-    @Test func `FJ-11, FJ-12: a date is shown as an instant, and what is none stays, with a warning`() throws {
+    @Test func `FJ-11, FJ-12: a date is shown as an instant; text that is no date stays, with a warning`() throws {
         let dated = try MapperFixture(ModelDeclaration("Dated", Property("at", "created_at", as: .named("date"))))
         let shown = dated.one(#"{"created_at":"2012-11-13T13:31:36Z"}"#, "Dated")
         #expect(shown.body == #"{"at":"2012-11-13T13:31:36Z"}"# && shown.warnings.isEmpty)
@@ -96,7 +96,7 @@ import Testing
         #expect(shown.warnings.isEmpty)
     }
 
-    @Test func `FJ-15, FJ-16, FJ-28, FJ-29: bare identities of what is not known stay bare, alone and among objects`()
+    @Test func `FJ-15, FJ-16, FJ-28, FJ-29: bare identities of unknown objects stay bare, alone and among objects`()
         throws
     {
         let shown = try blog().one(#"{"id":1,"user":42,"likers":[1,"x",{"id":2,"name":"b"}]}"#, "Post")
@@ -120,7 +120,7 @@ import Testing
         #expect(try blog.unmap(body, "Post") == body)
     }
 
-    @Test func `FJ-31: what conversions show is written back as it was`() throws {
+    @Test func `FJ-31: a converted value is written back as it came`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration(
                 "Thing",
@@ -139,7 +139,7 @@ import Testing
         #expect(try fixture.unmap(shown.body, "Thing") == body)
     }
 
-    @Test func `FJ-32: on the way back null is kept, the identity is there, and what is absent stays absent`() throws {
+    @Test func `FJ-32: writing back keeps null and the identity, and adds no absent member`() throws {
         #expect(try blog().unmap(#"{"id":1,"title":null}"#, "Post") == #"{"id":1,"title":null}"#)
     }
 

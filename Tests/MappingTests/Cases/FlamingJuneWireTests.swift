@@ -27,7 +27,7 @@ import Testing
         models = try Models([Self.user, Self.post, Self.tag])
     }
 
-    @Test func `FJ-04: of a list and an object under their own keys both are taken, the list first`() throws {
+    @Test func `FJ-04: a list and an object under keys of their own are both read, the list first`() throws {
         let rule = BodyRule(
             model: "Post",
             arity: .many,
@@ -86,7 +86,7 @@ import Testing
         #expect(shelf.shown("a") == #"[{"id":3,"user":{"id":7,"name":"new"}},{"id":13,"user":{"id":7,"name":"new"}}]"#)
     }
 
-    @Test func `FJ-15: a bare id points to the object that is known by it`() {
+    @Test func `FJ-15: a bare id refers to the known object with that id`() {
         var shelf = Shelf(models)
         shelf.take("u", #"{"id":42,"name":"n"}"#, oneUser, at: 1)
         shelf.take("a", #"{"id":1,"user":{"id":41,"name":"x"}}"#, onePost, at: 2)
@@ -95,7 +95,7 @@ import Testing
         #expect(shelf.shown("a") == #"{"id":1,"user":{"id":42,"name":"n"}}"#)
     }
 
-    @Test func `FJ-16: a bare id of nothing known makes no object, and fills when one comes`() {
+    @Test func `FJ-16: a bare id of an unknown object creates none, and refers to it once it arrives`() {
         var shelf = Shelf(models)
         shelf.take("a", #"{"id":1,"user":{"id":41,"name":"x"}}"#, onePost, at: 1)
         shelf.take("b", #"{"id":1,"user":42}"#, onePost, at: 2)
@@ -106,7 +106,7 @@ import Testing
         #expect(shelf.shown("a") == #"{"id":1,"user":{"id":42,"name":"n"}}"#)
     }
 
-    @Test func `FJ-17: null in a relation is no object`() throws {
+    @Test func `FJ-17: null in a relation creates no object`() throws {
         #expect(try Wire.names(#"{"id":1,"user":null}"#, onePost, models) == ["Post:1"])
     }
 
@@ -164,7 +164,7 @@ import Testing
         #expect(shelf.shown("a") == #"{"id":1,"name":"new","books":2}"#)
     }
 
-    @Test func `FJ-24: two payloads of one object come together`() {
+    @Test func `FJ-24: two payloads of one object are merged`() {
         var shelf = Shelf(models)
         shelf.take("a", #"{"id":1,"name":"n"}"#, oneUser, at: 1)
         shelf.take("b", #"{"id":1,"login":"l"}"#, oneUser, at: 2)
@@ -196,7 +196,7 @@ import Testing
         #expect(shelf.shown("a") == #"{"id":1,"readers":[{"id":1,"name":"y"},2]}"#)
     }
 
-    @Test func `FJ-42: an older response taken in later changes nothing newer`() {
+    @Test func `FJ-42: an older response that is stored later changes no newer value`() {
         var shelf = Shelf(models)
         shelf.take("a", #"{"id":1,"name":"new"}"#, oneUser, at: 5)
         shelf.take("b", #"{"id":1,"name":"old"}"#, oneUser, at: 1)

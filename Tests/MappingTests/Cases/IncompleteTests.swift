@@ -4,7 +4,7 @@ import Testing
 
 /// The way back, and looks at single objects, where something is missing.
 @Suite struct IncompleteTests {
-    @Test func `what was left out of a list leaves no other element in its place on the way back`() throws {
+    @Test func `when a list is written back, no element takes the place of one that was left out`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration("A", Property("users", many: "User"), Property("names", "users[].name")),
             ModelDeclaration("User", Property("age"))
@@ -18,7 +18,7 @@ import Testing
         #expect(try fixture.unmap(fixture.one(whole, "A").body, "A") == whole)
     }
 
-    @Test func `key paths lead through references to what is known, and end at what is not`() throws {
+    @Test func `a key path follows references to known objects, and ends at an unknown one`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration(
                 "Post",
@@ -50,7 +50,7 @@ import Testing
         #expect(shown(["User:7": #"{"id":7,"home":"\u0001User:7"}"#]) == #"{"id":1,"author":7,"home":7}"#)
     }
 
-    @Test func `names of members that nothing is shown under are told`() throws {
+    @Test func `output names that show nothing are reported`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration("Base", identity: ["id"], Property("friend", one: "Base")).with {
                 $0.choices = [ModelChoice(model: "Red", condition: .has("heat"))]
@@ -63,7 +63,7 @@ import Testing
         #expect(fixture.mapper.unknownMembers(among: ["whatever"], of: ["Open"]).isEmpty)
     }
 
-    @Test func `what policies have gathered goes along with migrations`() throws {
+    @Test func `a migration moves the values that a merge policy has gathered`() throws {
         let models = try Models([
             ModelDeclaration(
                 name: "Thing",

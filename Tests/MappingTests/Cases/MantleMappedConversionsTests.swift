@@ -35,7 +35,7 @@ import Testing
         #expect(try back("false", .named("boolean")) == "false")
     }
 
-    @Test func `MT-35: a word that an enumeration does not know is its fallback, or stays, and is told of either way`()
+    @Test func `MT-35: an unknown word of an enumeration becomes its fallback or stays, with a warning`()
         throws
     {
         let cases = [ConversionDeclaration.Case(wire: "open", mapped: "opened")]
@@ -72,7 +72,7 @@ import Testing
         #expect(try forward(#""Apple""#, form) == nil)
     }
 
-    @Test func `RK-12: dates are read in the form that is declared, and in no other`() throws {
+    @Test func `RK-12: dates are read in the declared form only`() throws {
         #expect(try forward(#""457574400""#, .date(.unixSeconds)) == #""1984-07-02T00:00:00Z""#)
         #expect(try forward(#""08/09/2011""#, .date(.pattern("MM/dd/yyyy", zone: "UTC"))) == #""2011-08-09T00:00:00Z""#)
         #expect(try forward(#""08/09/2011""#, .named("date")) == nil)

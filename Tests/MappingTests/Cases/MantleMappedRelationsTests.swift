@@ -32,13 +32,13 @@ import Testing
         #expect(try fixture.unmap(body, "Group") == body)
     }
 
-    @Test func `MT-21: an object of which nothing is declared is empty, and null is null`() throws {
+    @Test func `MT-21: an object without any declared member is shown empty, and null as null`() throws {
         let fixture = try MapperFixture(ModelDeclaration("A", Property("b", one: "B")), ModelDeclaration("B"))
         #expect(fixture.one(#"{"b":{}}"#, "A").body == #"{"b":{}}"#)
         #expect(fixture.one(#"{"b":null}"#, "A").body == #"{"b":null}"#)
     }
 
-    @Test func `MT-22: the members of an object choose its model, and without one it is of the base`() throws {
+    @Test func `MT-22: an object's members choose its model; if none fits, it has the base model`() throws {
         let fixture = try cones()
         #expect(
             fixture.one(#"{"flavor":"chocolate","chocolate_bitterness":"100"}"#, "Cone").body
@@ -78,7 +78,7 @@ import Testing
         #expect(try groups().list("[null]", "User").body == "[null]")
     }
 
-    @Test func `MT-25: an element that is no object is left out, and told of`() throws {
+    @Test func `MT-25: a list element that is no object is left out, with a warning`() throws {
         let shown = try groups().one(#"{"users":[{"n":1},"x",[],{"n":2}]}"#, "Group")
         #expect(shown.body == #"{"users":[{"name":1},{"name":2}]}"#)
         #expect(shown.kinds == [.quarantined, .quarantined] && shown.pointers == ["/users/1", "/users/2"])
@@ -91,19 +91,19 @@ import Testing
         #expect(try groups().list("[]", "User").isMapped)
     }
 
-    @Test func `MT-27: of a list the objects that fit are shown`() throws {
+    @Test func `MT-27: only the objects of a list that fit their model are shown`() throws {
         let shown = try groups().list(#"[{"n":1},7]"#, "User")
         #expect(shown.body == #"[{"name":1}]"#)
         #expect(shown.kinds == [.notAnObject] && shown.pointers == ["/1"])
     }
 
     @Test(arguments: ["", "7", "[]"])
-    func `MT-29: what is no object stays as it is`(body: String) throws {
+    func `MT-29: a value that is no object stays as it is`(body: String) throws {
         let shown = try groups().one(body, "User")
         #expect(!shown.isMapped && shown.body == body)
     }
 
-    @Test func `NZ-06: a list of several models shows each element as what it is`() throws {
+    @Test func `NZ-06: in a list of several models each element is shown by its own model`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration("Owner").with {
                 $0.choices = [

@@ -9,7 +9,7 @@ import Testing
         )
     }
 
-    @Test func `MT-01: null goes out only where null was seen`() throws {
+    @Test func `MT-01: null is written only where null was received`() throws {
         let body = #"{"username":null,"count":"5"}"#
         #expect(try user().one(body, "User").body == body)
         #expect(try user().unmap(body, "User") == body)
@@ -49,7 +49,7 @@ import Testing
         #expect(try ranges().unmap(shown.body, "Ranges") == body)
     }
 
-    @Test func `MT-46: of several members those that are there are folded, and none is absent`() throws {
+    @Test func `MT-46: of several members the present ones are folded; without any the value is absent`() throws {
         #expect(try ranges().one(#"{"location":20}"#, "Ranges").body == #"{"range":{"location":20}}"#)
         #expect(try ranges().one(#"{"length":null}"#, "Ranges").body == #"{"range":{"length":null}}"#)
     }
@@ -60,7 +60,7 @@ import Testing
         #expect(shown.kinds == [.pathBlocked] && shown.pointers == ["/nested"])
     }
 
-    @Test func `MT-04: a key path through a string is told of, and the object survives`() throws {
+    @Test func `MT-04: a key path through a string is reported, and the object survives`() throws {
         let shown = try user().one(#"{"username":"foo","nested":"bar"}"#, "User")
         #expect(shown.body == #"{"username":"foo"}"#)
         #expect(shown.kinds == [.pathBlocked] && shown.pointers == ["/nested"])
@@ -107,7 +107,7 @@ import Testing
         )
     }
 
-    @Test func `MT-08: a value that fails its check is left out, and told of`() throws {
+    @Test func `MT-08: a value that fails its check is left out, with a warning`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration(
                 "User",
@@ -120,7 +120,7 @@ import Testing
         #expect(shown.kinds == [.quarantined] && shown.pointers == ["/name"])
     }
 
-    @Test func `MT-09: a required property that is absent is told of, one that is null is not`() throws {
+    @Test func `MT-09: an absent required property is reported, a null one is not`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration("User", Property("name").with { $0.isRequired = true }, Property("age"))
         )
@@ -152,7 +152,7 @@ import Testing
         #expect(text(known.body) == #"[{"id":1,"name":"foobar"}]"#)
     }
 
-    @Test func `MT-11: conversions of a base hold in the models upon it, beside their own`() throws {
+    @Test func `MT-11: a derived model has its base's conversions beside its own`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration("Page", Property("site", "url", as: .named("url"))),
             ModelDeclaration("Article", Property("otherSite", "other_url", as: .named("url"))).with { $0.base = "Page" }
@@ -167,7 +167,7 @@ import Testing
         #expect(wrong.kinds == [.conversionFailed, .conversionFailed] && wrong.pointers == ["/url", "/other_url"])
     }
 
-    @Test func `MT-12: a value that its conversion does not know stays, and the object survives`() throws {
+    @Test func `MT-12: a value that its conversion cannot read stays, and the object survives`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration("User", Property("site", "url", as: .named("url")), Property("name"))
         )
@@ -192,7 +192,7 @@ import Testing
         #expect(fixture.one(#"{"flag":0}"#, "User").body == #"{"flag":false}"#)
     }
 
-    @Test func `MT-31, MT-32: null stays null, whatever would be made of a value`() throws {
+    @Test func `MT-31, MT-32: null stays null, whatever conversion is declared`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration(
                 "User",
@@ -205,7 +205,7 @@ import Testing
         #expect(try fixture.unmap(shown.body, "User") == shown.body)
     }
 
-    @Test func `MT-33: an element of which a conversion makes nothing is null in its place, and is told of`() throws {
+    @Test func `MT-33: an element that its conversion cannot read is shown as null, with a warning`() throws {
         let words = ConversionDeclaration.values(
             [.init(wire: json("1"), mapped: json(#""one""#))],
             fallback: json("null"),
@@ -217,7 +217,7 @@ import Testing
         #expect(shown.kinds == [.conversionFailed] && shown.pointers == ["/words/1"])
     }
 
-    @Test func `MT-34: an element that is not known keeps its place, and the warning points to it`() throws {
+    @Test func `MT-34: an unknown element keeps its place, and the warning points to it`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration("User", Property("days", "days", as: .arrayOf(.date(.unixSeconds))))
         )
@@ -232,7 +232,7 @@ import Testing
         #expect(try user().one(#"{"username":"foo","count":1}"#, "User", members: ["count"]).body == #"{"count":1}"#)
     }
 
-    @Test func `MT-40: where a conversion has no way back there is no document, and the error says where`() throws {
+    @Test func `MT-40: a conversion that cannot be reversed fails the way back, and the error says where`() throws {
         let fixture = try MapperFixture(ModelDeclaration("User", Property("at", "created", as: .date(.unixSeconds))))
         let error = #expect(throws: UnmapError.self) {
             try fixture.unmap(#"[{"at":"1970-01-01T00:00:00Z"},{"at":"soon"}]"#, BodyRule(model: "User", arity: .many))
@@ -241,7 +241,7 @@ import Testing
         #expect(error?.value == json(#""soon""#))
     }
 
-    @Test func `MT-41: a conversion of one way drops, writes or refuses, as declared`() throws {
+    @Test func `MT-41: a one-way conversion drops, writes or refuses its value on the way back, as declared`() throws {
         func fixture(_ back: ConversionDeclaration.Back) throws -> MapperFixture {
             try MapperFixture(
                 ModelDeclaration(
@@ -257,7 +257,7 @@ import Testing
         #expect(throws: UnmapError.self) { try fixture(.fail).unmap(mapped, "User") }
     }
 
-    @Test func `MT-42: two properties with one place to go to are a mistake, unless one is only read`() throws {
+    @Test func `MT-42: two properties that write to one place are a mistake, unless one is read only`() throws {
         let renamed = Property("b", "y").with { $0.output = .path("x") }
         #expect(throws: MappingError.sameOutput("x", properties: ["a", "b"], model: "A")) {
             try MapperFixture(ModelDeclaration("A", Property("a", "x"), renamed))
@@ -269,7 +269,7 @@ import Testing
         #expect(try fixture.unmap(#"{"a":1,"b":2}"#, "A") == #"{"x":1}"#)
     }
 
-    @Test func `MT-45: a backslash takes the meaning from dots and brackets`() throws {
+    @Test func `MT-45: a backslash escapes dots and brackets`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration(
                 "A",
@@ -284,7 +284,7 @@ import Testing
         #expect(try fixture.unmap(shown.body, "A") == body)
     }
 
-    @Test func `MT-59: without anything else said a property is read from the member of its name`() throws {
+    @Test func `MT-59: by default a property is read from the member with its name`() throws {
         let body = #"{"username":1.50,"count":"\u00e9"}"#
         #expect(try user().one(body, "User").body == body)
     }

@@ -65,7 +65,7 @@ import Testing
         ])
     }
 
-    @Test func `MT-22: a member chooses the concrete model, and without one the base is left`() throws {
+    @Test func `MT-22: a member chooses the concrete model; without it the object has the base model`() throws {
         let models = try flavours()
         var shelf = Shelf(models)
         shelf.take("a", #"{"id":1,"flavor":"x","bitterness":1,"freshness":1}"#, one, at: 1)
@@ -77,13 +77,13 @@ import Testing
         #expect(try Wire.names(#"{"id":2}"#, one, models) == ["Thing:2"])
     }
 
-    @Test func `MT-25 MT-26 MT-27 MT-28: what is no object in a list stays as it is, the others are stored`() throws {
+    @Test func `MT-25 MT-26 MT-27 MT-28: list elements that are no objects stay, the others are stored`() throws {
         let models = try models(Wire.property("name"))
         #expect(try Wire.names(#"[{"id":1},"x",null,[],{"id":2}]"#, many, models) == ["Thing:1", "Thing:2"])
         #expect(Wire.opaque(#"["foo","bar"]"#, many, models) == .some(nil))
     }
 
-    @Test func `MT-48 MA-04: a sum adds up what different answers say, and counts each response once`() throws {
+    @Test func `MT-48 MA-04: a sum adds the values of different responses, and counts each response once`() throws {
         let models = try models(Wire.property("name"), Wire.property("count", merge: .sum))
         var shelf = Shelf(models)
         shelf.take("a", #"{"id":1,"name":"foo","count":5}"#, one, at: 1)
@@ -120,14 +120,14 @@ import Testing
         #expect(shelf.shown("b") == "=")
     }
 
-    @Test func `MT-49: what a payload lacks stays known`() throws {
+    @Test func `MT-49: a member that a payload lacks stays known`() throws {
         var shelf = Shelf(try models(Wire.property("name"), Wire.property("count")))
         shelf.take("a", #"{"id":1,"name":"foo","count":5}"#, one, at: 1)
         shelf.take("b", #"{"id":1,"count":3}"#, one, at: 2)
         #expect(shelf.known("Thing", "1")?.contains(#""name":"foo""#) == true)
     }
 
-    @Test func `MT-50: between base and concrete model only what both have moves`() throws {
+    @Test func `MT-50: only members that base and concrete model share move between them`() throws {
         var shelf = Shelf(try flavours())
         shelf.take("a", #"{"id":1,"flavor":"x","bitterness":1}"#, one, at: 1)
         shelf.take("b", #"{"id":1,"flavor":"y"}"#, one, at: 2)
@@ -136,7 +136,7 @@ import Testing
         #expect(shelf.shown("b") == #"{"id":1,"flavor":"z"}"#)
     }
 
-    @Test func `MT-51: what is local takes no part in comparing`() throws {
+    @Test func `MT-51: local members are not compared`() throws {
         let models = try Models([
             ModelDeclaration(name: "Thing", identity: ["id"], properties: [Wire.property("name")], local: ["score"])
         ])
@@ -151,7 +151,7 @@ import Testing
         #expect(!counted.receive("c", #"{"id":1,"name":"y","score":2}"#, "Thing").isEmpty)
     }
 
-    @Test func `MT-52: a secret is nowhere in what is to be stored`() throws {
+    @Test func `MT-52: no part of what is stored contains a secret`() throws {
         let models = try Models([
             ModelDeclaration(
                 name: "Thing",
@@ -227,7 +227,7 @@ import Testing
         #expect(shelf.states.count == 1)
     }
 
-    @Test func `MA-02: an identity that fails its checks is none`() throws {
+    @Test func `MA-02: a value that fails its check is no identity`() throws {
         let models = try models(Wire.property("id", checks: [.type([.integer])]))
         let parts = try Wire.parts(#"[{"id":"x"},{"id":1}]"#, many, models)
         #expect(parts.occurrences.map(\.name.identity) == ["1"])
@@ -271,7 +271,8 @@ import Testing
         }
     }
 
-    @Test func `MA-06 MA-07: a member that fails leaves the object as it was known, a child its parent`() throws {
+    @Test func `MA-06 MA-07: a failing member does not change the known object, nor a failing child its parent`() throws
+    {
         let models = try Models([
             ModelDeclaration(
                 name: "Thing",
@@ -288,7 +289,7 @@ import Testing
         #expect(shelf.known("Thing", "1") == #"{"id":1,"age":5,"child":{}}"#)
     }
 
-    @Test func `MA-07: a child that is none is told of, its siblings and its parent stand`() throws {
+    @Test func `MA-07: a child that is no object is reported; its siblings and its parent are stored`() throws {
         let models = try Models([
             ModelDeclaration(
                 name: "Thing",

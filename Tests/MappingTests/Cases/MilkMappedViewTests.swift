@@ -64,7 +64,7 @@ import Testing
         #expect(shown.kinds == [.nothingMapped] && shown.pointers == ["/meta/coordinates"])
     }
 
-    @Test func `MK-07: what would complete is missing, and so is the child's member`() throws {
+    @Test func `MK-07: if the completing member is missing, so is the child's member`() throws {
         #expect(
             try places().one(#"{"meta":{"coordinates":{"lon":4.886}}}"#, "Cat").body
                 == #"{"location":{"longitude":4.886}}"#
@@ -72,13 +72,13 @@ import Testing
     }
 
     @Test(arguments: [#"{"last_known_latitude":52.374}"#, #"{"meta":{},"last_known_latitude":52.374}"#])
-    func `MK-08: a child of which nothing else is there is made of what completes it`(body: String) throws {
+    func `MK-08: a child of which only completing members are present is made of these`(body: String) throws {
         let shown = try places().one(body, "Cat")
         #expect(shown.body == #"{"location":{"latitude":52.374}}"# && shown.warnings.isEmpty)
         #expect(try places().unmap(shown.body, "Cat") == #"{"last_known_latitude":52.374}"#)
     }
 
-    @Test func `MK-09: a child that is null stays null, and what would complete it is told of`() throws {
+    @Test func `MK-09: a null child stays null, and the member that would complete it is reported`() throws {
         for body in [
             #"{"meta":null,"last_known_latitude":1}"#, #"{"meta":{"coordinates":null},"last_known_latitude":1}"#,
         ] {
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func `MK-10: a child that is a string is told of, and the completing path still applied`() throws {
+    @Test func `MK-10: a child that is a string is reported, and the completing path still applies`() throws {
         let shown = try places().one(#"{"meta":{"coordinates":"52,4"},"last_known_latitude":52.374}"#, "Cat")
         #expect(shown.body == #"{"location":{"latitude":52.374}}"#)
         #expect(shown.kinds == [.quarantined] && shown.pointers == ["/meta/coordinates"])
@@ -122,13 +122,13 @@ import Testing
         #expect(try fixture.unmap(#"{"age":3}"#, "Cat") == #"{"age":3}"#)
     }
 
-    @Test func `MK-17: one object that fails does not take the others with it`() throws {
+    @Test func `MK-17: one object that fails leaves the others unharmed`() throws {
         let shown = try cats().list(#"[{"cat_id":"1"},{"x":1},{"cat_id":"3"}]"#, "Cat")
         #expect(shown.body == #"[{"catID":"1"},{},{"catID":"3"}]"#)
         #expect(shown.kinds == [.nothingMapped] && shown.pointers == ["/1"] && shown.warnings[0].model == "Cat")
     }
 
-    @Test func `MK-18: the way back is the way in where nothing else is said`() throws {
+    @Test func `MK-18: by default an object is written back where it was read`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration(
                 "Cat",

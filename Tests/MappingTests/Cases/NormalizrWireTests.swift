@@ -31,7 +31,7 @@ import Testing
         #expect(text(parts.occurrences[0].payload) == #"{"id":1,"friends":["\u0001User:2","\u0001User:1"]}"#)
     }
 
-    @Test func `NZ-02: one id twice in one response is one object; what they disagree on is no observation`() {
+    @Test func `NZ-02: one id twice in one response is one object; members that disagree are not observed`() {
         var shelf = Shelf(models)
         shelf.take("a", #"[{"id":1,"name":"a","x":1},{"id":1,"friends":[]}]"#, many, at: 1)
         #expect(shelf.states.count == 1)
@@ -55,7 +55,7 @@ import Testing
         #expect(shelf.shown("b") == "=")
     }
 
-    @Test func `NZ-04: without an id strangers stay apart`() throws {
+    @Test func `NZ-04: objects without an id stay separate`() throws {
         #expect(try Wire.names(#"[{"name":"a"},{"name":"b"},{"id":""},{"id":3}]"#, many, models) == ["User:3"])
     }
 
@@ -82,7 +82,7 @@ import Testing
         )
     }
 
-    @Test func `NZ-07: a reference to nothing known is no object invented`() {
+    @Test func `NZ-07: a reference to an unknown object invents none`() {
         var shelf = Shelf(models)
         shelf.take("a", #"{"id":1,"friends":[{"id":2,"name":"x"}]}"#, one, at: 1)
         shelf.take("b", #"{"id":1,"friends":[2,99]}"#, one, at: 2)

@@ -15,7 +15,7 @@ import Testing
         )
     }
 
-    @Test func `OV-35: an object or a list, as the rule says`() throws {
+    @Test func `OV-35: a body is read as an object or as a list, as its rule says`() throws {
         let fixture = try fixture()
         #expect(fixture.one(#"{"id":1,"n":"a"}"#, "Item").body == #"{"id":1,"name":"a"}"#)
         #expect(
@@ -55,7 +55,7 @@ import Testing
         #expect(shown.kinds == [.envelopeMissing])
     }
 
-    @Test func `OV-41: an envelope that does not fit is told of`() throws {
+    @Test func `OV-41: an envelope that does not fit is reported`() throws {
         let rule = BodyRule(model: "Item", arity: .many, root: "items", envelope: "Page")
         let shown = try fixture().map(#"{"total_count":"many","items":[]}"#, rule)
         #expect(shown.body == #"{"total":"many","items":[]}"#)
@@ -75,7 +75,7 @@ import Testing
         #expect(try fixture().unmap(shown.body, rule) == #"{"items":[{"id":1}],"included":{"users":{"u1":{"id":7}}}}"#)
     }
 
-    @Test func `contents whose roots end in one name are shown under their whole key paths, each by itself`() throws {
+    @Test func `contents whose key paths end in the same name are shown under their whole key paths`() throws {
         let fixture = try fixture()
         func rule(_ root: String, envelope: String? = nil, _ others: String...) -> BodyRule {
             let also = others.map { BodyRule(model: "User", arity: .many, root: $0) }
@@ -117,7 +117,7 @@ import Testing
         #expect(try fixture.unmap(shown.body, rule) == body)
     }
 
-    @Test func `a root that leads over the elements of a list has no mapped view, and says so`() throws {
+    @Test func `a root that crosses a list's elements has no mapped view, and a warning says so`() throws {
         for rule in [
             BodyRule(model: "Item", arity: .one, root: "a[].b"), BodyRule(model: "Item", arity: .keyed, root: "a[]"),
         ] {
@@ -130,7 +130,7 @@ import Testing
         #expect(try fixture().map(#"{"a[]":{"id":1}}"#, named).body == #"{"id":1}"#)
     }
 
-    @Test func `OV-48: what is not JSON stays as it is`() throws {
+    @Test func `OV-48: a body that is not JSON stays as it is`() throws {
         let shown = try fixture().one("<html>", "Item")
         #expect(!shown.isMapped && shown.body == "<html>" && shown.kinds == [.notJSON])
         #expect(try fixture().one(" ", "Item").warnings.isEmpty)

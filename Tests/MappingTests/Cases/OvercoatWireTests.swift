@@ -17,7 +17,7 @@ import Testing
         #expect(Wire.opaque(body, BodyRule(model: "Item", arity: .one), models) == .notAnObject)
     }
 
-    @Test func `OV-37 OV-40: the list under the key path is taken, and the rest of the envelope stays around it`()
+    @Test func `OV-37 OV-40: the list under the key path is read, and the rest of the envelope stays around it`()
         throws
     {
         let rule = BodyRule(model: "Item", arity: .many, root: "data", envelope: "Page")
@@ -70,7 +70,7 @@ import Testing
         #expect(parts.warnings.map(\.pointer) == ["/data/children/2"])
     }
 
-    @Test func `objects keyed by name are taken with their keys`() throws {
+    @Test func `objects keyed by name are read with their keys`() throws {
         let models = try Models([ModelDeclaration(name: "File", identity: ["@url.gist", "@key"])])
         let context = MappingContext(url: "/gists/5", captures: ["gist": "5"])
         let parts = try Wire.parts(

@@ -10,7 +10,7 @@ import Testing
         )
     }
 
-    @Test func `RK-01: what is absent stays absent`() throws {
+    @Test func `RK-01: an absent member stays absent`() throws {
         let fixture = try MapperFixture(ModelDeclaration("A", Property("name"), Property("x")))
         #expect(fixture.one(#"{"x":1}"#, "A").body == #"{"x":1}"#)
     }
@@ -27,7 +27,7 @@ import Testing
         #expect(shown.body == "{}" && shown.kinds == [.quarantined])
     }
 
-    @Test func `RK-05: one value is a list of one only where that is declared, and marked`() throws {
+    @Test func `RK-05: a single value becomes a list of one only where that is declared, and is marked so`() throws {
         let fixture = try coercing(.arrayOf(.named("string")))
         let shown = fixture.one(#"{"value":"Blue"}"#, "A")
         #expect(shown.body == #"{"value":["Blue"]}"# && shown.kinds == [.coerced])
@@ -77,7 +77,7 @@ import Testing
         #expect(fixture.one(#"{"value":"\#(word)"}"#, "B").kinds == [.conversionFailed])
     }
 
-    @Test func `RK-10, RK-11: numbers are text and text is numbers, exactly, only where that is declared`() throws {
+    @Test func `RK-10, RK-11: numbers become text, and text numbers, exactly and only where declared`() throws {
         let string = try coercing(.named("string"))
         #expect(string.one(#"{"value":123}"#, "A").body == #"{"value":"123"}"#)
         #expect(string.one(#"{"value":true}"#, "A").body == #"{"value":"true"}"#)
@@ -112,7 +112,7 @@ import Testing
         #expect(try fixture.unmap(#"{"b":{"c":{"n":3},"m":4}}"#, "A") == #"{"outer":3,"m":4}"#)
     }
 
-    @Test func `RK-14: a child made of its parent's members is there if any of them is`() throws {
+    @Test func `RK-14: a child made of its parent's members exists if any of these is present`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration(
                 "Place",
@@ -129,7 +129,7 @@ import Testing
         #expect(without.body == #"{"name":"x"}"# && without.warnings.isEmpty)
     }
 
-    @Test func `RK-14: of a child that is not there nothing is missing and nothing is synthetic`() throws {
+    @Test func `RK-14: an absent child has no missing and no synthetic members`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration(
                 "Place",
@@ -177,7 +177,7 @@ import Testing
         #expect(try fixture.unmap(shown.body, rule) == #"[{"n":1},{"n":2}]"#)
     }
 
-    @Test func `NZ-03, RK-18: values of the parent and of the outermost object are at hand`() throws {
+    @Test func `NZ-03, RK-18: a property can be read from the parent and from the outermost object`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration("House", identity: ["id"], Property("rooms", many: "Room")),
             ModelDeclaration("Room", identity: ["@parent.id", "n"], Property("lamps", many: "Lamp")),
@@ -221,7 +221,7 @@ import Testing
             ["House:7"], #"{"id":7,"lamp":{"house":7,"parent":7,"on":true}}"#
         ),
     ])
-    func `RK-18: what wraps a body is a parent where an envelope says so, for identities and the mapped view alike`(
+    func `RK-18: a declared envelope is the parent of its content, for identities and the mapped view alike`(
         rule: BodyRule,
         names: [String],
         view: String

@@ -36,7 +36,7 @@ import Testing
         #expect(shelf.shown("a") == #"{"users":{"blake":{"email":"new"},"rachit":{"email":"r"}}}"#)
     }
 
-    @Test func `RK-16: union joins what was stored and what arrives, and is no policy for one object`() throws {
+    @Test func `RK-16: union joins stored and arriving elements, and is refused for a relation to one object`() throws {
         let models = try models { $0.properties[1].merge = .union }
         var shelf = Shelf(models)
         shelf.take("a", #"{"id":1,"cats":[{"id":1,"name":"Jeff"}]}"#, oneHuman, at: 1)
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func `RK-17: replace takes the place of what was known, and by default nothing is deleted`() throws {
+    @Test func `RK-17: replace replaces the known elements, and by default no object is deleted`() throws {
         let models = try models { $0.properties[1].merge = .replace }
         var shelf = Shelf(models)
         shelf.take("a", #"{"id":1,"cats":[{"id":1,"name":"Jeff"}]}"#, oneHuman, at: 1)
@@ -62,7 +62,7 @@ import Testing
         #expect(shelf.known("Cat", "1") == #"{"id":1,"name":"Jeff"}"#)
     }
 
-    @Test func `RK-17: deleting former objects without any that could be told is a mistake`() throws {
+    @Test func `RK-17: deleting former objects of a relation without identities is a mistake`() throws {
         func error(_ change: (inout PropertyDeclaration) -> Void) -> String? {
             var wrong = human
             wrong.properties[1].former = .delete
@@ -157,7 +157,7 @@ import Testing
         #expect(shelf.states.count == 1)
     }
 
-    @Test func `RK-23: repeated parents and children are known once`() throws {
+    @Test func `RK-23: repeated parents and children are stored once`() throws {
         var shelf = Shelf(try models())
         shelf.take(
             "a",
@@ -169,7 +169,7 @@ import Testing
         #expect(shelf.states.keys.count { $0.model == "Cat" } == 4)
     }
 
-    @Test func `RK-24: ids of either spelling point to the objects that are stored`() throws {
+    @Test func `RK-24: ids spelled as number or text refer to the same stored objects`() throws {
         var shelf = Shelf(try models())
         shelf.take("c", #"{"id":418,"name":"old"}"#, oneCat, at: 1)
         shelf.take("a", #"{"id":1,"cats":[{"id":418,"name":"old"},{"id":7,"name":"x"}]}"#, oneHuman, at: 2)
@@ -232,7 +232,7 @@ import Testing
         #expect(shelf.known("Human", "1")?.contains(#""cats":[5,6]"#) == true)
     }
 
-    @Test func `RK-28 RK-29: what is not modified later is skipped, its children are not`() throws {
+    @Test func `RK-28 RK-29: an object that was not modified later is skipped, its children are not`() throws {
         let models = try models { $0.modified = "updated" }
         var shelf = Shelf(models)
         shelf.take("a", #"{"id":1,"updated":"2020-01-02T00:00:00Z","name":"new"}"#, oneHuman, at: 1)
@@ -253,7 +253,7 @@ import Testing
         (#""2020-01-02T00:00:00Z""#, #""2020-01-02T00:00:00.5Z""#, true), ("5", "5", false), ("5", "4.5", false),
         ("5", "6", true), (#""v1""#, #""v1""#, false), (#""v1""#, #""v2""#, true),
     ])
-    func `RK-28: what says that it was modified no later changes nothing`(
+    func `RK-28: an object that says it was not modified later changes nothing`(
         _ known: String,
         _ next: String,
         _ isTaken: Bool
@@ -271,7 +271,7 @@ import Testing
         #expect(shelf.known("Human", "1")?.contains(#""name":"\#(isTaken ? "next" : "known")""#) == true)
     }
 
-    @Test func `RK-33: what says of itself that it is deleted is known as such, and may come back`() throws {
+    @Test func `RK-33: an object that says it is deleted counts as deleted, and may come back`() throws {
         let models = try models { $0.deletedWhen = .member("status", isOneOf: [Wire.json(#""deleted""#)]) }
         let name = ObjectName(model: "Human", identity: "1")
         var shelf = Shelf(models)
@@ -295,7 +295,7 @@ import Testing
         ])
     }
 
-    @Test func `RK-34: an element that no choice wants stays raw`() throws {
+    @Test func `RK-34: an element that fits no choice stays raw`() throws {
         let models = try Self.feed([
             ModelChoice(model: "Boy", condition: .member("type", isOneOf: [Wire.json(#""Boy""#)])),
             ModelChoice(model: "Girl", condition: .member("type", isOneOf: [Wire.json(#""Girl""#)])),
@@ -315,7 +315,7 @@ import Testing
         #expect(try Wire.names(body, rule, try Self.feed(choices.reversed())) == ["Girl:1"])
     }
 
-    @Test(arguments: ["[]", "{}", "   ", ""]) func `RK-36: an empty body is no failure`(body: String) throws {
+    @Test(arguments: ["[]", "{}", "   ", ""]) func `RK-36: an empty body gives no warning`(body: String) throws {
         let rule = body == "{}" ? oneHuman : humans
         // An object without anything in it has no identity either, which is told of; nothing else is.
         #expect(Wire.opaque(body, rule, try models()) == .some(body == "{}" ? .identityMissing : nil))

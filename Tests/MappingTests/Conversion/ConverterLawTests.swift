@@ -20,7 +20,7 @@ struct ConverterLawTests {
 
     /// Whatever a conversion takes comes back as it was, but for its spelling; and what came back is taken for the same.
     @Test(arguments: 0..<4 as Range<UInt64>)
-    func `what is converted comes back`(seed: UInt64) throws {
+    func `a converted value is converted back exactly`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed &+ 4000)
         let reversible = ConverterTests.cases.map(\.declaration)
         var tried = 0
@@ -50,7 +50,7 @@ struct ConverterLawTests {
 
     /// Conversions of every kind, in each other, with values that they take: nothing of these is lost.
     @Test(arguments: 0..<8 as Range<UInt64>)
-    func `what any conversion takes comes back, through lists, dictionaries and chains`(seed: UInt64) throws {
+    func `every accepted value is converted back exactly, through lists, dictionaries and chains`(seed: UInt64) throws {
         var generator = ConversionGenerator(seed: seed &+ 8000)
         for _ in 0..<150 {
             let declaration = generator.conversion()
@@ -73,7 +73,7 @@ struct ConverterLawTests {
     }
 
     @Test(arguments: 0..<4 as Range<UInt64>)
-    func `what was coerced comes back as what it was taken for`(seed: UInt64) throws {
+    func `a coerced value is written back in the declared type`(seed: UInt64) throws {
         var generator = ConversionGenerator(seed: seed &+ 9000)
         for _ in 0..<40 {
             let (declaration, wire) = generator.coercible()

@@ -183,7 +183,7 @@ struct ConverterTests {
         #expect(converter.forward(back) == .value(mapped))
     }
 
-    @Test func `MT-35: a value unknown to an enumeration becomes its fallback, and is told of`() throws {
+    @Test func `MT-35: a value unknown to an enumeration becomes its fallback, with a warning`() throws {
         let cases = [ConversionDeclaration.Case(wire: "open", mapped: "opened")]
         let converter = try Converter(.enumeration(cases, fallback: "other", reverseFallback: "open"))
         guard case .partial(let json, let faults) = converter.forward(Array(#""draft""#.utf8)) else {
@@ -196,7 +196,7 @@ struct ConverterTests {
         #expect(converter.forward(Array("null".utf8)) == .value(Array("null".utf8)))
     }
 
-    @Test func `MT-36: two values that are mapped to one have no way back, and are refused`() {
+    @Test func `MT-36: two words for one value cannot be written back, and are refused`() {
         let twice = ConversionDeclaration.enumeration([.init(wire: "a", mapped: "x"), .init(wire: "b", mapped: "x")])
         #expect(throws: MappingError.self) { try Converter(twice) }
     }
@@ -211,21 +211,21 @@ struct ConverterTests {
             .values([.init(wire: Array("{".utf8), mapped: Array("1".utf8))], fallback: nil, reverseFallback: nil),
         ]
     )
-    func `a declaration that cannot be one is refused with what would be right`(_ declaration: ConversionDeclaration)
+    func `an invalid declaration is refused, and the error says what to write`(_ declaration: ConversionDeclaration)
         throws
     {
         let error = try #require(throws: MappingError.self) { try Converter(declaration) }
         #expect(error.description.count > 10)
     }
 
-    @Test func `MT-33, MT-34: an element that is not known stays, and its position is told`() throws {
+    @Test func `MT-33, MT-34: an unknown element stays, and the warning gives its position`() throws {
         let converter = try Converter(.arrayOf(.named("url")))
         let result = converter.forward(Array(#"["http://a.example/", "b", null, 4]"#.utf8))
         #expect(result.json == Array(#"["http://a.example/","b",null,4]"#.utf8))
         #expect(result.faults.map(\.pointer) == ["/1", "/3"])
     }
 
-    @Test func `MT-41: a conversion without a way back leaves out, writes as it is, or fails, as declared`() throws {
+    @Test func `MT-41: a one-way conversion leaves its value out, writes it unchanged or fails, as declared`() throws {
         let json = Array(#""hello""#.utf8)
         #expect(try Converter(.oneWay(.named("base64"), back: .drop)).reverse(json) == .dropped)
         #expect(try Converter(.oneWay(.named("base64"), back: .raw)).reverse(json) == .value(json))
@@ -246,7 +246,7 @@ struct ConverterTests {
             (.arrayOf(.named("string")), #""Blue""#, #"["Blue"]"#),
         ]
     )
-    func `RK-05, RK-09, RK-10, RK-11: values of another type are taken for what they mean only where that is declared`(
+    func `RK-05, RK-09, RK-10, RK-11: values of another type are coerced only where that is declared`(
         _ declaration: ConversionDeclaration,
         _ wire: String,
         _ mapped: String

@@ -59,14 +59,14 @@ struct BareIdentityTests {
         )
     }
 
-    @Test func `an identity that the object spells otherwise stays bare`() throws {
+    @Test func `a bare identity that the object spells differently stays bare`() throws {
         let body = #"{"id":1,"author":"7","likers":[7.0]}"#
         let shown = try shown(body, known)
         #expect(text(shown.body) == #"{"id":1,"author":"7","likers":[7.0],"state":"open"}"#)
         #expect(shown.named == [Self.ada])
     }
 
-    @Test func `what completes a child leaves its bare identity as it is`() throws {
+    @Test func `completing members do not change a child's bare identity`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration(
                 "Post",
@@ -80,7 +80,7 @@ struct BareIdentityTests {
         #expect(text(shown.body) == #"{"id":1,"author":7}"#)
     }
 
-    @Test func `one identity of several parts, or from around the object, is none that is bare`() throws {
+    @Test func `an identity of several parts, or from outside the object, is never bare`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration("Post", identity: ["id"], Property("author", one: "User"), Property("file", one: "File")),
             ModelDeclaration("User", identity: ["realm", "id"], Property("name")),
@@ -91,7 +91,7 @@ struct BareIdentityTests {
         #expect(shown.named.isEmpty)
     }
 
-    @Test func `numbers and strings that are told apart name different objects`() throws {
+    @Test func `a number and a string name different objects if the model distinguishes them`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration("Post", identity: ["id"], Property("author", one: "User")),
             ModelDeclaration("User", identity: ["id"], Property("name")).with { $0.distinguishesTypes = true }
@@ -109,7 +109,7 @@ struct BareIdentityTests {
         #expect(text(shown.body).hasSuffix(#",7],"state":"open"}"#))
     }
 
-    @Test func `of very many named objects a bounded number is asked for`() throws {
+    @Test func `only a bounded number of named objects is looked up`() throws {
         let body = #"{"id":1,"likers":["# + (1...5_000).map(String.init).joined(separator: ",") + "]}"
         #expect(try shown(body, [:]).named.count == MapRun.maximumNamed)
     }

@@ -80,7 +80,7 @@ import Testing
     }
 
     @Test(arguments: 0..<4 as Range<UInt64>)
-    func `what is declared as it is comes back as it was`(seed: UInt64) throws {
+    func `unconverted properties are written back unchanged`(seed: UInt64) throws {
         let mapper = DocumentMapper(
             models: try Models([
                 ModelDeclaration(
@@ -119,7 +119,7 @@ import Testing
         #expect(!mapper.map(json(deepest), as: BodyRule(model: "A", arity: .many)).isMapped)
     }
 
-    @Test func `an object of very many members is written back, each once`() throws {
+    @Test func `an object with very many members is written back with each member once`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration("M", Property("a")).with { $0.sharesAll = true },
             ModelDeclaration("K", Property("b"))
@@ -135,7 +135,7 @@ import Testing
         #"{"":1,"a":2}"#, #"{"a":1,"a":2}"#, #"{"A":1,"a":2}"#, #"{"\u0061":2}"#, #"{"a.b":1,"a":2}"#,
         #"{"\ud800":1,"a":2}"#,
     ])
-    func `odd names of members neither trap nor confuse`(body: String) throws {
+    func `odd member names neither crash nor get confused`(body: String) throws {
         let fixture = try MapperFixture(ModelDeclaration("M", Property("a")))
         #expect(fixture.one(body, "M").body == #"{"a":2}"#)
     }

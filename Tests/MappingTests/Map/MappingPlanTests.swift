@@ -104,7 +104,7 @@ import Testing
         )
     }
 
-    @Test func `MT-42: two sources or parts with one place to go to are a mistake`() {
+    @Test func `MT-42: two sources or parts that write to one place are a mistake`() {
         let parts = Property(name: "span", from: "", parts: [.init(name: "a", from: "x")])
         #expect(
             mistakes(ModelDeclaration("A", Property("x"), parts)).map(\.error) == [
@@ -117,7 +117,7 @@ import Testing
         )
     }
 
-    @Test func `each mistake is worded for whoever wrote the declaration`() {
+    @Test func `each mistake is worded for the author of the declaration`() {
         for error in [
             MappingError.unknownContext("@x", property: "p", model: "M"),
             .notJSON("default", property: "p", model: "M"),

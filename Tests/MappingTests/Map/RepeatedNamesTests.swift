@@ -45,7 +45,7 @@ import Testing
         (#"{"a.b":1,"a":{"b":2}}"#, #"{"dotted":1,"nested":2}"#, []),
         (#"{"a.b":1,"a\u002eb":2,"a":{"b":3}}"#, #"{"dotted":2,"nested":3}"#, ["/a.b"]),
     ])
-    func `of members with one name the last is shown with all that lies in it`(
+    func `of members with the same name the last is shown, with its whole content`(
         body: String,
         shown: String,
         pointers: [String]
@@ -56,7 +56,7 @@ import Testing
         #expect(collisions.compactMap(\.pointer) == pointers)
     }
 
-    @Test func `an identity that occurs twice is shown, and identifies nobody`() throws {
+    @Test func `an identity member that occurs twice is shown, and identifies no object`() throws {
         let fixture = try fixture()
         let found = fixture.one(#"{"id":1,"\u0069d":2,"user":{"login":"a"}}"#, "Issue")
         #expect(found.body == #"{"id":2,"login":"a"}"#)
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func `what occurs twice decides neither a condition nor another response`() throws {
+    @Test func `a member that occurs twice decides no condition, and changes no other response`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration("A", identity: ["id"], Property("type")).with {
                 $0.choices = [ModelChoice(model: "B", condition: .member("type", isOneOf: [json("1")]))]

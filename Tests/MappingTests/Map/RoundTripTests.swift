@@ -8,7 +8,7 @@ import Testing
     /// Not held to the law, since the mapped view does not tell it: what a conversion did not know, and objects of which
     /// nothing is left but what is around them.
     @Test(arguments: 0..<10 as Range<UInt64>)
-    func `map, unmap, map is stable, or the way back tells by pointer what it loses`(seed: UInt64) throws {
+    func `map, unmap, map is stable, or the way back reports by pointer what it loses`(seed: UInt64) throws {
         var generator = InvertibleModels(seed: seed)
         var (tried, stable) = (0, 0)
         for _ in 0..<30 {
@@ -66,7 +66,7 @@ import Testing
         )
     }
 
-    @Test func `what came from around an object goes back there where nothing else wrote it`() throws {
+    @Test func `a value read from around an object is written back there, unless something else writes it`() throws {
         let fixture = try fixture()
         let body = #"{"id":1,"lines":[{"no":1},{"no":2}],"address":{"city":"Ulm"},"title":"x"}"#
         let rule = BodyRule(model: "Order", arity: .one, root: "order")
@@ -84,7 +84,7 @@ import Testing
         #expect(JSONSlice(back.body)!.isEqual(to: JSONSlice(json(whole))!), "\(text(back.body))")
     }
 
-    @Test func `of several that say different things the first counts, and the others are told of`() throws {
+    @Test func `of several contradicting values the first is written back, and the others are reported`() throws {
         let fixture = try fixture()
         let rule = BodyRule(model: "Order", arity: .one)
         func back(_ shown: String) throws -> (body: String, warnings: [String]) {
@@ -106,7 +106,7 @@ import Testing
         #expect(found.warnings == ["not-written /lines/2/from"])
     }
 
-    @Test func `a position that the list does not give again, and an object around that is not there, are told of`()
+    @Test func `a position that the list cannot reproduce, and a missing outer object, are reported`()
         throws
     {
         let fixture = try fixture()
@@ -128,7 +128,7 @@ import Testing
         #expect(files.warnings.map(\.pointer) == ["/b/name"])
     }
 
-    @Test func `what lies within what another property writes is filled in, and told of where they differ`() throws {
+    @Test func `a value inside another property's output is filled in, and reported if they differ`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration("A", Property("meta"), Property("page", "meta.page"), Property("size", "meta.size"))
         )

@@ -27,7 +27,7 @@ import Testing
         #expect(shelf.shown("a") == "?")
     }
 
-    @Test func `many new elements in a large shape are not known`() throws {
+    @Test func `a list with too many new elements of a large shape is not composed`() throws {
         var shelf = Shelf(try Circle.models())
         let large = String(repeating: "x", count: 20_000)
         shelf.receive("a", #"{"id":"p","friends":[{"id":0,"name":"\#(large)"}]}"#, "Person")
@@ -46,7 +46,7 @@ import Testing
         #expect(shelf.shown("all") == people(names))
     }
 
-    @Test func `a list of a hundred thousand bare identities follows`() throws {
+    @Test func `a list of a hundred thousand bare identities shows changes`() throws {
         var shelf = Shelf(try Circle.models())
         let ids = (1...100_000).map(String.init)
         shelf.receive("a", #"{"id":"p","friends":[\#(ids.joined(separator: ","))]}"#, "Person")
@@ -55,7 +55,7 @@ import Testing
         #expect(shelf.shown("a") == #"{"id":"p","friends":[\#(other.joined(separator: ","))]}"#)
     }
 
-    @Test func `a list of many objects without identity follows, or is not known`() throws {
+    @Test func `a list of many objects without identity shows changes, or is not composed`() throws {
         var shelf = Shelf(try Circle.models())
         let streets = (0..<3_000).map { #"{"street":"s\#($0)"}"# }
         shelf.receive("a", #"{"id":1,"homes":[\#(streets.joined(separator: ","))]}"#, "Person")
@@ -68,7 +68,7 @@ import Testing
         #expect(["?", #"{"id":1,"homes":[\#(new.joined(separator: ","))]}"#].contains(shelf.shown("a")))
     }
 
-    @Test func `many objects keyed by name follow`() throws {
+    @Test func `many objects keyed by name show changes`() throws {
         var shelf = Shelf(try Circle.models())
         let team = (0..<5_000).map { #""k\#($0)":\#($0)"# }
         shelf.receive("a", #"{"id":"p","team":{\#(team.joined(separator: ","))}}"#, "Person")
@@ -76,7 +76,7 @@ import Testing
         #expect(shelf.shown("a") == #"{"id":"p","team":{\#(team.dropFirst().joined(separator: ","))}}"#)
     }
 
-    @Test func `one object in very many shapes within one response leaves little, and the rest as it came`() throws {
+    @Test func `an object in very many shapes in one response keeps few; the others stay as received`() throws {
         var shelf = Shelf(try Circle.models())
         let count = 5_000
         let body = "[" + (0..<count).map { #"{"id":1,"x\#($0)":0,"name":"a"}"# }.joined(separator: ",") + "]"
@@ -88,7 +88,7 @@ import Testing
         #expect(shelf.states[name]?.knowledge.sources.count ?? 0 <= 2)
     }
 
-    @Test func `one object with another value in each of very many places is no observation`() throws {
+    @Test func `an object with a different value in each of very many places is not observed`() throws {
         var shelf = Shelf(try Circle.models())
         shelf.receive("before", #"{"id":1,"name":"z"}"#, "Person")
         let body = "[" + (0..<5_000).map { #"{"id":1,"name":"n\#($0)"}"# }.joined(separator: ",") + "]"
@@ -97,7 +97,7 @@ import Testing
         #expect(shelf.states[ObjectName(model: "Person", identity: "1")]?.knowledge.sources.count ?? 0 <= 2)
     }
 
-    @Test func `little is kept however many reads overlap and disagree`() throws {
+    @Test func `however many overlapping reads disagree, little is kept`() throws {
         var shelf = Shelf(try Circle.models())
         for number in 0..<200 {
             shelf.receive(
@@ -112,7 +112,7 @@ import Testing
         #expect(state?.knowledge.sources.count ?? 0 <= 4)
     }
 
-    @Test func `an object of ten megabytes moves, a nested value of that size is compared`() throws {
+    @Test func `an object of ten megabytes is shared, and a nested value of that size is compared`() throws {
         var shelf = Shelf(try Circle.models())
         let large = String(repeating: "y", count: 10_000_000)
         shelf.receive("a", #"{"id":1,"name":"\#(large)","age":1}"#, "Person")
@@ -120,7 +120,7 @@ import Testing
         #expect(shelf.shown("a") == #"{"id":1,"name":"\#(large)z","age":2}"#)
     }
 
-    @Test func `an id that changes its type is the same object, and null or an object is none`() throws {
+    @Test func `an id that changes its type names the same object; null or an object is no id`() throws {
         var shelf = Shelf(try Circle.models())
         shelf.receive(
             "a",

@@ -135,13 +135,15 @@ import Testing
         Friends("a list for an object", #"{"id":1}"#, "[1]", becomes: RecompositionCase.miss),
     ]
 
-    @Test(arguments: known) func `a list follows, each element as the document shows it or its siblings`(
+    @Test(arguments: known) func `a list shows its newest elements, in the document's shape of each or of its siblings`(
         _ each: Friends
     ) throws {
         #expect(try each.asCase.shown() == each.asCase.after)
     }
 
-    @Test(arguments: unknown) func `a list that does not say in which shape is not known`(_ each: Friends) throws {
+    @Test(arguments: unknown) func `a list that shows no certain shape for a new element is not composed`(
+        _ each: Friends
+    ) throws {
         #expect(try each.asCase.shown() == each.asCase.after)
     }
 

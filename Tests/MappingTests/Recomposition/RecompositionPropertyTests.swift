@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(arguments: 0..<16 as Range<UInt64>)
-    func `what is composed is what the naive account shows, and unknown where that is`(seed: UInt64) throws {
+    func `composing agrees with a naive model, also about what is unknown`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed &+ 700)
         var generator = BodyGenerator(seed: seed &+ 7000)
         var (composed, unknown) = (0, 0)

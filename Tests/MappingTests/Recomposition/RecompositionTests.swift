@@ -198,7 +198,9 @@ import Testing
         ),
     ]
 
-    @Test(arguments: members) func `members follow in place, spelled as they came`(_ each: Case) throws {
+    @Test(arguments: members) func `members change in place, in the spelling in which they were received`(_ each: Case)
+        throws
+    {
         #expect(try each.shown() == each.after)
     }
 
@@ -206,7 +208,7 @@ import Testing
         #expect(try each.shown() == each.after)
     }
 
-    @Test func `the innermost of objects nested to the limit follows`() throws {
+    @Test func `the innermost of objects nested to the limit shows changes`() throws {
         // Each object is two levels: its own, and a member's.
         let depth = JSONScanner.maximumDepth - 1
         func nested(_ name: String) -> String {

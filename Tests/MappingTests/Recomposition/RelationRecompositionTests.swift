@@ -223,19 +223,21 @@ import Testing
         ),
     ]
 
-    @Test(arguments: references) func `references follow, or the document is not known`(_ each: Case) throws {
+    @Test(arguments: references) func `changed references are shown, or the document is not composed`(_ each: Case)
+        throws
+    {
         #expect(try each.shown() == each.after)
     }
 
-    @Test(arguments: embedded) func `objects without identity follow as parts of their owner`(_ each: Case) throws {
+    @Test(arguments: embedded) func `objects without identity change as parts of their owner`(_ each: Case) throws {
         #expect(try each.shown() == each.after)
     }
 
-    @Test(arguments: keyed) func `objects keyed by name follow under their names`(_ each: Case) throws {
+    @Test(arguments: keyed) func `objects keyed by name change under their names`(_ each: Case) throws {
         #expect(try each.shown() == each.after)
     }
 
-    @Test(arguments: clusters) func `objects of a cluster follow as what they are`(_ each: Case) throws {
+    @Test(arguments: clusters) func `objects of a cluster are composed by their concrete models`(_ each: Case) throws {
         #expect(try each.shown() == each.after)
     }
 }

@@ -112,7 +112,7 @@ struct MappingModelStoreTests: MappingStoreFixtures {
         await bench.store.close()
     }
 
-    @Test func `NZ-03: columns of keyed relations, arrays and folded values`() async throws {
+    @Test func `NZ-03: keyed relations, arrays and folded values have columns`() async throws {
         let bench = try bench([
             thingModel {
                 $0.properties = [

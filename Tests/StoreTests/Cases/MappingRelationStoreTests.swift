@@ -18,7 +18,7 @@ struct MappingRelationStoreTests: MappingStoreFixtures {
 
     private let aHouse = BodyRule(model: "House", arity: .one)
 
-    @Test func `RK-17: what a relation names no more is deleted where that is declared, and else stays`() async throws {
+    @Test func `RK-17: an object that leaves a relation is deleted only where that is declared`() async throws {
         for policy in FormerPolicy.allCases {
             let bench = try bench([thingModel(), house { $0.former = policy }])
             try await bench.receive("/1", #"{"id":1,"cats":[{"id":1,"name":"Jeff"},{"id":2,"name":"Zach"},3]}"#, aHouse)
@@ -42,7 +42,7 @@ struct MappingRelationStoreTests: MappingStoreFixtures {
     }
 
     @Test
-    func `RK-17: to one object and by name the former object is deleted as well, but none that the response shows`()
+    func `RK-17: the former object of a relation to one, or by name, is deleted unless the response shows it`()
         async throws
     {
         let one = property("best", .one("Thing")), keyed = property("byName", .keyed("Thing"))
@@ -64,7 +64,7 @@ struct MappingRelationStoreTests: MappingStoreFixtures {
         await bench.store.close()
     }
 
-    @Test func `RK-17: of what was seen meanwhile, or belongs to somebody else, nothing is deleted`() async throws {
+    @Test func `RK-17: objects seen meanwhile, or of other principals, are not deleted`() async throws {
         let bench = try bench([thingModel(), house()])
         let mine = try await bench.store.principal([UInt8](repeating: 9, count: 32))
         try await bench.receive("/1", #"{"id":1,"cats":[{"id":1},{"id":2}]}"#, aHouse)
@@ -79,7 +79,7 @@ struct MappingRelationStoreTests: MappingStoreFixtures {
         await bench.store.close()
     }
 
-    @Test func `RK-30: an object that a list no longer shows is not deleted by that`() async throws {
+    @Test func `RK-30: an object is not deleted because a list no longer shows it`() async throws {
         let bench = try bench([thingModel()])
         try await bench.receive("/a", #"[{"id":1},{"id":2}]"#, things)
         try await bench.receive("/b/2", #"{"id":2}"#, thing)
@@ -88,7 +88,7 @@ struct MappingRelationStoreTests: MappingStoreFixtures {
         await bench.store.close()
     }
 
-    @Test func `MT-53: a reference does not keep what it points to`() async throws {
+    @Test func `MT-53: a reference does not keep its object from being evicted`() async throws {
         let bench = try bench([thingModel { $0.properties.append(property("friend", .one("Thing"))) }])
         try await bench.receive("/a", #"{"id":1,"friend":2}"#, thing)
         try await bench.receive("/b", #"{"id":2,"name":"n"}"#, thing)

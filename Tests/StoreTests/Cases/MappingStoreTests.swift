@@ -24,7 +24,7 @@ struct MappingStoreTests: MappingStoreFixtures {
         await again.store.close()
     }
 
-    @Test func `FJ-16 FJ-38: objects are counted by model, and stubs are none`() async throws {
+    @Test func `FJ-16 FJ-38: objects are counted by model, without those of which only the id is known`() async throws {
         let bench = try Bench()
         try await bench.receive("/a", #"[{"id":1,"user":7},{"id":2,"user":{"id":8},"labels":[1,2]}]"#, issues)
         let count = try await bench.store.count()
@@ -33,7 +33,7 @@ struct MappingStoreTests: MappingStoreFixtures {
         await bench.store.close()
     }
 
-    @Test func `FJ-37: an identity that is in no property is kept, and there after the next start`() async throws {
+    @Test func `FJ-37: an identity without a property survives a restart`() async throws {
         let models = [ModelDeclaration(name: "Thing", identity: ["id"], properties: [property("name")])]
         let first = try bench(models)
         try await first.receive("/a", #"{"id":"x1","name":"n"}"#, thing)
@@ -44,7 +44,7 @@ struct MappingStoreTests: MappingStoreFixtures {
         await second.store.close()
     }
 
-    @Test func `an object is found by its keys, and by what the route's path says of it`() async throws {
+    @Test func `an object is found by its keys, and by the captures of the route's path`() async throws {
         let bench = try bench([thingModel { $0.keys = ["login", "slug"] }])
         let bound = MappingContext(url: "/things/Octo", bound: ["login": "Octo", "slug": "ignored"])
         try await bench.receive("/things/Octo", #"{"id":7,"slug":"s","login":"octo"}"#, thing, in: bound)
@@ -63,7 +63,7 @@ struct MappingStoreTests: MappingStoreFixtures {
         await bench.store.close()
     }
 
-    @Test func `what the path binds to the identity names an object whose body does not`() async throws {
+    @Test func `a capture bound to the identity names an object whose body has none`() async throws {
         let bench = try bench([thingModel()])
         try await bench.receive("/things/9", #"{"name":"n"}"#, thing, in: MappingContext(bound: ["id": "9"]))
         #expect(try await bench.json("Thing", "9") == [#"{"name":"n"}"#])
@@ -92,7 +92,7 @@ struct MappingStoreTests: MappingStoreFixtures {
         await bench.store.close()
     }
 
-    @Test func `MT-48 RK-16: what policies gather is known to SQL and survives the next start`() async throws {
+    @Test func `MT-48 RK-16: values gathered by merge policies are in SQL views and survive a restart`() async throws {
         let models = [
             thingModel {
                 $0.properties = [
@@ -132,7 +132,7 @@ struct MappingStoreTests: MappingStoreFixtures {
         #expect(!left.contains { $0.contains("sEcReT-5") })
     }
 
-    @Test func `RK-33 RK-31: what says that it is deleted is no object any more`() async throws {
+    @Test func `RK-33 RK-31: an object that says it is deleted is no longer found`() async throws {
         let bench = try bench([
             thingModel { $0.deletedWhen = .has("deleted_at") }
         ])

@@ -8,7 +8,7 @@ import Testing
 struct JournalTests {
     private let ada = #"{"id":1,"login":"ada"}"#
 
-    @Test func `what is new is created, what differs is changed, and what is seen again is nothing`() async throws {
+    @Test func `a new object is journaled as created, a different one as changed, an equal one never`() async throws {
         let bench = try Bench()
         try await bench.receive("/users", #"[{"id":1,"login":"ada"},{"id":2,"login":"bela"}]"#, users)
         try await bench.receive("/users/1", ada, user)
@@ -47,7 +47,7 @@ struct JournalTests {
         await bench.store.close()
     }
 
-    @Test func `identities are spelled as the upstream spells them, and values are today's`() async throws {
+    @Test func `journal entries have the upstream's spelling of identities, and current values`() async throws {
         let bench = try Bench()
         try await bench.receive("/users/1", #"{"id":"1","login":"ada"}"#, user)
         try await bench.receive("/users/2", #"{"id":2.0,"login":"bela"}"#, user)
@@ -62,7 +62,7 @@ struct JournalTests {
         await bench.store.close()
     }
 
-    @Test func `each principal's and each context's object changes by itself`() async throws {
+    @Test func `an object's changes are journaled separately for each principal and context`() async throws {
         let bench = try Bench()
         let mine = try await bench.store.principal([UInt8](repeating: 1, count: 32))
         try await bench.receive("/users/1", ada, user)
@@ -74,7 +74,7 @@ struct JournalTests {
         await bench.store.close()
     }
 
-    @Test func `what says of itself that it is deleted is deleted, and may come back`() async throws {
+    @Test func `an object that says it is deleted is journaled as deleted, and may come back`() async throws {
         var model = ModelDeclaration(
             name: "User",
             identity: ["id"],
@@ -91,7 +91,7 @@ struct JournalTests {
         // A later 404 deletes it a second time.
         bench.time.advance(1_000_000)
         let (bound, now) = (BoundObject(model: "User", identity: "2"), bench.store.clock.now())
-        try await bench.store.note(ObservedAbsence(key: bench.key("/users/2"), bound: bound, start: now))
+        try await bench.store.commit(ObservedAbsence(key: bench.key("/users/2"), bound: bound, start: now))
         #expect(
             try await bench.changes() == ["created User 1", "deleted User 1", "created User 1", "deleted User 2"]
         )
@@ -105,7 +105,7 @@ struct JournalTests {
             bench.time.advance(1_000_000)
             let bound = BoundObject(model: "User", identity: "1")
             let now = bench.store.clock.now()
-            try await bench.store.note(ObservedAbsence(key: bench.key("/users/1"), bound: bound, start: now))
+            try await bench.store.commit(ObservedAbsence(key: bench.key("/users/1"), bound: bound, start: now))
         }
         #expect(try await bench.changes() == ["created User 1", "deleted User 1"])
         await bench.store.close()
@@ -114,7 +114,7 @@ struct JournalTests {
     @Test func `a mark on an object is journaled and numbered`() async throws {
         let bench = try Bench()
         let receipt = try await bench.receive("/users/1", ada, user)
-        try await bench.store.core.write(.note, .prompt) { session in
+        try await bench.store.core.commit(.note, .prompt) { session in
             for id in receipt.objects {
                 try session.record(id).map { session.markChanged($0, wasKnown: true, as: .unknown) }
             }
@@ -124,14 +124,14 @@ struct JournalTests {
         await bench.store.close()
     }
 
-    @Test func `a document is not suspicious for what it has itself changed`() async throws {
+    @Test func `a document is not dirty because of its own changes`() async throws {
         let bench = try Bench()
         try await bench.receive("/users", #"[{"id":1,"login":"ada"},{"id":2,"login":"bela"}]"#, users)
         #expect(try await bench.store.variants(at: bench.key("/users")).map(\.form) == [.asReceived])
         await bench.store.close()
     }
 
-    @Test func `the oldest go, a commit at a time, and the floor says so`() async throws {
+    @Test func `the oldest journal entries are removed by whole commits, and the floor follows`() async throws {
         let bench = try Bench { $0.changes = 16 }
         for number in 1...100 { try await bench.receive("/users/\(number)", #"{"id":\#(number),"login":"x"}"#, user) }
         let page = try #require(try await bench.store.changes(after: 0, limit: 1000))
@@ -145,7 +145,7 @@ struct JournalTests {
         await again.store.close()
     }
 
-    @Test func `without a journal nothing is kept, and a new one begins where it is wanted again`() async throws {
+    @Test func `without a journal no change is kept, and switching it on starts a new one`() async throws {
         let bench = try Bench()
         try await bench.receive("/users/1", ada, user)
         await bench.store.close()
@@ -168,7 +168,7 @@ struct JournalTests {
         let document = try #require(try await bench.document("/users/1")?.id)
         bench.store.remove(document)
         await bench.store.flush()
-        _ = try await bench.store.core.write(.note, .prompt) { try $0.evictOrphans(until: .max, limit: 10) }
+        _ = try await bench.store.core.commit(.note, .prompt) { try $0.evictOrphans(until: .max, limit: 10) }
         #expect(try await bench.store.count().objects == 0)
         for _ in 0..<3 {
             await bench.store.close()
@@ -182,14 +182,14 @@ struct JournalTests {
         await bench.store.close()
     }
 
-    @Test func `a clean takes the names with it`() async throws {
+    @Test func `a clean removes the names of objects from the journal`() async throws {
         let bench = try Bench()
         try await bench.receive("/users/1", #"{"id":"secret-name","login":"ada"}"#, user)
         try await bench.receive("/users/2", #"{"id":"secret-name-2","login":"bela"}"#, user)
         let document = try #require(try await bench.document("/users/2")?.id)
         bench.store.remove(document)
         await bench.store.flush()
-        _ = try await bench.store.core.write(.note, .prompt) { try $0.evictOrphans(until: .max, limit: 10) }
+        _ = try await bench.store.core.commit(.note, .prompt) { try $0.evictOrphans(until: .max, limit: 10) }
         #expect(sqlite(bench.folder.file(), "SELECT identity FROM _gone") == "secret-name-2")
         _ = try await bench.store.clean(CleanFilter(model: "User"))
         let page = try #require(try await bench.store.changes(after: 0, limit: 10))
@@ -198,7 +198,7 @@ struct JournalTests {
         await bench.store.close()
     }
 
-    @Test func `a full store gives up the journal last`() async throws {
+    @Test func `a full store removes the journal last`() async throws {
         let bench = try Bench(maximumFileBytes: 4 << 20)
         let filler = String(repeating: "x", count: 2000)
         for number in 0..<4000 {

@@ -37,7 +37,7 @@ import Testing
 
     @Test func `a response is found under its digest until it is removed`() {
         let note = Note("/a")
-        tier.insert(note, at: note.digest)
+        tier.admit(note, at: note.digest)
         #expect(holds(note))
         tier.remove(note.digest)
         #expect(!holds(note))
@@ -47,7 +47,7 @@ import Testing
 
     @Test func `a response replaces the one with its variant and leaves the others`() {
         let (first, other, second) = (Note("/a", variant: [1]), Note("/a", variant: [2]), Note("/a", variant: [1]))
-        for note in [first, other, second] { tier.insert(note, at: note.digest) }
+        for note in [first, other, second] { tier.admit(note, at: note.digest) }
         #expect(!holds(first))
         #expect(holds(other))
         #expect(holds(second))
@@ -57,43 +57,43 @@ import Testing
     @Test func `preferred variants come first, among equals the newest`() {
         for (variant, precedence) in [(1, 5), (2, 9), (3, 5), (4, 1), (2, 4)] as [(UInt8, Int64)] {
             let note = Note("/a", variant: [variant], precedence: precedence)
-            tier.insert(note, at: note.digest)
+            tier.admit(note, at: note.digest)
         }
         #expect(tier.responses(at: Note("/a").digest)?.map(\.variant) == [[3], [1], [2], [4]])
     }
 
-    @Test func `past the limit the variant that came first goes`() {
+    @Test func `beyond the limit of variants the oldest is removed`() {
         for index in 0...MemoryTier<Note>.variantLimit {
             let note = Note("/a", variant: [UInt8(index)], bytes: 10, precedence: -Int64(index))
-            tier.insert(note, at: note.digest)
+            tier.admit(note, at: note.digest)
         }
         let held = tier.responses(at: Note("/a").digest)?.map { Int($0.variant[0]) }
         #expect(held == Array(1...MemoryTier<Note>.variantLimit))
     }
 
-    @Test func `the bound is kept, and what was used lately stays`() {
+    @Test func `the bound is kept, and recently used responses stay`() {
         let used = Note("/used", bytes: 1000)
-        tier.insert(used, at: used.digest)
+        tier.admit(used, at: used.digest)
         for index in 0..<500 {
-            used.entry.noteUse()
+            used.entry.recordUse()
             let note = Note("/\(index)", bytes: 500)
-            tier.insert(note, at: note.digest)
+            tier.admit(note, at: note.digest)
             #expect(tier.statistics.bytes <= 10_000)
         }
         #expect(tier.statistics.evictions > 400)
         #expect(holds(used))
     }
 
-    @Test func `a response larger than an eighth of the tier is not inserted, and its predecessor is removed`() {
+    @Test func `a response larger than an eighth of the tier is not admitted, and its predecessor is removed`() {
         let (small, huge) = (Note("/a"), Note("/a", bytes: 5_000))
-        tier.insert(small, at: small.digest)
-        tier.insert(huge, at: huge.digest)
+        tier.admit(small, at: small.digest)
+        tier.admit(huge, at: huge.digest)
         #expect(tier.responses(at: small.digest) == nil)
     }
 
-    @Test func `of very many variants the latest are held`() {
+    @Test func `of very many variants the latest are kept`() {
         let notes = (0..<100).map { Note("/a", variant: [UInt8($0)], bytes: 10) }
-        for note in notes { tier.insert(note, at: note.digest) }
+        for note in notes { tier.admit(note, at: note.digest) }
         #expect(tier.responses(at: notes[0].digest)?.map(\.variant) == notes.suffix(16).reversed().map(\.variant))
         #expect(tier.statistics.bytes == 160)
     }
@@ -101,7 +101,7 @@ import Testing
     @Test func `a path is removed with every query and for every principal, and no other path`() {
         let gone = [Note("/posts"), Note("/posts?page=2"), Note("/posts", principal: 2)]
         let kept = [Note("/posts/1"), Note("/post"), Note("/")]
-        for note in gone + kept { tier.insert(note, at: note.digest) }
+        for note in gone + kept { tier.admit(note, at: note.digest) }
         tier.remove(Invalidation(of: "u", paths: ["/posts"], at: 0))
         #expect(gone.allSatisfy { !holds($0) })
         #expect(kept.allSatisfy { holds($0) })
@@ -109,11 +109,11 @@ import Testing
         #expect(kept.allSatisfy { holds($0) })
     }
 
-    @Test func `a changed object makes all responses dirty that show it, and only those`() {
+    @Test func `a changed object makes exactly those responses dirty that show it`() {
         let tier = MemoryTier<Note>(capacity: 100_000)
         let notes = (0..<100).map { Note("/\($0)") }
         for (index, note) in notes.enumerated() {
-            tier.insert(note, at: note.digest)
+            tier.admit(note, at: note.digest)
             tier.register(note, under: [7, ObjectID(rawValue: Int64(100 + index))])
         }
         tier.objectsWillChange([103])
@@ -125,7 +125,7 @@ import Testing
     @Test func `responses that left the tier do not pile up in the lists of an object`() {
         for index in 0..<100_000 {
             let note = Note("/\(index)", bytes: 1_000)
-            tier.insert(note, at: note.digest)
+            tier.admit(note, at: note.digest)
             tier.register(note, under: [7, ObjectID(rawValue: Int64(100 + index))])
         }
         #expect(tier.responsesByObject.registrationCount < 100)
@@ -133,7 +133,7 @@ import Testing
 
     @Test func `a response that has left is registered nowhere`() {
         let note = Note("/a")
-        tier.insert(note, at: note.digest)
+        tier.admit(note, at: note.digest)
         tier.remove(note.digest)
         tier.register(note, under: [7])
         #expect(tier.responsesByObject.registrationCount == 0)
@@ -142,7 +142,7 @@ import Testing
     @Test func `dirty responses, replaced and registered again, are counted once`() {
         for round in 0..<10 {
             let note = Note("/a")
-            tier.insert(note, at: note.digest)
+            tier.admit(note, at: note.digest)
             tier.register(note, under: [1, 2, 3])
             #expect(tier.responsesByObject.objects(of: note.entry) == [1, 2, 3])
             #expect(tier.responsesByObject.registrationCount == 3)
@@ -154,15 +154,15 @@ import Testing
         #expect(tier.statistics.bytes == 0)
     }
 
-    @Test func `what was used is reported once`() {
+    @Test func `a used response is reported once`() {
         let (used, unused) = (Note("/a"), Note("/b"))
-        for note in [used, unused] { tier.insert(note, at: note.digest) }
-        used.entry.noteUse()
+        for note in [used, unused] { tier.admit(note, at: note.digest) }
+        used.entry.recordUse()
         #expect(tier.takeUsed().map(\.key.url) == ["/a"])
         #expect(tier.takeUsed().isEmpty)
     }
 
-    @Test func `who waits for a response that is on its way to disk goes on with its commit`() async {
+    @Test func `a look-up that waits for a response on its way to disk continues at its commit`() async {
         let note = Note("/a")
         await tier.arrivalEnds(at: note.digest)
         tier.handle(at: note.digest, of: note.key) { .arrived(note, .hidden) }
@@ -174,13 +174,13 @@ import Testing
         #expect(!tier.isArriving(at: note.digest) && holds(note))
     }
 
-    @Test func `what happened so long ago that it is forgotten counts as changed`() {
+    @Test func `a key whose changes are no longer remembered counts as changed`() {
         let digest = Note("/a").digest
         let number = tier.number(at: digest)
-        #expect(!tier.isOutdated(at: digest, since: number))
+        #expect(!tier.hasChanged(at: digest, since: number))
         for index in 0..<20_000 { tier.remove(Note("/\(index)").digest) }
-        #expect(tier.isOutdated(at: digest, since: number))
-        #expect(!tier.isOutdated(at: digest, since: tier.number(at: digest)))
+        #expect(tier.hasChanged(at: digest, since: number))
+        #expect(!tier.hasChanged(at: digest, since: tier.number(at: digest)))
     }
 
     @Test func `a response too large for memory is not found before its commit nor after it`() {
@@ -199,7 +199,7 @@ import Testing
                 group.addTask {
                     for round in 0..<5_000 {
                         let note = Note("/\((round &* 7 &+ worker) % 300)", bytes: 50 + round % 100)
-                        tier.insert(note, at: note.digest)
+                        tier.admit(note, at: note.digest)
                         tier.register(note, under: [ObjectID(rawValue: Int64(round % 50))])
                         _ = tier.responses(at: note.digest)
                         if round % 3 == 0 { tier.objectsWillChange([ObjectID(rawValue: Int64(round % 50))]) }

@@ -29,15 +29,15 @@ extension Fetches {
         return true
     }
 
-    /// Notes a response's request to back off and its rate limits.
-    func noteRetryAfter(of head: UpstreamHead, to request: ProxyRequest) {
+    /// Records a response's request to back off and its rate limits.
+    func recordRetryAfter(of head: UpstreamHead, to request: ProxyRequest) {
         let metrics = metrics.upstream(request.upstream.name)
-        if let limit = RateLimitFields.limit(head.fields, now: wall) { metrics.note { $0.limited(limit) } }
-        guard let backOff = backOffs.note(head, for: request, now: loop.now, wall: wall) else { return }
+        if let limit = RateLimitFields.limit(head.fields, now: wall) { metrics.record { $0.limited(limit) } }
+        guard let backOff = backOffs.record(head, for: request, now: loop.now, wall: wall) else { return }
         metrics.backOffs.add()
         if backOff.scope != .document {
             let end = wall + backOff.secondsLeft(at: loop.now)
-            metrics.note { $0.backsOff(until: end * 1_000_000) }
+            metrics.record { $0.backsOff(until: end * 1_000_000) }
         }
         let metadata: Logger.Metadata = [
             "upstream": "\(request.upstream.name)", "status": "\(head.status)",
@@ -46,15 +46,15 @@ extension Fetches {
         log.info("backing off: the upstream sent Retry-After", metadata: metadata)
     }
 
-    /// Notes whether the response to a fetch is shareable.
-    func noteSharing(of head: UpstreamHead, in fetch: RunningFetch, isStored: Bool) {
+    /// Records whether the response to a fetch is shareable.
+    func recordSharing(of head: UpstreamHead, in fetch: RunningFetch, isStored: Bool) {
         let request = fetch.request
         guard !fetch.isInvalidated, let place = place(of: request) else { return }
         if isStored {
             hitForMiss.forget(place)
         } else if !request.upstream.isFailure(status: head.status, fields: head.fields) {
             // Failures are temporary, and separate requests would only add load to a failing upstream.
-            hitForMiss.note(place, of: request.key, now: loop.now)
+            hitForMiss.record(place, of: request.key, now: loop.now)
         }
     }
 }
@@ -130,17 +130,17 @@ package struct BackOffs {
     static let longest: Int64 = 3_600
     private static let limit = 4_096
 
-    /// Notes a response's head; returns the back-off that it asks for, if any.
+    /// Records a response's head; returns the back-off that it asks for, if any.
     ///
     /// - Parameters:
     ///   - now: in ns of the loop's clock.
     ///   - wall: in seconds since 1970.
     @discardableResult
-    mutating func note(_ head: UpstreamHead, for request: ProxyRequest, now: UInt64, wall: Int64) -> BackOff? {
+    mutating func record(_ head: UpstreamHead, for request: ProxyRequest, now: UInt64, wall: Int64) -> BackOff? {
         let mode = request.upstream.settings.backOff
         guard mode != .never else { return nil }
         let resource = RateLimitFields.resource(head.fields)
-        if let resource { resources.note(resource, of: request) }
+        if let resource { resources.record(resource, of: request) }
         guard request.upstream.isFailure(status: head.status, fields: head.fields),
             let wait = RetryAfter.seconds(head.fields, now: wall), wait > 0
         else { return nil }
@@ -217,7 +217,7 @@ struct LimitedResources {
     private var byFirst: [Key: Common] = [:]
     private static let limit = 4_096
 
-    mutating func note(_ resource: String, of request: ProxyRequest) {
+    mutating func record(_ resource: String, of request: ProxyRequest) {
         // Forgotten resources are learned again.
         if exact.count >= Self.limit { exact = [:] }
         if byFirst.count >= Self.limit { byFirst = [:] }

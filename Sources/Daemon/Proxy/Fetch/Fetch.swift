@@ -78,7 +78,7 @@ struct Fetch: Hashable {
     }
 
     /// The result of storing a whole body, or of a 304.
-    enum Kept: Hashable {
+    enum Admission: Hashable {
         /// It cannot be used.
         case unusable
         /// It can be served now.
@@ -100,8 +100,8 @@ struct Fetch: Hashable {
         /// These clients lag too far behind the fastest one.
         case lagging([Int])
         case ended(End)
-        case kept(Kept)
-        case freshened(Kept)
+        case admitted(Admission)
+        case freshened(Admission)
         /// The objects in the response are committed, or never will be.
         case committed
         /// The commit takes longer than clients may be made to wait.
@@ -119,7 +119,7 @@ struct Fetch: Hashable {
     /// response, or waits elsewhere.
     enum Action: Equatable {
         /// Commit that the object is gone, then send the event `head`.
-        case noteAbsence
+        case commitAbsence
         /// Let no more clients join.
         case stopJoining
         case resume
@@ -132,7 +132,7 @@ struct Fetch: Hashable {
         case keptNoLonger(Int)
         case finish(Int)
         case abort(Int)
-        /// Serve the response that was kept or freshened.
+        /// Serve the response that was admitted or freshened.
         case serve([Int])
         /// Serve the whole body without storing it.
         case serveUnstored([Int])
@@ -149,8 +149,8 @@ struct Fetch: Hashable {
         /// Drop the stored response: it is outdated, and nothing replaces it.
         case supersede
         case explainLoss(Loss)
-        /// Store the whole body, then send the event `kept`.
-        case keep
+        /// Store the whole body, then send the event `admitted`.
+        case admit
         /// Determine which stored response the 304 freshens, then send the event `freshened`.
         case freshen
         /// The fetch is over.
@@ -196,12 +196,12 @@ struct Fetch: Hashable {
         case .left(let id): return left(id)
         case .absence:
             phase = .noting
-            return [.noteAbsence]
+            return [.commitAbsence]
         case .head(let head): return received(head)
         case .body(let piece, let fits): return received(piece, fits)
         case .lagging(let ids): return take { ids.contains($0.id) }.map { .abort($0) }
         case .ended(let end): return ended(end)
-        case .kept(let kept): return self.kept(kept)
+        case .admitted(let admission): return admitted(admission)
         case .freshened(.unusable):
             phase = .over
             return [.fetchUnconditionally(take())]
@@ -336,7 +336,7 @@ struct Fetch: Hashable {
         switch (phase, end) {
         case (.over, _), (.freshening, _), (.committing, _), (.noting, _): return [.stopJoining]
         case (_, .whole) where phase != .asking:
-            if isStoring { return [.stopJoining, .keep] }
+            if isStoring { return [.stopJoining, .admit] }
             return [.stopJoining] + (phase == .relaying ? finish() : finishUnstored())
         case (_, .odd) where phase != .asking:
             let loss: [Action] = isStoring ? [.supersede, .explainLoss(.odd)] : []
@@ -355,9 +355,9 @@ struct Fetch: Hashable {
         }
     }
 
-    private mutating func kept(_ kept: Kept) -> [Action] {
-        hasRefreshed = hasRefreshed || kept != .unusable
-        switch (kept, phase) {
+    private mutating func admitted(_ admission: Admission) -> [Action] {
+        hasRefreshed = hasRefreshed || admission != .unusable
+        switch (admission, phase) {
         case (.withheld, _):
             isServedWhole = phase == .gathering
             phase = .committing

@@ -30,9 +30,9 @@ extension Fetches {
         do throws(NotStoredReason) {
             storing = try storable(head, in: fetch)
         } catch {
-            note(error, in: fetch)
+            record(error, in: fetch)
         }
-        noteSharing(of: head, in: fetch, isStored: storing != nil)
+        recordSharing(of: head, in: fetch, isStored: storing != nil)
         let isWhole = storing?.status != 206
         let containsObjects =
             storing != nil && isWhole && request.upstream.isJSON(head.fields)
@@ -99,10 +99,10 @@ extension Fetches {
         fetch.request.policy(status: head.status, fields: head.fields, times: times(of: fetch))
     }
 
-    /// Remembers why a response was not stored.
-    func note(_ reason: NotStoredReason, in fetch: RunningFetch) {
+    /// Records why a response was not stored.
+    func record(_ reason: NotStoredReason, in fetch: RunningFetch) {
         guard let head = fetch.head else { return }
-        notStored.note(reason, status: head.status, of: fetch.request, at: now)
+        notStored.record(reason, status: head.status, of: fetch.request, at: now)
         log.notStored(reason, fetch.request)
     }
 
@@ -122,10 +122,10 @@ extension Fetches {
     }
 
     /// Stores an absence, then runs `work` on this loop.
-    func note(_ absence: ObservedAbsence, then work: @escaping () -> Void) {
+    func commit(_ absence: ObservedAbsence, then work: @escaping () -> Void) {
         after { [cache, log] in
             do throws(StoreError) {
-                try await cache.store.note(absence)
+                try await cache.store.commit(absence)
             } catch {
                 log.storeFailed("an absence could not be stored", error)
             }
@@ -135,22 +135,22 @@ extension Fetches {
     }
 }
 
-/// Storing whole responses: they are kept in memory and handed to the store.
+/// Storing whole responses: they are admitted to memory and submitted to the store.
 ///
 /// The end of a response with objects is withheld until its commit has marked every other document that shows them
 /// (`store.withhold` bounds the wait). Otherwise its client might then get another document with older values of them.
 extension Fetches {
-    /// Prepares a whole response for serving, and keeps it unless a write or a clean has invalidated it.
+    /// Prepares a whole response for serving, and admits it unless a write or a clean has invalidated it.
     ///
     /// - Returns: also whether its objects are yet to be committed, so that its end is withheld.
-    func keep(_ response: CachedResponse, from fetch: RunningFetch, isAwaited: Bool)
+    func admit(_ response: CachedResponse, from fetch: RunningFetch, isAwaited: Bool)
         -> (ready: ReadyResponse, isWithheld: Bool)
     {
         let request = fetch.request
         let ready = ReadyResponse(response, for: request)
         let change = fetch.change
         guard change != .invalidated else {
-            notStored.note(.invalidated, status: response.status, of: request, at: now)
+            notStored.record(.invalidated, status: response.status, of: request, at: now)
             log.notStored(.invalidated, request)
             return (ready, false)
         }
@@ -159,17 +159,17 @@ extension Fetches {
         supersede(fetch, by: ready)
         let match = request.upstream.bodyMatch(request, status: response.status, fields: response.fields)
         let (fetches, number) = (LoopReference(self, on: loop), ObjectIdentifier(fetch))
-        let isWithheld = keep(ready, match, from: fetch, isAwaited: isAwaited) {
+        let isWithheld = admit(ready, match, from: fetch, isAwaited: isAwaited) {
             fetches.enqueue { $0.committed(number) }
         }
         return (ready, isWithheld)
     }
 
-    /// Hands a response to memory and the store.
+    /// Admits a response to memory, and submits it to the store.
     ///
     /// - Returns: whether it contains objects, so that `done` will be called.
     @discardableResult
-    func keep(
+    func admit(
         _ ready: ReadyResponse,
         _ match: CompiledUpstream.BodyMatch?,
         from fetch: RunningFetch,
@@ -177,7 +177,7 @@ extension Fetches {
         done: @escaping @Sendable () -> Void = {}
     ) -> Bool {
         let writtenAt: Int64? = if case .written(let time) = fetch.change { time } else { nil }
-        return cache.keep(
+        return cache.admit(
             ready,
             sent: fetch.start,
             age: ready.response.policy.knownAge,
@@ -190,19 +190,19 @@ extension Fetches {
         )
     }
 
-    /// Keeps a POST's response as its target's representation, after the write's invalidation.
-    func keep(_ posted: CachedResponse, of request: ProxyRequest) {
+    /// Admits a POST's response as its target's representation, after the write's invalidation.
+    func admit(_ posted: CachedResponse, of request: ProxyRequest) {
         let (status, fields, url) = (posted.status, posted.fields, request.target)
         // A write's response is as new as the write's completion (law 3).
         let match = request.upstream.bodyMatch("GET", request.route, url: url, status: status, fields: fields)
         let ready = ReadyResponse(posted, for: request)
         let share = DiskShare(of: posted, to: request)
-        cache.keep(ready, sent: cache.now, age: 0, match: match, writtenAt: nil, onDisk: share)
+        cache.admit(ready, sent: cache.now, age: 0, match: match, writtenAt: nil, onDisk: share)
     }
 
     /// Drops the response stored for a fetch's request, because it is outdated.
     ///
-    /// - Parameter ready: the response kept in its place, if any. One of the same variant replaces the stored one with its
+    /// - Parameter ready: the response that takes its place, if any. One of the same variant replaces the stored one with its
     ///   commit.
     func supersede(_ fetch: RunningFetch, by ready: ReadyResponse?) {
         guard !fetch.isInvalidated, let stored = fetch.stored, !stored.isPartial else { return }

@@ -29,14 +29,14 @@ struct HitForMiss {
         return young[digest] != nil || old[digest] != nil
     }
 
-    /// Notes a response that only its own request can use.
-    mutating func note(_ digest: Digest128, of key: CacheKey, now: UInt64) {
+    /// Records a response that only its own request can use.
+    mutating func record(_ digest: Digest128, of key: CacheKey, now: UInt64) {
         turn(now)
         if young.count >= generationLimit { turnOver(now) }
         young[digest] = Place(upstream: key.upstream, path: String(key.url.beforeQuery))
     }
 
-    /// Notes a response that may be stored.
+    /// Records a response that may be stored.
     mutating func forget(_ digest: Digest128) {
         young[digest] = nil
         old[digest] = nil

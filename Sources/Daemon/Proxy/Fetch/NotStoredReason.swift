@@ -130,7 +130,7 @@ package struct NotStoredReasons {
 
     package subscript(key: CacheKey) -> Note? { young[Place(key)] ?? old[Place(key)] }
 
-    mutating func note(_ reason: NotStoredReason, status: Int, of request: ProxyRequest, at time: Int64) {
+    mutating func record(_ reason: NotStoredReason, status: Int, of request: ProxyRequest, at time: Int64) {
         let key = request.key
         guard request.message.method == "GET", key.url.utf8.count <= Self.urlLimit else { return }
         if young.count >= Self.limit / 2 { (old, young) = (young, [:]) }

@@ -151,7 +151,7 @@ final class RunningFetch: TransferDelegate {
 
     func received(head: UpstreamHead) {
         self.head = head
-        fetches.noteRetryAfter(of: head, to: request)
+        fetches.recordRetryAfter(of: head, to: request)
         absence = fetches.absence(in: head, of: self)
         if absence == nil { proceed() } else { handle(.absence) }
     }
@@ -216,7 +216,7 @@ final class RunningFetch: TransferDelegate {
 
     private func perform(_ action: Fetch.Action) {
         switch action {
-        case .noteAbsence: if let absence { fetches.note(absence) { [self] in proceed() } }
+        case .commitAbsence: if let absence { fetches.commit(absence) { [self] in proceed() } }
         case .stopJoining: fetches.retire(self)
         case .resume: transfer?.resume()
         case .cancel: transfer?.cancel()
@@ -235,10 +235,10 @@ final class RunningFetch: TransferDelegate {
         case .fetchWhole(let ids): fetches.askForWhole(take(ids), insteadOf: self)
         case .fetchUnconditionally(let ids): fetches.askAgain(take(ids), insteadOf: self)
         case .supersede: fetches.supersede(self, by: nil)
-        case .explainLoss(.tooLarge): fetches.note(.tooLarge(limit: fetches.settings.limits.document), in: self)
-        case .explainLoss(.truncated): fetches.note(.truncated(defect), in: self)
-        case .explainLoss(.odd): fetches.note(.odd, in: self)
-        case .keep: handle(.kept(keep()))
+        case .explainLoss(.tooLarge): fetches.record(.tooLarge(limit: fetches.settings.limits.document), in: self)
+        case .explainLoss(.truncated): fetches.record(.truncated(defect), in: self)
+        case .explainLoss(.odd): fetches.record(.odd, in: self)
+        case .admit: handle(.admitted(admit()))
         case .freshen: fetches.applyNotModified(to: self)
         case .end: fetches.ended(self)
         }
@@ -257,14 +257,14 @@ final class RunningFetch: TransferDelegate {
         for piece in pieces { relay.write(piece) }
     }
 
-    private func keep() -> Fetch.Kept {
+    private func admit() -> Fetch.Admission {
         guard let head, var response = storing else { return .unusable }
         response.body = state.body.joined()
         let isPart = response.status == 206
-        let kept =
+        let admitted =
             isPart
-            ? fetches.keepPart(response, from: self) : fetches.keep(response, from: self, isAwaited: isAwaited)
-        guard let (ready, isWithheld) = kept else { return .unusable }
+            ? fetches.admitPart(response, from: self) : fetches.admit(response, from: self, isAwaited: isAwaited)
+        guard let (ready, isWithheld) = admitted else { return .unusable }
         let isKept = !isInvalidated
         // Memory alone does not keep a response with objects.
         let isStored = { [store = fetches.cache.store] in isKept && !(isWithheld && store.isHeldUp) }
@@ -282,7 +282,7 @@ final class RunningFetch: TransferDelegate {
         handle(.freshened(served == nil ? .unusable : isWithheld ? awaitCommit() : .ready))
     }
 
-    private func awaitCommit() -> Fetch.Kept {
+    private func awaitCommit() -> Fetch.Admission {
         timer = fetches.loop.after(fetches.settings.store.withhold) { [unowned self] in handle(.commitIsLate) }
         return .withheld
     }

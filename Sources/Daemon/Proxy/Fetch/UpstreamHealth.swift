@@ -110,15 +110,15 @@ extension RateLimit {
     }
 }
 
-/// Notes the health of upstreams at the end of each transfer, and logs its changes.
+/// Records the health of upstreams at the end of each transfer, and logs its changes.
 extension Fetches {
-    /// Notes what the end of a transfer shows about its upstream.
-    func note(_ result: Result<TransferSummary, UpstreamError>, status: Int?, of request: ProxyRequest) {
+    /// Records what the end of a transfer shows about its upstream.
+    func record(_ result: Result<TransferSummary, UpstreamError>, status: Int?, of request: ProxyRequest) {
         let metrics = metrics.upstream(request.upstream.name)
         let time = RequestClock.wall
         var failure: (words: String, cure: String?)?
         switch result {
-        case .failure(let error) where !error.isAboutUpstream: return metrics.note { $0.gaveUp() }
+        case .failure(let error) where !error.isAboutUpstream: return metrics.record { $0.gaveUp() }
         case .failure(let error): failure = (error.message, error.cure(for: request.upstream.settings))
         case .success(let summary) where summary.defect != nil:
             failure = summary.defect.map { ($0.message, $0.cure(for: request.upstream.settings)) }
@@ -128,7 +128,7 @@ extension Fetches {
         case .success: break
         }
         guard let failure else {
-            guard case .recovered(let pause, let count)? = metrics.note({ $0.responded(at: time) }) else { return }
+            guard case .recovered(let pause, let count)? = metrics.record({ $0.responded(at: time) }) else { return }
             let metadata: Logger.Metadata = [
                 "upstream": "\(request.upstream.name)", "after": "\(Self.rounded(pause))",
                 "failed_requests": "\(count)",
@@ -138,7 +138,7 @@ extension Fetches {
         }
         let url = request.upstream.url(of: request.key.url)
         let message = "\(request.message.method) \(url): \(failure.words)"
-        guard metrics.note({ $0.failed(message, at: time) }) == .fails else { return }
+        guard metrics.record({ $0.failed(message, at: time) }) == .fails else { return }
         var metadata: Logger.Metadata = [
             "upstream": "\(request.upstream.name)", "method": "\(request.message.method)", "url": "\(url)",
             "host": "\(request.upstream.settings.url.host)", "cause": "\(failure.words)",

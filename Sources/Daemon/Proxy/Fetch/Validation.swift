@@ -138,7 +138,7 @@ extension Fetches {
         cache.drop(stored)
         // Parts that are no longer kept still serve this one request.
         if stored.isPartial { selection = nil }
-        keepFreshened(response, as: selection, cookies, fetch)
+        admitFreshened(response, as: selection, cookies, fetch)
     }
 
     /// Stores the response to a request with other selecting fields for this request, too.
@@ -147,11 +147,11 @@ extension Fetches {
     private func freshenVariant(_ source: CachedResponse?, by head: UpstreamHead, _ fetch: RunningFetch) {
         guard let source, source.form == .received, !fetch.isInvalidated else { return fetch.endFreshening(nil) }
         let (response, selection, cookies) = freshen(source, by: head, fetch)
-        keepFreshened(response, as: selection, cookies, fetch)
+        admitFreshened(response, as: selection, cookies, fetch)
     }
 
     /// Stores a body again as if it had just come with the fields of the 304; serves it once if it may not be kept.
-    private func keepFreshened(
+    private func admitFreshened(
         _ freshened: CachedResponse,
         as selection: VarySelection?,
         _ cookies: [Field],
@@ -162,7 +162,7 @@ extension Fetches {
         var response = freshened
         (response.selection, response.document, response.objects) = (selection, nil, [])
         let isStored = !fetch.isInvalidated
-        let (ready, isWithheld) = keep(response, from: fetch, isAwaited: fetch.isAwaited)
+        let (ready, isWithheld) = admit(response, from: fetch, isAwaited: fetch.isAwaited)
         fetch.endFreshening(served(ready, isStored: isStored, cookies), isWithheld: isWithheld)
     }
 

@@ -178,7 +178,7 @@ extension PrincipalFields {
     func redacted(target: [UInt8]) -> [UInt8] { replacingValues(in: target) { _ in Self.mark } }
 
     /// The target with the values of the principal's parameters replaced.
-    package func replacingValues(in target: [UInt8], by replacement: (ArraySlice<UInt8>) -> [UInt8]) -> [UInt8] {
+    func replacingValues(in target: [UInt8], by replacement: (ArraySlice<UInt8>) -> [UInt8]) -> [UInt8] {
         var (result, end): ([UInt8], Int) = ([], 0)
         for (parameter, _) in parameters(in: target) {
             guard let value = parameter.value else { continue }

@@ -1,4 +1,4 @@
-import HTTPSemantics
+package import HTTPSemantics
 
 /// Where the fields of a response hold secrets, by the names of fields and of parameters in their values.
 ///
@@ -41,7 +41,7 @@ extension PrincipalFields {
     }
 
     /// A response's fields with their secrets redacted.
-    func redacted(_ fields: Fields) -> Fields {
+    package func redacted(_ fields: Fields) -> Fields {
         Fields(
             fields.lines.map { line in
                 var redacted = line

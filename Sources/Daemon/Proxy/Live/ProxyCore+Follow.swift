@@ -128,7 +128,7 @@ extension ProxyCore {
         async -> LiveDocument.StoredResponse?
     {
         guard let found else { return nil }
-        found.entry.noteUse()
+        found.entry.recordUse()
         let cacheUse: CacheUse
         switch decision {
         case .serve(_, let how), .serveAndRefresh(_, let how): cacheUse = how

@@ -54,7 +54,7 @@ extension ProxyCore {
     /// Changes of the objects that it shows are another question: see `ResponseCache.register`.
     func hasChanged(_ request: ProxyRequest, at digest: Digest128, since moment: LookUpMoment) -> Bool {
         fetches.invalidations.change(since: moment.token, for: request) == .invalidated
-            || cache.memory.isOutdated(at: digest, since: moment.number)
+            || cache.memory.hasChanged(at: digest, since: moment.number)
     }
 
     private func admit(_ documents: [StoredDocument], for request: ProxyRequest, since number: Int) -> ReadyResponse? {

@@ -248,7 +248,7 @@ extension Fetches {
     /// Keeps a part together with those of the same representation, as a whole if it completes them.
     ///
     /// Nil if its length does not match, something newer is known, or it is too small to be worth it.
-    func keepPart(_ part: CachedResponse, from fetch: RunningFetch) -> (ready: ReadyResponse, isWithheld: Bool)? {
+    func admitPart(_ part: CachedResponse, from fetch: RunningFetch) -> (ready: ReadyResponse, isWithheld: Bool)? {
         guard let head = fetch.head, let new = PartialContent(fields: head.fields, body: part.body) else { return nil }
         let request = fetch.request
         // Parts stored since the fetch began count, rather than those known then.
@@ -267,12 +267,12 @@ extension Fetches {
         guard let policy = policy(of: fields, part.policy, isWhole: parts.isWhole, fetch) else { return nil }
         var response = part
         (response.status, response.fields, response.body, response.policy) = (200, fields, parts.body, policy)
-        if parts.isWhole { return keep(response, from: fetch, isAwaited: true) }
+        if parts.isWhole { return admit(response, from: fetch, isAwaited: true) }
         for value in parts.contentRanges { fields.append("Content-Range", value) }
         (response.key, response.status, response.fields) = (request.partsKey, 206, fields)
         let digest = cache.partsDigest(of: request)
         let ready = ReadyResponse(response, for: request, at: digest)
-        if !fetch.isInvalidated { keep(ready, nil, from: fetch) }
+        if !fetch.isInvalidated { admit(ready, nil, from: fetch) }
         return (ready, false)
     }
 

@@ -38,13 +38,13 @@ extension ResponseCache {
         guard ready.needsRendering(for: request) else { return ready }
         let digest = ready.entry.digest.besides
         if let kept = memory.responses(at: digest)?.first(where: { $0.isClean && $0.isMade(of: ready, for: request) }) {
-            kept.entry.noteUse()
+            kept.entry.recordUse()
             return kept
         }
         // Parts are cut from the received bytes.
         guard isKept(ready), ready.response.status != 206 else { return ready.shown(to: request) }
         let shown = beside(ready, for: request, known: nil)
-        if shown.named.isEmpty { memory.insert(shown, at: digest) }
+        if shown.named.isEmpty { memory.admit(shown, at: digest) }
         return shown
     }
 
@@ -58,16 +58,16 @@ extension ResponseCache {
         let selectedBy = upstream.context.rest(of: ready.response.selection)
         let division = ready.otherFields?.division
         let found = try await store.known(names, beside: ready.key, selectedBy: selectedBy, dividedBy: division)
-        func mayBeOutdated(_ object: RelatedObject) -> Bool {
+        func mayBeOlderThanWrite(_ object: RelatedObject) -> Bool {
             uncommittedWrites.mayBeNewer(than: object.start, of: upstream.storeKey)
         }
-        let known = found.objects.filter { !mayBeOutdated($0.value) }
+        let known = found.objects.filter { !mayBeOlderThanWrite($0.value) }
         let shown = beside(ready, for: request, known: known)
         guard isKept(ready), known.count == names.count else { return shown }
         register(shown, under: shown.known, asOf: found.sequence)
-        memory.insert(shown, at: shown.entry.digest)
+        memory.admit(shown, at: shown.entry.digest)
         // This check comes after the insertion, for what has just been committed.
-        if known.values.contains(where: mayBeOutdated) { memory.remove(shown, at: shown.entry.digest) }
+        if known.values.contains(where: mayBeOlderThanWrite) { memory.remove(shown, at: shown.entry.digest) }
         return shown
     }
 

@@ -9,7 +9,7 @@ import Synchronization
 /// The cached responses: the memory tier in front of the store.
 ///
 /// Any thread. The store decomposes and commits kept responses in the background, in bounded amounts. A response without objects
-/// is a hit before that; one with objects, once its commit has marked the other documents that show them (`keep`).
+/// is a hit before that; one with objects, once its commit has marked the other documents that show them (`admit`).
 package final class ResponseCache: Sendable {
     package let store: ObjectStore
     package let memory: MemoryTier<ReadyResponse>
@@ -51,7 +51,7 @@ package final class ResponseCache: Sendable {
     }
 
     /// Whether a response is on its way to disk under a request's key.
-    package func isArriving(_ request: ProxyRequest) -> Bool { memory.isArriving(at: request.digest) }
+    func isArriving(_ request: ProxyRequest) -> Bool { memory.isArriving(at: request.digest) }
 
     /// What the documents that a reader of the disk has found under a digest are by now; call it after reading.
     ///
@@ -107,8 +107,8 @@ package final class ResponseCache: Sendable {
         }
         for (document, response) in current {
             var ready = ReadyResponse(response, for: request)
-            noteDoubts(of: ready)
-            if let newer = kept(insteadOf: ready) {
+            setNextInquiry(of: ready)
+            if let newer = admitted(insteadOf: ready) {
                 ready = newer
             } else if let number, response.form != .outdated, !document.isForRequestOnly {
                 register(ready, under: document.objects, asOf: document.sequence)
@@ -120,7 +120,7 @@ package final class ResponseCache: Sendable {
         return found
     }
 
-    private func noteDoubts(of ready: ReadyResponse) {
+    private func setNextInquiry(of ready: ReadyResponse) {
         guard !ready.response.doubts.isEmpty else { return doubts.forget(ready.entry.digest) }
         let lag = ready.upstream.settings.lag.lists.seconds
         let next = doubts.nextInquiry(for: ready.entry.digest, about: ready.response.doubts, lag: lag)
@@ -129,15 +129,15 @@ package final class ResponseCache: Sendable {
         ready.asksAgain.store(seconds, ordering: .relaxed)
     }
 
-    /// Notes an inquiry about a document that may show a member in doubt.
-    func noteInquiry(about ready: ReadyResponse) {
+    /// Records an inquiry about a document that may show a member in doubt.
+    func recordInquiry(about ready: ReadyResponse) {
         guard !ready.response.doubts.isEmpty else { return }
-        doubts.noteInquiry(for: ready.entry.digest, about: ready.response.doubts, at: now)
-        noteDoubts(of: ready)
+        doubts.recordInquiry(for: ready.entry.digest, about: ready.response.doubts, at: now)
+        setNextInquiry(of: ready)
     }
 
     /// The response put into memory while another was read from disk; it is no older than that one.
-    private func kept(insteadOf ready: ReadyResponse) -> ReadyResponse? {
+    private func admitted(insteadOf ready: ReadyResponse) -> ReadyResponse? {
         memory.responses(at: ready.entry.digest)?
             .first { $0.variant == ready.variant && $0.key == ready.key && $0.isClean }
     }
@@ -338,7 +338,7 @@ final class OpenDoubts: Sendable {
     }
 
     /// Notes that a document is being requested.
-    func noteInquiry(for digest: Digest128, about doubts: [Int64], at now: Int64) {
+    func recordInquiry(for digest: Digest128, about doubts: [Int64], at now: Int64) {
         inquiries.withLock { inquiries in
             if inquiries.count >= Self.capacity, inquiries[digest] == nil { inquiries = [:] }
             let known = inquiries[digest]

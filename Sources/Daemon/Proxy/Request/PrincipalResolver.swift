@@ -1,5 +1,5 @@
 import CachePolicy
-package import Settings
+import Settings
 package import Store
 import Synchronization
 

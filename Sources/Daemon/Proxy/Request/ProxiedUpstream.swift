@@ -19,7 +19,7 @@ package final class ProxiedUpstream: Sendable {
     package let policySettings: CachePolicySettings
     package let mapper: DocumentMapper
     /// Its name in the store, which includes the origin so that no other origin's data is used.
-    package let storeKey: String
+    let storeKey: String
     /// The same as bytes, for digests.
     let storeKeyBytes: [UInt8]
     /// Whether any route has caching settings.
@@ -35,7 +35,7 @@ package final class ProxiedUpstream: Sendable {
     /// Fields that select no variant, because they are not sent upstream.
     private let ignoredInVary: Set<String>
     /// The names that Larder adds to `Vary` of every response, because it sends other fields to pages of other origins.
-    package let variesForAll: [String]
+    let variesForAll: [String]
     /// Whether `Larder-View` goes upstream, which may be another Larder: no model maps anything here.
     let passesView: Bool
     /// The roles of the known request fields, by their raw values.

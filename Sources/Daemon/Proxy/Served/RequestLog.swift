@@ -40,9 +40,9 @@ package final class RequestLog: Sendable {
     ///
     /// - Parameter now: in ns of the monotonic clock; a loop's coarse one will do.
     @inline(__always)
-    func notesHits(at now: UInt64) -> Bool { watchedUntil.load(ordering: .relaxed) > now }
+    func recordsHits(at now: UInt64) -> Bool { watchedUntil.load(ordering: .relaxed) > now }
 
-    func note(_ request: ServedRequest) {
+    func record(_ request: ServedRequest) {
         let (listeners, noted) = state.withLock { state in
             var noted = request
             state.lastID += 1
@@ -239,7 +239,7 @@ final class RequestNote: ReplyObserver {
 
     var outlivesClient: Bool { false }
 
-    /// Notes the outcome that the metrics have counted.
+    /// Records the outcome that the metrics have counted.
     func counted(as outcome: Outcome) { state.withLock { $0.outcome = outcome } }
     func asked(because reason: InquiryReason?) { state.withLock { $0.served.reason = reason?.text } }
     func hasKey(_ key: Digest128) { state.withLock { $0.served.key = key } }
@@ -276,7 +276,7 @@ final class RequestNote: ReplyObserver {
             return (state.served, state.isStream)
         }
         guard let (served, isStream) = ended else { return }
-        requests.note(served)
+        requests.record(served)
         guard !isStream else { return }
         let match = upstream.rules.route(method: served.method, path: route, status: nil)
         metrics.responded(route: match?.index, seconds: seconds)

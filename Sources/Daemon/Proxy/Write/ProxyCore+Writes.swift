@@ -39,7 +39,7 @@ extension ProxyCore {
         let targetIsUntouched = await complete(outcome, of: request, suspect: suspect, since: start)
         // Another write may have invalidated the target meanwhile, and may have been the later one.
         if targetIsUntouched, let posted = outcome.representation(ofTargetOf: request, times) {
-            fetches.keep(posted, of: request)
+            fetches.admit(posted, of: request)
         }
         write.committed()
     }

@@ -1,20 +1,20 @@
-package import EventLoops
+import EventLoops
 import Glibc
-package import HTTPSemantics
+import HTTPSemantics
 import HTTPServer
 import Synchronization
 
 /// Messages to the service manager: datagrams to the socket that `NOTIFY_SOCKET` names (sd_notify(3)).
 ///
 /// Without a service manager every call does nothing. Any thread; a call never blocks.
-package struct SystemdNotifier: Sendable {
+struct SystemdNotifier: Sendable {
     /// The socket's path, or its abstract name after an `@`; nil without a service manager.
     let address: String?
     /// How often the manager expects a message; nil if it does not watch this process.
     let watchdogInterval: Duration?
 
     /// Reads `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`.
-    package init(environment: [String: String], process: Int32 = getpid()) {
+    init(environment: [String: String], process: Int32 = getpid()) {
         let named = environment["NOTIFY_SOCKET"] ?? ""
         address = named.hasPrefix("/") || named.hasPrefix("@") ? named : nil
         let isForUs = environment["WATCHDOG_PID"].map { Int32($0) == process } ?? true
@@ -23,7 +23,7 @@ package struct SystemdNotifier: Sendable {
     }
 
     /// The messages.
-    package enum State: Sendable, Equatable {
+    enum State: Sendable, Equatable {
         case ready
         case stopping
         /// One line for `systemctl status`.
@@ -42,7 +42,7 @@ package struct SystemdNotifier: Sendable {
 
     /// Sends the states in one datagram; returns false without a service manager, or if the kernel refuses it.
     @discardableResult
-    package func send(_ states: State...) -> Bool {
+    func send(_ states: State...) -> Bool {
         guard let address else { return false }
         let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return false }
@@ -80,9 +80,9 @@ func unixSocketName(_ address: String) -> (name: sockaddr_un, length: socklen_t)
 ///
 /// A beat asks each loop for a sign of life from its own thread; the next beat notifies the manager only if all have responded. A
 /// loop that hangs silences the watchdog, and the manager restarts the daemon (systemd.service(5), `WatchdogSec=`).
-package final class Watchdog: Sendable {
+final class Watchdog: Sendable {
     /// A loop that must be alive: its name, and how to run something on its thread.
-    package struct Member: Sendable {
+    struct Member: Sendable {
         let name: String
         let enqueue: @Sendable (@escaping @Sendable () -> Void) -> Void
     }
@@ -103,7 +103,7 @@ package final class Watchdog: Sendable {
     }
 
     /// Nil if the service manager does not watch this process.
-    package init?(notifier: SystemdNotifier, members: [Member]) {
+    init?(notifier: SystemdNotifier, members: [Member]) {
         guard let interval = notifier.watchdogInterval else { return nil }
         period = interval / 2
         (self.notifier, self.members) = (notifier, members)
@@ -148,14 +148,14 @@ package final class Watchdog: Sendable {
 }
 
 extension Watchdog.Member {
-    package init(_ loop: EventLoop) { self.init(name: loop.name, enqueue: { loop.enqueue($0) }) }
+    init(_ loop: EventLoop) { self.init(name: loop.name, enqueue: { loop.enqueue($0) }) }
 }
 
 extension Watchdog {
     /// Beats on this loop until the timer is dropped; `late` gets the names of loops that miss a beat.
     ///
     /// The loop's thread only.
-    package func start(on loop: EventLoop, late: @escaping ([String]) -> Void) -> EventTimer {
+    func start(on loop: EventLoop, late: @escaping ([String]) -> Void) -> EventTimer {
         beat()
         return loop.every(period) { [self] in
             let names = beat()
@@ -165,19 +165,19 @@ extension Watchdog {
 }
 
 /// A socket that the service manager opened for us.
-package struct InheritedListener: Sendable, Equatable {
-    package let descriptor: Int32
+struct InheritedListener: Sendable, Equatable {
+    let descriptor: Int32
     /// The unit's `FileDescriptorName=`; without one, the name of its socket unit; `unknown` when the manager gave none.
     let name: String
-    package let address: Address
+    let address: Address
 }
 
 /// Why an inherited descriptor cannot be used for listening.
-package enum ListenDescriptorsError: Error, Equatable, CustomStringConvertible {
+enum ListenDescriptorsError: Error, Equatable, CustomStringConvertible {
     case notOpen(descriptor: Int32)
     case notListening(descriptor: Int32, name: String)
 
-    package var description: String {
+    var description: String {
         switch self {
         case .notOpen(let descriptor):
             "LISTEN_FDS promises descriptor \(descriptor), which is not open: is LISTEN_FDS set by hand?"
@@ -188,14 +188,14 @@ package enum ListenDescriptorsError: Error, Equatable, CustomStringConvertible {
 }
 
 /// The sockets handed over by a service manager (sd_listen_fds(3)).
-package enum ListenDescriptors {
+enum ListenDescriptors {
     /// The first descriptor of the protocol.
     static let first: Int32 = 3
 
     /// Takes the inherited sockets, and removes their variables from the environment so that no child takes them for its own.
     ///
     /// Call it once, at start, while the process has one thread: changing the environment is not safe later.
-    package static func take(
+    static func take(
         environment: [String: String],
         process: Int32 = getpid(),
         first: Int32 = first
@@ -233,7 +233,7 @@ extension [InheritedListener] {
     ///
     /// The names `data` and `admin` decide; without them, a socket bound to one of the config's admin addresses
     /// (`127.0.0.1:8788`, `unix:/run/larder/admin.sock`) is the admin side's, all others serve data.
-    package func sorted(adminAddresses: [String]) -> (data: [InheritedListener], admin: [InheritedListener]) {
+    func sorted(adminAddresses: [String]) -> (data: [InheritedListener], admin: [InheritedListener]) {
         func isAdmin(_ listener: InheritedListener) -> Bool {
             listener.name == "admin" || (listener.name != "data" && adminAddresses.contains("\(listener.address)"))
         }

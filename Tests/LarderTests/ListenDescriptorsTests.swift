@@ -3,8 +3,8 @@ import HTTPSemantics
 import TestSupport
 import Testing
 
-@testable import Admin
 @testable import HTTPServer
+@testable import Larder
 
 /// Descriptors 3 and up are taken in a test process: these tests hand over a range that begins elsewhere.
 @Suite(.serialized) struct ListenDescriptorsTests {
@@ -53,7 +53,7 @@ import Testing
         ["LISTEN_PID": "\(getpid())"], ["LISTEN_PID": "\(getpid())", "LISTEN_FDS": "0"],
         ["LISTEN_PID": "\(getpid())", "LISTEN_FDS": "-1"], ["LISTEN_PID": "\(getpid())", "LISTEN_FDS": "many"],
     ])
-    func `what is not meant for this process is left alone`(environment: [String: String]) throws {
+    func `sockets for another process are left alone`(environment: [String: String]) throws {
         #expect(try ListenDescriptors.take(environment: environment, first: first) == [])
     }
 
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func `names decide which side a socket serves, else the admin address does`() {
+    @Test func `a socket's name decides which side it serves, or else the admin address does`() {
         let listeners = [
             InheritedListener(descriptor: 3, name: "larder.socket", address: .tcp(host: "127.0.0.1", port: 8787)),
             InheritedListener(descriptor: 4, name: "larder.socket", address: .tcp(host: "127.0.0.1", port: 8788)),

@@ -5,9 +5,9 @@ import Settings
 import Store
 import Synchronization
 
-/// Keeping new responses: in memory and, behind that, in the store.
+/// Admitting new responses to memory, and submitting them to the store.
 extension ResponseCache {
-    /// Keeps a response that has arrived whole: in memory and, soon, in the store.
+    /// Admits a response that has arrived whole to memory, and submits it to the store.
     ///
     /// A response without objects is a hit at once. One with objects becomes a hit with its commit, however long that takes: the
     /// commit marks the other documents that show those objects, and checks whether the response has their newest values. A
@@ -24,7 +24,7 @@ extension ResponseCache {
     ///   - done: called once, on the writer's thread, when it is committed, or never will be.
     /// - Returns: whether it contains objects; if not, `done` is not called.
     @discardableResult
-    func keep(
+    func admit(
         _ ready: ReadyResponse,
         sent: Int64,
         age: Int64,

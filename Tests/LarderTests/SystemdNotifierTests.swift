@@ -3,8 +3,8 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import Admin
 @testable import EventLoops
+@testable import Larder
 
 @Suite struct SystemdNotifierTests {
     @Test func `states reach the socket in one datagram`() throws {
@@ -36,7 +36,7 @@ import Testing
         #expect(!SystemdNotifier(environment: environment).send(.ready))
     }
 
-    @Test func `a path too long for a socket is not sent to`() {
+    @Test func `nothing is sent to a socket whose path is too long`() {
         let path = "/" + String(repeating: "x", count: 107)
         #expect(!SystemdNotifier(environment: ["NOTIFY_SOCKET": path]).send(.ready))
         #expect(unixSocketName(String(path.dropLast())) != nil)
@@ -58,7 +58,7 @@ import Testing
 @Suite struct WatchdogTests {
     let folder = TemporaryFolder()
 
-    @Test func `a beat is passed on only while every loop answers`() throws {
+    @Test func `the manager is notified only while every loop responds`() throws {
         let manager = try #require(ServiceManager(at: folder.path + "/notify"))
         let quick = Watchdog.Member(name: "upstream") { $0() }
         let hanging = Waiting()
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func `there is no watchdog when nobody watches`() {
+    @Test func `there is no watchdog if the manager does not ask for one`() {
         let notifier = SystemdNotifier(environment: ["NOTIFY_SOCKET": "/run/notify"])
         #expect(Watchdog(notifier: notifier, members: []) == nil)
     }

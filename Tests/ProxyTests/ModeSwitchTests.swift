@@ -4,8 +4,8 @@ import Testing
 @testable import Proxy
 @testable import Settings
 
-@Suite struct ModeTests {
-    @Test func `a change is reported once, and only when it is one`() {
+@Suite struct ModeSwitchTests {
+    @Test func `a change of the mode is reported once, and only if the mode differs`() {
         let modes = ModeSwitch(.online)
         let changes = ModeChanges()
         modes.onChange { changes.add($0) }
