@@ -3,6 +3,7 @@ import ArgumentParser
 import Foundation
 import HTTPSemantics
 import HTTPServer
+import Proxy
 import Settings
 import Upstream
 

@@ -51,8 +51,8 @@ struct Following: Hashable {
 
     enum Look: Hashable {
         case idle, scheduled, running
-        /// Something has happened since it began.
-        case outrun
+        /// It is running, and something has happened since it began.
+        case mustRepeat
     }
 
     enum Inquiry: Hashable {
@@ -106,7 +106,7 @@ struct Following: Hashable {
         /// Objects in the document have changed.
         case objectsChanged
         /// Something else has happened that requires a look.
-        case stirred
+        case lookRequested
         /// A write or a clean has invalidated the response.
         case invalidated
         /// The effects of the write are committed.
@@ -136,8 +136,8 @@ struct Following: Hashable {
         case look
         /// Send these readers the number of the state that they were sent.
         case number([Int])
-        /// Begin a stream.
-        case open(Int)
+        /// Begin a stream; its client comes back after a break unless it ends with the upstream's first response.
+        case open(Int, isOnce: Bool)
         case send(Int, Message, isLast: Bool)
         case end(Int)
         /// Release the inquiry, because its response is examined or no longer wanted.
@@ -193,7 +193,7 @@ struct Following: Hashable {
         case .objectsChanged:
             if validity == .current { validity = .outdated }
             return requestLook()
-        case .stirred: return requestLook()
+        case .lookRequested: return requestLook()
         case .invalidated:
             validity = .invalidated
             return []
@@ -217,8 +217,8 @@ struct Following: Hashable {
         case .idle:
             look = .scheduled
             return [.look]
-        case .running: look = .outrun
-        case .scheduled, .outrun: break
+        case .running: look = .mustRepeat
+        case .scheduled, .mustRepeat: break
         }
         return []
     }
@@ -265,9 +265,9 @@ struct Following: Hashable {
             actions.append(.release)
         }
         actions += plan(finding)
-        let isOutrun = look == .outrun
+        let mustRepeat = look == .mustRepeat
         look = .idle
-        return actions + (isOutrun ? requestLook() : [])
+        return actions + (mustRepeat ? requestLook() : [])
     }
 
     /// Abandons an inquiry that has not been examined.
@@ -325,10 +325,14 @@ struct Following: Hashable {
         guard let awaited = reader.awaited else { return [] }
         var actions: [Action] = []
         if case .joining = reader.phase {
-            actions = [.open(reader.id)]
+            actions = [.open(reader.id, isOnce: reader.isOnce)]
         } else {
-            let isUnderWay = inquiry == .asking || inquiry == .answered
-            let isComing = awaited == .past ? isAnswer : awaited == .current && isUnderWay
+            let isComing =
+                switch awaited {
+                case .past: isAnswer && (finding.content != nil || finding.failure != nil)
+                case .current: inquiry == .asking || inquiry == .answered
+                case .next: false
+                }
             guard !finding.asks, !isComing else { return [] }
         }
         reader.phase = finding.asks ? .opening(awaited) : .following

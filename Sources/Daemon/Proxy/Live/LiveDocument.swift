@@ -157,11 +157,11 @@ extension LiveDocument {
                 guard let number = following.state?.number else { continue }
                 let message = LiveMessage(number: number, memory: memory)
                 for id in ids { readers[id]?.send(notice: message) }
-            case .open(let id):
+            case .open(let id, let isOnce):
                 var fields: Fields = ["Cache-Status": news.cacheStatus]
                 fields.vary(by: request.upstream.variesForAll)
                 request.upstream.addCORS(to: &fields, for: request.message.fields)
-                readers[id]?.open(fields, retry: news.retry)
+                readers[id]?.open(fields, retry: isOnce ? nil : news.retry)
             case .send(let id, let kind, let isLast):
                 guard let reader = readers[id], let message = messages.message(kind, isLast: isLast) else { continue }
                 switch kind {
@@ -191,20 +191,14 @@ private struct Messages {
     let news: LiveDocument.News
     /// The age of the response that was sent last.
     let age: Int64?
-    private var made: [Key: LiveMessage] = [:]
-
-    private struct Key: Hashable {
-        let kind: Following.Message
-        let isLast: Bool
-    }
+    private var made: [Following.Message: [Bool: LiveMessage]] = [:]
 
     init(document: LiveDocument, news: LiveDocument.News, age: Int64?) {
         (self.document, self.news, self.age) = (document, news, age)
     }
 
     mutating func message(_ kind: Following.Message, isLast: Bool) -> LiveMessage? {
-        let key = Key(kind: kind, isLast: isLast)
-        if let known = made[key] { return known }
+        if let known = made[kind]?[isLast] { return known }
         guard let (event, update) = event(kind) else { return nil }
         let body =
             if let update, event.body != nil {
@@ -215,7 +209,7 @@ private struct Messages {
         let number = document.following.state?.number
         let id = isLast ? LiveMode.endID : document.following.needsNumbers ? number.map(String.init) ?? "" : nil
         let message = LiveMessage(event, id: id, body: body)
-        made[key] = message
+        made[kind, default: [:]][isLast] = message
         return message
     }
 

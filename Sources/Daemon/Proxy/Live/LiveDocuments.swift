@@ -44,8 +44,7 @@ final class LiveDocuments {
 
     func open(_ request: ProxyRequest, _ reply: Reply, _ mode: LiveMode) {
         let window = settings.limits.relayWindow
-        let isOnce = if case .on = mode { false } else { true }
-        let reader = LiveReader(reply, isOnce: isOnce, note: request.note, loop: loop, window: window, metrics: metrics)
+        let reader = LiveReader(reply, note: request.note, loop: loop, window: window, metrics: metrics)
         let document = document(of: request)
         nextNumber += 1
         let number = nextNumber
@@ -114,7 +113,7 @@ final class LiveDocuments {
     /// Delivers changes to the documents, and has them examined.
     func deliver() {
         for (number, causes) in watch.take() {
-            documents[number]?.handle(causes.contains(.objects) ? .objectsChanged : .stirred)
+            documents[number]?.handle(causes.contains(.objects) ? .objectsChanged : .lookRequested)
         }
     }
 
@@ -133,7 +132,7 @@ final class LiveDocuments {
         for document in documents.values { document.handle(.committed) }
     }
 
-    func lookAtAll() { documents.values.forEach { $0.handle(.stirred) } }
+    func lookAtAll() { documents.values.forEach { $0.handle(.lookRequested) } }
 
     private func ticked() {
         memory.forget()
@@ -143,7 +142,7 @@ final class LiveDocuments {
         }
         let now = loop.now
         for document in documents.values {
-            if document.following.due <= now { document.handle(.stirred) }
+            if document.following.due <= now { document.handle(.lookRequested) }
             for reader in document.readers.values { reader.beat(settings.live.heartbeat) }
         }
     }

@@ -100,9 +100,13 @@ extension ProxyCore {
     /// Waits until all that the store was given so far is committed, or time is up; returns whether it is committed.
     private func flushes(within limit: Duration) async -> Bool {
         await withCheckedContinuation { continuation in
-            let waiting = TimedWait(continuation)
-            fetches.afterCommits { waiting.end($0) }
-            waiting.timer = loop.after(limit) { waiting.end(false) }
+            var waiting: (continuation: CheckedContinuation<Bool, Never>, timer: EventTimer?)? = (continuation, nil)
+            let end = { (isCommitted: Bool) in
+                waiting?.continuation.resume(returning: isCommitted)
+                waiting = nil
+            }
+            fetches.afterCommits(end)
+            waiting?.timer = loop.after(limit) { end(false) }
         }
     }
 
@@ -329,19 +333,5 @@ extension ReadyResponse {
     /// Whether it may be shown while the upstream is asked; a response that its route never reuses may not.
     package func mayBeShown(at now: Int64) -> Bool {
         if case .mustValidate(_, .notReusable, _) = policy.reuse(at: now, for: .none) { false } else { true }
-    }
-}
-
-/// A wait for an event, with a time limit; the upstream loop only.
-final class TimedWait {
-    private var continuation: CheckedContinuation<Bool, Never>?
-    var timer: EventTimer?
-
-    init(_ continuation: CheckedContinuation<Bool, Never>) { self.continuation = continuation }
-
-    func end(_ hasHappened: Bool) {
-        timer = nil
-        continuation?.resume(returning: hasHappened)
-        continuation = nil
     }
 }
