@@ -14,10 +14,10 @@ package final class EventStream {
     private let loop: EventLoop
     private let window: Int
     /// Whether the response has begun.
-    package private(set) var isOpen = false
+    private(set) var isOpen = false
     /// Whether more waits for the client than the window, and not half of that has been read since.
     package private(set) var isResting = false
-    package private(set) var isOver = false
+    private(set) var isOver = false
     /// Bytes given to the connection so far, and when the last ones were, in ns of the loop's clock.
     private var written: (bytes: Int, time: UInt64) = (0, 0)
     /// How much the client had read when it was found to be behind, since when, and the bytes that have come since then.
@@ -63,7 +63,7 @@ package final class EventStream {
     }
 
     /// Whether the client has read all that was sent.
-    package var isRead: Bool { reply.backlog == 0 }
+    var isRead: Bool { reply.backlog == 0 }
 
     /// Sends an empty comment after a silence, which detects a client that is gone.
     package func beat(after silence: Duration = .zero) {
@@ -113,37 +113,5 @@ package final class EventStream {
         let work = over
         (drained, over) = ({}, {})
         work()
-    }
-}
-
-/// The framing of an event stream, as in the HTML standard (§9.2.5).
-package enum EventStreamText {
-    package static let mediaType = "text/event-stream"
-
-    /// The fields of a response of events.
-    static func head(_ fields: Fields) -> Fields {
-        let own: Fields = ["Content-Type": mediaType, "Cache-Control": "no-store"]
-        return Fields(own.lines + fields.lines)
-    }
-
-    /// A comment, invisible to the client's code, which shows both sides that the connection is alive.
-    package static let heartbeat = Array(":\n\n".utf8)
-
-    /// Frames one event; its data must not contain line ends.
-    package static func event(_ name: String, id: Int64, data: [UInt8]) -> [UInt8] {
-        Array("id: \(id)\nevent: \(name)\ndata: ".utf8) + data + "\n\n".utf8
-    }
-
-    /// Sets the id from which the client resumes after a break; without data it is not an event (§9.2.6).
-    package static func position(_ id: Int64) -> [UInt8] { Array("id: \(id)\n\n".utf8) }
-
-    /// Sets the delay in milliseconds before the client reconnects.
-    package static func retry(after milliseconds: Int) -> [UInt8] { Array("retry: \(milliseconds)\n\n".utf8) }
-}
-
-extension [UInt8] {
-    /// JSON text on one line: line ends occur only between tokens, where a space means the same.
-    package var onOneLine: [UInt8] {
-        contains { $0 == 0x0A || $0 == 0x0D } ? map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 } : self
     }
 }
