@@ -185,3 +185,10 @@ private enum ReadableJSON {
         return UInt16(String(decoding: text[position + 2..<position + 6], as: UTF8.self), radix: 16)
     }
 }
+
+extension [UInt8] {
+    /// JSON text on one line: line ends occur only between tokens, where a space means the same.
+    var onOneLine: [UInt8] {
+        contains { $0 == 0x0A || $0 == 0x0D } ? map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 } : self
+    }
+}

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPSemantics
 import HTTPServer
+import Proxy
 import Recording
 import Settings
 import Store

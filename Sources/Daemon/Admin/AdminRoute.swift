@@ -1,5 +1,6 @@
 import HTTPSemantics
 import HTTPServer
+import Proxy
 import Settings
 
 /// One endpoint of the admin side: its path, its purpose, its access, and what a program must know to use it.

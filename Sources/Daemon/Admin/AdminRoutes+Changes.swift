@@ -1,6 +1,7 @@
 import HTTPSemantics
 import HTTPServer
 import Mapping
+import Proxy
 import Settings
 import Store
 

@@ -19,23 +19,17 @@ package actor ChangeStreams {
     private static let pageSize = (plain: 512, valued: 128)
     /// How far a stream that once kept up may fall behind while its client does not read, in commit sequences.
     private static let maximumLag: Int64 = 10_000
-    private static let heartbeat: Duration = .seconds(15)
-    /// Milliseconds after which a browser reconnects.
-    private static let retry = 1000
 
     private let store: ObjectStore
-    private let metrics: Metrics
-    private var streams: [Int: ChangeStream] = [:]
-    private var lastNumber = 0
+    private let streams: OpenStreams<ChangeStream>
     private var isReading = false
     private var isOldestsTurn = false
-    private var isClosed = false
-    private var timer: EventTimer?
     /// Whether a commit was announced that the loop has not yet read.
     private nonisolated let isPending = Atomic(false)
 
     package init(store: ObjectStore, loop: EventLoop, metrics: Metrics) {
-        (self.store, self.loop, self.metrics) = (store, loop, metrics)
+        (self.store, self.loop) = (store, loop)
+        streams = OpenStreams(loop: loop, metrics)
         store.onChanges { [weak self] in self?.committed() }
     }
 
@@ -61,55 +55,30 @@ package actor ChangeStreams {
     }
 
     private func begin(_ request: ChangeRequest, _ reply: Reply, _ fields: Fields) {
-        guard !isClosed else { return reply.respond(ProblemDocument(status: 503, detail: "the daemon is stopping")) }
+        guard let stream = streams.stream(for: reply) else { return }
         // Read before the head is sent, so that the client gets every change it makes after receiving the head.
         let (position, reset) = request.start.position(in: store)
-        reply.start(status: 200, fields: fields, framing: .chunked)
-        var opening = EventStreamText.retry(after: Self.retry)
+        var opening: [UInt8] = []
         if let reset {
-            opening += reset.event
+            opening = reset.event
         } else if request.start != .oldest {
             // A client that loses its connection before its first change needs a number to resume from.
-            opening += EventStreamText.position(store.publicSequence(position))
+            opening = EventStreamText.position(store.publicSequence(position))
         }
-        reply.write(opening)
-        lastNumber += 1
-        let number = lastNumber
-        streams[number] = ChangeStream(reply, request, from: position)
-        metrics.changeStreams.set(streams.count)
-        reply.onDisconnect { [weak self] in self?.enqueue { $0.remove(number) } }
-        if timer == nil { timer = loop.every(Self.heartbeat) { [unowned self] in self.assumeIsolated { $0.beat() } } }
+        let client = ChangeStream(stream, request, from: position, in: store)
+        streams.add(client, fields, opening, send: { [weak self] in self?.enqueue { $0.read() } }, left: {})
         read()
     }
 
-    private func remove(_ number: Int) {
-        streams[number] = nil
-        metrics.changeStreams.set(streams.count)
-    }
-
     /// Ends all streams in order, and accepts no more; any thread.
-    package nonisolated func close() { enqueue { $0.end() } }
-
-    private func end() {
-        isClosed = true
-        for (number, stream) in streams {
-            stream.reply.finish()
-            remove(number)
-        }
-    }
-
-    private func cutOff(_ number: Int, _ stream: ChangeStream) {
-        metrics.changeStreamsCut.add()
-        stream.reply.abort()
-        remove(number)
-    }
+    package nonisolated func close() { enqueue { $0.streams.close() } }
 
     // MARK: Sending
 
     private func read() {
         let newest = store.sequence
-        let waiting = streams.values.filter { !$0.isResting && $0.position < newest }
-        guard !isReading, !isClosed, let some = waiting.first else { return }
+        let waiting = streams.ready.filter { $0.position < newest }
+        guard !isReading, !streams.isClosed, let some = waiting.first else { return }
         isReading = true
         isOldestsTurn.toggle()
         let start = waiting.reduce(some.position) { isOldestsTurn ? min($0, $1.position) : max($0, $1.position) }
@@ -122,7 +91,7 @@ package actor ChangeStreams {
         let page = try? await store.changes(after: start, limit: size, values: withValues)
         isReading = false
         // The store failed: clients reconnect, and then get the reason.
-        guard let page else { return end() }
+        guard let page else { return streams.close() }
         send(page, after: start, withValues: withValues)
         read()
     }
@@ -130,12 +99,11 @@ package actor ChangeStreams {
     private func send(_ page: ChangePage, after start: CommitNumber, withValues: Bool) {
         let store = store
         var events = ChangeEvents(page) { store.publicSequence($0) }
-        for (number, stream) in streams where !stream.isResting {
+        for stream in streams.ready {
             guard stream.position >= start, stream.position < page.end else { continue }
             // A stream opened while the page was read gets its members with the next.
             if stream.wantsValues, !withValues { continue }
             send(&events, to: stream)
-            if stream.reply.backlog > EventStreamClient.window { rest(stream, number) }
         }
     }
 
@@ -172,63 +140,32 @@ package actor ChangeStreams {
 
     // MARK: Keeping up
 
-    /// Pauses reading for a stream until its client has read some of what is waiting.
-    private func rest(_ stream: ChangeStream, _ number: Int) {
-        stream.isResting = true
-        stream.reply.onDrain(below: EventStreamClient.window / 2) { [weak self] in
-            self?.enqueue { streams in
-                streams.streams[number]?.isResting = false
-                streams.read()
-            }
-        }
-    }
-
     /// Cuts off streams that once kept up and no longer do.
     private func cutOffLaggards() {
         let newest = store.sequence
-        for (number, stream) in streams where stream.isResting && stream.isLive {
-            if newest.rawValue - stream.position.rawValue > Self.maximumLag { cutOff(number, stream) }
+        for client in streams.clients where client.stream.isResting && client.isLive {
+            if newest.rawValue - client.position.rawValue > Self.maximumLag { streams.cutOff(client) }
         }
-    }
-
-    private func beat() {
-        for (number, stream) in streams {
-            guard stream.makesProgress() else {
-                cutOff(number, stream)
-                continue
-            }
-            guard !stream.isResting else { continue }
-            if stream.position > stream.sentPosition {
-                // Changes that the filter rejects need not be examined again when the client reconnects.
-                stream.sentPosition = stream.position
-                stream.write(EventStreamText.position(store.publicSequence(stream.position)))
-            } else {
-                stream.write(EventStreamText.heartbeat)
-            }
-        }
-        read()
     }
 }
 
 /// One client's stream of changes: its filter, its position, and whether it keeps up; the admin loop only.
-final class ChangeStream {
-    let reply: Reply
+final class ChangeStream: StreamClient {
+    let stream: EventStream
     let filter: ChangeFilter
     let wantsValues: Bool
+    private let store: ObjectStore
     /// The commit sequence up to which it has received all wanted changes.
     var position: CommitNumber
     /// The last number sent to it from which it can resume.
     var sentPosition: CommitNumber
     /// Whether it begins with the oldest kept change, so that it misses none.
     var beginsAtOldest: Bool
-    /// Whether it is paused until its client reads.
-    var isResting = false
     /// Whether it has once received everything; from then on it must keep up.
     var isLive = false
-    private var client = EventStreamClient()
 
-    init(_ reply: Reply, _ request: ChangeRequest, from position: CommitNumber) {
-        self.reply = reply
+    init(_ stream: EventStream, _ request: ChangeRequest, from position: CommitNumber, in store: ObjectStore) {
+        (self.stream, self.store) = (stream, store)
         filter = request.filter
         wantsValues = request.wantsValues
         self.position = position
@@ -236,10 +173,14 @@ final class ChangeStream {
         beginsAtOldest = request.start == .oldest
     }
 
-    func write(_ bytes: [UInt8]) { reply.write(bytes) }
+    func write(_ bytes: [UInt8]) { stream.write(bytes) }
 
-    /// Whether a client that is behind still reads; checked from time to time.
-    func makesProgress() -> Bool { client.makesProgress(isBehind: isResting, backlog: reply.backlog) }
+    func beat() {
+        guard position > sentPosition else { return stream.beat() }
+        // Changes that the filter rejects need not be examined again when the client reconnects.
+        sentPosition = position
+        write(EventStreamText.position(store.publicSequence(position)))
+    }
 }
 
 /// A page of changes as events, made once for all streams.
@@ -283,19 +224,78 @@ struct ChangeEvents {
     }
 }
 
-/// Checks at each heartbeat whether a stream's client still reads.
-struct EventStreamClient {
-    /// The number of waiting bytes from which it counts as behind.
-    static let window = 256 << 10
+/// A client of one of the streams of an admin route.
+protocol StreamClient: AnyObject {
+    var stream: EventStream { get }
+    /// Shows it from time to time that the connection is alive.
+    func beat()
+}
 
-    /// The bytes waiting at the last check; nil if it was not behind then.
-    private var lastBacklog: Int?
+/// The open streams of an admin route; the admin loop only.
+final class OpenStreams<Client: StreamClient> {
+    private(set) var clients: [Client] = []
+    private(set) var isClosed = false
+    private let loop: EventLoop
+    private let metrics: Metrics?
+    private var timer: EventTimer?
 
-    /// Whether it keeps up, or has read something since the last check.
-    mutating func makesProgress(isBehind: Bool, backlog: Int) -> Bool {
-        defer { lastBacklog = isBehind ? backlog : nil }
-        guard isBehind, let lastBacklog else { return true }
-        return backlog < lastBacklog
+    /// - Parameter metrics: counts them as streams of changes; nil not to count them.
+    init(loop: EventLoop, _ metrics: Metrics? = nil) { (self.loop, self.metrics) = (loop, metrics) }
+
+    /// The streams whose clients keep up.
+    var ready: [Client] { clients.filter { !$0.stream.isResting } }
+
+    /// The stream for a reply; refuses, and returns nil, when no more are accepted.
+    func stream(for reply: Reply) -> EventStream? {
+        guard !isClosed else {
+            reply.respond(ProblemDocument(status: 503, detail: "the daemon is stopping"))
+            return nil
+        }
+        return EventStream(reply, loop: loop, window: 256 << 10)
+    }
+
+    /// Opens a stream.
+    ///
+    /// - Parameters:
+    ///   - send: called at each heartbeat, and when a client that was behind has read.
+    ///   - left: called when the stream is over.
+    func add(
+        _ client: Client,
+        _ fields: Fields,
+        _ opening: [UInt8],
+        send: @escaping @Sendable () -> Void,
+        left: @escaping @Sendable () -> Void
+    ) {
+        clients.append(client)
+        metrics?.changeStreams.set(clients.count)
+        client.stream.open(fields, retry: .seconds(1))
+        client.stream.write(opening)
+        client.stream.watch(drained: send) { [unowned self, unowned client] in
+            clients.removeAll { $0 === client }
+            metrics?.changeStreams.set(clients.count)
+            if clients.isEmpty { timer = nil }
+            left()
+        }
+        guard timer == nil else { return }
+        timer = loop.every(.seconds(15)) { [unowned self] in
+            for client in clients {
+                // Two heartbeats without reading are too much.
+                if client.stream.isStuck(isBehind: client.stream.isResting) { cutOff(client) }
+                if !client.stream.isResting { client.beat() }
+            }
+            send()
+        }
+    }
+
+    func cutOff(_ client: Client) {
+        metrics?.changeStreamsCut.add()
+        client.stream.cutOff()
+    }
+
+    /// Ends all streams in order, and accepts no more.
+    func close() {
+        isClosed = true
+        for client in clients { client.stream.finish() }
     }
 }
 
@@ -307,28 +307,20 @@ package actor RequestStreams {
     nonisolated let loop: EventLoop
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
 
-    private static let heartbeat: Duration = .seconds(15)
     /// How long new requests are collected.
     private static let pause: Duration = .milliseconds(50)
     private let log: RequestLog
-    private var streams: [Int: Stream] = [:]
-    private var lastNumber = 0
+    private let streams: OpenStreams<RequestStream>
     /// Keeps hits noted while there are streams.
     private var listening: Int?
-    private var isClosed = false
-    private var heartbeatTimer: EventTimer?
     private var pauseTimer: EventTimer?
     /// Whether requests were noted that the loop has not yet read.
     private nonisolated let isPending = Atomic(false)
 
-    private struct Stream {
-        let reply: Reply
-        /// The number of the last request sent.
-        var position: Int64
-        var client = EventStreamClient()
+    package init(_ log: RequestLog, loop: EventLoop) {
+        (self.log, self.loop) = (log, loop)
+        streams = OpenStreams(loop: loop)
     }
-
-    package init(_ log: RequestLog, loop: EventLoop) { (self.log, self.loop) = (log, loop) }
 
     private nonisolated func enqueue(_ work: @escaping @Sendable (isolated RequestStreams) -> Void) {
         loop.enqueue { [weak self] in self?.assumeIsolated { work($0) } }
@@ -342,38 +334,28 @@ package actor RequestStreams {
     }
 
     private func begin(after id: Int64?, _ reply: Reply, _ fields: Fields) {
-        guard !isClosed else { return reply.respond(ProblemDocument(status: 503, detail: "the daemon is stopping")) }
-        if listening == nil {
-            listening = log.listen { [weak self] _ in self?.noted() }
-            heartbeatTimer = loop.every(Self.heartbeat) { [unowned self] in self.assumeIsolated { $0.beat() } }
-        }
+        guard let stream = streams.stream(for: reply) else { return }
+        if listening == nil { listening = log.listen { [weak self] _ in self?.noted() } }
         let last = log.lastID
         let position = id.map { $0 > last ? 0 : $0 } ?? last
-        reply.start(status: 200, fields: fields, framing: .chunked)
-        reply.write(EventStreamText.retry(after: 1_000) + EventStreamText.position(position))
-        lastNumber += 1
-        let number = lastNumber
-        streams[number] = Stream(reply: reply, position: position)
-        reply.onDisconnect { [weak self] in self?.enqueue { $0.remove(number) } }
+        let client = RequestStream(stream, from: position)
+        let left: @Sendable () -> Void = { [weak self] in self?.enqueue { $0.stopListening() } }
+        let opening = EventStreamText.position(position)
+        streams.add(client, fields, opening, send: { [weak self] in self?.enqueue { $0.send() } }, left: left)
         send()
     }
 
-    private func remove(_ number: Int) {
-        streams[number] = nil
-        guard streams.isEmpty, let listening else { return }
+    private func stopListening() {
+        guard streams.clients.isEmpty, let listening else { return }
         log.stopListening(listening)
-        (self.listening, heartbeatTimer) = (nil, nil)
+        self.listening = nil
     }
 
     /// Ends all streams in order, and accepts no more; any thread.
-    package nonisolated func close() { enqueue { $0.end() } }
-
-    private func end() {
-        isClosed = true
-        send()
-        for (number, stream) in streams {
-            stream.reply.finish()
-            remove(number)
+    package nonisolated func close() {
+        enqueue { streams in
+            streams.send()
+            streams.streams.close()
         }
     }
 
@@ -394,37 +376,32 @@ package actor RequestStreams {
 
     private func send() {
         let newest = log.lastID
-        let ready = streams.filter { $1.position < newest && $1.reply.backlog <= EventStreamClient.window }
-        guard let first = ready.values.map(\.position).min() else { return }
+        let ready = streams.ready.filter { $0.position < newest }
+        guard let first = ready.map(\.position).min() else { return }
         let (requests, last) = log.requests(after: first)
         // Made once for all streams.
         let events = requests.map { (id: $0.id, bytes: RequestsResponse.Request($0).event) }
-        for (number, stream) in ready {
+        for client in ready {
             var text: [UInt8] = []
             let oldest = events.first?.id ?? last + 1
-            if stream.position + 1 < oldest {
-                let missed = AdminJSON.encode(RequestsMissed(missed: oldest - stream.position - 1))
+            if client.position + 1 < oldest {
+                let missed = AdminJSON.encode(RequestsMissed(missed: oldest - client.position - 1))
                 text += EventStreamText.event(RequestsMissed.eventName, id: oldest - 1, data: missed)
             }
-            for event in events where event.id > stream.position { text += event.bytes }
-            stream.reply.write(text)
-            streams[number]?.position = last
+            for event in events where event.id > client.position { text += event.bytes }
+            client.stream.write(text)
+            client.position = last
         }
     }
+}
 
-    private func beat() {
-        for number in streams.keys {
-            guard var stream = streams[number] else { continue }
-            let backlog = stream.reply.backlog
-            let isBehind = backlog > EventStreamClient.window
-            guard stream.client.makesProgress(isBehind: isBehind, backlog: backlog) else {
-                stream.reply.abort()
-                remove(number)
-                continue
-            }
-            if !isBehind { stream.reply.write(EventStreamText.heartbeat) }
-            streams[number] = stream
-        }
-        send()
-    }
+/// One client's stream of requests; the admin loop only.
+private final class RequestStream: StreamClient {
+    let stream: EventStream
+    /// The number of the last request sent.
+    var position: Int64
+
+    init(_ stream: EventStream, from position: Int64) { (self.stream, self.position) = (stream, position) }
+
+    func beat() { stream.beat() }
 }

@@ -69,7 +69,7 @@ package struct RecordedResponse: Sendable {
         var fields = Fields()
         finish(&fields, incoming.message.fields, incoming.upstream)
         fields.vary(by: incoming.upstream.variesForAll)
-        reply.startEvents(fields)
+        reply.start(status: 200, fields: EventStreamText.head(fields), framing: .chunked)
         var event = LiveEvent(kind: .fresh)
         event.status = ready.response.status
         event.age = 0

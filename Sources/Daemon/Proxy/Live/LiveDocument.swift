@@ -3,11 +3,10 @@ import HTTPSemantics
 import HTTPServer
 import Store
 
-/// A document with open streams, and what they were sent.
+/// A document with open streams.
 ///
 /// All clients that would get the same response to the same request share it: it is looked up, composed and made into events
-/// once. It goes round in a cycle: something happens (`causes`), the document is examined (`ProxyCore.look`), the current
-/// response is sent if it differs (`send`), and the time of the next inquiry is set (`due`).
+/// once. `Following` decides what happens; this class performs it.
 ///
 /// The upstream loop only; `LiveDocuments` keeps it while it has readers.
 final class LiveDocument {
@@ -24,62 +23,28 @@ final class LiveDocument {
         }
     }
 
-    /// The response that a GET would get, as last sent.
-    struct State {
-        let content: Digest128
-        /// The number of its events; nil if the store could not give one, or not yet.
-        var number: Int64?
-        /// The policy that its age is computed from; nil if nothing is stored.
-        var policy: StoredPolicy?
-    }
-
     let number: Int
     let key: Key
     let request: ProxyRequest
-    private let look: (LiveDocument) -> Void
-    fileprivate let memory: LiveMemory
-    private(set) var readers: [LiveReader] = []
-    var rhythm: LiveRhythm
-    /// When the upstream is asked next, in ns of the loop's clock.
-    var due = UInt64.max
+    private(set) var following: Following
+    private(set) var readers: [Int: LiveReader] = [:]
     /// The objects watched for changes.
     var objects: Set<ObjectID> = []
-    var state: State?
-    /// The number of states so far.
-    var edition = 0
-    /// The status of the failure that was sent last; nil if there was none, or it is over.
-    var failure: Int?
-
-    // What has happened since the last look.
-    private var causes: LiveWatch.Causes = []
-    private var conclusion: LiveInquiry.Conclusion?
-    private var isLooked = false
-    private var isLooking = false
-    /// Whether a write or a clean has invalidated the response, and the upstream has not been asked since.
-    private(set) var isInvalid = false
-    /// Whether the effects of the write are still being committed.
-    private var awaitsCommit = false
-    /// Whether its objects have changed since the upstream was last asked.
-    private(set) var isOutdated = false
-
-    // The inquiries, by number.
+    /// The inquiry under way, or the one being examined.
     private(set) var inquiry: LiveInquiry?
-    /// The inquiry whose response is being examined.
-    private var examined: LiveInquiry?
-    /// The response that was stored when the inquiry began.
-    private(set) var askedAbout: ReadyResponse?
-    private(set) var begun = 0
-    var concluded = 0
     /// Whether any of the last response was stored.
-    private(set) var isKept = true
-    private(set) var isOver = false
+    var isKept = true
+    /// Whether objects have changed since the last look.
+    private var hasChanged = false
+    private let look: (LiveDocument) -> Void
+    fileprivate let memory: LiveMemory
+    /// The policy that the age of the response sent last is computed from; nil if it is not stored.
+    private var policy: StoredPolicy?
     /// The latest encoding of its body, while something else retains it.
-    weak var encoding: LiveEncoding?
-    var encoded: Digest128?
+    private weak var encoding: LiveEncoding?
+    private var encoded: Digest128?
 
-    /// With more streams than this, those opened within a second of the upstream's response cause no further inquiry.
-    private static let crowd = 16
-
+    /// - Parameter look: schedules a look.
     init(
         _ number: Int,
         _ key: Key,
@@ -88,121 +53,57 @@ final class LiveDocument {
         memory: LiveMemory,
         look: @escaping (LiveDocument) -> Void
     ) {
-        self.number = number
-        self.key = key
-        self.request = request
-        self.memory = memory
-        self.look = look
-        rhythm = LiveRhythm(interval: interval)
+        (self.number, self.key, self.request, self.memory, self.look) = (number, key, request, memory, look)
+        following = Following(interval: interval)
     }
 
-    // MARK: Readers
+    var isOver: Bool { following.isOver }
 
-    func add(_ reader: LiveReader, now: UInt64) {
-        readers.append(reader)
-        let isCrowded = readers.count > Self.crowd && rhythm.failures == 0 && concluded == begun
-        if isCrowded, let last = rhythm.lastConcluded, now < last + 1_000_000_000, !isInvalid {
-            reader.awaited = concluded
-        } else {
-            reader.awaited = inquiry != nil && !isInvalid ? begun : begun + 1
-        }
+    /// Adds a stream; returns its number.
+    func add(_ reader: LiveReader, _ mode: LiveMode, _ number: Int, now: UInt64) {
+        readers[number] = reader
+        handle(.joined(Following.Reader(number, mode), now: now))
     }
 
-    func remove(_ reader: LiveReader) { readers.removeAll { $0 === reader } }
-
-    /// Ends it, because it has no more readers.
-    func end() {
-        isOver = true
-        for inquiry in [inquiry, examined] { inquiry?.release() }
-        (inquiry, examined, conclusion, askedAbout) = (nil, nil, nil, nil)
+    func remove(_ number: Int) {
+        readers[number] = nil
+        handle(.left(number))
+        if isOver { release() }
     }
 
-    // MARK: Events
-
-    /// Notes events that require a look.
-    func note(_ causes: LiveWatch.Causes) {
-        self.causes.formUnion(causes)
-        if causes.contains(.objects) { isOutdated = true }
+    /// Processes an event other than `looked`.
+    func handle(_ event: Following.Event) {
+        if case .objectsChanged = event { hasChanged = true }
+        if following.handle(event).contains(.look) { look(self) }
     }
 
-    /// Notes that a write or a clean has invalidated it; it is not examined before `invalidationCommitted`.
-    func invalidate() {
-        isInvalid = true
-        awaitsCommit = true
+    /// Begins a look; returns whether objects have changed since the last one, and the response to examine.
+    func beginLook() -> (hasChanged: Bool, LiveInquiry.Conclusion?) {
+        handle(.lookBegan)
+        defer { hasChanged = false }
+        return (hasChanged, following.inquiry == .examined ? inquiry?.conclusion : nil)
     }
 
-    /// Notes that a write's effects are committed; returns false if the write did not concern this document.
-    func invalidationCommitted() -> Bool {
-        defer { awaitsCommit = false }
-        return awaitsCommit
-    }
-
-    /// Requests a look; returns whether it can begin now, rather than after the current one.
-    func beginLook() -> Bool {
-        isLooked = true
-        guard !isLooking else { return false }
-        isLooking = true
-        return true
-    }
-
-    /// Takes what has happened; returns nil if there is nothing more to examine.
-    func takeNews() -> (causes: LiveWatch.Causes, conclusion: LiveInquiry.Conclusion?)? {
-        guard isLooked, !isOver else {
-            isLooking = false
-            return nil
-        }
-        isLooked = false
-        defer { (causes, conclusion) = ([], nil) }
-        return (causes, conclusion)
-    }
-
-    /// Drops events noted since `takeNews`, because the look covers them.
-    func forgetCauses() { causes = [] }
-
-    // MARK: Inquiries
-
-    /// Whether the upstream must be asked at once: for new readers, or because of a write.
-    var mustAsk: Bool {
-        !awaitsCommit && (isInvalid || readers.contains { $0.phase != .following && $0.awaited > begun })
-    }
+    /// Forgets changes since `beginLook`, because the look covers them.
+    func forgetChanges() { hasChanged = false }
 
     /// Begins an inquiry; replaces one that a write has outdated.
     func ask(_ fetches: Fetches, about stored: ReadyResponse?) -> LiveInquiry {
-        inquiry?.release()
-        askedAbout = stored
-        begun += 1
-        (isInvalid, isOutdated) = (false, false)
-        due = .max
-        let question = LiveInquiry(request.upstream, fetches: fetches) { [unowned self] conclusion in
-            self.conclusion = conclusion
-            examined = inquiry
-            inquiry = nil
-            look(self)
+        release()
+        let question = LiveInquiry(request.upstream, about: stored, fetches: fetches) { [unowned self] in
+            handle(.answered)
         }
         inquiry = question
         return question
     }
 
-    /// Releases what an examined inquiry holds.
-    func releaseExamined() {
-        examined?.release()
-        examined = nil
-        if inquiry == nil { askedAbout = nil }
+    private func release() {
+        inquiry?.release()
+        inquiry = nil
     }
 
-    /// Notes that no upstream is asked, so that responses from elsewhere count once a write's effects are committed.
-    func asksNobody() {
-        due = .max
-        if !awaitsCommit { isInvalid = false }
-    }
-
-    /// Notes the end of an inquiry: whether the upstream failed, and so when it is asked next.
-    func concluded(_ conclusion: LiveInquiry.Conclusion, now: UInt64) {
-        concluded = begun
-        if case .failed = conclusion { return rhythm.concluded(hasFailed: true, now: now) }
-        isKept = !conclusion.isUnkept
-        rhythm.concluded(hasFailed: false, now: now)
-    }
+    /// New readers that were sent nothing yet.
+    var joining: [LiveReader] { readers.values.filter { !$0.isOpen } }
 }
 
 /// Sending events to the streams of a document.
@@ -226,117 +127,51 @@ extension LiveDocument {
         var cacheStatus: String?
     }
 
-    /// What a stream begins with.
-    struct Opening {
-        /// The `Cache-Status` of the stream's head.
-        let cacheStatus: String
+    /// What a look has found to send.
+    struct News {
+        let update: Update?
+        /// The upstream's response as it came, if an inquiry has brought it.
+        let received: Update?
+        /// Why the inquiry brought no response.
+        let failure: ProblemDocument?
         /// Why the upstream is not asked; nil if it is.
         let refusal: ProblemDocument?
-        /// Whether it is because the mode is offline.
-        let isOffline: Bool
+        /// The `Cache-Status` of new streams.
+        let cacheStatus: String
         let retry: Duration
+        let now: Int64
     }
 
-    /// Whether a reader may come back and name the last event that it was sent.
-    var needsNumbers: Bool { readers.contains { !$0.isOnce } }
-
-    /// Whether this state differs from the one last sent.
-    func isNew(_ update: Update) -> Bool { state?.content != update.content }
-
-    /// Makes this the current state.
-    func move(to update: Update, number: Int64?) {
-        state = State(content: update.content, number: number, policy: update.stored?.ready.policy)
-        edition += 1
-    }
-
-    /// Gives the current state a number after it was sent without one, and sends the id to its readers.
-    func give(_ number: Int64) {
-        state?.number = number
-        let message = LiveMessage(number: number, memory: memory)
-        for reader in readers where reader.edition == edition { reader.send(notice: message) }
-    }
-
-    /// The age of the response that was sent last, in seconds.
-    func age(at now: Int64) -> Int64? { state?.policy.map { max(0, $0.age(at: now)) } }
-
-    /// Sends each reader the events that it lacks.
+    /// Ends a look: sends what it has found.
     ///
-    /// - Parameters:
-    ///   - received: the upstream's response as it came, if an inquiry has just brought it.
-    ///   - afterInquiry: whether an inquiry has just ended.
-    func send(
-        _ update: Update?,
-        received: Update?,
-        problem: ProblemDocument?,
-        afterInquiry: Bool,
-        opening: Opening,
-        now: Int64
-    ) {
-        if let update, !isNew(update) { state?.policy = update.stored?.ready.policy }
-        var messages = Messages(document: self, update: update)
-        var endings = Messages(document: self, update: received)
-        let hasRecovered = afterInquiry && problem == nil && failure != nil
-        let fails = problem.map { failure != $0.status } ?? false
-        if afterInquiry { failure = problem?.status }
-        for reader in readers {
-            if reader.phase == .joining { join(reader, opening, &messages, now: now) }
-            let isUpToDate = reader.edition == edition
-            let hasConcluded = reader.phase == .opening && reader.awaited <= concluded
-            if hasConcluded, !afterInquiry, !isUpToDate {
-                // The response that this reader was to share is gone.
-                reader.awaited = begun + 1
-                continue
-            }
-            // A reader that was shown nothing begins with the upstream's response; one whose stream ends with it waits for it in
-            // any case.
-            if reader.phase == .opening, !hasConcluded, reader.edition == nil || reader.isOnce { continue }
-            // A response that has been superseded does not end the stream.
-            if hasConcluded, reader.isOnce, update == nil, problem == nil { continue }
-            if hasConcluded { reader.phase = .following }
-            let isLast = hasConcluded && reader.isOnce
-            if isLast, problem == nil, let received {
-                // Such a stream ends with the upstream's word, whatever is settled.
-                if reader.shown == received.content {
-                    endings.sendUnchanged(isLast: true, to: reader)
-                } else {
-                    endings.send(.fresh, isLast: true, to: reader)
+    /// - Parameter ask: called if the upstream is to be asked now.
+    func looked(_ finding: Following.Finding, _ news: News, ask: () -> Void) {
+        let actions = following.handle(.looked(finding))
+        if let update = news.update, update.content == following.state?.content { policy = update.stored?.ready.policy }
+        let age = policy.map { max(0, $0.age(at: news.now)) }
+        var messages = Messages(document: self, news: news, age: age)
+        for action in actions {
+            switch action {
+            case .look: look(self)
+            case .number(let ids):
+                guard let number = following.state?.number else { continue }
+                let message = LiveMessage(number: number, memory: memory)
+                for id in ids { readers[id]?.send(notice: message) }
+            case .open(let id, let isOnce):
+                var fields: Fields = ["Cache-Status": news.cacheStatus]
+                fields.vary(by: request.upstream.variesForAll)
+                request.upstream.addCORS(to: &fields, for: request.message.fields)
+                readers[id]?.open(fields, retry: isOnce ? nil : news.retry)
+            case .send(let id, let kind, let isLast):
+                guard let reader = readers[id], let message = messages.message(kind, isLast: isLast) else { continue }
+                switch kind {
+                case .state, .received: reader.send(state: message)
+                case .unchanged, .unchangedReceived, .failure, .refusal: reader.send(notice: message)
                 }
-            } else if let problem, hasConcluded || fails && reader.phase == .following {
-                let isSentError = update?.event.problem != nil && !isUpToDate
-                if update != nil, !isUpToDate { messages.send(.changed, isLast: isLast && isSentError, to: reader) }
-                if !isSentError { messages.send(failure: problem, age: age(at: now), isLast: isLast, to: reader) }
-            } else if update != nil, !isUpToDate {
-                messages.send(hasConcluded ? .fresh : .changed, isLast: isLast, to: reader)
-            } else if hasConcluded || hasRecovered && reader.phase == .following {
-                messages.sendUnchanged(isLast: isLast, to: reader)
+            case .end(let id): readers[id]?.end()
+            case .release: release()
+            case .ask: if !isOver { ask() }
             }
-            if isLast { reader.end() }
-        }
-    }
-
-    /// New readers that were sent nothing yet.
-    var joining: [LiveReader] { readers.filter { $0.phase == .joining } }
-
-    /// Begins a stream with what is known.
-    private func join(_ reader: LiveReader, _ opening: Opening, _ messages: inout Messages, now: Int64) {
-        var fields: Fields = ["Cache-Status": opening.cacheStatus]
-        fields.vary(by: request.upstream.variesForAll)
-        request.upstream.addCORS(to: &fields, for: request.message.fields)
-        reader.open(fields, retry: opening.retry)
-        reader.phase = opening.refusal == nil ? .opening : .following
-        let isLast = reader.isOnce && opening.refusal != nil
-        defer { if isLast { reader.end() } }
-        guard let update = messages.update else {
-            if let refusal = opening.refusal { messages.send(failure: refusal, age: nil, isLast: isLast, to: reader) }
-            return
-        }
-        if let known = state?.number, reader.resumed == known {
-            messages.sendUnchanged(isLast: false, to: reader)
-            reader.edition = edition
-        } else if update.stored != nil || update.event.problem != nil && opening.refusal != nil {
-            messages.send(.cached, isLast: isLast && !opening.isOffline, to: reader)
-            guard isLast, opening.isOffline, let refusal = opening.refusal else { return }
-            messages.send(failure: refusal, age: age(at: now), isLast: true, to: reader)
         }
     }
 
@@ -350,60 +185,51 @@ extension LiveDocument {
     }
 }
 
-/// The messages of one round, each made when the first reader needs it.
+/// The messages of one look, each made when the first reader needs it.
 private struct Messages {
     let document: LiveDocument
-    let update: LiveDocument.Update?
-    var made: [Key: LiveMessage] = [:]
+    let news: LiveDocument.News
+    /// The age of the response that was sent last.
+    let age: Int64?
+    private var made: [Following.Message: [Bool: LiveMessage]] = [:]
 
-    struct Key: Hashable {
-        let kind: LiveEvent.Kind
-        let isLast: Bool
+    init(document: LiveDocument, news: LiveDocument.News, age: Int64?) {
+        (self.document, self.news, self.age) = (document, news, age)
     }
 
-    /// Sends the state as an event of this kind; a state that is a problem is always an error.
-    mutating func send(_ kind: LiveEvent.Kind, isLast: Bool, to reader: LiveReader) {
-        guard let update else { return }
-        var event = update.event
-        event.kind = event.problem == nil ? kind : .error
-        reader.shown = update.content
-        reader.send(state: message(event, isLast: isLast), edition: document.edition)
-    }
-
-    /// Informs the reader that its state is current.
-    mutating func sendUnchanged(isLast: Bool, to reader: LiveReader) {
-        guard let update, update.event.problem == nil else { return }
-        reader.send(notice: message(update.event.unchanged(), isLast: isLast))
-    }
-
-    /// Sends why the upstream gave no response.
-    mutating func send(failure problem: ProblemDocument, age: Int64?, isLast: Bool, to reader: LiveReader) {
-        let event = LiveEvent(failure: problem, age: age)
-        let body = LiveEncoding(bodyOf: event, memory: document.memory)
-        reader.send(notice: LiveMessage(event, id: id(isLast: isLast), body: body))
-    }
-
-    /// The message for the state, made once for each kind.
-    private mutating func message(_ event: LiveEvent, isLast: Bool) -> LiveMessage {
-        let key = Key(kind: event.kind, isLast: isLast)
-        if let known = made[key] { return known }
-        var event = event
-        if event.kind != .cached, event.kind != .changed, let status = update?.cacheStatus {
-            event.fields?.set("cache-status", status)
-        }
+    mutating func message(_ kind: Following.Message, isLast: Bool) -> LiveMessage? {
+        if let known = made[kind]?[isLast] { return known }
+        guard let (event, update) = event(kind) else { return nil }
         let body =
             if let update, event.body != nil {
                 document.encoding(of: update)
             } else {
                 LiveEncoding(bodyOf: event, memory: document.memory)
             }
-        let message = LiveMessage(event, id: id(isLast: isLast), body: body)
-        made[key] = message
+        let number = document.following.state?.number
+        let id = isLast ? LiveMode.endID : document.following.needsNumbers ? number.map(String.init) ?? "" : nil
+        let message = LiveMessage(event, id: id, body: body)
+        made[kind, default: [:]][isLast] = message
         return message
     }
 
-    private func id(isLast: Bool) -> String? {
-        if isLast { return LiveMode.endID }
-        return document.needsNumbers ? document.state?.number.map(String.init) ?? "" : nil
+    private func event(_ kind: Following.Message) -> (LiveEvent, LiveDocument.Update?)? {
+        switch kind {
+        case .state(let kind): news.update.map { (event(of: $0, as: $0.event.problem == nil ? kind : .error), $0) }
+        case .received: news.received.map { (event(of: $0, as: .fresh), $0) }
+        case .unchanged: news.update.map { (event(of: $0, as: .unchanged), nil) }
+        case .unchangedReceived: news.received.map { (event(of: $0, as: .unchanged), nil) }
+        case .failure: news.failure.map { (LiveEvent(failure: $0, age: age), nil) }
+        case .refusal: news.refusal.map { (LiveEvent(failure: $0, age: news.update == nil ? nil : age), nil) }
+        }
+    }
+
+    private func event(of update: LiveDocument.Update, as kind: LiveEvent.Kind) -> LiveEvent {
+        var event = kind == .unchanged ? update.event.unchanged() : update.event
+        event.kind = kind
+        if kind != .cached, kind != .changed, let status = update.cacheStatus {
+            event.fields?.set("cache-status", status)
+        }
+        return event
     }
 }

@@ -44,11 +44,12 @@ final class LiveDocuments {
 
     func open(_ request: ProxyRequest, _ reply: Reply, _ mode: LiveMode) {
         let window = settings.limits.relayWindow
-        let reader = LiveReader(reply, mode, note: request.note, loop: loop, window: window, metrics: metrics)
+        let reader = LiveReader(reply, note: request.note, loop: loop, window: window, metrics: metrics)
         let document = document(of: request)
-        document.add(reader, now: loop.now)
-        reader.whenOver { [unowned self] in left($0, document) }
-        look(document)
+        nextNumber += 1
+        let number = nextNumber
+        document.add(reader, mode, number, now: loop.now)
+        reader.whenOver { [unowned self] in left(number, document) }
     }
 
     /// Why no stream can be opened; nil if one can.
@@ -63,8 +64,9 @@ final class LiveDocuments {
         if let number = numbers[key], let known = documents[number] { return known }
         nextNumber += 1
         let interval = settings.live.interval
-        let document = LiveDocument(nextNumber, key, request, interval: interval, memory: memory) { [unowned self] in
-            look($0)
+        let document = LiveDocument(nextNumber, key, request, interval: interval, memory: memory) { [unowned proxy] in
+            let number = $0.number
+            proxy.assumeIsolated { $0.look(atNumber: number) }
         }
         numbers[key] = nextNumber
         documents[nextNumber] = document
@@ -74,10 +76,9 @@ final class LiveDocuments {
         return document
     }
 
-    private func left(_ reader: LiveReader, _ document: LiveDocument) {
+    private func left(_ reader: Int, _ document: LiveDocument) {
         document.remove(reader)
-        guard document.readers.isEmpty, !document.isOver else { return }
-        document.end()
+        guard document.isOver else { return }
         watch.end(document.number, at: document.request.digest, objects: document.objects)
         documents[document.number] = nil
         numbers[document.key] = nil
@@ -112,28 +113,23 @@ final class LiveDocuments {
     /// Delivers changes to the documents, and has them examined.
     func deliver() {
         for (number, causes) in watch.take() {
-            guard let document = documents[number] else { continue }
-            document.note(causes)
-            look(document)
+            documents[number]?.handle(causes.contains(.objects) ? .objectsChanged : .lookRequested)
         }
     }
 
     /// Invalidates what a write or a clean covers; its effects are yet to be committed.
     func invalidate(_ invalidation: Invalidation) {
-        for document in documents.values where invalidation.covers(document.request) { document.invalidate() }
+        for document in documents.values where invalidation.covers(document.request) {
+            document.handle(.invalidated)
+        }
     }
 
     /// Examines the invalidated documents once the write's effects are committed.
     func invalidationsCommitted() {
-        for document in documents.values where document.invalidationCommitted() { look(document) }
+        for document in documents.values { document.handle(.committed) }
     }
 
-    private func look(_ document: LiveDocument) {
-        let number = document.number
-        proxy.assumeIsolated { $0.look(atNumber: number) }
-    }
-
-    func lookAtAll() { documents.values.forEach(look) }
+    func lookAtAll() { documents.values.forEach { $0.handle(.lookRequested) } }
 
     private func ticked() {
         memory.forget()
@@ -143,8 +139,8 @@ final class LiveDocuments {
         }
         let now = loop.now
         for document in documents.values {
-            if document.due <= now { look(document) }
-            for reader in document.readers { reader.beat(settings.live.heartbeat) }
+            if document.following.due <= now { document.handle(.lookRequested) }
+            for reader in document.readers.values { reader.beat(settings.live.heartbeat) }
         }
     }
 
@@ -160,7 +156,7 @@ final class LiveDocuments {
         }
     }
 
-    private var allReaders: [LiveReader] { documents.values.flatMap(\.readers) }
+    private var allReaders: [LiveReader] { documents.values.flatMap(\.readers.values) }
 }
 
 /// Notices what might change the responses of followed documents.

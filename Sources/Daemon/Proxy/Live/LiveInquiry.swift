@@ -20,9 +20,13 @@ final class LiveInquiry: Recipient {
     }
 
     let isRequest = false
+    /// The response that was stored when it began.
+    private(set) var about: ReadyResponse?
+    /// How it ended; nil until then, and after its release.
+    private(set) var conclusion: Conclusion?
     private let upstream: ProxiedUpstream
     private let fetches: Fetches
-    private var conclude: (Conclusion) -> Void
+    private var conclude: () -> Void
     /// The response as far as it has arrived.
     private var arriving: LiveEvent?
     /// Whether the conclusion was delivered; whatever still arrives is ignored.
@@ -38,16 +42,20 @@ final class LiveInquiry: Recipient {
     private var drains: [@Sendable () -> Void] = []
 
     /// - Parameter conclude: called once, unless the inquiry is released before.
-    init(_ upstream: ProxiedUpstream, fetches: Fetches, conclude: @escaping (Conclusion) -> Void) {
-        (self.upstream, self.fetches, self.conclude) = (upstream, fetches, conclude)
+    init(
+        _ upstream: ProxiedUpstream,
+        about: ReadyResponse?,
+        fetches: Fetches,
+        conclude: @escaping () -> Void
+    ) {
+        (self.upstream, self.about, self.fetches, self.conclude) = (upstream, about, fetches, conclude)
     }
 
     /// Releases everything held, because the response has been examined or is no longer wanted.
     func release() {
         guard !isReleased else { return }
         (hasEnded, isReleased) = (true, true)
-        arriving = nil
-        conclude = { _ in }
+        (arriving, conclusion, about, conclude) = (nil, nil, nil, {})
         leave()
         fetches.release(charge)
         charge = 0
@@ -153,10 +161,8 @@ final class LiveInquiry: Recipient {
     private func end(_ conclusion: Conclusion) {
         guard !hasEnded else { return }
         hasEnded = true
-        arriving = nil
-        let conclude = self.conclude
-        self.conclude = { _ in }
-        conclude(conclusion)
+        (arriving, self.conclusion) = (nil, conclusion)
+        conclude()
     }
 
     /// Lets the fetch know that this recipient waits no longer.

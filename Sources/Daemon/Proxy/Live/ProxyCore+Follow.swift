@@ -21,26 +21,21 @@ extension ProxyCore {
 
     /// Examines the document with a number, once for all events until then.
     func look(atNumber number: Int) {
-        guard liveDocuments[number]?.beginLook() == true else { return }
-        Task(executorPreference: loop.taskExecutor) { await self.lookAtNews(ofNumber: number) }
+        Task(executorPreference: loop.taskExecutor) { await self.examine(documentOfNumber: number) }
     }
 
-    private func lookAtNews(ofNumber number: Int) async {
+    private func examine(documentOfNumber number: Int) async {
         guard let document = liveDocuments[number] else { return }
-        while let news = document.takeNews() { await look(at: document, news) }
-    }
-
-    private func look(at document: LiveDocument, _ news: (LiveWatch.Causes, LiveInquiry.Conclusion?)) async {
-        var (causes, conclusion) = news
+        var (hasChanged, conclusion) = document.beginLook()
         let isBehind = await isBehind(document, afterInquiry: conclusion != nil)
         if conclusion != nil {
             liveDocuments.deliver()
             // Changes caused by its own response need no action.
-            causes = []
-            document.forgetCauses()
+            hasChanged = false
+            document.forgetChanges()
         }
         // The stored response is outdated, though the new one may not be stored in its place.
-        if case .received(_, isKept: false) = conclusion, let stored = document.askedAbout,
+        if case .received(_, isKept: false) = conclusion, let stored = document.inquiry?.about,
             !document.request.directives.noStore
         {
             cache.drop(stored)
@@ -50,38 +45,47 @@ extension ProxyCore {
         let found = isUnfindable ? nil : await newest(of: document)
         let mode = modes.current
         let asks = mode == .online && !document.request.directives.onlyIfCached
-        if !asks { document.asksNobody() }
         let decision = Decision(document.request, found, mode: mode, now: now)
         let stored = await stored(by: decision, found, for: document)
         guard !document.isOver else { return }
         // The inquiry predates a write, so its response may be older than what readers know.
-        if document.isInvalid { conclusion = nil }
+        if document.following.isInvalid { conclusion = nil }
         let failure = conclusion.flatMap { problem(in: $0, for: document) }
-        if let conclusion { document.concluded(failure.map { .failed($0, nil) } ?? conclusion, now: loop.now) }
+        if let conclusion, failure == nil { document.isKept = !conclusion.isUnkept }
 
         let update = update(decision, stored, conclusion, failure: failure, of: document)
-        if let update, document.isNew(update) || document.state?.number == nil {
-            let number = await number(for: update, of: document)
+        var number: Int64?
+        if let update, document.following.lacksNumber(update.content) {
+            number = await self.number(for: update, of: document)
             guard !document.isOver else { return }
-            if document.isNew(update) {
-                document.move(to: update, number: number)
-            } else if let number {
-                document.give(number)
-            }
         }
-        let opening = opening(of: document, decision, stored, asks: asks)
-        document.send(
-            update,
-            received: conclusion.flatMap { received(in: $0, for: document) },
-            problem: failure,
-            afterInquiry: conclusion != nil,
-            opening: opening,
+        let received = conclusion.flatMap { self.received(in: $0, for: document) }
+        let backOff = fetches.backOffs.backOff(for: document.request, now: loop.now)
+        let finding = Following.Finding(
+            content: update?.content,
+            isStored: update?.stored != nil,
+            isProblem: update?.event.problem != nil,
+            number: number,
+            received: received?.content,
+            failure: failure?.status,
+            asks: asks,
+            isOffline: mode == .offline,
+            // Its commit triggers another look, which can plan the next inquiry.
+            need: isUnfindable ? nil : need(of: document, decision, hasChanged: hasChanged),
+            backOff: backOff?.until ?? 0,
+            now: loop.now
+        )
+        let (refusal, cacheStatus) = opening(of: document, decision, stored, asks: asks)
+        let news = LiveDocument.News(
+            update: update,
+            received: received,
+            failure: failure,
+            refusal: refusal,
+            cacheStatus: cacheStatus,
+            retry: settings.live.retry,
             now: now
         )
-        document.releaseExamined()
-        // Its commit triggers another look, which can plan the next inquiry.
-        guard !document.isOver, !isUnfindable || document.mustAsk else { return }
-        if asks { plan(document, found, need(of: document, decision, causes)) }
+        document.looked(finding, news) { ask(document, found) }
     }
 
     /// Waits for pending commits of a document, because a client that returns after a crash must find what it was sent.
@@ -96,9 +100,13 @@ extension ProxyCore {
     /// Waits until all that the store was given so far is committed, or time is up; returns whether it is committed.
     private func flushes(within limit: Duration) async -> Bool {
         await withCheckedContinuation { continuation in
-            let waiting = TimedWait(continuation)
-            fetches.afterCommits { waiting.end($0) }
-            waiting.timer = loop.after(limit) { waiting.end(false) }
+            var waiting: (continuation: CheckedContinuation<Bool, Never>, timer: EventTimer?)? = (continuation, nil)
+            let end = { (isCommitted: Bool) in
+                waiting?.continuation.resume(returning: isCommitted)
+                waiting = nil
+            }
+            fetches.afterCommits(end)
+            waiting?.timer = loop.after(limit) { end(false) }
         }
     }
 
@@ -137,7 +145,7 @@ extension ProxyCore {
             cacheUse = .hit(isStale: true)
         }
         // What is sent must be committed, so that it can be recognised after a restart.
-        if found.stored == nil, document.needsNumbers { _ = await flushes(within: settings.store.withhold) }
+        if found.stored == nil, document.following.needsNumbers { _ = await flushes(within: settings.store.withhold) }
         do {
             guard let ready = try await cache.inView(of: document.request, found) else { return nil }
             return .init(ready: ready, cacheUse: cacheUse, isCommitted: found.stored != nil)
@@ -147,13 +155,13 @@ extension ProxyCore {
         }
     }
 
-    /// The opening of new streams; counts it.
+    /// Why the upstream is not asked, if so, and the `Cache-Status` of new streams; counts these.
     private func opening(
         of document: LiveDocument,
         _ decision: Decision,
         _ stored: LiveDocument.StoredResponse?,
         asks: Bool
-    ) -> LiveDocument.Opening {
+    ) -> (refusal: ProblemDocument?, cacheStatus: String) {
         let isOffline = modes.current == .offline
         var refusal: ProblemDocument?
         if !asks {
@@ -176,29 +184,12 @@ extension ProxyCore {
             outcomes.count(outcome)
             reader.note?.counted(as: outcome)
         }
-        let retry = settings.live.retry
-        return LiveDocument.Opening(cacheStatus: status, refusal: refusal, isOffline: isOffline, retry: retry)
+        return (refusal, status)
     }
 
     // MARK: Inquiries
 
-    /// Asks the upstream now, or sets the time of the next inquiry.
-    private func plan(_ document: LiveDocument, _ found: ReadyResponse?, _ need: LiveRhythm.Need) {
-        if document.mustAsk { return ask(document, found) }
-        guard document.inquiry == nil else { return }
-        let now = loop.now
-        var due = document.rhythm.due(need, now: now)
-        if let backOff = fetches.backOffs.backOff(for: document.request, now: now) { due = max(due, backOff.until) }
-        // Already due: ask now (a response that became fresh has a later `due`).
-        if due <= now {
-            document.rhythm.began(need)
-            ask(document, found)
-        } else {
-            document.due = due
-        }
-    }
-
-    private func need(of document: LiveDocument, _ decision: Decision, _ causes: LiveWatch.Causes) -> LiveRhythm.Need {
+    private func need(of document: LiveDocument, _ decision: Decision, hasChanged: Bool) -> LiveRhythm.Need {
         switch decision {
         case .serve(let ready, _):
             if ready.response.form == .outdated { return .displaced }
@@ -206,7 +197,7 @@ extension ProxyCore {
         case .serveAndRefresh, .refuse: return .stale
         case .ask(_, let stored):
             guard let stored else { return document.isKept ? .displaced : .stale }
-            return stored.response.form == .outdated || stored.isDoubtDue(at: now) || causes.contains(.objects)
+            return stored.response.form == .outdated || stored.isDoubtDue(at: now) || hasChanged
                 ? .displaced : .stale
         }
     }
@@ -242,8 +233,6 @@ extension ProxyCore {
     ) -> LiveDocument.Update? {
         let isFresh = if case .serve = decision { true } else { false }
         if let stored, isFresh || !(conclusion?.isUnkept ?? false) {
-            // A response invalidated by a write is not sent, even if it is still stored.
-            guard !document.isInvalid else { return nil }
             var update = update(LiveEvent(.changed, stored.ready, as: stored.cacheUse, now: now), stored)
             update.cacheStatus = conclusion.flatMap { cacheStatus(of: $0) }
             return update
@@ -288,7 +277,7 @@ extension ProxyCore {
     /// Changes before the inquiry do not count: a GET gets the inquiry's response, even if newer values of its objects are known
     /// but it cannot be composed from them.
     private func isOutdated(_ document: LiveDocument, _ decision: Decision) -> Bool {
-        guard document.isOutdated, case .ask(_, let stored?) = decision else { return false }
+        guard document.following.validity != .current, case .ask(_, let stored?) = decision else { return false }
         return stored.response.form == .outdated
     }
 
@@ -308,7 +297,7 @@ extension ProxyCore {
         let digest = document.request.digest
         // Only readers that may come back need one, and it would have to wait for that slow commit.
         let isCommitted = update.stored?.isCommitted ?? false
-        guard document.needsNumbers, isCommitted || !cache.isArriving(document.request) else { return nil }
+        guard document.following.needsNumbers, isCommitted || !cache.isArriving(document.request) else { return nil }
         var subject = Array("\(digest.low) \(digest.high) \(document.request.view) ".utf8)
         subject += update.stored?.ready.response.selection.bytes ?? []
         do {
@@ -344,19 +333,5 @@ extension ReadyResponse {
     /// Whether it may be shown while the upstream is asked; a response that its route never reuses may not.
     package func mayBeShown(at now: Int64) -> Bool {
         if case .mustValidate(_, .notReusable, _) = policy.reuse(at: now, for: .none) { false } else { true }
-    }
-}
-
-/// A wait for an event, with a time limit; the upstream loop only.
-final class TimedWait {
-    private var continuation: CheckedContinuation<Bool, Never>?
-    var timer: EventTimer?
-
-    init(_ continuation: CheckedContinuation<Bool, Never>) { self.continuation = continuation }
-
-    func end(_ hasHappened: Bool) {
-        timer = nil
-        continuation?.resume(returning: hasHappened)
-        continuation = nil
     }
 }

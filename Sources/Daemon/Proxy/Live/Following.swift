@@ -1,0 +1,429 @@
+import Store
+
+/// The life of a document with open streams: what each was sent and awaits, and when the upstream is asked.
+///
+/// This is a value without I/O. `handle` takes an event and returns actions in order, and `LiveDocument` performs them.
+/// `FollowingTests` visits every reachable state.
+///
+/// ```
+/// look:    idle ─ something happens ─► scheduled ─► running ─► idle
+/// inquiry: idle ─ due ─► asking ─► answered ─ a look begins ─► examined ─ it ends ─► idle
+/// reader:  joining ─ opened ─► opening ─ the upstream's response ─► following (on) or ended (once)
+/// ```
+struct Following: Hashable {
+    /// A stream.
+    struct Reader: Hashable {
+        let id: Int
+        /// Whether the stream ends with the upstream's first response (`once`).
+        let isOnce: Bool
+        /// The number of the last event that the client got on an earlier stream.
+        var resumed: Int64?
+        fileprivate(set) var phase = Phase.joining(.next)
+        /// The content of the state that it was sent last.
+        fileprivate(set) var shown: Digest128?
+    }
+
+    enum Phase: Hashable {
+        /// Nothing was sent.
+        case joining(Awaited)
+        /// The known response was sent, and the upstream's is awaited.
+        case opening(Awaited)
+        /// Each change is sent.
+        case following
+        /// The last event was sent, but the client may not have read it yet.
+        case ended
+    }
+
+    /// The inquiry whose response a stream awaits.
+    enum Awaited: Hashable {
+        case next
+        case current
+        /// It is over.
+        case past
+    }
+
+    /// The response that a GET would get, as last sent.
+    struct State: Hashable {
+        let content: Digest128
+        /// The number of its events; nil if the store could not give one, or not yet.
+        var number: Int64?
+    }
+
+    enum Look: Hashable {
+        case idle, scheduled, running
+        /// It is running, and something has happened since it began.
+        case mustRepeat
+    }
+
+    enum Inquiry: Hashable {
+        /// The upstream is asked next at this time, in ns of the loop's clock.
+        case idle(due: UInt64)
+        case asking
+        case answered
+        /// A look examines the response.
+        case examined
+    }
+
+    /// What has happened since the upstream was last asked.
+    enum Validity: Hashable {
+        case current
+        /// Its objects have changed.
+        case outdated
+        /// A write or a clean has invalidated the response. Its effects are still being committed.
+        case invalidated
+        /// The effects are committed, and the upstream must be asked.
+        case invalid
+    }
+
+    /// What a look has found.
+    struct Finding: Hashable {
+        /// The response that a GET would get now; nil if it is not known.
+        var content: Digest128?
+        /// Whether it is a stored response, which new streams are shown.
+        var isStored = false
+        /// Whether it is an error.
+        var isProblem = false
+        /// Its number, if `lacksNumber` and the store gave one.
+        var number: Int64?
+        /// The examined response as the upstream sent it.
+        var received: Digest128?
+        /// The status of the failure that the inquiry ended with.
+        var failure: Int?
+        /// Whether the upstream may be asked.
+        var asks = true
+        /// Whether it may not because the mode is offline.
+        var isOffline = false
+        /// Why the upstream must be asked later; nil if another look follows that finds out.
+        var need: LiveRhythm.Need?
+        /// When a back-off ends, in ns of the loop's clock.
+        var backOff: UInt64 = 0
+        let now: UInt64
+    }
+
+    enum Event {
+        case joined(Reader, now: UInt64)
+        case left(Int)
+        /// Objects in the document have changed.
+        case objectsChanged
+        /// Something else has happened that requires a look.
+        case lookRequested
+        /// A write or a clean has invalidated the response.
+        case invalidated
+        /// The effects of the write are committed.
+        case committed
+        /// The inquiry has ended.
+        case answered
+        case lookBegan
+        case looked(Finding)
+    }
+
+    /// The contents of an event to send.
+    enum Message: Hashable {
+        /// The response that a GET would get.
+        case state(LiveEvent.Kind)
+        /// The upstream's response as it came.
+        case received
+        /// The client's state is current, or equals the upstream's response.
+        case unchanged, unchangedReceived
+        /// Why the upstream's response is missing.
+        case failure
+        /// Why the upstream is not asked.
+        case refusal
+    }
+
+    enum Action: Hashable {
+        /// Schedule a look.
+        case look
+        /// Send these readers the number of the state that they were sent.
+        case number([Int])
+        /// Begin a stream; its client comes back after a break unless it ends with the upstream's first response.
+        case open(Int, isOnce: Bool)
+        case send(Int, Message, isLast: Bool)
+        case end(Int)
+        /// Release the inquiry, because its response is examined or no longer wanted.
+        case release
+        /// Ask the upstream, in place of an inquiry that has not been examined.
+        case ask
+    }
+
+    private(set) var readers: [Reader] = []
+    private(set) var state: State?
+    /// The status of the failure that was sent last; nil if there was none, or it is over.
+    private var failure: Int?
+    private(set) var look = Look.idle
+    private(set) var inquiry = Inquiry.idle(due: .max)
+    private(set) var validity = Validity.current
+    private var rhythm: LiveRhythm
+    /// With more streams than this, those opened within a second of the upstream's response cause no further inquiry.
+    private let crowd: Int
+
+    init(interval: Duration, crowd: Int = 16) { (rhythm, self.crowd) = (LiveRhythm(interval: interval), crowd) }
+
+    /// Whether it is over, because it has no more readers.
+    var isOver: Bool { readers.isEmpty }
+    /// When the upstream is asked next, in ns of the loop's clock.
+    var due: UInt64 { if case .idle(let due) = inquiry { due } else { .max } }
+    var isInvalid: Bool { validity == .invalidated || validity == .invalid }
+    /// Whether a reader may come back and name the last event that it was sent.
+    var needsNumbers: Bool { readers.contains { !$0.isOnce } }
+
+    /// Whether this content has no number, because it differs from what was sent last or had none then.
+    func lacksNumber(_ content: Digest128) -> Bool { state?.content != content || state?.number == nil }
+
+    /// Whether the upstream must be asked at once: for new readers, or because of a write.
+    var mustAsk: Bool {
+        switch validity {
+        case .invalidated: false
+        case .invalid: true
+        // The next look examines what was answered, and then asks.
+        case .current, .outdated: inquiry != .answered && readers.contains { $0.awaited == .next }
+        }
+    }
+
+    /// Processes an event; returns the actions to perform, in order.
+    mutating func handle(_ event: Event) -> [Action] {
+        switch event {
+        case .joined(var reader, let now):
+            reader.phase = .joining(awaited(now: now))
+            readers.append(reader)
+            return requestLook()
+        case .left(let id):
+            readers.removeAll { $0.id == id }
+            return []
+        case .objectsChanged:
+            if validity == .current { validity = .outdated }
+            return requestLook()
+        case .lookRequested: return requestLook()
+        case .invalidated:
+            validity = .invalidated
+            return []
+        case .committed:
+            guard validity == .invalidated else { return [] }
+            validity = .invalid
+            return requestLook()
+        case .answered:
+            inquiry = .answered
+            return requestLook()
+        case .lookBegan:
+            look = .running
+            if inquiry == .answered { inquiry = .examined }
+            return []
+        case .looked(let finding): return looked(finding)
+        }
+    }
+
+    private mutating func requestLook() -> [Action] {
+        switch look {
+        case .idle:
+            look = .scheduled
+            return [.look]
+        case .running: look = .mustRepeat
+        case .scheduled, .mustRepeat: break
+        }
+        return []
+    }
+
+    /// The inquiry that a new reader awaits.
+    private func awaited(now: UInt64) -> Awaited {
+        switch inquiry {
+        case _ where isInvalid: return .next
+        case .asking: return .current
+        case .answered, .examined: return .next
+        case .idle:
+            guard readers.count >= crowd, rhythm.failures == 0, let last = rhythm.lastConcluded else { return .next }
+            return now < last + 1_000_000_000 ? .past : .next
+        }
+    }
+
+    // MARK: Looks
+
+    private mutating func looked(_ found: Finding) -> [Action] {
+        var (finding, actions): (Finding, [Action]) = (found, [])
+        let isAnswer = inquiry == .examined && !isInvalid
+        if isInvalid {
+            // The response, and the inquiry's, may be older than what clients of the write know. Where no upstream is asked, stored
+            // ones count once the effects are committed.
+            if !finding.asks, validity == .invalid {
+                validity = .outdated
+                actions += abandon()
+            }
+            if isInvalid || !finding.isStored { finding.content = nil }
+            (finding.received, finding.failure) = (nil, nil)
+        }
+        if isAnswer { concluded(hasFailed: finding.failure != nil, now: finding.now) }
+        if let content = finding.content {
+            if state?.content != content {
+                state = State(content: content, number: finding.number)
+            } else if state?.number == nil, let number = finding.number {
+                state?.number = number
+                actions.append(.number(readers.filter { $0.shown == content && $0.phase != .ended }.map(\.id)))
+            }
+        }
+        actions += send(finding, isAnswer: isAnswer)
+        if inquiry == .examined {
+            inquiry = .idle(due: .max)
+            actions.append(.release)
+        }
+        actions += plan(finding)
+        let mustRepeat = look == .mustRepeat
+        look = .idle
+        return actions + (mustRepeat ? requestLook() : [])
+    }
+
+    /// Abandons an inquiry that has not been examined.
+    private mutating func abandon() -> [Action] {
+        guard inquiry == .asking || inquiry == .answered else { return [] }
+        inquiry = .idle(due: .max)
+        return [.release]
+    }
+
+    private mutating func concluded(hasFailed: Bool, now: UInt64) {
+        rhythm.concluded(hasFailed: hasFailed, now: now)
+        for index in readers.indices { readers[index].await(.past, insteadOf: .current) }
+    }
+
+    /// Asks the upstream now, or sets the time of the next inquiry.
+    private mutating func plan(_ finding: Finding) -> [Action] {
+        guard finding.asks, readers.contains(where: { $0.phase != .ended }) else {
+            if case .idle = inquiry { inquiry = .idle(due: .max) }
+            return []
+        }
+        guard !mustAsk else { return ask() }
+        guard case .idle = inquiry, let need = finding.need else { return [] }
+        let due = max(rhythm.due(need, now: finding.now), finding.backOff)
+        inquiry = .idle(due: due)
+        guard due <= finding.now else { return [] }
+        rhythm.began(need)
+        return ask()
+    }
+
+    private mutating func ask() -> [Action] {
+        (inquiry, validity) = (.asking, .current)
+        for index in readers.indices { readers[index].await(.current, insteadOf: .next) }
+        return [.ask]
+    }
+
+    // MARK: Sending
+
+    /// Sends each reader the events that it lacks.
+    private mutating func send(_ finding: Finding, isAnswer: Bool) -> [Action] {
+        let hasRecovered = isAnswer && finding.failure == nil && failure != nil
+        let fails = finding.failure != nil && failure != finding.failure
+        if isAnswer { failure = finding.failure }
+        var actions: [Action] = []
+        for index in readers.indices {
+            var reader = readers[index]
+            actions += open(&reader, finding, isAnswer: isAnswer)
+            actions += send(finding, to: &reader, isAnswer, fails: fails, hasRecovered: hasRecovered)
+            readers[index] = reader
+        }
+        return actions
+    }
+
+    /// Begins a new stream with what is known; also one that awaits the upstream, if that is not asked after all.
+    private func open(_ reader: inout Reader, _ finding: Finding, isAnswer: Bool) -> [Action] {
+        guard let awaited = reader.awaited else { return [] }
+        var actions: [Action] = []
+        if case .joining = reader.phase {
+            actions = [.open(reader.id, isOnce: reader.isOnce)]
+        } else {
+            let isComing =
+                switch awaited {
+                case .past: isAnswer && (finding.content != nil || finding.failure != nil)
+                case .current: inquiry == .asking || inquiry == .answered
+                case .next: false
+                }
+            guard !finding.asks, !isComing else { return [] }
+        }
+        reader.phase = finding.asks ? .opening(awaited) : .following
+        let isLast = reader.isOnce && !finding.asks
+        let refusal = Action.send(reader.id, .refusal, isLast: isLast)
+        if finding.content == nil {
+            if !finding.asks { actions.append(refusal) }
+        } else if let number = state?.number, reader.resumed == number {
+            actions += unchanged(finding, for: reader)
+            reader.shown = finding.content
+        } else if reader.shown == nil, finding.isStored || finding.isProblem && !finding.asks {
+            let isFollowed = isLast && finding.isOffline
+            actions.append(.send(reader.id, .state(.cached), isLast: isLast && !isFollowed))
+            reader.shown = finding.content
+            if isFollowed { actions.append(refusal) }
+        } else if isLast {
+            actions.append(refusal)
+        }
+        return actions + (isLast ? end(&reader) : [])
+    }
+
+    private func send(_ finding: Finding, to reader: inout Reader, _ isAnswer: Bool, fails: Bool, hasRecovered: Bool)
+        -> [Action]
+    {
+        let (id, isOnce) = (reader.id, reader.isOnce)
+        let isUpToDate = reader.shown != nil && reader.shown == state?.content
+        let lacks = finding.content != nil && !isUpToDate
+        let hasConcluded = reader.phase == .opening(.past)
+        switch reader.phase {
+        case .ended: return []
+        // A reader that was shown nothing begins with the upstream's response; one whose stream ends with it waits for it in any
+        // case.
+        case .opening(.current), .opening(.next): if reader.shown == nil || isOnce { return [] }
+        case .opening(.past) where !isAnswer && !isUpToDate:
+            // The response that this reader was to share is gone.
+            reader.phase = .opening(.next)
+            return []
+        // A response that has been superseded does not end the stream.
+        case .opening(.past) where isOnce && finding.content == nil && finding.failure == nil: return []
+        case .opening(.past): reader.phase = .following
+        case .following, .joining: break
+        }
+        let isLast = hasConcluded && isOnce
+        var actions: [Action] = []
+        if isLast, finding.failure == nil, let received = finding.received {
+            // Such a stream ends with the upstream's response, whatever is settled.
+            actions = [.send(id, reader.shown == received ? .unchangedReceived : .received, isLast: true)]
+        } else if finding.failure != nil, hasConcluded || fails && reader.phase == .following {
+            let isSentError = lacks && finding.isProblem
+            if lacks { actions = [.send(id, .state(.changed), isLast: isLast && isSentError)] }
+            if !isSentError { actions.append(.send(id, .failure, isLast: isLast)) }
+        } else if lacks {
+            actions = [.send(id, .state(hasConcluded ? .fresh : .changed), isLast: isLast)]
+        } else if hasConcluded || hasRecovered && reader.phase == .following {
+            actions = unchanged(finding, for: reader, isLast: isLast)
+        }
+        if actions.contains(where: \.sendsState) { reader.shown = finding.content }
+        return actions + (isLast ? end(&reader) : [])
+    }
+
+    private func unchanged(_ finding: Finding, for reader: Reader, isLast: Bool = false) -> [Action] {
+        finding.content == nil || finding.isProblem ? [] : [.send(reader.id, .unchanged, isLast: isLast)]
+    }
+
+    private func end(_ reader: inout Reader) -> [Action] {
+        reader.phase = .ended
+        return [.end(reader.id)]
+    }
+}
+
+extension Following.Reader {
+    init(_ id: Int, _ mode: LiveMode) {
+        let resumed: Int64? = if case .on(let number) = mode { number } else { nil }
+        let isOnce = if case .on = mode { false } else { true }
+        self.init(id: id, isOnce: isOnce, resumed: resumed)
+    }
+
+    /// The inquiry that it awaits; nil if none.
+    fileprivate var awaited: Following.Awaited? {
+        switch phase {
+        case .joining(let awaited), .opening(let awaited): awaited
+        case .following, .ended: nil
+        }
+    }
+
+    fileprivate mutating func await(_ awaited: Following.Awaited, insteadOf other: Following.Awaited) {
+        guard self.awaited == other else { return }
+        if case .joining = phase { phase = .joining(awaited) } else { phase = .opening(awaited) }
+    }
+}
+
+extension Following.Action {
+    fileprivate var sendsState: Bool { if case .send(_, .state, _) = self { true } else { false } }
+}
