@@ -140,7 +140,7 @@ if Context.environment["LARDER_FUZZ"] != nil {
             ],
             path: "Tests",
             sources: ["Fuzz", "StoreTests/Support.swift"] + shared,
-            swiftSettings: settings + [.unsafeFlags(["-parse-as-library"])]
+            swiftSettings: settings
         )
     )
     only = "Fuzz"

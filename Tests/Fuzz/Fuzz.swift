@@ -9,9 +9,9 @@ protocol FuzzTarget: Sendable {
     static func run(_ input: ArraySlice<UInt8>)
 }
 
-/// The executable's targets by name; libFuzzer has `main` and calls the two functions below.
-private enum Fuzz {
-    static let targets: [String: any FuzzTarget.Type] = [
+/// The executable's targets by name. Its `main` takes the place of libFuzzer's.
+@main private enum Fuzz {
+    private static let targets: [String: any FuzzTarget.Type] = [
         "request": RequestFuzzing.self,
         "response": ResponseFuzzing.self,
         "json": JSONFuzzing.self,
@@ -26,20 +26,33 @@ private enum Fuzz {
         }
         return target
     }()
-}
 
-/// Writes the seeds into the folder `LARDER_FUZZ_SEEDS`, before libFuzzer reads it.
-@_cdecl("LLVMFuzzerInitialize")
-func initializeFuzzer(_: UnsafeMutableRawPointer, _: UnsafeMutableRawPointer) -> CInt {
-    let target = Fuzz.target
-    guard let folder = ProcessInfo.processInfo.environment["LARDER_FUZZ_SEEDS"] else { return 0 }
-    for (index, seed) in target.seeds.enumerated() {
-        let file = URL(fileURLWithPath: folder).appendingPathComponent("seed-\(index)")
-        guard (try? Data(seed).write(to: file)) != nil else { fatalError("\(file.path) cannot be written") }
+    static func main() {
+        writeSeeds()
+        var count = CommandLine.argc
+        var arguments = CommandLine.unsafeArgv
+        exit(runFuzzer(&count, &arguments, testOneInput))
     }
-    return 0
+
+    /// Writes the seeds into the folder `LARDER_FUZZ_SEEDS`, which libFuzzer reads then.
+    private static func writeSeeds() {
+        guard let folder = ProcessInfo.processInfo.environment["LARDER_FUZZ_SEEDS"] else { return }
+        for (index, seed) in target.seeds.enumerated() {
+            let file = URL(fileURLWithPath: folder).appendingPathComponent("seed-\(index)")
+            guard (try? Data(seed).write(to: file)) != nil else { fatalError("\(file.path) cannot be written") }
+        }
+    }
 }
 
+/// libFuzzer's loop, which calls a function for each input and returns the exit code.
+@_silgen_name("LLVMFuzzerRunDriver")
+private func runFuzzer(
+    _ argumentCount: UnsafeMutablePointer<CInt>,
+    _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>,
+    _ test: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
+) -> CInt
+
+// libFuzzer's own `main`, which is linked but not run, refers to this name.
 @_cdecl("LLVMFuzzerTestOneInput")
 func testOneInput(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     Fuzz.target.run(Array(UnsafeBufferPointer(start: bytes, count: count))[...])
