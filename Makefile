@@ -26,7 +26,7 @@ binary   = $(shell $(SWIFT) build $(RELEASE) --show-bin-path)/larder
 sources  = Package.swift Sources Tests
 
 .DEFAULT_GOAL := help
-.PHONY: help build run clean-run test fuzz soak conformance bench lint reference format man deb can-test-package test-package install uninstall clean dependencies
+.PHONY: help build run clean-run test fuzz sanitize coverage soak conformance bench lint reference format man deb can-test-package test-package install uninstall clean dependencies
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,11 +51,25 @@ test: dependencies ## run all tests, the whole daemon included; ROOM=Store build
 	$(SWIFT) build --build-tests $(if $(STRICT),$(strict))
 	@scripts/test $(SWIFT) test --skip-build --disable-xctest $(if $(STRICT),$(strict)) $(if $(FILTER),--filter '$(FILTER)')
 
-fuzz: dependencies ## try the parsers with generated fields: ROUNDS=100000 for each seed, SEED=… for that one alone
+fuzz: dependencies ## try the parsers with made-up inputs: TARGET=request, response, json, composer, store or fields, SECONDS=60 each, INPUT=FILE again
 	@scripts/dependencies test
+ifneq ($(TARGET),fields)
+	@scripts/fuzz $(SWIFT) '$(or $(INPUT),$(SECONDS),60)' $(or $(TARGET),request response json composer store)
+endif
+ifneq ($(filter fields,$(or $(TARGET),fields)),)
 	$(SWIFT) build --build-tests
 	LARDER_FUZZ_ROUNDS=$(or $(ROUNDS),100000) $(if $(SEED),LARDER_FUZZ_SEED=$(SEED)) \
 		$(SWIFT) test --skip-build --disable-xctest --filter 'FuzzTests'
+endif
+
+sanitize: dependencies ## run the tests but the end-to-end ones, and a short soak, with the thread and the address sanitizer; SANITIZER=, FILTER=, SEEDS=
+	@scripts/dependencies test
+	@failed=0; for sanitizer in $(or $(SANITIZER),thread address); do \
+		SEEDS='$(SEEDS)' SEED='$(SEED)' scripts/sanitize $(SWIFT) $$sanitizer '$(FILTER)' || failed=1; done; exit $$failed
+
+coverage: dependencies ## show by room how much of the sources the tests run; FILTER=… instead of all but the end-to-end ones
+	@scripts/dependencies test
+	@scripts/coverage $(SWIFT) '$(FILTER)'
 
 soak: build ## random histories against the reference model: STEPS=1000000, MINUTES=…, JOBS=…, SEED=… for one history alone
 	@scripts/dependencies test
@@ -115,4 +129,4 @@ uninstall: ## remove what install has put there, but no store
 
 clean: ## remove everything that was built
 	$(SWIFT) package clean
-	rm -rf .build Benchmarks/.build
+	rm -rf .build .build-* Benchmarks/.build

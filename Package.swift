@@ -124,8 +124,30 @@ func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
 }
 
 // `make test ROOM=Store` builds the tests of one room, and only what they need.
-if let room = Context.environment["LARDER_ROOM"] {
-    var needed: Set<String> = ["\(room)Tests"]
+var only = Context.environment["LARDER_ROOM"].map { "\($0)Tests" }
+
+// `make fuzz` builds an executable whose main is libFuzzer's. It shares files with the tests, and is part of no other build.
+if Context.environment["LARDER_FUZZ"] != nil {
+    let shared = ["Fixtures", "GeneratedBodies", "GeneratedModels", "Cases/WireFixtures"].map {
+        "MappingTests/\($0).swift"
+    }
+    package.targets.append(
+        .executableTarget(
+            name: "Fuzz",
+            dependencies: [
+                "HTTPSemantics", "HTTPServer", "Upstream", "CachePolicy", "Mapping", "Store", "TestSupport",
+                "DaemonTestSupport", .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            ],
+            path: "Tests",
+            sources: ["Fuzz", "StoreTests/Support.swift"] + shared,
+            swiftSettings: settings
+        )
+    )
+    only = "Fuzz"
+}
+
+if let only {
+    var needed: Set<String> = [only]
     for target in package.targets.reversed() where needed.contains(target.name) {
         for case .targetItem(let name, _) in target.dependencies { needed.insert(name) }
         for case .byNameItem(let name, _) in target.dependencies { needed.insert(name) }

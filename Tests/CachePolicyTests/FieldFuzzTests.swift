@@ -183,12 +183,15 @@ import Testing
         let list = "\\( *(?:\(item)\(parameters)(?: +\(item)\(parameters))*)? *\\)"
         let member = "\(key)(?:=(?:\(item)|\(list)))?\(parameters)"
         let dictionary = try Regex(" *\(member)(?:[ \\t]*,[ \\t]*\(member))*[ \\t]*").matchingSemantics(.unicodeScalar)
+        var counted = 0
         for round in 0..<Fuzzing.rounds(600) {
             let values = lines.lines { $0.control().lowercased() }
             guard TargetedDirectives.parse(values) != nil else { continue }
+            counted += 1
             let text = values.map(StrictReading.text).joined(separator: ", ")
             #expect(text.wholeMatch(of: dictionary) != nil, "seed \(seed), round \(round): \(text)")
         }
+        #expect(counted > 0)
     }
 
     private static func shown(_ fields: Fields) -> String {

@@ -67,7 +67,11 @@ import Testing
         return blocks
     }
 
-    private static func blocks(_ kind: String) -> [Block] { all.filter { $0.kind == kind && $0.reason == nil } }
+    private static func blocks(_ kind: String) throws -> [Block] {
+        let blocks = all.filter { $0.kind == kind && $0.reason == nil }
+        try #require(!blocks.isEmpty)
+        return blocks
+    }
 
     @Test func `every block of the documentation is run or checked, or has a reason why not`() {
         #expect(Self.all.count > 100)
@@ -276,7 +280,7 @@ import Testing
 
     @Test func `every config is accepted`() throws {
         let group = try ChildProcess.run("id", ["-gn"]).trimmingCharacters(in: .newlines)
-        for block in Self.blocks("yaml") where !block.text.contains("format: 1\n") {
+        for block in try Self.blocks("yaml") where !block.text.contains("format: 1\n") {
             let folder = TemporaryFolder()
             // A part of a config belongs to one that has an upstream.
             let isWhole = ["include:", "upstreams:"].contains(where: block.text.contains)
@@ -288,7 +292,7 @@ import Testing
     }
 
     @Test func `all JSON parses, and the recording shown on the page of the format is valid`() throws {
-        for block in Self.blocks("json") {
+        for block in try Self.blocks("json") {
             #expect(throws: Never.self, "\(block.page): \(block.text)") {
                 try JSONSerialization.jsonObject(with: Data(block.text.utf8))
             }
@@ -330,7 +334,7 @@ import Testing
             default: .json("{}", status: 404)
             }
         }
-        let blocks = Self.blocks("python")
+        let blocks = try Self.blocks("python")
         #expect(blocks.count == 6)
         for block in blocks {
             let preset = ["gitlab", "stripe", "mastodon"].first(where: block.text.contains) ?? "github"

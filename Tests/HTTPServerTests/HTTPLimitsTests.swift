@@ -23,6 +23,8 @@ import Testing
     static let tooMuch: [(String, RequestFault)] = [
         ("GET /\(x(100)) HTTP/1.1\r\nHost: h\r\n\r\n", .targetTooLong),
         ("GET /\(x(200))", .targetTooLong),
+        // Refused also if it arrives in one piece: in two, the end might still be missing.
+        ("\(x(200)) / HTTP/1.1\r\nHost: h\r\n\r\n", .targetTooLong),
         ("GET /\(x(5000)) HTTP/1.1\r\nHost: h\r\n\r\n", .targetTooLong),
         ("GET / HTTP/1.1\r\nHost: h\r\nA: \(x(1000))\r\n\r\n", .headTooLarge),
         ("GET / HTTP/1.1\r\nHost: h\r\nA: \(x(1000))", .headTooLarge),

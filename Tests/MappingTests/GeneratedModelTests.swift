@@ -112,6 +112,7 @@ import Testing
         var models = ModelGenerator(seed: seed &+ 90)
         var generator = BodyGenerator(seed: seed &+ 3000, isHostile: true)
         var random = SeededGenerator(seed: seed)
+        var (composed, decomposed) = (0, 0)
         for _ in 0..<12 {
             let models = try models.models()
             var shelf = Shelf(models)
@@ -122,6 +123,7 @@ import Testing
                 guard case .composed(let body) = shelf.compose(document) else { continue }
                 let end = body.bytes.withUnsafeBufferPointer { JSONScanner($0, allowsReferences: false).scanText() }
                 #expect(end >= 0, "seed \(seed): \(text(body.bytes))")
+                composed += 1
             }
             var damaged = Array(generator.body(isList: true).utf8)
             for _ in 0..<3 where !damaged.isEmpty {
@@ -131,7 +133,9 @@ import Testing
                 .decompose(damaged, as: rule(&generator), in: context)
             {
                 #expect(parts.recomposes(to: damaged))
+                decomposed += 1
             }
         }
+        #expect(composed > 0 && decomposed > 0)
     }
 }

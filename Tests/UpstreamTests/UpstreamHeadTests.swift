@@ -60,6 +60,24 @@ import Testing
         #expect(head.fields.lines == [Field("good", "a b")])
     }
 
+    @Test func `a bare CR or a NUL in a value becomes a space, also in a folded line`() {
+        let steps = Self.read(["HTTP/1.1 200 OK\r\n", "A: b\rc\0d\r\n", " e\rf\0g\r\n", "\r\n"])
+        guard case .final(let head)? = steps.first else {
+            Issue.record("no head")
+            return
+        }
+        #expect(head.fields.lines == [Field("A", "b c d e f g")])
+    }
+
+    @Test func `a folded value has no blanks at its ends`() {
+        let steps = Self.read(["HTTP/1.1 200 OK\r\n", "A:\r\n", " b\r\n", "\t \r\n", "\r\n"])
+        guard case .final(let head)? = steps.first else {
+            Issue.record("no head")
+            return
+        }
+        #expect(head.fields.lines == [Field("A", "b")])
+    }
+
     @Test func `a transfer coding overrides a length, and an unknown content coding stays`() {
         let steps = Self.read([
             "HTTP/1.1 200 OK\r\n", "Content-Length: 9\r\n", "Transfer-Encoding: chunked\r\n",

@@ -50,10 +50,12 @@ package final class RequestParser {
         while true {
             guard let found = memchr(base + scanned, 0x0A, count - scanned) else {
                 scanned = count
-                return count > limits.maxHead ? .refused(overlong(count)) : waiting(base, count)
+                if isTargetTooLong(count) { return .refused(.targetTooLong) }
+                return count > limits.maxHead ? .refused(.headTooLarge) : .incomplete
             }
             let lineFeed = UnsafePointer(found.assumingMemoryBound(to: UInt8.self)) - UnsafePointer(base)
-            guard lineFeed < limits.maxHead else { return .refused(overlong(lineFeed)) }
+            if isTargetTooLong(lineFeed) { return .refused(.targetTooLong) }
+            guard lineFeed < limits.maxHead else { return .refused(.headTooLarge) }
             guard lineFeed > lineStart, base[lineFeed - 1] == 0x0D else { return .refused(.bareLineFeed) }
             let line = lineStart..<(lineFeed - 1)
             lineStart = lineFeed + 1
@@ -68,14 +70,10 @@ package final class RequestParser {
         }
     }
 
-    /// Applies the limits to a line that is still incomplete.
-    private func waiting(_ base: UnsafeMutablePointer<UInt8>, _ count: Int) -> Progress {
+    /// Whether these bytes, without a line feed, are more than a request line may have.
+    private func isTargetTooLong(_ count: Int) -> Bool {
         // 64: room for the method and the version.
-        !hasRequestLine && count > limits.maxTarget + 64 ? .refused(.targetTooLong) : .incomplete
-    }
-
-    private func overlong(_ count: Int) -> RequestFault {
-        !hasRequestLine && count > limits.maxTarget + 64 ? .targetTooLong : .headTooLarge
+        !hasRequestLine && count > limits.maxTarget + 64
     }
 
     // MARK: The request line

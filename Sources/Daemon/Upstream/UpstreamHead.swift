@@ -121,7 +121,8 @@ struct ResponseHeadReader {
         if content.first == 0x20 || content.first == 0x09 {
             // A folded line continues the value with a space (RFC 9112 §5.2).
             guard !lines.isEmpty else { return .failed(.badResponse("a folded line before the first field")) }
-            lines[lines.count - 1].value += [0x20] + content.trimmingBlanks()
+            let begun = lines[lines.count - 1].value
+            lines[lines.count - 1].value = (begun + [0x20] + Self.value(content)).trimmingBlanks()
             return .incomplete
         }
         guard let colon = content.firstIndex(of: UInt8(ascii: ":"))
@@ -130,10 +131,13 @@ struct ResponseHeadReader {
         let name = content[..<colon].trimmingBlanks()
         // An invalid name is not passed on: the next parser might interpret it differently.
         guard FieldSyntax.isToken(name) else { return .incomplete }
-        // A bare CR in a value becomes a space (RFC 9112 §2.2).
-        let value = content[(colon + 1)...].map { $0 == 0x0D || $0 == 0 ? 0x20 : $0 }.trimmingBlanks()
-        lines.append(Field(name: name, value: value))
+        lines.append(Field(name: name, value: Self.value(content[(colon + 1)...])))
         return .incomplete
+    }
+
+    /// A value without blanks at its ends; a bare CR in it becomes a space (RFC 9112 §2.2).
+    private static func value(_ content: Slice<UnsafeRawBufferPointer>) -> [UInt8] {
+        content.map { $0 == 0x0D || $0 == 0 ? 0x20 : $0 }.trimmingBlanks()
     }
 
     private mutating func blockEnded() -> Step {
