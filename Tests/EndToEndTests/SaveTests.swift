@@ -214,12 +214,6 @@ import Testing
         #expect(try contents(larder) == before)
     }
 
-    @Test func `--merge is no longer an option, and the error says what to do`() throws {
-        let end = try Larder.run(["load", "copy.db", "--merge"])
-        #expect(end.end == .exited(64) && end.errors.contains("--merge no longer exists"), "\(end.errors)")
-        #expect(try !Larder.run(["load", "--help"]).output.contains("--merge"))
-    }
-
     @Test func `a copy goes to no folder, and over no file or store unless that is said`() throws {
         let (origin, folder) = (try Self.origin(), TemporaryFolder())
         let larder = try Self.larder(origin)
