@@ -319,7 +319,7 @@ extension StoreCount {
 }
 
 /// How much the store contains, or a clean removed.
-public struct StoreCount: Sendable, Equatable {
+public struct StoreCount: Codable, Sendable, Equatable {
     /// Number of objects.
     public var objects = 0
     /// Number of documents.
@@ -329,7 +329,8 @@ public struct StoreCount: Sendable, Equatable {
     /// Number of objects of each model.
     public var models: [String: Int] = [:]
 
-    static func += (left: inout StoreCount, right: StoreCount) {
+    /// Adds another count.
+    public static func += (left: inout StoreCount, right: StoreCount) {
         (left.objects, left.documents) = (left.objects + right.objects, left.documents + right.documents)
         left.bytes += right.bytes
         left.models.merge(right.models, uniquingKeysWith: +)
