@@ -49,8 +49,7 @@ final class LiveInquiry: Recipient {
         arriving = nil
         conclude = { _ in }
         leave()
-        fetches.release(charge)
-        charge = 0
+        fetches.release(&charge)
         let waiting = drains
         drains = []
         for callback in waiting { callback() }
@@ -144,8 +143,7 @@ final class LiveInquiry: Recipient {
     /// Leaves the fetch with a problem as the conclusion, and drops what has arrived.
     private func give(up problem: ProblemDocument) {
         arriving = nil
-        fetches.release(charge)
-        charge = 0
+        fetches.release(&charge)
         end(.failed(problem, nil))
         leave()
     }
