@@ -12,7 +12,7 @@ let settings: [SwiftSetting] = [
 
 /// What the path of a request may import, and so all that stands above it.
 let belowProxy: [Target.Dependency] = [
-    "HTTPSemantics", "EventLoops", "HTTPServer", "Upstream", "CachePolicy", "Settings", "Mapping", "Store",
+    "Basics", "HTTPSemantics", "EventLoops", "HTTPServer", "Upstream", "CachePolicy", "Settings", "Mapping", "Store",
 ]
 let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
@@ -41,10 +41,12 @@ let package = Package(
             providers: [.apt(["zlib1g-dev", "libbrotli-dev", "libzstd-dev"])]
         ),
 
+        .target(name: "Basics", swiftSettings: settings),
         .target(name: "Mapping", swiftSettings: settings),
         .target(
             name: "Store",
             dependencies: [
+                "Basics",
                 "Mapping",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
@@ -53,7 +55,7 @@ let package = Package(
         ),
 
         // The rooms of the daemon, each of which sees only those above it (docs/architecture.md).
-        room("HTTPSemantics"),
+        room("HTTPSemantics", ["Basics"]),
         room("EventLoops", ["CEvent"]),
         room("HTTPServer", ["HTTPSemantics", "EventLoops"]),
         room("Upstream", ["HTTPSemantics", "EventLoops", "CCurl", "CCompression"]),
@@ -86,6 +88,7 @@ let package = Package(
             path: "Tests/DaemonTestSupport",
             swiftSettings: settings
         ),
+        tests("Basics"),
         tests("Mapping"),
         tests("Store", ["Mapping"]),
         tests("HTTPSemantics", ["DaemonTestSupport"]),

@@ -15,7 +15,7 @@ import Testing
             (.forwarded(.varyMiss), "larder; fwd=vary-miss"),
             (.forwarded(.stale, status: 304, isStored: true), "larder; fwd=stale; fwd-status=304; stored"),
             (.forwarded(.miss, isStored: true, isCollapsed: true), "larder; fwd=miss; stored; collapsed"),
-            (.forwarded(.method), "larder; fwd=method"),
+            (.forwarded(.method), "larder; fwd=method"), (.refused("offline"), "larder; detail=offline"),
             (.hit(detail: "not a token"), "larder; hit; detail=\"not a token\""),
             (.hit(detail: "a\"b\\c"), "larder; hit; detail=\"a\\\"b\\\\c\""),
             (.hit(detail: "429"), "larder; hit; detail=\"429\""),

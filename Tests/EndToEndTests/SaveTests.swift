@@ -214,12 +214,6 @@ import Testing
         #expect(try contents(larder) == before)
     }
 
-    @Test func `--merge is no longer an option, and the error says what to do`() throws {
-        let end = try Larder.run(["load", "copy.db", "--merge"])
-        #expect(end.end == .exited(64) && end.errors.contains("--merge no longer exists"), "\(end.errors)")
-        #expect(try !Larder.run(["load", "--help"]).output.contains("--merge"))
-    }
-
     @Test func `a copy is not saved to a folder, nor over a file or store unless told so`() throws {
         let (origin, folder) = (try Self.origin(), TemporaryFolder())
         let larder = try Self.larder(origin)

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import Admin
+@testable import CachePolicy
 @testable import HTTPSemantics
 @testable import HTTPServer
 @testable import Larder
@@ -19,7 +20,7 @@ private func request(_ url: String = "/users/1", _ change: (inout ServedRequest)
         upstream: "github"
     )
     (served.id, served.time, served.status, served.outcome) = (17, 1_795_418_101_250_000, 200, .hit)
-    (served.bytes, served.seconds, served.cacheStatus) = (1_234, 0.000_123, "larder; hit; ttl=60")
+    (served.bytes, served.seconds, served.cacheStatus) = (1_234, 0.000_123, .hit(timeToLive: 60))
     change(&served)
     return served
 }
@@ -38,7 +39,8 @@ private func request(_ url: String = "/users/1", _ change: (inout ServedRequest)
             line(request(), .short) == "07:15:01Z 200 hit           0.1ms   1.2 KiB GET github /users/1\n"
         )
         let stale = request("/x?a=b") {
-            ($0.outcome, $0.detail, $0.seconds, $0.upstreamSeconds) = (.stale, "offline", 1.25, 1.1)
+            ($0.outcome, $0.seconds, $0.upstreamSeconds) = (.stale, 1.25, 1.1)
+            $0.cacheStatus = .hit(detail: "offline")
         }
         #expect(
             line(stale, .short)
@@ -58,7 +60,7 @@ private func request(_ url: String = "/users/1", _ change: (inout ServedRequest)
 
     @Test func `a JSON line is the same as in /requests`() throws {
         let full = request("/ü?\"x\"") {
-            ($0.detail, $0.upstreamSeconds) = ("stale", 0.25)
+            ($0.cacheStatus, $0.upstreamSeconds) = (.hit(timeToLive: 60, detail: "stale"), 0.25)
             $0.key = Digest128(low: 0xAB, high: 1)
         }
         for served in [request(), full] {
@@ -74,8 +76,7 @@ private func request(_ url: String = "/users/1", _ change: (inout ServedRequest)
     func `hostile characters cannot forge a line`(format: Configuration.AccessLog.Format) {
         let hostile = "/\u{1B}[31m\n<0>evil\r\u{202E}gnp.exe\u{7F}\u{9B}2J\u{2028}\" \\<script>"
         let served = request(hostile) {
-            $0.detail = hostile
-            $0.cacheStatus = hostile
+            $0.cacheStatus = .hit(detail: hostile)
             $0.upstream = hostile
         }
         let text = line(served, format)

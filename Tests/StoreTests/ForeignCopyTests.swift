@@ -275,7 +275,7 @@ struct ForeignCopyTests {
             ),
             (
                 "INSERT INTO grdb_migrations VALUES ('x\u{202e}\u{1b}[31m')",
-                #"schema x\u{202e}\u{1b}[31m, this one"#
+                #"schema x\u{202E}\u{1B}[31m, this one"#
             ),
         ])
     }

@@ -3,7 +3,7 @@ import HTTPSemantics
 package import Mapping
 import Proxy
 import Settings
-import Store
+package import Store
 
 // The admin side's responses about the store, written by the daemon and read by the commands. `why` and `explain` have files of
 // their own; the responses of other groups stand with their routes.
@@ -21,18 +21,10 @@ extension AdminBody {
 }
 
 /// `GET /count`, and the progress of a clean.
-package struct CountResponse: AdminBody {
+extension StoreCount: AdminBody {
     package static let sentences = [
         "bytes": "Bytes in use in the store's file.", "models": "The number of objects of each model.",
     ]
-    package var objects: Int
-    package var documents: Int
-    package var bytes: Int64
-    package var models: [String: Int]
-
-    init(_ count: StoreCount) {
-        (objects, documents, bytes, models) = (count.objects, count.documents, count.bytes, count.models)
-    }
 }
 
 /// `POST /clean`: what was removed, or would be.

@@ -12,7 +12,7 @@ import Store
 extension AdminRoute {
     static let contents: [AdminRoute] = documented([
         "How many objects and documents the store has, and their size.":
-            .json("GET /count") { _, daemon in CountResponse(try await daemon.store.count()) },
+            .json("GET /count") { _, daemon in try await daemon.store.count() },
         "The objects of a model at their newest known values. A page may be short, or even empty, and have a next.":
             .json(
                 "GET /objects/{model}",

@@ -149,7 +149,7 @@ package struct RequestsResponse: AdminBody {
             (id, time, client) = (served.id, StoreTime.text(served.time), served.client.text)
             (method, url, upstream) = (served.method, served.url.printable, served.upstream)
             (status, outcome, bytes) = (served.status, served.outcome.rawValue, served.bytes)
-            (cacheStatus, detail, key) = (served.cacheStatus, served.detail, served.keyText)
+            (cacheStatus, detail, key) = (served.cacheStatus?.text, served.detail, served.keyText)
             reason = served.reason?.printable
             (seconds, upstreamSeconds) = (Self.rounded(served.seconds), served.upstreamSeconds.map(Self.rounded))
         }

@@ -132,7 +132,9 @@ extension CleanRequest {
         for filter in filters {
             let before = total?.removed
             let result = try await daemon.proxy.clean(filter, dryRun: isDryRun) { count in
-                progress(before.map { $0.adding(count) } ?? count)
+                guard var sum = before else { return progress(count) }
+                sum += count
+                return progress(sum)
             }
             total = total?.adding(result) ?? result
             if result.isStopped { break }
@@ -202,21 +204,10 @@ extension CleanResult {
     /// The sum of both results; its bytes count as erased only if both's do.
     fileprivate func adding(_ other: CleanResult) -> CleanResult {
         var sum = self
-        sum.removed = removed.adding(other.removed)
+        sum.removed += other.removed
         sum.unshown += other.unshown
         sum.isStopped = sum.isStopped || other.isStopped
         if erasure != .pending { sum.erasure = other.erasure }
-        return sum
-    }
-}
-
-extension StoreCount {
-    fileprivate func adding(_ other: StoreCount) -> StoreCount {
-        var sum = self
-        sum.objects += other.objects
-        sum.documents += other.documents
-        sum.bytes += other.bytes
-        sum.models.merge(other.models, uniquingKeysWith: +)
         return sum
     }
 }
@@ -249,7 +240,7 @@ final class CleanEvents: Sendable {
             if isDue { state.next = .now + Self.pace }
             return (isDue, state.isLeft)
         }
-        if isDue, !isLeft { write("progress", AdminJSON.encode(CountResponse(count))) }
+        if isDue, !isLeft { write("progress", AdminJSON.encode(count)) }
         return !isLeft
     }
 

@@ -10,8 +10,10 @@ package struct CacheStatus: Sendable, Equatable {
         case miss, request, stale, partial
     }
 
-    /// Nil on a hit.
+    /// Nil if the upstream was not asked.
     var forward: Forward?
+    /// Whether the request was neither served from the cache nor sent on.
+    private(set) var isRefusal = false
     /// The status of the upstream's response, if it differs from that of the response served.
     package var forwardStatus: Int?
     var isStored = false
@@ -38,8 +40,12 @@ package struct CacheStatus: Sendable, Equatable {
         CacheStatus(forward: reason, forwardStatus: status, isStored: isStored, isCollapsed: isCollapsed)
     }
 
+    /// The status of a request that was neither served from the cache nor sent on, with the reason.
+    package static func refused(_ detail: String) -> CacheStatus { CacheStatus(isRefusal: true, detail: detail) }
+
     /// Whether the upstream was asked.
     package var isForwarded: Bool { forward != nil }
+    package var isHit: Bool { forward == nil && !isRefusal }
 
     /// Adds a word to the detail.
     package mutating func add(detail word: String?) {
@@ -53,7 +59,7 @@ package struct CacheStatus: Sendable, Equatable {
         if let forward {
             text += "; fwd=" + forward.rawValue
             if let forwardStatus { text += "; fwd-status=\(forwardStatus)" }
-        } else {
+        } else if !isRefusal {
             text += "; hit"
         }
         if let timeToLive { text += "; ttl=\(Self.bounded(timeToLive))" }

@@ -1,4 +1,4 @@
-import Glibc
+package import Glibc
 
 /// Dates in HTTP's formats (RFC 9110 §5.6.7), in seconds since 1970, UTC.
 package enum HTTPDate {
@@ -172,13 +172,14 @@ extension HTTPDate {
     }
 
     /// The date and time of day of a point in time.
-    static func calendar(_ seconds: Int64) -> tm {
+    package static func calendar(_ seconds: Int64) -> tm {
         var (time, parts) = (time_t(seconds), tm())
         gmtime_r(&time, &parts)
         return parts
     }
 
-    static func seconds(year: Int, month: Int, day: Int) -> Int64? {
+    /// The beginning of a day in seconds since 1970; nil if there is no such day.
+    package static func seconds(year: Int, month: Int, day: Int) -> Int64? {
         var parts = tm()
         (parts.tm_year, parts.tm_mon, parts.tm_mday) = (Int32(year - 1900), Int32(month - 1), Int32(day))
         let seconds = timegm(&parts)

@@ -1,4 +1,4 @@
-import Synchronization
+import Basics
 
 /// The meaning of a value by the name of its request field or query parameter.
 ///
@@ -14,7 +14,7 @@ package enum NameMeaning: Sendable, Equatable {
 
     /// The meaning of a request field's name, in any case.
     package static func ofField(_ name: [UInt8]) -> NameMeaning {
-        fields.meaning(of: name) {
+        remembered(name, in: fields) {
             let whole = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
             if Names.identities.contains(whole) { return .identity(word: whole) }
             if Names.credentials.contains(whole) { return .credential(word: whole) }
@@ -31,7 +31,7 @@ package enum NameMeaning: Sendable, Equatable {
     ///
     /// It is never harmless, because a parameter that is not a credential is a part of the URL. See also `WeighedName`.
     package static func ofParameter(_ name: [UInt8]) -> NameMeaning {
-        parameters.meaning(of: name) {
+        remembered(name, in: parameters) {
             let whole = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
             if Names.credentialParameters.contains(whole) { return .credential(word: whole) }
             let found = find(in: name, isField: false)
@@ -39,7 +39,15 @@ package enum NameMeaning: Sendable, Equatable {
         }
     }
 
-    private static let (fields, parameters, responseFields) = (KnownNames(), KnownNames(), KnownNames())
+    // Every miss asks for all of its fields, and analysing a name takes microseconds.
+    private typealias KnownNames = Memo<[UInt8], NameMeaning>
+    private static let (fields, parameters) = (KnownNames(limit: 4_096), KnownNames(limit: 4_096))
+    private static let responseFields = KnownNames(limit: 4_096)
+
+    /// Clients choose the names, so long ones are not remembered.
+    private static func remembered(_ name: [UInt8], in known: KnownNames, _ read: () -> NameMeaning) -> NameMeaning {
+        name.count <= 64 ? known.value(for: name, read) : read()
+    }
 
     /// Whether a value of this name is a credential itself, by the last word, and not a fact about one.
     ///
@@ -57,7 +65,7 @@ package enum NameMeaning: Sendable, Equatable {
 
     /// The same for the name of a response field, remembered as that of a request field is.
     package static func isSecretField(_ name: [UInt8]) -> Bool {
-        responseFields.meaning(of: name) {
+        remembered(name, in: responseFields) {
             // `Access-Control-Allow-Credentials` only permits some.
             FieldSyntax.equalsIgnoringCase(name.prefix(15), "access-control-".utf8) || !isSecretItself(name)
                 ? .harmless : .credential(word: "")
@@ -121,27 +129,6 @@ package enum NameMeaning: Sendable, Equatable {
             return .credential(word: ending)
         }
         return .unknown
-    }
-}
-
-/// The meanings of names seen before; any thread.
-///
-/// Every miss asks for all of its fields, and analysing a name takes microseconds.
-private final class KnownNames: Sendable {
-    /// Bounds, because clients choose the names.
-    private static let (limit, longest) = (4_096, 64)
-    private let known = Mutex<[[UInt8]: NameMeaning]>([:])
-
-    func meaning(of name: [UInt8], _ read: () -> NameMeaning) -> NameMeaning {
-        if let meaning = known.withLock({ $0[name] }) { return meaning }
-        let meaning = read()
-        if name.count <= Self.longest {
-            known.withLock { known in
-                if known.count >= Self.limit { known.removeAll() }
-                known[name] = meaning
-            }
-        }
-        return meaning
     }
 }
 

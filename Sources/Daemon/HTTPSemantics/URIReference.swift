@@ -128,18 +128,33 @@ package enum PercentEncoding {
     /// The text with every escape decoded; nil if one is broken, or the result is not UTF-8.
     package static func decode(_ text: String) -> String? {
         let bytes = Array(text.utf8)
-        var (result, index): ([UInt8], Int) = ([], 0)
+        guard isWellFormed(bytes) else { return nil }
+        return String(validating: replacingEscapes(bytes) { byte, _, result in result.append(byte) }, as: UTF8.self)
+    }
+
+    /// Whether every `%` begins an escape.
+    package static func isWellFormed(_ bytes: [UInt8]) -> Bool {
+        bytes.indices.allSatisfy { bytes[$0] != 0x25 || decode(bytes, at: $0) != nil }
+    }
+
+    /// Has each valid escape replaced: `append` is given the byte that it stands for, and adds to the result.
+    package static func replacingEscapes(
+        _ bytes: [UInt8],
+        by append: (_ byte: UInt8, _ escape: ArraySlice<UInt8>, _ result: inout [UInt8]) -> Void
+    ) -> [UInt8] {
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count)
+        var index = 0
         while index < bytes.count {
-            if bytes[index] == 0x25 {
-                guard let byte = decode(bytes, at: index) else { return nil }
-                result.append(byte)
+            if let byte = decode(bytes, at: index) {
+                append(byte, bytes[index..<(index + 3)], &result)
                 index += 3
             } else {
                 result.append(bytes[index])
                 index += 1
             }
         }
-        return String(validating: result, as: UTF8.self)
+        return result
     }
 
     /// The byte of the escape that begins here; nil if none does.

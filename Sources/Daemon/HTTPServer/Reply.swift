@@ -163,6 +163,8 @@ final class ReplyChannel: Sendable {
     /// Reports all further operations to an observer.
     func observe(_ observer: any ReplyObserver) { state.withLock { $0.observers.append(observer) } }
 
+    var observers: [any ReplyObserver] { state.withLock(\.observers) }
+
     func onDrain(below limit: Int, _ callback: @escaping @Sendable () -> Void) {
         let (isGone, mustSchedule) = state.withLock { state in
             if state.isGone { return (true, false) }
@@ -298,6 +300,9 @@ extension ReplyChannel.Operation {
 extension Reply {
     /// Reports the response to an observer; must be called before it begins.
     package func observe(_ observer: any ReplyObserver) { channel.observe(observer) }
+
+    /// The observers, in the order in which they were added.
+    package var observers: [any ReplyObserver] { channel.observers }
 }
 
 /// The head of a response, serialized.

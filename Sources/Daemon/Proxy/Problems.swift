@@ -1,3 +1,4 @@
+package import CachePolicy
 package import HTTPSemantics
 import Logging
 import Store
@@ -17,7 +18,7 @@ extension ProblemDocument {
     private static let prefix = "urn:larder:"
 
     /// The member of `Cache-Status` for a request that was neither served from the cache nor sent on.
-    package var cacheStatus: String { "larder; detail=\(type.dropFirst(Self.prefix.count))" }
+    package var cacheStatus: CacheStatus { .refused(String(type.dropFirst(Self.prefix.count))) }
 
     /// The upstream gave no usable response, and no stored one may replace it.
     ///

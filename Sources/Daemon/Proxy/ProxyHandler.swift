@@ -92,7 +92,7 @@ package final class ProxyHandler: HTTPHandler {
 
     private func refuse(_ problem: ProblemDocument, _ request: borrowing RequestHead, _ connection: HTTPConnection) {
         metrics.count(.error)
-        let fields: Fields = ["Cache-Control": "no-store", "Cache-Status": problem.cacheStatus]
+        let fields: Fields = ["Cache-Control": "no-store", "Cache-Status": problem.cacheStatus.text]
         connection.respond(problem, fields: fields)
         record(request, connection, status: problem.status, outcome: .error, problem: problem)
     }
@@ -117,7 +117,7 @@ package final class ProxyHandler: HTTPHandler {
         (served.status, served.outcome) = (status, outcome)
         if let problem {
             if request.method != .head { served.bytes = problem.bytes.count }
-            (served.cacheStatus, served.detail) = (problem.cacheStatus, CacheStatus.detail(of: problem.cacheStatus))
+            served.cacheStatus = problem.cacheStatus
         }
         requests.record(served)
     }
@@ -145,8 +145,8 @@ package final class ProxyHandler: HTTPHandler {
             else { continue }
             let status = respond(ready, age: age, timeToLive: timeToLive, now: now, to: request, connection)
             if let started {
-                let text = CacheStatus.hit(timeToLive: timeToLive).text
-                recordHit(ready, status, text, digest, request, connection, since: started)
+                let cacheStatus = CacheStatus.hit(timeToLive: timeToLive, detail: ready.detail(nil))
+                recordHit(ready, status, cacheStatus, digest, request, connection, since: started)
             }
             return true
         }
@@ -189,7 +189,7 @@ package final class ProxyHandler: HTTPHandler {
     private func recordHit(
         _ ready: ReadyResponse,
         _ status: Int,
-        _ cacheStatus: String,
+        _ cacheStatus: CacheStatus,
         _ digest: Digest128,
         _ request: borrowing RequestHead,
         _ connection: HTTPConnection,
@@ -201,9 +201,7 @@ package final class ProxyHandler: HTTPHandler {
             url: ready.key.url,
             upstream: ready.upstream.name
         )
-        let detail = ready.hitDetail.isEmpty ? nil : String(decoding: ready.hitDetail, as: UTF8.self)
-        served.cacheStatus = cacheStatus + (detail ?? "")
-        served.detail = CacheStatus.detail(of: served.cacheStatus ?? "")
+        served.cacheStatus = cacheStatus
         (served.status, served.key) = (status, digest)
         served.outcome = ready.response.form == .composed ? .composed : .hit
         if request.method != .head, status != 304, status != 204 { served.bytes = ready.body.count }
@@ -245,12 +243,10 @@ package final class ProxyHandler: HTTPHandler {
         let started = requests.recordsHits(at: loop.now) ? RequestClock.nanoseconds : nil
         metrics.hits.add()
         variable.clear()
-        variable.append("Cache-Status: ")
-        variable.append(RecordedResponse.cacheStatus)
-        variable.append("\r\n\r\n")
+        variable.append(RecordedResponse.variableFields)
         connection.respond(head: ready.head, variable: variable, body: ready.body)
         if let started {
-            let status = "\(RecordedResponse.cacheStatus)"
+            let status = RecordedResponse.cacheStatus
             recordHit(ready, ready.response.status, status, digest, request, connection, since: started)
         }
         return true

@@ -10,7 +10,9 @@ package struct RecordedResponse: Sendable {
     private let ready: ReadyResponse
     private let moment: Int64
 
-    static let cacheStatus: StaticString = "larder; hit; detail=replay"
+    static let cacheStatus = CacheStatus.hit(detail: "replay")
+    /// The fields after a ready response's head, with the end of the fields.
+    static let variableFields = Array("Cache-Status: \(cacheStatus.text)\r\n\r\n".utf8)
 
     /// - Parameters:
     ///   - fields: as recorded, without framing.
@@ -33,7 +35,7 @@ package struct RecordedResponse: Sendable {
         guard incoming.live == nil else { return serveEvent(incoming, reply) }
         let content = ServedContent(of: ready, for: incoming.message, now: moment) ?? .whole
         var (status, fields, body) = content.message(from: ready)
-        finish(&fields, incoming.message.fields, incoming.upstream)
+        finish(&fields, incoming)
         // The response to a HEAD has no body, but the length of one.
         let length = incoming.message.method == "HEAD" ? ready.response.fields.text("content-length") : nil
         guard let length else { return reply.respond(status: status, fields: fields, body: body) }
@@ -60,14 +62,15 @@ package struct RecordedResponse: Sendable {
         return ready
     }
 
-    private func finish(_ fields: inout Fields, _ request: Fields, _ upstream: ProxiedUpstream) {
-        fields.append("Cache-Status", "\(Self.cacheStatus)")
-        upstream.addCORS(to: &fields, for: request)
+    private func finish(_ fields: inout Fields, _ incoming: IncomingRequest) {
+        Self.cacheStatus.append(to: &fields)
+        incoming.note?.served(as: Self.cacheStatus)
+        incoming.upstream.addCORS(to: &fields, for: incoming.message.fields)
     }
 
     private func serveEvent(_ incoming: IncomingRequest, _ reply: Reply) {
         var fields = Fields()
-        finish(&fields, incoming.message.fields, incoming.upstream)
+        finish(&fields, incoming)
         fields.vary(by: incoming.upstream.variesForAll)
         reply.start(status: 200, fields: EventStreamText.head(fields), framing: .chunked)
         var event = LiveEvent(kind: .fresh)

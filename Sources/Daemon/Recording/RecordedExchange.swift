@@ -229,11 +229,9 @@ package enum RecordingTime {
         guard bytes.count >= 20, bytes.last == 0x5A, bytes[10] == 0x54 else { return nil }
         func number(_ range: Range<Int>) -> Int? { Int(String(decoding: bytes[range], as: UTF8.self)) }
         guard let year = number(0..<4), let month = number(5..<7), let day = number(8..<10), let hour = number(11..<13),
-            let minute = number(14..<16), let second = number(17..<19)
+            let minute = number(14..<16), let second = number(17..<19),
+            let start = HTTPDate.seconds(year: year, month: month, day: day)
         else { return nil }
-        var parts = tm()
-        (parts.tm_year, parts.tm_mon, parts.tm_mday) = (Int32(year - 1900), Int32(month - 1), Int32(day))
-        (parts.tm_hour, parts.tm_min, parts.tm_sec) = (Int32(hour), Int32(minute), Int32(second))
-        return Int64(timegm(&parts))
+        return start + Int64((hour * 60 + minute) * 60 + second)
     }
 }

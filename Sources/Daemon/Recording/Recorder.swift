@@ -14,13 +14,11 @@ import Synchronization
 package final class Recorder: Sendable {
     private let queue = DispatchQueue(label: "larder.recording")
     private let work: RecorderWork
-    private let log: Logger
 
     /// - Parameters:
     ///   - writer: The writer, which the recorder owns from now on.
     ///   - upstreams: All upstreams that may be requested.
     package init(_ writer: sending RecordingWriter, upstreams: [ProxiedUpstream], log: Logger) {
-        self.log = log
         work = RecorderWork(writer, upstreams: upstreams, log: log)
     }
 

@@ -1,3 +1,4 @@
+import Basics
 import HTTPSemantics
 import Mapping
 import Proxy
@@ -30,7 +31,7 @@ final class SecretNames {
     private let principal: PrincipalFields
     /// The names of members that models declare `secret:`, without what precedes the last dot.
     private let declared: Set<String>
-    private var known: [[UInt8]: Meaning] = [:]
+    private var known = BoundedTable<[UInt8], Meaning>(limit: 4_096)
 
     init(_ upstream: ProxiedUpstream) {
         principal = upstream.principal
@@ -60,8 +61,10 @@ final class SecretNames {
     }
 
     private func meaning(ofMember name: [UInt8], _ side: Side) -> Meaning {
-        let key = (side == .request ? [1] : [0]) + name
-        if let known = known[key] { return known }
+        known.value(for: (side == .request ? [1] : [0]) + name) { readMeaning(ofMember: name, side) }
+    }
+
+    private func readMeaning(ofMember name: [UInt8], _ side: Side) -> Meaning {
         let plain = Self.plain(name)
         var meaning = Meaning()
         meaning.isSecret =
@@ -71,8 +74,6 @@ final class SecretNames {
         meaning.weighed = meaning.isSecret ? nil : WeighedName(name)
         meaning.company = Company(name)
         meaning.part = Self.namesOfNames.contains(plain) ? .name : Self.namesOfValues.contains(plain) ? .value : nil
-        if known.count > 4_096 { known.removeAll() }
-        known[key] = meaning
         return meaning
     }
 

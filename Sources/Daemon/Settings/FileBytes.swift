@@ -1,4 +1,5 @@
 import Glibc
+import HTTPSemantics
 
 /// The system's words for an error number.
 package func systemMessage(_ code: Int32) -> String { String(cString: strerror(code)) }
@@ -41,9 +42,7 @@ package func timestamp(milliseconds: Int64) -> String {
     var (seconds, fraction) = milliseconds.quotientAndRemainder(dividingBy: 1000)
     // Before 1970: the second that it is in has begun earlier.
     if fraction < 0 { (seconds, fraction) = (seconds - 1, fraction + 1000) }
-    var time = time_t(seconds)
-    var parts = tm()
-    gmtime_r(&time, &parts)
+    var parts = HTTPDate.calendar(seconds)
     var buffer = [CChar](repeating: 0, count: 32)
     let count = strftime(&buffer, buffer.count, "%Y-%m-%dT%H:%M:%S", &parts)
     let text = String(decoding: buffer.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)

@@ -317,7 +317,7 @@ extension StoreCount {
 }
 
 /// How much the store contains, or a clean removed.
-public struct StoreCount: Sendable, Equatable {
+public struct StoreCount: Codable, Sendable, Equatable {
     public var objects = 0
     public var documents = 0
     /// Bytes in use in the file, or freed in it.
@@ -325,7 +325,8 @@ public struct StoreCount: Sendable, Equatable {
     /// Number of objects of each model.
     public var models: [String: Int] = [:]
 
-    static func += (left: inout StoreCount, right: StoreCount) {
+    /// Adds another count.
+    public static func += (left: inout StoreCount, right: StoreCount) {
         (left.objects, left.documents) = (left.objects + right.objects, left.documents + right.documents)
         left.bytes += right.bytes
         left.models.merge(right.models, uniquingKeysWith: +)

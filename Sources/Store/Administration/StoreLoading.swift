@@ -188,17 +188,10 @@ enum StoreLoading {
         }
     }
 
-    /// The beginning of a text from the copy, with all that is invisible made visible.
+    /// The beginning of a text from the copy, as ASCII, so that nothing invisible is in it.
     private static func shown(_ text: String) -> String {
-        let scalars = text.unicodeScalars
-        let start = scalars.prefix(64).map { scalar in
-            switch scalar.properties.generalCategory {
-            case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator:
-                "\\u{\(String(scalar.value, radix: 16))}"
-            default: String(scalar)
-            }
-        }
-        return start.joined() + (scalars.count > 64 ? "…" : "")
+        let start = text.unicodeScalars.prefix(64).map { $0.escaped(asASCII: true) }.joined()
+        return start + (text.unicodeScalars.count > 64 ? "…" : "")
     }
 
     /// Opens the copy as a store of its own, which completes writes that were under way, and removes private data if requested.

@@ -1,3 +1,4 @@
+import Basics
 import GRDB
 
 /// The ids of upstreams, contexts, models, scopes and collections, cached for the writer.
@@ -31,14 +32,14 @@ struct NameTable {
         var model: String
     }
 
-    // Clients choose contexts freely, so the cache is emptied before it grows too large.
+    // Clients choose contexts freely.
     private static let limit = 8192
 
-    private var names: [String: Int64] = [:]
-    private var scopes: [Scope: ScopeID] = [:]
-    private var scopesByID: [ScopeID: Scope] = [:]
-    private var collections: [Collection: CollectionID] = [:]
-    private var collectionsByID: [CollectionID: (scope: ScopeID, model: String)] = [:]
+    private var names = BoundedTable<String, Int64>(limit: limit)
+    private var scopes = BoundedTable<Scope, ScopeID>(limit: limit)
+    private var scopesByID = BoundedTable<ScopeID, Scope>(limit: limit)
+    private var collections = BoundedTable<Collection, CollectionID>(limit: limit)
+    private var collectionsByID = BoundedTable<CollectionID, (scope: ScopeID, model: String)>(limit: limit)
 
     mutating func forget() { self = NameTable() }
 
@@ -48,7 +49,6 @@ struct NameTable {
     ///   still have marks.
     mutating func scope(_ scope: Scope, orNew new: ScopeID, in database: Database) throws -> ScopeID {
         if let id = scopes[scope] { return id }
-        if scopes.count > Self.limit || names.count > Self.limit || collectionsByID.count > Self.limit { forget() }
         let upstream = try name(scope.upstream, in: database)
         let context = try name(scope.context, in: database)
         try database.query("INSERT OR IGNORE INTO _scopes (id, upstream, principal, context) VALUES (?, ?, ?, ?)")

@@ -1,3 +1,4 @@
+import Basics
 import GRDB
 import Mapping
 
@@ -194,7 +195,6 @@ extension WriterSession {
 struct DoubtHistory {
     /// How often a doubt must return before the upstream counts as contradicting itself.
     static let returnLimit = 3
-    private static let capacity = 4096
 
     /// One member of one object.
     struct Member: Hashable {
@@ -210,7 +210,7 @@ struct DoubtHistory {
         var returns = 0
     }
 
-    private var records: [Member: Record] = [:]
+    private var records = BoundedTable<Member, Record>(limit: 4_096)
 
     /// Records that a value, given by its digest, was replaced.
     mutating func replaced(_ value: UInt64, of member: Member, at time: Int64) {
@@ -249,8 +249,9 @@ struct DoubtHistory {
     }
 
     private mutating func change(_ member: Member, _ body: (inout Record) -> Void) {
-        if records.count >= Self.capacity, records[member] == nil { records = [:] }
-        body(&records[member, default: Record()])
+        var record = records[member] ?? Record()
+        body(&record)
+        records[member] = record
     }
 }
 

@@ -365,7 +365,7 @@ extension Explanation.Outcome {
         self.init(
             action: "refuse",
             status: problem.status,
-            cacheStatus: problem.cacheStatus,
+            cacheStatus: problem.cacheStatus.text,
             reason: problem.detail ?? problem.title
         )
     }

@@ -1,7 +1,9 @@
 import Admin
 import ArgumentParser
 import Glibc
+import HTTPSemantics
 import Settings
+import Store
 
 /// `larder clean`: removes objects and documents for good.
 struct Clean: ParsableCommand {
@@ -93,12 +95,12 @@ struct Clean: ParsableCommand {
         var result: [UInt8]?
         var failure: AdminClientError?
         defer { if isShown { Terminal.progress("") } }
-        _ = try client.listen("/clean", body: AdminJSON.encode(try request(dryRun: dryRun))) { event in
+        _ = try client.listen("/clean", body: try request(dryRun: dryRun).bytes) { event in
             switch event.name {
             case "done": result = Array(event.data.utf8)
             case "error": failure = AdminClientError(problem: Array(event.data.utf8))
             case "progress" where isShown:
-                guard let count = try? options.decode(CountResponse.self, Array(event.data.utf8)) else { return }
+                guard let count = try? options.decode(StoreCount.self, Array(event.data.utf8)) else { return }
                 Terminal.progress(
                     "\(dryRun ? "found" : "removed") \(Self.text(count.objects, count.models, count.documents, count.bytes)) so far"
                 )
@@ -133,30 +135,17 @@ struct Clean: ParsableCommand {
     /// The body of the request, with the admin side's names of the conditions.
     ///
     /// A URL may be longer than the target of a request.
-    struct Body: Encodable {
-        var all: Bool?
-        var model: String?
-        var id: String?
-        var route: String?
-        var url: String?
-        var upstream: String?
-        var principal: String?
-        var olderThan: String?
-        var dryRun: Bool?
-    }
-
-    func request(dryRun: Bool) throws -> Body {
-        Body(
-            all: all ? true : nil,
-            model: model,
-            id: id,
-            route: route,
-            url: url,
-            upstream: upstream,
-            principal: principal,
-            olderThan: try duration().map(Units.text),
-            dryRun: dryRun ? true : nil
-        )
+    func request(dryRun: Bool) throws -> JSONText {
+        let texts: [(String, String?)] = [
+            ("model", model), ("id", id), ("route", route), ("url", url), ("upstream", upstream),
+            ("principal", principal), ("older_than", try duration().map(Units.text)),
+        ]
+        var members: [(name: String, value: JSONText)] = texts.compactMap { name, text in
+            text.map { (name: name, value: .string($0)) }
+        }
+        if all { members.append(("all", true)) }
+        if dryRun { members.append(("dry_run", true)) }
+        return .object(members)
     }
 
     private func duration() throws -> Duration? {

@@ -1,5 +1,6 @@
 import Admin
 import ArgumentParser
+import Store
 
 /// `larder count`: how much is in the store.
 struct Count: ParsableCommand {
@@ -15,10 +16,10 @@ struct Count: ParsableCommand {
 
     @OptionGroup var options: AdminOptions
 
-    func run() throws { try options.show("/count", as: CountResponse.self) { $0.text } }
+    func run() throws { try options.show("/count", as: StoreCount.self) { $0.text } }
 }
 
-extension CountResponse {
+extension StoreCount {
     /// Totals, then a line per model.
     fileprivate var text: String {
         let table = TextTable(

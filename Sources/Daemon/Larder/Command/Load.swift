@@ -26,17 +26,9 @@ struct Load: ParsableCommand {
 
     @Argument(help: .value("file", "A file made by larder save.")) var file: String
     @Flag(help: "Replace what the store contains.") var replace = false
-    @Flag(help: .hidden) var merge = false
     @OptionGroup var options: AdminOptions
 
-    func validate() throws {
-        try GivenText.check(["the file": file])
-        guard !merge else {
-            throw ValidationError(
-                "--merge no longer exists: a copy is loaded whole; --replace puts it in the place of what the store contains."
-            )
-        }
-    }
+    func validate() throws { try GivenText.check(["the file": file]) }
 
     func run() throws {
         let source = CopyFile(file)

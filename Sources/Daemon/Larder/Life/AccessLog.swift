@@ -1,4 +1,5 @@
 import Admin
+import Basics
 import Dispatch
 import Glibc
 import HTTPSemantics
@@ -86,13 +87,10 @@ final class AccessLog: Sendable {
 
     /// Waits until all queued requests are written, or the time is over.
     func flush(within limit: Duration) async {
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            // Whichever comes first resumes it.
-            let waiting = Mutex<CheckedContinuation<Void, Never>?>(continuation)
-            let resume: @Sendable () -> Void = { waiting.withLock { $0.take() }?.resume() }
-            queue.async(execute: resume)
-            DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Int(limit.nanoseconds)), execute: resume)
-        }
+        let end = Signal()
+        queue.async { end.give() }
+        DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Int(limit.nanoseconds))) { end.give() }
+        await end.wait()
     }
 }
 

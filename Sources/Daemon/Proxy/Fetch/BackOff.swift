@@ -1,3 +1,4 @@
+import Basics
 import CachePolicy
 import EventLoops
 import HTTPSemantics
@@ -122,13 +123,15 @@ package struct BackOffs {
         let scope: BackOff.Scope
     }
 
-    private var places: [Place: BackOff] = [:]
-    private var documents: [Digest128: BackOff] = [:]
+    private var places = BoundedTable<Place, BackOff>(limit: 4_096)
+    private var documents = BoundedTable<Digest128, BackOff>(limit: 4_096)
     private var resources = LimitedResources()
+
+    /// The number of back-offs by rate limits.
+    var count: Int { places.count }
 
     /// The longest pause in seconds: a long ban of one client must not last for days.
     static let longest: Int64 = 3_600
-    private static let limit = 4_096
 
     /// Records a response's head; returns the back-off that it asks for, if any.
     ///
@@ -156,10 +159,8 @@ package struct BackOffs {
         let backOff = BackOff(status: head.status, scope: scope, until: until)
         if scope == .document {
             guard MethodFacts.isCacheable(request.message.method) else { return nil }
-            documents.makeRoom(limit: Self.limit) { $0.until > now }
             documents[request.digest] = backOff
         } else {
-            places.makeRoom(limit: Self.limit) { $0.until > now }
             places[Place(credential: Credential(request), scope: scope)] = backOff
         }
         return backOff
@@ -177,21 +178,6 @@ package struct BackOffs {
             .first { $0.until > now }
     }
 
-    /// The number of an upstream's back-offs by rate limits that are not over.
-    func count(of upstream: ProxiedUpstream, now: UInt64) -> Int {
-        places.count { $0.key.credential.upstream == upstream.index && $0.value.until > now }
-    }
-}
-
-extension Dictionary {
-    /// Makes room for one more entry of a bounded table: drops those that are over and, if that is not enough, all.
-    ///
-    /// So many entries at once are an attack, and real ones will come again.
-    mutating func makeRoom(limit: Int, keeping isCurrent: (Value) -> Bool) {
-        guard count >= limit else { return }
-        self = filter { isCurrent($0.value) }
-        if count >= limit { self = [:] }
-    }
 }
 
 /// The limited resource that each path belongs to, learned from responses that named one.
@@ -213,14 +199,11 @@ struct LimitedResources {
         var isShared = false
     }
 
-    private var exact: [Key: String] = [:]
-    private var byFirst: [Key: Common] = [:]
-    private static let limit = 4_096
+    // Forgotten resources are learned again.
+    private var exact = BoundedTable<Key, String>(limit: 4_096)
+    private var byFirst = BoundedTable<Key, Common>(limit: 4_096)
 
     mutating func record(_ resource: String, of request: ProxyRequest) {
-        // Forgotten resources are learned again.
-        if exact.count >= Self.limit { exact = [:] }
-        if byFirst.count >= Self.limit { byFirst = [:] }
         let (first, both) = Self.segments(of: request)
         exact[Key(upstream: request.upstream.index, path: both)] = resource
         let key = Key(upstream: request.upstream.index, path: first)

@@ -1,3 +1,4 @@
+import Basics
 import CachePolicy
 import EventLoops
 import HTTPSemantics
@@ -272,11 +273,13 @@ extension Fetches {
         held.count.add(bytes, ordering: .relaxed).newValue <= heldLimit
     }
 
-    /// Stops counting bytes once none of these clients has any of them left to take.
-    func release(_ bytes: Int, after replies: [any Recipient] = []) {
-        let share = HeldBytes.Share(bytes, of: held)
+    /// Stops counting bytes once none of these clients has any of them left to take; the charge is 0 then.
+    func release(_ charge: inout Int, after replies: @autoclosure () -> [any Recipient] = []) {
+        guard charge > 0 else { return }
+        let share = HeldBytes.Share(charge, of: held)
+        charge = 0
         // The last callback that holds the share ends it, on the thread of its worker: this loop need not wake up for it.
-        for reply in replies where reply.backlog > 0 { reply.onDrain(below: 1) { withExtendedLifetime(share) {} } }
+        for reply in replies() where reply.backlog > 0 { reply.onDrain(below: 1) { withExtendedLifetime(share) {} } }
     }
 
     /// Runs `work` on this loop once everything handed to the store so far is committed, or while another process holds that up.

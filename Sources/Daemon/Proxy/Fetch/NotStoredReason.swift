@@ -1,3 +1,4 @@
+import Basics
 import CachePolicy
 import HTTPSemantics
 import HTTPServer
@@ -104,7 +105,7 @@ package struct NotStoredReason: Error, Sendable, Equatable {
 
 /// The latest response to each URL that was not stored, for `explain`.
 ///
-/// Bounded; a value for one thread. It has two generations of entries.
+/// Bounded; a value for one thread.
 package struct NotStoredReasons {
     /// A response that was not stored.
     package struct Note: Sendable {
@@ -123,26 +124,20 @@ package struct NotStoredReasons {
         init(_ key: CacheKey) { (upstream, url) = (key.upstream, key.url) }
     }
 
-    private var young: [Place: Note] = [:]
-    private var old: [Place: Note] = [:]
-    /// The maximum number of notes, and the maximum length of their URLs.
-    private static let (limit, urlLimit) = (1_024, 2_048)
+    private var notes = BoundedTable<Place, Note>(limit: 1_024)
+    private static let urlLimit = 2_048
 
-    package subscript(key: CacheKey) -> Note? { young[Place(key)] ?? old[Place(key)] }
+    package subscript(key: CacheKey) -> Note? { notes[Place(key)] }
 
     mutating func record(_ reason: NotStoredReason, status: Int, of request: ProxyRequest, at time: Int64) {
         let key = request.key
         guard request.message.method == "GET", key.url.utf8.count <= Self.urlLimit else { return }
-        if young.count >= Self.limit / 2 { (old, young) = (young, [:]) }
         let (principal, context) = (key.principal, key.context)
-        young[Place(key)] = Note(reason: reason, status: status, time: time, principal: principal, context: context)
+        notes[Place(key)] = Note(reason: reason, status: status, time: time, principal: principal, context: context)
     }
 
     /// Forgets a URL, because a response to it was stored.
-    mutating func forget(_ key: CacheKey) {
-        young[Place(key)] = nil
-        old[Place(key)] = nil
-    }
+    mutating func forget(_ key: CacheKey) { notes[Place(key)] = nil }
 
-    mutating func forgetAll() { (young, old) = ([:], [:]) }
+    mutating func forgetAll() { notes.removeAll() }
 }

@@ -23,8 +23,7 @@ struct Refreshes {
     }
 
     private var running: Set<Subject> = []
-    private var failures: [Subject: Failure] = [:]
-    private static let limit = 4_096
+    private var failures = BoundedTable<Subject, Failure>(limit: 4_096)
 
     /// Whether a document may be refreshed now; if so it counts as being refreshed until `ended`.
     mutating func start(_ subject: Subject, now: UInt64) -> Bool {
@@ -39,7 +38,6 @@ struct Refreshes {
             failures[subject] = nil
             return
         }
-        failures.makeRoom(limit: Self.limit) { $0.notBefore > now }
         let count = (failures[subject]?.count ?? 0) + 1
         failures[subject] = Failure(count: count, notBefore: now + Self.pause(after: count))
     }

@@ -192,7 +192,7 @@ extension Reply: Recipient {
         guard let content = ServedContent(of: ready, for: request.message, now: now)
         else { return refuse(.notCached) }
         var (code, fields, body) = content.message(from: ready)
-        ready.addHistory(
+        let status = ready.addHistory(
             to: &fields,
             as: cacheUse,
             sent: code,
@@ -200,6 +200,7 @@ extension Reply: Recipient {
             because: request.inquiryReason,
             now: now
         )
+        request.note?.served(as: status)
         let replays = request.upstream.settings.cookies == .replay
         fields.lines += cookies.filter { !replays || !$0.isNamed("set-cookie") }
         request.upstream.addCORS(to: &fields, for: request.message.fields)
@@ -214,7 +215,9 @@ extension Reply: Recipient {
         fields.append("Content-Type", ProblemDocument.mediaType)
         fields.append("Cache-Control", "no-store")
         if let retryAfter = problem.retryAfter { fields.append("Retry-After", String(retryAfter)) }
-        fields.append("Cache-Status", status?.text ?? problem.cacheStatus)
+        let status = status ?? problem.cacheStatus
+        status.append(to: &fields)
+        note?.served(as: status)
         respond(status: problem.status, fields: fields, body: problem.bytes)
     }
 }

@@ -330,9 +330,5 @@ final class RunningFetch: TransferDelegate {
     }
 
     /// Stops counting the body as held once the slowest client has taken it.
-    private func releaseCharge() {
-        guard charge > 0 else { return }
-        fetches.release(charge, after: relays.map(\.relay.reply))
-        charge = 0
-    }
+    private func releaseCharge() { fetches.release(&charge, after: relays.map(\.relay.reply)) }
 }

@@ -1,7 +1,7 @@
+import Basics
 import HTTPSemantics
 import Settings
 import Store
-import Synchronization
 import Upstream
 
 /// The credentials of a request, as a response may repeat them (law 4).
@@ -37,7 +37,10 @@ struct RequestCredentials {
         }
         var isTokenNext = false
         for line in request.message.fields.lines { add(line, upstream.principal, &isTokenNext) }
-        search = Self.searches.search(for: all)
+        let secrets = all.filter(\.isLookedFor).map(\.bytes)
+        guard !secrets.isEmpty else { return }
+        // No credential contains a NUL.
+        search = Self.searches.value(for: Array(secrets.joined(separator: [0]))) { KnownValues(secrets) }
     }
 
     private mutating func add(_ line: Field, _ principal: PrincipalFields, _ isTokenNext: inout Bool) {
@@ -76,7 +79,8 @@ struct RequestCredentials {
         all.append(Credential(bytes: bytes, isOfPrincipal: isOfPrincipal, isLookedFor: isLookedFor))
     }
 
-    private static let searches = CredentialSearches()
+    /// All requests of a client have the same credentials, and preparing a search takes longer than searching a small response.
+    private static let searches = Memo<[UInt8], KnownValues>(limit: 256)
 
     // MARK: Search
 
@@ -106,27 +110,4 @@ struct RequestCredentials {
 extension ProxyRequest {
     /// Its credentials, found anew at each call.
     var credentials: RequestCredentials { RequestCredentials(of: self) }
-}
-
-/// The searches for the credentials of recent requests; any thread.
-///
-/// All requests of a client have the same credentials, and preparing a search takes longer than searching a small response.
-private final class CredentialSearches: Sendable {
-    private static let capacity = 256
-    private let known = Mutex<[[UInt8]: KnownValues]>([:])
-
-    /// The search for the credentials that are looked for; nil if there are none.
-    func search(for credentials: [RequestCredentials.Credential]) -> KnownValues? {
-        let wanted = credentials.filter(\.isLookedFor)
-        guard !wanted.isEmpty else { return nil }
-        // No credential contains a NUL.
-        let key = Array(wanted.map(\.bytes).joined(separator: [0]))
-        if let search = known.withLock({ $0[key] }) { return search }
-        let search = KnownValues(wanted.map(\.bytes))
-        known.withLock { known in
-            if known.count >= Self.capacity { known.removeAll() }
-            known[key] = search
-        }
-        return search
-    }
 }

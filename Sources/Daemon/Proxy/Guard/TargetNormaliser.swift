@@ -186,8 +186,8 @@ package struct TargetNormaliser: Sendable {
 
     /// The same for a path or a query alone.
     private static func normalisingEscapes(inPart target: [UInt8]) -> [UInt8] {
-        let decodes = isWellFormed(target)
-        return replacingEscapes(target) { byte, escape, result in
+        let decodes = PercentEncoding.isWellFormed(target)
+        return PercentEncoding.replacingEscapes(target) { byte, escape, result in
             if decodes, PercentEncoding.isUnreserved(byte) {
                 result.append(byte)
             } else {
@@ -201,32 +201,8 @@ package struct TargetNormaliser: Sendable {
     /// - Parameter test: which bytes are decoded; the escapes of others stay.
     package static func unescaped(_ piece: ArraySlice<UInt8>, where test: (UInt8) -> Bool = { _ in true }) -> [UInt8] {
         guard piece.contains(0x25) else { return Array(piece) }
-        return replacingEscapes(Array(piece)) { byte, escape, result in
+        return PercentEncoding.replacingEscapes(Array(piece)) { byte, escape, result in
             if test(byte) { result.append(byte) } else { result += escape }
         }
-    }
-
-    /// Has each valid escape replaced: `append` is given the byte that it stands for, and adds to the result.
-    private static func replacingEscapes(
-        _ piece: [UInt8],
-        by append: (_ byte: UInt8, _ escape: ArraySlice<UInt8>, _ result: inout [UInt8]) -> Void
-    ) -> [UInt8] {
-        var result: [UInt8] = []
-        result.reserveCapacity(piece.count)
-        var index = 0
-        while index < piece.count {
-            if let byte = PercentEncoding.decode(piece, at: index) {
-                append(byte, piece[index..<(index + 3)], &result)
-                index += 3
-            } else {
-                result.append(piece[index])
-                index += 1
-            }
-        }
-        return result
-    }
-
-    private static func isWellFormed(_ target: [UInt8]) -> Bool {
-        target.indices.allSatisfy { target[$0] != 0x25 || PercentEncoding.decode(target, at: $0) != nil }
     }
 }

@@ -57,8 +57,7 @@ final class LiveInquiry: Recipient {
         (hasEnded, isReleased) = (true, true)
         (arriving, conclusion, about, conclude) = (nil, nil, nil, {})
         leave()
-        fetches.release(charge)
-        charge = 0
+        fetches.release(&charge)
         let waiting = drains
         drains = []
         for callback in waiting { callback() }
@@ -152,8 +151,7 @@ final class LiveInquiry: Recipient {
     /// Leaves the fetch with a problem as the conclusion, and drops what has arrived.
     private func give(up problem: ProblemDocument) {
         arriving = nil
-        fetches.release(charge)
-        charge = 0
+        fetches.release(&charge)
         end(.failed(problem, nil))
         leave()
     }

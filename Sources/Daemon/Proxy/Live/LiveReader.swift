@@ -110,7 +110,9 @@ final class LiveReader {
 extension Reply {
     /// Keeps the client of a finished stream from connecting again (HTML, §9.2.3).
     func endEvents(_ request: ProxyRequest) {
-        var fields: Fields = ["Cache-Control": "no-store", "Cache-Status": "larder; detail=live-over"]
+        let status = CacheStatus.refused("live-over")
+        var fields: Fields = ["Cache-Control": "no-store", "Cache-Status": status.text]
+        note?.served(as: status)
         fields.vary(by: request.upstream.variesForAll)
         request.upstream.addCORS(to: &fields, for: request.message.fields)
         respond(status: 204, fields: fields)

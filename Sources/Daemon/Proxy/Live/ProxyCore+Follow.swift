@@ -172,19 +172,20 @@ extension ProxyCore {
                 default: .notCached
                 }
         }
-        let status: String
+        let status: CacheStatus
         if let stored, refusal != nil {
             let sent = stored.ready.response.status
-            status = stored.cacheUse.cacheStatus(of: stored.ready, sent: sent, isCollapsed: false, now: now).text
+            status = stored.cacheUse.cacheStatus(of: stored.ready, sent: sent, isCollapsed: false, now: now)
         } else {
-            status = refusal?.cacheStatus ?? CacheStatus.forwarded(stored == nil ? .uriMiss : .request).text
+            status = refusal?.cacheStatus ?? .forwarded(stored == nil ? .uriMiss : .request)
         }
         let outcome = stored.map { $0.cacheUse.outcome(of: $0.ready) } ?? (asks ? .miss : .error)
         for reader in document.joining {
             outcomes.count(outcome)
             reader.note?.counted(as: outcome)
+            reader.note?.served(as: status)
         }
-        return (refusal, status)
+        return (refusal, status.text)
     }
 
     // MARK: Inquiries

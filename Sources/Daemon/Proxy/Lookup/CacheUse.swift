@@ -101,7 +101,8 @@ extension StoredPolicy {
 }
 
 extension ReadyResponse {
-    /// Adds the fields that report a response's age and how it came to be served.
+    /// Adds the fields that report a response's age and how it came to be served; returns the latter.
+    @discardableResult
     func addHistory(
         to fields: inout Fields,
         as cacheUse: CacheUse,
@@ -109,11 +110,12 @@ extension ReadyResponse {
         isCollapsed: Bool,
         because inquiry: InquiryReason? = nil,
         now: Int64
-    ) {
+    ) -> CacheStatus {
         fields.append("Age", String(max(0, policy.age(at: now))))
         var status = cacheUse.cacheStatus(of: self, sent: sent, isCollapsed: isCollapsed, now: now)
         // What is served in place of an error says itself what it shows.
         if status.isForwarded, status.detail == nil { status.detail = inquiry?.word }
         status.append(to: &fields)
+        return status
     }
 }

@@ -1,3 +1,4 @@
+import Basics
 package import CachePolicy
 import HTTPSemantics
 import HTTPServer
@@ -312,8 +313,6 @@ extension ReadyResponse {
 ///
 /// Any thread. In memory and bounded: a forgotten document is fetched at once.
 final class OpenDoubts: Sendable {
-    private static let capacity = 4096
-
     private struct Inquiry {
         /// When the document was last requested, in µs of the store's clock: a doubt may arise in the second of a request.
         var asked: Int64
@@ -321,7 +320,7 @@ final class OpenDoubts: Sendable {
         var count: Int
     }
 
-    private let inquiries = Mutex<[Digest128: Inquiry]>([:])
+    private let inquiries = Mutex(BoundedTable<Digest128, Inquiry>(limit: 4_096))
 
     /// When a document is to be fetched again, in µs of the store's clock.
     ///
@@ -340,7 +339,6 @@ final class OpenDoubts: Sendable {
     /// Notes that a document is being requested.
     func recordInquiry(for digest: Digest128, about doubts: [Int64], at now: Int64) {
         inquiries.withLock { inquiries in
-            if inquiries.count >= Self.capacity, inquiries[digest] == nil { inquiries = [:] }
             let known = inquiries[digest]
             let isNew = known.map { known in doubts.contains { $0 > known.asked } } ?? true
             inquiries[digest] = Inquiry(asked: now, count: isNew ? 1 : (known?.count ?? 0) + 1)

@@ -1,3 +1,4 @@
+import Basics
 import CachePolicy
 import HTTPSemantics
 import Mapping
@@ -29,13 +30,11 @@ struct CacheKeyBuilder {
 
     private let roles = FieldRoleCache()
     /// The canonical contexts of known field lines: there are few, and each is sorted and normalised once.
-    private var contexts: [Digest128: [UInt8]] = [:]
+    private var contexts = BoundedTable<Digest128, [UInt8]>(limit: 1_024)
     /// The URLs in the keys of known targets, if routes give several spellings of a query one key.
-    private var urls: [Digest128: [UInt8]] = [:]
-
-    private static let contextLimit = 1_024
+    ///
     /// Each takes at most 8 KiB, and rarely more than 100 bytes.
-    private static let urlLimit = 1_024
+    private var urls = BoundedTable<Digest128, [UInt8]>(limit: 1_024)
 
     /// The URL with redacted credentials, in its canonical spelling.
     var url: [UInt8] { isTargetCanonical ? target : canonicalURL }
@@ -135,14 +134,9 @@ struct CacheKeyBuilder {
 
     /// Finds the URL for the key if routes may change the query; computed once for each target.
     private mutating func findURL(_ upstream: ProxiedUpstream, _ hasher: KeyHasher) {
-        let digest = Self.digest(target, upstream, hasher)
-        if let known = urls[digest] {
-            canonicalURL = known
-            return
+        canonicalURL = urls.value(for: Self.digest(target, upstream, hasher)) { [target] in
+            upstream.keyURL(ofTarget: target)
         }
-        canonicalURL = upstream.keyURL(ofTarget: target)
-        if urls.count >= Self.urlLimit { urls.removeAll() }
-        urls[digest] = canonicalURL
     }
 
     // MARK: The fields
@@ -197,7 +191,6 @@ struct CacheKeyBuilder {
         }
         let fields = request.owned().fields.withoutHopByHop()
         context = Array(upstream.context.canonical(isLive ? LiveMode.plain(fields) : fields).utf8)
-        if contexts.count >= Self.contextLimit { contexts.removeAll() }
         contexts[digest] = context
     }
 }

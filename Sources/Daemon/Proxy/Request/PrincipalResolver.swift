@@ -1,3 +1,4 @@
+import Basics
 import CachePolicy
 import Settings
 package import Store
@@ -13,11 +14,10 @@ package final class PrincipalResolver: Sendable {
     /// Digests fields that may hold an unrecognised credential; its secret is not in the store.
     let fieldHasher: KeyHasher
     private let known = Mutex(Known())
-    /// Enough for every token of a busy CI; past it, all are looked up again.
-    private static let limit = 16_384
 
     private struct Known {
-        var ids: [Digest128: PrincipalID] = [:]
+        /// Enough for every token of a busy CI.
+        var ids = BoundedTable<Digest128, PrincipalID>(limit: 16_384)
         /// How often the store has removed principals; ids found before the last time may be invalid.
         var generation = 0
     }
@@ -57,7 +57,6 @@ package final class PrincipalResolver: Sendable {
         let principal = try await identify(incoming.credentials, of: incoming.upstream)
         known.withLock { known in
             guard let digest = incoming.credentialsDigest, known.generation == generation else { return }
-            if known.ids.count >= Self.limit { known.ids.removeAll() }
             known.ids[digest] = principal
         }
         return principal

@@ -241,7 +241,7 @@ extension ProxyRequest {
         return !isAuthorized || directives.permitsAuthorization
     }
 
-    /// Prepares a relayed response's fields for the client: rewrites links, and adds `Cache-Status`.
+    /// Prepares a relayed response's fields for the client: rewrites links, and adds and notes `Cache-Status`.
     ///
     /// - Parameter code: the upstream's status.
     func decorate(_ fields: inout Fields, of code: Int, with status: CacheStatus) {
@@ -251,6 +251,7 @@ extension ProxyRequest {
         if !fields.contains("age") { fields.append("Age", "0") }
         fields.vary(by: upstream.variesBy(message.method, url: target, status: code, fields: fields))
         status.append(to: &fields)
+        note?.served(as: status)
         upstream.addCORS(to: &fields, for: message.fields)
     }
 

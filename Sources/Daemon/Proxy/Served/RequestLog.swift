@@ -1,4 +1,4 @@
-import CachePolicy
+package import CachePolicy
 import Glibc
 package import HTTPSemantics
 import HTTPServer
@@ -131,9 +131,11 @@ package struct ServedRequest: Sendable, Equatable {
     package var status = 0
     package var outcome = Outcome.error
     /// Larder's member of `Cache-Status`.
-    package var cacheStatus: String?
-    /// The `detail` of `cacheStatus`; else, if the response is incomplete, `client-left` or `broke-off`.
-    package var detail: String?
+    package var cacheStatus: CacheStatus?
+    /// If the response is incomplete, `client-left` or `broke-off`.
+    var end: String?
+    /// The `detail` of `cacheStatus`; else that of an incomplete response.
+    package var detail: String? { cacheStatus?.detail ?? end }
     /// Why the upstream was asked although the stored response was within its lifetime.
     package var reason: String?
     /// Bytes of the response's body.
@@ -239,6 +241,9 @@ final class RequestNote: ReplyObserver {
 
     var outlivesClient: Bool { false }
 
+    /// Records the `Cache-Status` of the response that is about to begin.
+    func served(as status: CacheStatus) { state.withLock { $0.served.cacheStatus = status } }
+
     /// Records the outcome that the metrics have counted.
     func counted(as outcome: Outcome) { state.withLock { $0.outcome = outcome } }
     func asked(because reason: InquiryReason?) { state.withLock { $0.served.reason = reason?.text } }
@@ -252,13 +257,10 @@ final class RequestNote: ReplyObserver {
     // MARK: The response
 
     func began(status: Int, fields: Fields, length: Int?) {
-        let member = CacheStatus.ownMember(of: fields)
         let isStream = fields.isEventStream
         state.withLock { state in
             state.isStream = isStream
             state.served.status = status
-            state.served.cacheStatus = member
-            state.served.detail = member.flatMap { CacheStatus.detail(of: $0) }
         }
     }
 
@@ -298,39 +300,27 @@ extension ServedRequest {
     fileprivate mutating func conclude(_ counted: Outcome?, isWhole: Bool) {
         if !isWhole {
             // The client has left, or the upstream's response was truncated.
-            detail = detail ?? (status == 0 ? "client-left" : "broke-off")
-            if status == 0 { status = Self.clientLeft }
+            end = status == 0 ? "client-left" : "broke-off"
+            if status == 0 { (status, cacheStatus) = (Self.clientLeft, nil) }
         }
         if method == "HEAD" || status == 204 || status == 304 { bytes = 0 }
-        outcome = counted ?? Outcome(cacheStatus: cacheStatus)
+        outcome = counted ?? Outcome(cacheStatus)
     }
 }
 
 extension Outcome {
     /// The outcome of a response that the metrics do not count by its request: a recorded one, or an error.
-    fileprivate init(cacheStatus: String?) {
+    fileprivate init(_ status: CacheStatus?) {
         self =
-            switch cacheStatus {
-            case let status? where status.hasPrefix("larder; hit"): .hit
-            case let status? where status.hasPrefix("larder; fwd") && !status.contains("; detail="): .miss
+            switch status {
+            case let status? where status.isHit: .hit
+            case let status? where status.isForwarded && status.detail == nil: .miss
             default: .error
             }
     }
 }
 
-extension CacheStatus {
-    /// Larder's own member, the last of the list, because each cache appends its own.
-    static func ownMember(of fields: Fields) -> String? {
-        guard let list = fields.lines.last(where: { $0.isNamed("cache-status") })?.value,
-            let own = FieldSyntax.last("larder;", in: list)
-        else { return nil }
-        return String(decoding: list[own.lowerBound...], as: UTF8.self)
-    }
-
-    /// The `detail` of Larder's own member.
-    static func detail(of member: String) -> String? {
-        let bytes = Array(member.utf8)
-        guard let name = FieldSyntax.last("; detail=", in: bytes) else { return nil }
-        return String(decoding: bytes[name.upperBound...].filter { $0 != 0x22 }, as: UTF8.self)
-    }
+extension Reply {
+    /// The note of the request that this responds to, if it has one.
+    var note: RequestNote? { observers.lazy.compactMap { $0 as? RequestNote }.first }
 }

@@ -140,7 +140,8 @@ extension ProxyCore {
             }
         }
         cache.uncommittedWrites.end(number)
-        fetches.release(write.observation?.body.count ?? 0)
+        var charge = write.observation?.body.count ?? 0
+        fetches.release(&charge)
         liveDocuments.invalidationsCommitted()
         let (name, path) = (upstream.name, write.path)
         log.notice("what a write changed is stored now", metadata: ["upstream": "\(name)", "path": "\(path)"])

@@ -46,7 +46,7 @@ final class RunningWrite: TransferDelegate {
     func committed() {
         handle(.committed)
         // The response's memory is free once the client has taken the rest.
-        releaseCharge()
+        fetches.release(&charge, after: [reply])
         fetches.ended(self)
     }
 
@@ -73,7 +73,7 @@ final class RunningWrite: TransferDelegate {
         if isCharged { charge += bytes.count }
         // Without memory the objects in the response are not stored: the write counts as one that showed no new state.
         handle(.body([UInt8](bytes), fits: !isCharged || fetches.hold(bytes.count)))
-        if !state.body.isWhole { releaseCharge() }
+        if !state.body.isWhole { fetches.release(&charge, after: [reply]) }
         return .proceed
     }
 
@@ -131,11 +131,5 @@ final class RunningWrite: TransferDelegate {
         request.decorate(&fields, of: head.status, with: .forwarded(request.reason))
         let framing: ReplyFraming = length.map { .length($0) } ?? .chunked
         reply.start(status: head.status, reason: head.reasonPhrase, fields: fields, framing: framing)
-    }
-
-    private func releaseCharge() {
-        guard charge > 0 else { return }
-        fetches.release(charge, after: [reply])
-        charge = 0
     }
 }

@@ -1,0 +1,77 @@
+import Synchronization
+
+/// A table with a bound, for what can be found or computed again: past the bound, the entries that were set first are forgotten.
+///
+/// It has two generations. A new entry joins the younger one; when that has half of the limit, the older one is dropped and the
+/// younger takes its place. So nothing need be sorted or counted, and the latest entries, half of the limit, are always there.
+public struct BoundedTable<Key: Hashable, Value> {
+    @usableFromInline var young: [Key: Value] = [:]
+    @usableFromInline var old: [Key: Value] = [:]
+    private let limit: Int
+
+    /// Creates a table of at most `limit` entries, two or more.
+    public init(limit: Int) { self.limit = limit }
+
+    /// The number of entries.
+    public var count: Int { young.count + old.count }
+
+    /// Whether there are no entries.
+    @inlinable public var isEmpty: Bool { young.isEmpty && old.isEmpty }
+
+    /// The value of a key; setting it makes the entry young, and setting nil removes it.
+    @inlinable
+    public subscript(key: Key) -> Value? {
+        get { young[key] ?? old[key] }
+        set { set(newValue, for: key) }
+    }
+
+    @usableFromInline
+    mutating func set(_ value: Value?, for key: Key) {
+        old[key] = nil
+        guard let value else {
+            young[key] = nil
+            return
+        }
+        if young.count >= max(limit / 2, 1), young[key] == nil { age() }
+        young[key] = value
+    }
+
+    /// The value of a key; `make` makes one that is not known.
+    @inlinable
+    public mutating func value(for key: Key, _ make: () -> Value) -> Value {
+        if let known = self[key] { return known }
+        let value = make()
+        self[key] = value
+        return value
+    }
+
+    /// Drops the older generation, and begins a new one.
+    public mutating func age() { (old, young) = (young, [:]) }
+
+    /// Removes all entries.
+    public mutating func removeAll() { (young, old) = ([:], [:]) }
+
+    /// Removes the entries for which a condition holds.
+    public mutating func removeAll(where isRemoved: (_ key: Key, _ value: Value) -> Bool) {
+        young = young.filter { !isRemoved($0.key, $0.value) }
+        old = old.filter { !isRemoved($0.key, $0.value) }
+    }
+}
+
+extension BoundedTable: Sendable where Key: Sendable, Value: Sendable {}
+
+/// What was computed for recent arguments; any thread.
+public final class Memo<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    private let known: Mutex<BoundedTable<Key, Value>>
+
+    /// Creates a memory of at most `limit` results.
+    public init(limit: Int) { known = Mutex(BoundedTable(limit: limit)) }
+
+    /// The value for a key; `make`, which runs without a lock and maybe on several threads, makes one that is not known.
+    public func value(for key: Key, _ make: () -> Value) -> Value {
+        if let value = known.withLock({ $0[key] }) { return value }
+        let value = make()
+        known.withLock { $0[key] = value }
+        return value
+    }
+}
