@@ -51,15 +51,15 @@ extension ProxyCore {
         let mode = modes.current
         let asks = mode == .online && !document.request.directives.onlyIfCached
         if !asks { document.asksNobody() }
-        let decision = Decision(document.request, found, mode: mode, now: now)
-        let stored = await stored(by: decision, found, for: document)
+        let plan = plan(document.request, LookUpResult(whole: found), mode)
+        let stored = await stored(by: plan, found, for: document)
         guard !document.isOver else { return }
         // The inquiry predates a write, so its response may be older than what readers know.
         if document.isInvalid { conclusion = nil }
         let failure = conclusion.flatMap { problem(in: $0, for: document) }
         if let conclusion { document.concluded(failure.map { .failed($0, nil) } ?? conclusion, now: loop.now) }
 
-        let update = update(decision, stored, conclusion, failure: failure, of: document)
+        let update = update(plan, stored, conclusion, failure: failure, of: document)
         if let update, document.isNew(update) || document.state?.number == nil {
             let number = await number(for: update, of: document)
             guard !document.isOver else { return }
@@ -69,7 +69,7 @@ extension ProxyCore {
                 document.give(number)
             }
         }
-        let opening = opening(of: document, decision, stored, asks: asks)
+        let opening = opening(of: document, plan, stored, asks: asks)
         document.send(
             update,
             received: conclusion.flatMap { received(in: $0, for: document) },
@@ -81,7 +81,7 @@ extension ProxyCore {
         document.releaseExamined()
         // Its commit triggers another look, which can plan the next inquiry.
         guard !document.isOver, !isUnfindable || document.mustAsk else { return }
-        if asks { plan(document, found, need(of: document, decision, causes)) }
+        if asks { schedule(document, found, need(of: document, plan, causes)) }
     }
 
     /// Waits for pending commits of a document, because a client that returns after a crash must find what it was sent.
@@ -124,18 +124,12 @@ extension ProxyCore {
     }
 
     /// The stored response in the requested view, if there is one that may be shown.
-    private func stored(by decision: Decision, _ found: ReadyResponse?, for document: LiveDocument)
+    private func stored(by plan: Plan, _ found: ReadyResponse?, for document: LiveDocument)
         async -> LiveDocument.StoredResponse?
     {
         guard let found else { return nil }
         found.entry.noteUse()
-        let cacheUse: CacheUse
-        switch decision {
-        case .serve(_, let how), .serveAndRefresh(_, let how): cacheUse = how
-        case .ask, .refuse:
-            guard found.response.form != .outdated, found.mayBeShown(at: now) else { return nil }
-            cacheUse = .hit(isStale: true)
-        }
+        guard let cacheUse = plan.useByStream(of: found, now: now) else { return nil }
         // What is sent must be committed, so that it can be recognised after a restart.
         if found.stored == nil, document.needsNumbers { _ = await flushes(within: settings.store.withhold) }
         do {
@@ -150,7 +144,7 @@ extension ProxyCore {
     /// The opening of new streams; counts it.
     private func opening(
         of document: LiveDocument,
-        _ decision: Decision,
+        _ plan: Plan,
         _ stored: LiveDocument.StoredResponse?,
         asks: Bool
     ) -> LiveDocument.Opening {
@@ -158,7 +152,7 @@ extension ProxyCore {
         var refusal: ProblemDocument?
         if !asks {
             refusal =
-                switch decision {
+                switch plan {
                 case .refuse(let problem): problem
                 case _ where isOffline: .offline(document.request.message.method)
                 default: .notCached
@@ -183,7 +177,7 @@ extension ProxyCore {
     // MARK: Inquiries
 
     /// Asks the upstream now, or sets the time of the next inquiry.
-    private func plan(_ document: LiveDocument, _ found: ReadyResponse?, _ need: LiveRhythm.Need) {
+    private func schedule(_ document: LiveDocument, _ found: ReadyResponse?, _ need: LiveRhythm.Need) {
         if document.mustAsk { return ask(document, found) }
         guard document.inquiry == nil else { return }
         let now = loop.now
@@ -198,14 +192,14 @@ extension ProxyCore {
         }
     }
 
-    private func need(of document: LiveDocument, _ decision: Decision, _ causes: LiveWatch.Causes) -> LiveRhythm.Need {
-        switch decision {
-        case .serve(let ready, _):
+    private func need(of document: LiveDocument, _ plan: Plan, _ causes: LiveWatch.Causes) -> LiveRhythm.Need {
+        switch plan {
+        case .serve(let ready, _, _):
             if ready.response.form == .outdated { return .displaced }
             return .expiry(min(ready.policy.timeToLive(at: now), ready.doubtDue - now))
-        case .serveAndRefresh, .refuse: return .stale
-        case .ask(_, let stored):
-            guard let stored else { return document.isKept ? .displaced : .stale }
+        case .serveAndRefresh, .write, .refuse, .refuseAndExpire: return .stale
+        case .ask(let inquiry):
+            guard let stored = inquiry.stored else { return document.isKept ? .displaced : .stale }
             return stored.response.form == .outdated || stored.isDoubtDue(at: now) || causes.contains(.objects)
                 ? .displaced : .stale
         }
@@ -215,7 +209,7 @@ extension ProxyCore {
         let reason: CacheStatus.Forward =
             found.map { $0.policy.timeToLive(at: now) > 0 ? .request : .stale } ?? .uriMiss
         let inquiry = document.ask(fetches, about: found)
-        fetches.ask(document.request.asking(because: reason), inquiry, stored: found)
+        fetches.ask(Plan.Inquiry(document.request.asking(because: .forward(reason)), stored: found), inquiry)
     }
 }
 
@@ -234,13 +228,13 @@ extension LiveInquiry.Conclusion {
 extension ProxyCore {
     /// The response that a GET would get now, if it is known.
     func update(
-        _ decision: Decision,
+        _ plan: Plan,
         _ stored: LiveDocument.StoredResponse?,
         _ conclusion: LiveInquiry.Conclusion?,
         failure: ProblemDocument?,
         of document: LiveDocument
     ) -> LiveDocument.Update? {
-        let isFresh = if case .serve = decision { true } else { false }
+        let isFresh = if case .serve = plan { true } else { false }
         if let stored, isFresh || !(conclusion?.isUnkept ?? false) {
             // A response invalidated by a write is not sent, even if it is still stored.
             guard !document.isInvalid else { return nil }
@@ -252,11 +246,11 @@ extension ProxyCore {
         case nil: return nil
         case .failed(let problem, let response): return update(LiveEvent(failure: problem, age: nil, response))
         case .received(let event, let isKept):
-            if isKept, isOutdated(document, decision) { return nil }
+            if isKept, isOutdated(document, plan) { return nil }
             return update(received: event, for: document)
         case .served(let ready, let cacheUse, _):
             if let failure { return update(LiveEvent(failure: failure, age: nil)) }
-            if conclusion?.isUnkept != true, isOutdated(document, decision) { return nil }
+            if conclusion?.isUnkept != true, isOutdated(document, plan) { return nil }
             return update(LiveEvent(.changed, ready, as: cacheUse, now: now))
         }
     }
@@ -287,9 +281,9 @@ extension ProxyCore {
     ///
     /// Changes before the inquiry do not count: a GET gets the inquiry's response, even if newer values of its objects are known
     /// but it cannot be composed from them.
-    private func isOutdated(_ document: LiveDocument, _ decision: Decision) -> Bool {
-        guard document.isOutdated, case .ask(_, let stored?) = decision else { return false }
-        return stored.response.form == .outdated
+    private func isOutdated(_ document: LiveDocument, _ plan: Plan) -> Bool {
+        guard document.isOutdated, case .ask(let inquiry) = plan else { return false }
+        return inquiry.stored?.response.form == .outdated
     }
 
     func update(_ event: LiveEvent, _ stored: LiveDocument.StoredResponse? = nil) -> LiveDocument.Update {

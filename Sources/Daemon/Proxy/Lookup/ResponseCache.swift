@@ -41,6 +41,11 @@ package final class ResponseCache: Sendable {
 
     // MARK: Look-up
 
+    /// A stored policy as of now: its age may have become unknown.
+    package func aged(_ policy: StoredPolicy) -> StoredPolicy {
+        policy.aged(at: seconds, knownSince: store.clock.agesKnownSince / 1_000_000)
+    }
+
     /// The preferred ready response in memory for a request, dirty or not, if there is one.
     ///
     /// - Parameter now: in seconds of the store's clock.
@@ -76,7 +81,7 @@ package final class ResponseCache: Sendable {
             if let fresh = overlay.fields(of: document.id), let policy = StoredPolicy(bytes: fresh.policy) {
                 (response.fields, response.policy) = (StoredHead.decode(fresh.head), policy)
             }
-            response.policy = response.policy.aged(at: seconds, knownSince: store.clock.agesKnownSince / 1_000_000)
+            response.policy = aged(response.policy)
             if uncommittedWrites.mayBeNewer(than: document.start, of: request.upstream.storeKey) {
                 guard response.form != .composed else { return nil }
                 response.form = .outdated

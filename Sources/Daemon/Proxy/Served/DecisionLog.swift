@@ -5,22 +5,20 @@ package import Store
 
 /// What the daemon decides and stores, line by line at the level debug; hits from memory on a worker's loop are not logged.
 extension Logger {
-    /// Logs what happens to a retrieval, and why.
-    func decided(_ decision: Decision, on request: ProxyRequest, at now: Int64) {
+    /// Logs what happens to a request, and why.
+    func decided(_ plan: Plan, on request: ProxyRequest, at now: Int64) {
         guard logLevel <= .debug else { return }
-        var metadata: Metadata = ["url": "\(request.key.url)"]
-        switch decision {
-        case .serve(let ready, let use), .serveAndRefresh(let ready, let use):
+        var metadata: Metadata = ["url": "\(request.key.url)", "reason": "\(plan.sentence)"]
+        switch plan {
+        case .serve(let ready, let use, _), .serveAndRefresh(let ready, let use, _, _):
             let status = use.cacheStatus(of: ready, sent: ready.response.status, isCollapsed: false, now: now)
             metadata["decision"] = "serve"
             metadata["as"] = "\(status.text)"
-        case .ask(let reason, let stored):
+        case .ask(let inquiry):
             metadata["decision"] = "ask"
-            metadata["fwd"] = "\(reason.rawValue)"
-            if let inquiry = stored?.inquiryReason(at: now) { metadata["reason"] = "\(inquiry.text)" }
-        case .refuse(let problem):
-            metadata["decision"] = "refuse"
-            metadata["reason"] = "\(problem.title)"
+            metadata["fwd"] = "\(inquiry.request.reason.forward.rawValue)"
+        case .write: metadata["decision"] = "write"
+        case .refuse, .refuseAndExpire: metadata["decision"] = "refuse"
         }
         debug("decided", metadata: metadata)
     }
