@@ -277,24 +277,14 @@ extension Explanation {
 extension Explanation.Outcome {
     /// What a plan means for the client.
     init(_ plan: Plan, _ request: ProxyRequest, now: Int64) {
-        reason = plan.sentence
         switch plan {
-        case .serve(let ready, let cacheUse, _), .serveAndRefresh(let ready, let cacheUse, _, _):
+        case .serve(let ready, _, _), .serveAndRefresh(let ready, _, _, _):
             let content = ServedContent(of: ready.shown(to: request), for: request.message, now: now)
-            let sent = content?.status(of: ready) ?? ready.response.status
-            action = if case .serveAndRefresh(_, _, _, _?) = plan { "serve-and-refresh" } else { "serve" }
-            status = sent
-            cacheStatus = cacheUse.cacheStatus(of: ready, sent: sent, isCollapsed: false, now: now).text
-        case .ask(let inquiry):
-            let asked = inquiry.request
-            action = asked.isPassed || !MethodFacts.isCacheable(asked.message.method) ? "pass" : "fetch"
-            cacheStatus = asked.forwarded().text
-        case .write(let request):
-            action = "write"
-            cacheStatus = request.forwarded().text
-        case .refuse(let problem), .refuseAndExpire(let problem):
-            (action, status, cacheStatus) = ("refuse", problem.status, problem.cacheStatus)
+            status = content?.status(of: ready) ?? ready.response.status
+        case .refuse(let problem), .refuseAndExpire(let problem): status = problem.status
+        case .ask, .write: break
         }
+        (action, reason, cacheStatus) = (plan.action, plan.sentence, plan.cacheStatus(sent: status, now: now))
     }
 
     /// A stream of events (`Larder-Live`).

@@ -41,14 +41,11 @@ extension ProxyCore {
         let (offline, found) = await plan(request, mode: .offline, admits: false)
         let variants = try await cache.variants(under: request)
         let online = fetches.heldBack(await plan(request, mode: .online, admits: false).plan)
-        var (inquiry, stream): (Plan.Inquiry?, (CacheUse?, CacheUse?)?)
-        switch online {
-        case _ where incoming.live != nil:
-            inquiry = Plan.Inquiry(request, stored: found.whole)
+        var (inquiry, stream): (Plan.Inquiry?, (CacheUse?, CacheUse?)?) = (online.inquiry, nil)
+        if incoming.live != nil {
+            inquiry = inquiry ?? Plan.Inquiry(request, stored: found.whole)
             func use(_ plan: Plan) -> CacheUse? { found.whole.flatMap { plan.useByStream(of: $0, now: now) } }
             stream = (use(online), use(offline))
-        case .ask(let asked), .serveAndRefresh(_, _, _, let asked?): inquiry = asked
-        case .serve, .serveAndRefresh, .write, .refuse, .refuseAndExpire: break
         }
         return ExplainedRequest(
             request: request,

@@ -91,82 +91,43 @@ package enum Plan: Sendable {
         if case .fresh = reuse { return .serve(stored, .hit(isStale: false), .policy(reuse)) }
         return .serve(stored, .offline(isStale: true), .policy(reuse))
     }
-}
 
-/// Parts of responses, for a request that no stored whole can serve.
-extension Plan {
-    private func considering(
-        _ found: LookUpResult,
-        for request: ProxyRequest,
-        mode: Mode,
-        limit: Int,
-        now: Int64
-    ) -> Plan {
-        let plan: Plan
+    /// The plan given the stored parts and variants, if no stored whole may be served.
+    private func considering(_ found: LookUpResult, for request: ProxyRequest, mode: Mode, limit: Int, now: Int64)
+        -> Plan
+    {
+        var inquiry: Inquiry
         switch self {
         case .serve, .serveAndRefresh, .write, .refuseAndExpire: return self
-        case .refuse: plan = Self.serving(found.parts, nil, request, mode: mode, now: now) ?? self
-        case .ask(let inquiry) where request.range != nil:
-            plan =
-                Self.serving(found.parts, inquiry.stored, inquiry.request, mode: mode, now: now)
-                ?? inquiry.ofRanges(besides: found.parts)
-        case .ask(var inquiry):
-            if let parts = found.parts, inquiry.stored == nil {
-                inquiry.request = inquiry.request.asking(because: .forward(.partial))
-                inquiry.completes = inquiry.request.isShareable && parts.isCompletable(limit: limit)
+        case .refuse: inquiry = Inquiry(request)
+        case .ask(let asked): inquiry = asked
+        }
+        (inquiry.parts, inquiry.variants) = (found.parts, found.variants)
+        // The newer of the whole and the parts counts.
+        let parts = found.parts.flatMap { parts in
+            inquiry.stored.map { $0.policy.responseTime > parts.policy.responseTime } ?? false ? nil : parts
+        }
+        if request.range != nil, let parts, request.mayBeServed(parts: parts),
+            ServedContent(of: parts, for: request.message, now: now) != nil
+        {
+            let reuse = parts.policy.reuse(at: now, for: mode == .offline ? .none : request.directives)
+            switch (mode, reuse) {
+            case (_, .fresh): return .serve(parts, .hit(isStale: false), .policy(reuse))
+            case (.offline, _): return .serve(parts, .offline(isStale: true), .policy(reuse))
+            case (.online, .stale(_, _, let allowed)) where allowed.contains(.byRequest):
+                return .serve(parts, .hit(isStale: true), .policy(reuse))
+            case (.online, _): (inquiry.request, inquiry.stored) = (request.asking(because: .policy(reuse)), parts)
             }
-            plan = .ask(inquiry)
+        } else if request.range != nil, inquiry.stored != nil, request.isStorable {
+            // A part beside an older whole would contradict it: the whole is renewed, and the range cut from it.
+            inquiry.request = inquiry.request.forWhole
+        } else if let parts, request.range != nil || inquiry.stored == nil {
+            inquiry.request = request.asking(because: .forward(.partial))
+            inquiry.completes = request.isShareable && parts.isCompletable(limit: limit)
         }
         // A refused request is not sent to validate parts either.
-        switch (self, plan) {
-        case (.refuse, .ask): return self
-        case (_, .ask(var inquiry)):
-            (inquiry.parts, inquiry.variants) = (found.parts, found.variants)
-            return .ask(inquiry)
-        default: return plan
-        }
-    }
-
-    /// What to do if the parts hold the requested range, by their freshness; nil if they do not.
-    private static func serving(
-        _ parts: ReadyResponse?,
-        _ stored: ReadyResponse?,
-        _ request: ProxyRequest,
-        mode: Mode,
-        now: Int64
-    ) -> Plan? {
-        guard let parts, request.range != nil, parts.isNewer(than: stored), request.mayBeServed(parts: parts),
-            ServedContent(of: parts, for: request.message, now: now) != nil
-        else { return nil }
-        let reuse = parts.policy.reuse(at: now, for: mode == .offline ? .none : request.directives)
-        switch (mode, reuse) {
-        case (_, .fresh): return .serve(parts, .hit(isStale: false), .policy(reuse))
-        case (.offline, _): return .serve(parts, .offline(isStale: true), .policy(reuse))
-        case (.online, .stale(_, _, let allowed)) where allowed.contains(.byRequest):
-            return .serve(parts, .hit(isStale: true), .policy(reuse))
-        case (.online, _): return .ask(Inquiry(request.asking(because: .policy(reuse)), stored: parts))
-        }
-    }
-}
-
-extension Plan.Inquiry {
-    /// The plan for ranges that the stored parts do not hold.
-    fileprivate func ofRanges(besides parts: ReadyResponse?) -> Plan {
-        var inquiry = self
-        if stored != nil, request.isStorable {
-            // A part beside an older whole would contradict it: the whole is renewed, and the range cut from it.
-            inquiry.request = request.forWhole
-        } else if let parts, parts.isNewer(than: stored) {
-            inquiry.request = request.asking(because: .forward(.partial))
-        }
+        if case .refuse = self { return self }
         return .ask(inquiry)
-    }
-}
-
-extension ReadyResponse {
-    /// Of a whole and parts, the newer counts.
-    fileprivate func isNewer(than whole: ReadyResponse?) -> Bool {
-        whole.map { $0.policy.responseTime <= policy.responseTime } ?? true
     }
 }
 
@@ -210,6 +171,14 @@ extension Plan {
             var inquiry = Inquiry(request, stored: stored)
             inquiry.isConditional = false
             return inquiry
+        }
+    }
+
+    /// The request that goes upstream, now or in the background.
+    var inquiry: Inquiry? {
+        switch self {
+        case .ask(let inquiry), .serveAndRefresh(_, _, _, let inquiry?): inquiry
+        case .serve, .serveAndRefresh, .write, .refuse, .refuseAndExpire: nil
         }
     }
 

@@ -60,6 +60,31 @@ extension Plan {
         }
     }
 
+    /// What happens, in a word.
+    package var action: String {
+        switch self {
+        case .serve, .serveAndRefresh(_, _, _, nil): "serve"
+        case .serveAndRefresh: "serve-and-refresh"
+        case .ask(let inquiry) where inquiry.request.isPassed || inquiry.request.reason == .forward(.method): "pass"
+        case .ask: "fetch"
+        case .write: "write"
+        case .refuse, .refuseAndExpire: "refuse"
+        }
+    }
+
+    /// `Cache-Status` as far as it is known.
+    ///
+    /// - Parameter sent: the status that the client sees, if it differs from that of the stored response.
+    package func cacheStatus(sent: Int? = nil, now: Int64) -> String {
+        switch self {
+        case .serve(let ready, let use, _), .serveAndRefresh(let ready, let use, _, _):
+            use.cacheStatus(of: ready, sent: sent ?? ready.response.status, isCollapsed: false, now: now).text
+        case .ask(let inquiry): inquiry.request.forwarded().text
+        case .write(let request): request.forwarded().text
+        case .refuse(let problem), .refuseAndExpire(let problem): problem.cacheStatus
+        }
+    }
+
     /// The reason in words.
     package var sentence: String {
         switch self {

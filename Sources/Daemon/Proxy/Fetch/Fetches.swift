@@ -154,7 +154,7 @@ package final class Fetches {
     func refresh(_ inquiry: Plan.Inquiry) {
         guard mayRefresh(inquiry), let stored = inquiry.stored else { return }
         let subject = Refreshes.Subject(stored)
-        refreshes.begin(subject)
+        guard refreshes.begin(subject, now: loop.now) else { return }
         start(inquiry, refreshes: subject)
     }
 
@@ -389,13 +389,14 @@ package struct Refreshes {
     private var failures: [Subject: Failure] = [:]
     private static let limit = 4_096
 
-    /// Whether a document may be refreshed now.
     func mayBegin(_ subject: Subject, now: UInt64) -> Bool {
         !running.contains(subject) && failures[subject].map { now >= $0.notBefore } ?? true
     }
 
-    /// Notes a refresh, which lasts until `ended`.
-    mutating func begin(_ subject: Subject) { running.insert(subject) }
+    /// Whether a document may be refreshed now; if so it counts as being refreshed until `ended`.
+    mutating func begin(_ subject: Subject, now: UInt64) -> Bool {
+        mayBegin(subject, now: now) && running.insert(subject).inserted
+    }
 
     /// Ends a refresh; one that failed may be repeated after a pause.
     mutating func ended(_ subject: Subject, hasSucceeded: Bool, now: UInt64) {

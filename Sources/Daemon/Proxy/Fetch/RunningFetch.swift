@@ -260,7 +260,10 @@ final class RunningFetch: TransferDelegate {
         let isStored = { [store = fetches.cache.store] in isKept && !(isWithheld && store.isHeldUp) }
         served = ServedResponse(
             ready: ready,
-            use: { !isStored() ? .unkept($0.reason.forward) : isPart ? .completed($0.reason.forward) : .fetched($0.reason.forward) },
+            use: { request in
+                let reason = request.reason.forward
+                return !isStored() ? .unkept(reason) : isPart ? .completed(reason) : .fetched(reason)
+            },
             cookies: head.cookies
         )
         return isWithheld ? awaitCommit() : .ready

@@ -81,7 +81,7 @@ extension ProxyCore {
         document.releaseExamined()
         // Its commit triggers another look, which can plan the next inquiry.
         guard !document.isOver, !isUnfindable || document.mustAsk else { return }
-        if asks { schedule(document, found, need(of: document, plan, causes)) }
+        if asks { schedule(document, found, plan, need(of: document, plan, causes)) }
     }
 
     /// Waits for pending commits of a document, because a client that returns after a crash must find what it was sent.
@@ -177,8 +177,8 @@ extension ProxyCore {
     // MARK: Inquiries
 
     /// Asks the upstream now, or sets the time of the next inquiry.
-    private func schedule(_ document: LiveDocument, _ found: ReadyResponse?, _ need: LiveRhythm.Need) {
-        if document.mustAsk { return ask(document, found) }
+    private func schedule(_ document: LiveDocument, _ found: ReadyResponse?, _ plan: Plan, _ need: LiveRhythm.Need) {
+        if document.mustAsk { return ask(document, found, plan) }
         guard document.inquiry == nil else { return }
         let now = loop.now
         var due = document.rhythm.due(need, now: now)
@@ -186,7 +186,7 @@ extension ProxyCore {
         // Already due: ask now (a response that became fresh has a later `due`).
         if due <= now {
             document.rhythm.began(need)
-            ask(document, found)
+            ask(document, found, plan)
         } else {
             document.due = due
         }
@@ -205,11 +205,10 @@ extension ProxyCore {
         }
     }
 
-    private func ask(_ document: LiveDocument, _ found: ReadyResponse?) {
-        let reason: CacheStatus.Forward =
-            found.map { $0.policy.timeToLive(at: now) > 0 ? .request : .stale } ?? .uriMiss
-        let inquiry = document.ask(fetches, about: found)
-        fetches.ask(Plan.Inquiry(document.request.asking(because: .forward(reason)), stored: found), inquiry)
+    private func ask(_ document: LiveDocument, _ found: ReadyResponse?, _ plan: Plan) {
+        // A stream may ask although a plain request would be served.
+        let inquiry = plan.inquiry ?? Plan.Inquiry(document.request.asking(because: .forward(.request)), stored: found)
+        fetches.ask(inquiry, document.ask(fetches, about: found))
     }
 }
 

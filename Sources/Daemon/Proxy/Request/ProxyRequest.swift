@@ -37,7 +37,7 @@ package struct ProxyRequest: Sendable {
     /// Whether its client gets the response's body, and not what is made from that.
     private let isForBody: Bool
     /// Whether it is passed on without a look-up, and its response not stored.
-    package private(set) var isPassed = false
+    private(set) var isPassed = false
     /// Notes how the client's request is served.
     let note: RequestNote?
     /// Why the upstream is asked; set by the plan.
@@ -259,7 +259,7 @@ extension ProxyRequest {
     }
 
     /// `Cache-Status` of a response that comes from the upstream, as far as the request decides it.
-    package func forwarded(isStored: Bool = false, isCollapsed: Bool = false) -> CacheStatus {
+    func forwarded(isStored: Bool = false, isCollapsed: Bool = false) -> CacheStatus {
         var status = CacheStatus.forwarded(reason.forward, isStored: isStored, isCollapsed: isCollapsed)
         status.detail = overrides.cache == .never ? "never-by-route" : reason.inquiry?.word
         return status

@@ -8,19 +8,13 @@ extension Logger {
     /// Logs what happens to a request, and why.
     func decided(_ plan: Plan, on request: ProxyRequest, at now: Int64) {
         guard logLevel <= .debug else { return }
-        var metadata: Metadata = ["url": "\(request.key.url)", "reason": "\(plan.sentence)"]
-        switch plan {
-        case .serve(let ready, let use, _), .serveAndRefresh(let ready, let use, _, _):
-            let status = use.cacheStatus(of: ready, sent: ready.response.status, isCollapsed: false, now: now)
-            metadata["decision"] = "serve"
-            metadata["as"] = "\(status.text)"
-        case .ask(let inquiry):
-            metadata["decision"] = "ask"
-            metadata["fwd"] = "\(inquiry.request.reason.forward.rawValue)"
-        case .write: metadata["decision"] = "write"
-        case .refuse, .refuseAndExpire: metadata["decision"] = "refuse"
-        }
-        debug("decided", metadata: metadata)
+        debug(
+            "decided",
+            metadata: [
+                "url": "\(request.key.url)", "decision": "\(plan.action)", "reason": "\(plan.sentence)",
+                "cache-status": "\(plan.cacheStatus(now: now))",
+            ]
+        )
     }
 
     /// Logs why a response is not stored.
