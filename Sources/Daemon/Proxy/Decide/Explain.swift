@@ -41,7 +41,8 @@ extension ProxyCore {
         let (offline, found) = await plan(request, mode: .offline, admits: false)
         let variants = try await cache.variants(under: request)
         let online = fetches.heldBack(await plan(request, mode: .online, admits: false).plan)
-        var (inquiry, stream): (Plan.Inquiry?, (CacheUse?, CacheUse?)?) = (online.inquiry, nil)
+        let (shownOnline, shownOffline) = (try await shown(online, to: request), try await shown(offline, to: request))
+        var (inquiry, stream): (Plan.Inquiry?, (CacheUse?, CacheUse?)?) = (shownOnline.inquiry, nil)
         if incoming.live != nil {
             inquiry = inquiry ?? Plan.Inquiry(request, stored: found.whole)
             func use(_ plan: Plan) -> CacheUse? { found.whole.flatMap { plan.useByStream(of: $0, now: now) } }
@@ -50,8 +51,8 @@ extension ProxyCore {
         return ExplainedRequest(
             request: request,
             principal: (label, principal != nil),
-            online: online,
-            offline: offline,
+            online: shownOnline,
+            offline: shownOffline,
             inquiry: inquiry,
             stream: stream,
             selected: found.whole,
@@ -61,6 +62,22 @@ extension ProxyCore {
             mode: modes.current,
             now: now
         )
+    }
+
+    /// The plan with the received bytes, which the raw view of a composed response shows.
+    private func shown(_ plan: Plan, to request: ProxyRequest) async throws(StoreError) -> Plan {
+        func view(of ready: ReadyResponse, _ plan: (ReadyResponse) -> Plan) async throws(StoreError) -> Plan {
+            guard ready.needsReceivedBytes(in: request.view) else { return plan(ready) }
+            guard let shown = try await cache.inView(of: request, ready)
+            else { return .ask(Plan.Inquiry(request.asking(because: .forward(.miss)))) }
+            return plan(shown)
+        }
+        switch plan {
+        case .serve(let ready, let use, let reason): return try await view(of: ready) { .serve($0, use, reason) }
+        case .serveAndRefresh(let ready, let use, let reason, let inquiry):
+            return try await view(of: ready) { .serveAndRefresh($0, use, reason, inquiry) }
+        case .ask, .write, .refuse, .refuseAndExpire: return plan
+        }
     }
 }
 

@@ -246,7 +246,7 @@ package final class ResponseCache: Sendable {
         if memory.responses(at: request.digest)?.contains(where: { $0.key == request.key }) == true { return .varyMiss }
         guard store.mayHave(request.digest) else { return .uriMiss }
         guard let variants = try? await store.variants(at: request.key) else { return .miss }
-        return variants.isEmpty ? .uriMiss : .varyMiss
+        return current(variants, at: request.digest, for: request).isEmpty ? .uriMiss : .varyMiss
     }
 }
 
