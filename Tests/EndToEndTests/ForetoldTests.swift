@@ -206,6 +206,8 @@ private final class ForetoldWalk {
         if let status, status != response.status { return "the status is another" }
         switch action {
         case "fetch", "pass", "write":
+            // It goes on after a client that has its 304 already, and renews what is stored after a HEAD.
+            if response.status == 304 || method == "HEAD" { try awaitUpstream() }
             guard origin.count() > asked else { return "the upstream was not asked" }
             let conditions = (foretold["upstream"] as? [String: Any])?["conditions"] as? [String]
             let sent = Self.conditions(in: origin.requests[asked])
@@ -216,15 +218,15 @@ private final class ForetoldWalk {
             let conditions = (foretold["upstream"] as? [String: Any])?["conditions"] as? [String] ?? []
             let sent = Self.conditions(in: origin.requests[asked])
             if conditions.sorted() != sent { return "the upstream was sent \(sent)" }
-            try awaitRefresh()
+            try awaitUpstream()
         default:
             if origin.count() != asked { return "the upstream was asked" }
         }
         return difference(told, response)
     }
 
-    /// Waits until a background refresh is over and what it brought is stored.
-    private func awaitRefresh() throws {
+    /// Waits until all transfers are over and what they brought is stored.
+    private func awaitUpstream() throws {
         _ = try eventually { try self.larder.total("larder_upstream_in_flight") == 0 }
         _ = try larder.waitForQuiet()
     }
