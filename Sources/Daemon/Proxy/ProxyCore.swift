@@ -10,12 +10,12 @@ import Upstream
 /// The path of every request that is not a hit in memory.
 ///
 /// ```
-/// serve ─ write? ──────────────────────────────────────────► write   (RunningWrite)
-///   └─ look up ─ memory, then store
-///        └─ decide ─┬─ serve                                → reply
-///                   ├─ serve, refresh in the background     → reply, fetch without a client
-///                   ├─ ask                                  → join or start a fetch
-///                   └─ refuse                               → problem document
+/// serve ─ look up ─ memory, then store
+///           └─ plan ─┬─ serve                               → reply
+///                    ├─ serve, refresh in the background    → reply, fetch without a client
+///                    ├─ ask                                 → join or start a fetch
+///                    ├─ write                               → RunningWrite
+///                    └─ refuse                              → problem document
 /// ```
 ///
 /// `ProxyHandler` serves hits on the worker's own loop. This actor runs on the upstream loop, so that fetches need no locks.
@@ -88,12 +88,9 @@ package actor ProxyCore {
                 reply.endEvents(request)
             } else if let mode = incoming.live {
                 follow(request, reply, mode)
-            } else if MethodFacts.isCacheable(request.message.method), request.message.body == nil {
-                await retrieve(request, reply)
-            } else if MethodFacts.isSafe(request.message.method) {
-                pass(request, reply)
             } else {
-                await write(request, reply)
+                // Nothing else runs on the loop between the plan and its execution.
+                await carryOut(await plan(request).plan, request, reply)
             }
         } catch {
             log.storeFailed("a principal could not be stored", error)
@@ -101,73 +98,67 @@ package actor ProxyCore {
             let request = makeRequest(incoming, of: .anonymous)
             guard MethodFacts.isSafe(request.message.method), incoming.live == nil
             else { return refuse(.storeFailed(error), reply) }
-            pass(request.passed, reply)
+            await carryOut(await plan(request.passed).plan, request, reply)
         }
     }
 
-    // MARK: Retrievals
-
-    private func retrieve(_ request: ProxyRequest, _ reply: Reply) async {
-        // Only the upstream evaluates such a condition, and it does not know Larder's tag.
-        if request.message.fields.contains("if-match"), request.conditions.matchesOwnTag, modes.current == .online {
-            await expire(request)
-            return refuse(.ownTagInCondition, reply)
-        }
-        // Conditions for the origin are evaluated there; if it cannot be asked, a cache may ignore them (RFC 9110 §13.1.1).
-        if request.isForOrigin, modes.current == .online { return pass(request.passed, reply) }
+    /// What happens to a request, of what is stored for it now.
+    ///
+    /// - Parameters:
+    ///   - mode: nil for the current one.
+    ///   - admits: whether what is read from disk is put into memory, as for a request that is served.
+    /// - Returns: the plan, and what was looked up for it.
+    func plan(_ request: ProxyRequest, mode: Mode? = nil, admits: Bool = true) async -> (
+        plan: Plan, found: LookUpResult
+    ) {
+        if let plan = Plan(withoutLookUp: request, mode: mode ?? modes.current) { return (plan, LookUpResult()) }
         for repetitionsLeft in (0...Self.repetitionLimit).reversed() {
-            let found = await lookUp(request)
+            var found = LookUpResult(whole: await lookUp(request, admits: admits))
             let moment = moment(at: request.digest)
-            let absence = found == nil ? await cache.absence(of: request) : .uriMiss
-            let decision = Decision(request, found, absence: absence, mode: modes.current, now: now)
-            log.decided(decision, on: request, at: now)
-            switch decision {
-            case .serve(let ready, let cacheUse): return await serveStored(request, reply, ready, cacheUse)
-            case .serveAndRefresh(let ready, let cacheUse):
-                await serveStored(request, reply, ready, cacheUse)
-                return fetches.refresh(request.forWhole.asking(because: .stale), stored: ready)
-            case .ask(let reason, let stored):
-                let variants = await variants(besides: found, for: request)
-                let parts = await lookUpParts(request)
-                let inquiry = stored?.inquiryReason(at: now)
-                request.note?.asked(because: inquiry)
-                let asking = request.asking(because: reason, inquiry)
-                guard hasChanged(request, at: request.digest, since: moment) else {
-                    if let stored { cache.recordInquiry(about: stored) }
-                    return await servePartsOrAsk(asking, reply, parts, stored: stored, variants: variants)
-                }
-                // What was found may have been removed meanwhile.
-                if repetitionsLeft == 0 { return fetches.ask(asking, reply, stored: nil) }
-            case .refuse(let problem):
-                let parts = await lookUpParts(request)
-                if repetitionsLeft == 0 || !hasChanged(request, at: request.digest, since: moment) {
-                    return await servePartsOrAsk(request, reply, parts, refusal: problem)
-                }
+            if found.whole == nil { found.absence = await cache.absence(of: request) }
+            let plan = plan(request, found, mode ?? modes.current)
+            switch plan {
+            case .serve, .serveAndRefresh: return (plan, found)
+            case .ask, .write, .refuse, .refuseAndExpire: break
             }
+            found.variants = await variants(besides: found.whole, for: request)
+            found.parts = await lookUpParts(request, admits: admits)
+            guard hasChanged(request, at: request.digest, since: moment) else {
+                return (self.plan(request, found, mode ?? modes.current), found)
+            }
+            // What was found may have been removed meanwhile.
+            if repetitionsLeft == 0 { return (plan.withoutStored, found) }
+        }
+        preconditionFailure("the last repetition returns")
+    }
+
+    func plan(_ request: ProxyRequest, _ found: LookUpResult, _ mode: Mode) -> Plan {
+        Plan(request, found, mode: mode, limit: settings.limits.document, now: now)
+    }
+
+    private func carryOut(_ plan: Plan, _ request: ProxyRequest, _ reply: Reply) async {
+        log.decided(plan, on: request, at: now)
+        switch plan {
+        case .serve(let ready, let use, _): await serveStored(request, reply, ready, use)
+        case .serveAndRefresh(let ready, let use, _, let inquiry):
+            await serveStored(request, reply, ready, use)
+            if let inquiry { fetches.refresh(inquiry) }
+        case .ask(let inquiry):
+            request.note?.asked(because: inquiry.request.reason)
+            if let stored = inquiry.stored { cache.recordInquiry(about: stored) }
+            fetches.ask(inquiry, reply)
+        case .write(let request): await write(request, reply)
+        case .refuse(let problem): refuse(problem, reply)
+        case .refuseAndExpire(let problem):
+            await expire(request)
+            refuse(problem, reply)
         }
     }
 
-    /// Serves the stored parts if no whole may be served, or asks the upstream.
-    private func servePartsOrAsk(
-        _ request: ProxyRequest,
-        _ reply: Reply,
-        _ parts: ReadyResponse?,
-        stored: ReadyResponse? = nil,
-        variants: [Variant] = [],
-        refusal: ProblemDocument? = nil
-    ) async {
-        let (limit, now) = (settings.limits.document, now)
-        switch PartDecision(request, stored: stored, parts: parts, mode: modes.current, limit: limit, now: now) {
-        case .serve(let ready, let cacheUse): await serveStored(request, reply, ready, cacheUse)
-        case .ask(let request, let stored, let completing):
-            if let refusal { return refuse(refusal, reply) }
-            let completes = completing != nil
-            fetches.ask(request, reply, stored: stored, variants: variants, parts: parts, completes: completes)
-        }
-    }
+    // MARK: Look-up
 
     /// The stored parts of a response: from memory, then from the store; does not wait if neither has any.
-    private func lookUpParts(_ request: ProxyRequest) async -> ReadyResponse? {
+    private func lookUpParts(_ request: ProxyRequest, admits: Bool) async -> ReadyResponse? {
         guard request.message.method == "GET" else { return nil }
         if let ready = cache.partsInMemory(request) { return ready }
         do {
@@ -175,7 +166,7 @@ package actor ProxyCore {
             let moment = moment(at: digest)
             let found = try await cache.partsOnDisk(request)
             guard !hasChanged(request, at: digest, since: moment) else { return cache.partsInMemory(request) }
-            return cache.admitParts(found, for: request, since: moment.number)
+            return cache.admitParts(found, for: request, since: admits ? moment.number : nil)
         } catch {
             log.error("parts could not be read", metadata: ["url": "\(request.key.url)", "error": "\(error)"])
             return nil
@@ -210,19 +201,14 @@ package actor ProxyCore {
         count(use.outcome(of: ready), for: request)
         do {
             guard let shown = try await cache.inView(of: request, ready)
-            else { return fetches.ask(request.asking(because: .miss), reply, stored: nil) }
+            else { return fetches.ask(Plan.Inquiry(request.asking(because: .forward(.miss))), reply) }
             reply.serve(shown, for: request, as: use, now: now)
         } catch {
             refuse(.storeFailed(error), reply)
         }
     }
 
-    // MARK: Requests that are neither cached nor change anything
-
-    private func pass(_ request: ProxyRequest, _ reply: Reply) {
-        guard modes.current == .online else { return refuse(.offline(request.message.method), reply) }
-        fetches.ask(request.isPassed ? request : request.asking(because: .method), reply, stored: nil)
-    }
+    // MARK: Life
 
     /// Starts the fetches, which need the loop's thread.
     package func start() {

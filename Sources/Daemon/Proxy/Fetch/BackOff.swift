@@ -15,18 +15,16 @@ extension Fetches {
     /// sent.
     func isBackedOff(_ relay: Relay, stored: ReadyResponse?) -> Bool {
         let request = relay.request
-        guard MethodFacts.isCacheable(request.message.method),
-            let backOff = backOffs.backOff(for: request, now: loop.now)
-        else { return false }
-        metrics.upstream(request.upstream.name).backedOff.add()
-        if let stored, stored.maySubstitute(at: now, for: request) {
-            serve(stored, to: [relay], as: { _ in .backedOff })
-        } else {
+        guard let backOff = backOffs.backOff(for: request, now: loop.now) else { return false }
+        let plan = Plan.ask(Plan.Inquiry(request, stored: stored))
+        switch plan.heldBack(by: backOff, secondsLeft: backOff.secondsLeft(at: loop.now), now: now) {
+        case .serve(let stored, let use, _): serve(stored, to: [relay], as: { _ in use })
+        case .refuse(let problem):
             count(.error, for: relay)
-            let seconds = backOff.secondsLeft(at: loop.now)
-            let problem = ProblemDocument.backedOff(backOff, seconds: seconds, upstream: request.upstream.name)
             relay.reply.refuse(problem, nil)
+        case .serveAndRefresh, .ask, .write, .refuseAndExpire: return false
         }
+        metrics.upstream(request.upstream.name).backedOff.add()
         return true
     }
 

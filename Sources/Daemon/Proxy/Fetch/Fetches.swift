@@ -67,31 +67,40 @@ package final class Fetches {
     ///
     /// If the latest responses were not shareable, each client gets a fetch of its own.
     ///
-    /// - Parameters:
-    ///   - variants: other responses stored under the request's key; the upstream may select one of them.
-    ///   - parts: a stored response that holds parts of the document.
-    ///   - completes: whether to ask only for the bytes that `parts` lacks.
-    func ask(
-        _ request: ProxyRequest,
-        _ reply: any Recipient,
-        stored: ReadyResponse?,
-        variants: [Variant] = [],
-        parts: ReadyResponse? = nil,
-        completes: Bool = false
-    ) {
-        let place = place(of: request)
-        let sharesNothing = place.map { hitForMiss.contains($0, now: loop.now) } ?? true
-        if let place, !sharesNothing, let fetch = joinable[place], fetch.isJoinable(by: request),
-            request.mayShare(with: fetch.request)
-        {
+    func ask(_ inquiry: Plan.Inquiry, _ reply: any Recipient) {
+        let request = inquiry.request
+        if let fetch = underWay(for: request) {
             metrics.upstream(request.upstream.name).coalesced.add()
-            fetch.join(request, reply, isLeader: false)
-            return
+            return fetch.join(request, reply, isLeader: false)
         }
-        if isBackedOff(Relay(request, reply, isLeader: true), stored: stored) { return }
-        let isJoinable = !sharesNothing
-        let fetch = start(request, stored: stored, variants, parts: parts, completes: completes, isJoinable: isJoinable)
-        fetch.join(request, reply, isLeader: true)
+        if isBackedOff(Relay(request, reply, isLeader: true), stored: inquiry.stored) { return }
+        start(inquiry, isJoinable: sharedPlace(of: request) != nil).join(request, reply, isLeader: true)
+    }
+
+    /// The fetch that a request would join.
+    private func underWay(for request: ProxyRequest) -> RunningFetch? {
+        guard let place = sharedPlace(of: request), let fetch = joinable[place], fetch.isJoinable(by: request),
+            request.mayShare(with: fetch.request)
+        else { return nil }
+        return fetch
+    }
+
+    /// The key under which requests share a fetch, unless the latest responses were not shareable.
+    private func sharedPlace(of request: ProxyRequest) -> Digest128? {
+        guard let place = place(of: request), !hitForMiss.contains(place, now: loop.now) else { return nil }
+        return place
+    }
+
+    /// A plan as it would be carried out now: what would be sent may be held back.
+    func heldBack(_ plan: Plan) -> Plan {
+        switch plan {
+        case .ask(let inquiry) where underWay(for: inquiry.request) == nil:
+            guard let backOff = backOffs.backOff(for: inquiry.request, now: loop.now) else { return plan }
+            return plan.heldBack(by: backOff, secondsLeft: backOff.secondsLeft(at: loop.now), now: now)
+        case .serveAndRefresh(let ready, let use, let reason, let inquiry?) where !mayRefresh(inquiry):
+            return .serveAndRefresh(ready, use, reason, nil)
+        case .serve, .serveAndRefresh, .ask, .write, .refuse, .refuseAndExpire: return plan
+        }
     }
 
     /// Starts other fetches for clients whose fetch turned out to bring another variant than theirs.
@@ -113,7 +122,7 @@ package final class Fetches {
             if let group = groups.first(where: { $0.selection == wanted && $0.isJSON == isJSON }) {
                 group.fetch.join(relay.request, relay.reply, isLeader: false, hasMoved: true)
             } else {
-                let fetch = start(relay.request, stored: nil, isJoinable: false)
+                let fetch = start(Plan.Inquiry(relay.request), isJoinable: false)
                 fetch.join(relay.request, relay.reply, isLeader: true, hasMoved: true)
                 groups.append((wanted, isJSON, fetch))
             }
@@ -125,7 +134,7 @@ package final class Fetches {
     /// - Parameter stored: the response to serve if the upstream wants no requests.
     func askAlone(_ relay: Relay, stored: ReadyResponse? = nil) {
         if isBackedOff(relay, stored: stored) { return }
-        start(relay.request, stored: nil, isJoinable: false).join(relay.request, relay.reply, isLeader: true)
+        start(Plan.Inquiry(relay.request), isJoinable: false).join(relay.request, relay.reply, isLeader: true)
     }
 
     /// Fetches once without conditions for all clients whom a 304 did not help.
@@ -135,21 +144,26 @@ package final class Fetches {
         guard let first = relays.first else {
             guard let subject = useless.refreshes, !useless.isInvalidated else { return }
             useless.refreshes = nil
-            start(useless.request, stored: useless.stored, isConditional: false, refreshes: subject)
+            start(useless.inquiry.unconditional(useless.request), refreshes: subject)
             return
         }
-        let fetch = start(first.request, stored: useless.stored, isConditional: false)
+        let fetch = start(useless.inquiry.unconditional(first.request))
         for relay in relays { fetch.join(relay.request, relay.reply, isLeader: relay.isLeader) }
     }
 
     /// Refreshes a document in the background after it was served stale; never twice at a time, nor soon after a failure.
-    func refresh(_ request: ProxyRequest, stored: ReadyResponse) {
-        guard let request = request.ofWhole else { return }
-        if let fetch = joinable[request.digest], fetch.isJoinable(by: request) { return }
-        if backOffs.backOff(for: request, now: loop.now) != nil { return }
+    func refresh(_ inquiry: Plan.Inquiry) {
+        guard mayRefresh(inquiry), let stored = inquiry.stored else { return }
         let subject = Refreshes.Subject(stored)
         guard refreshes.start(subject, now: loop.now) else { return }
-        start(request, stored: stored, refreshes: subject)
+        start(inquiry, refreshes: subject)
+    }
+
+    private func mayRefresh(_ inquiry: Plan.Inquiry) -> Bool {
+        let request = inquiry.request
+        if let fetch = joinable[request.digest], fetch.isJoinable(by: request) { return false }
+        return backOffs.backOff(for: request, now: loop.now) == nil
+            && inquiry.stored.map { refreshes.mayStart(Refreshes.Subject($0), now: loop.now) } ?? false
     }
 
     /// Sends an unsafe request, once.
@@ -162,34 +176,15 @@ package final class Fetches {
     }
 
     @discardableResult
-    private func start(
-        _ request: ProxyRequest,
-        stored: ReadyResponse?,
-        _ variants: [Variant] = [],
-        parts: ReadyResponse? = nil,
-        completes: Bool = false,
-        isJoinable: Bool = true,
-        isConditional: Bool = true,
-        refreshes: Refreshes.Subject? = nil
-    ) -> RunningFetch {
-        // A request for the missing bytes has its own condition, `If-Range`.
-        let isValidating = isConditional && !completes
-        let validation = isValidating ? Validation(request, stored: stored, variants: variants) : .none
-        let fetch = RunningFetch(
-            request,
-            stored: stored,
-            validation: validation,
-            parts: parts,
-            completes: completes,
-            refreshes: refreshes,
-            fetches: self
-        )
+    private func start(_ inquiry: Plan.Inquiry, isJoinable: Bool = true, refreshes: Refreshes.Subject? = nil)
+        -> RunningFetch
+    {
+        let request = inquiry.request
+        let fetch = RunningFetch(inquiry, refreshes: refreshes, fetches: self)
         if isJoinable, let place = place(of: request) { joinable[place] = fetch }
         running[ObjectIdentifier(fetch)] = fetch
         metrics.upstream(request.upstream.name).started()
-        let resolvesDoubt = stored?.response.doubts.isEmpty == false
-        let sent = request.upstreamRequest(validation, completing: fetch.completing, resolvesDoubt: resolvesDoubt)
-        fetch.send(sent, through: clients[request.upstream.index])
+        fetch.send(inquiry.upstreamRequest, through: clients[request.upstream.index])
         return fetch
     }
 
@@ -359,6 +354,6 @@ extension Fetches {
         let (fields, policy) = (StoredFields.storable(head.fields), policy(of: head, in: fetch).stored)
         let response = CachedResponse(key: request.key, status: head.status, fields: fields, body: body, policy: policy)
         let ready = ReadyResponse(response, for: request)
-        serve(ready, to: relays, as: { .unkept($0.reason) }, cookies: head.cookies)
+        serve(ready, to: relays, as: { .unkept($0.reason.forward) }, cookies: head.cookies)
     }
 }

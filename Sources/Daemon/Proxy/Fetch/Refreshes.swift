@@ -27,8 +27,12 @@ struct Refreshes {
 
     /// Whether a document may be refreshed now; if so it counts as being refreshed until `ended`.
     mutating func start(_ subject: Subject, now: UInt64) -> Bool {
-        if let failure = failures[subject], now < failure.notBefore { return false }
-        return running.insert(subject).inserted
+        mayStart(subject, now: now) && running.insert(subject).inserted
+    }
+
+    /// Whether a refresh of a document would start now.
+    func mayStart(_ subject: Subject, now: UInt64) -> Bool {
+        !running.contains(subject) && failures[subject].map { now >= $0.notBefore } ?? true
     }
 
     /// Ends a refresh; one that failed may be repeated after a pause.

@@ -50,14 +50,12 @@ final class Relay {
         let length = fields.text("content-length").flatMap(Int.init)
         fields.remove("content-length")
         let isStored = storing != nil && !isHeldUp
-        var status = CacheStatus.forwarded(request.reason, isStored: isStored, isCollapsed: !isLeader)
-        status.add(detail: request.inquiryReason?.word)
+        var status = request.forwarded(isStored: isStored, isCollapsed: !isLeader)
         if let storing {
             let policy = request.upstream.applying(storing.policy, request.overrides)
             status.timeToLive = policy.timeToLive(at: now)
             status.add(detail: policy.overrideDetail(of: request.overrides, vary: VaryField(storing.fields)))
         }
-        if request.overrides.cache == .never { status.detail = "never-by-route" }
         if request.asksForItself, request.hasCurrent(status: head.status, fields: fields, now: now) {
             hasResponded = true
             status.forwardStatus = head.status
@@ -197,7 +195,7 @@ extension Reply: Recipient {
             as: cacheUse,
             sent: code,
             isCollapsed: isCollapsed,
-            because: request.inquiryReason,
+            because: request.reason.inquiry?.word,
             now: now
         )
         request.note?.served(as: status)

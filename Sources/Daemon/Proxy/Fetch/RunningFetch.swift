@@ -10,14 +10,8 @@ import Upstream
 ///
 /// It lives on the upstream loop until `Fetch.Action.end`.
 final class RunningFetch: TransferDelegate {
-    /// The request of the client that started the fetch.
-    let request: ProxyRequest
-    /// The stored response that a 304 would freshen, and that is served if the upstream fails.
-    private(set) var stored: ReadyResponse?
-    /// A stored response with parts of the requested document.
-    let parts: ReadyResponse?
-    /// `parts`, if the request asks only for the bytes that they lack.
-    let completing: ReadyResponse?
+    /// The request of the client that started the fetch, and what is stored that the response may concern.
+    private(set) var inquiry: Plan.Inquiry
     /// The stored responses that the request validates.
     let validation: Validation
     /// When the request was sent, in µs of the store's clock.
@@ -67,26 +61,20 @@ final class RunningFetch: TransferDelegate {
         var isForVariantOnly = false
     }
 
-    init(
-        _ request: ProxyRequest,
-        stored: ReadyResponse?,
-        validation: Validation,
-        parts: ReadyResponse?,
-        completes: Bool,
-        refreshes: Refreshes.Subject?,
-        fetches: Fetches
-    ) {
-        self.request = request
-        self.stored = stored
-        self.validation = validation
-        self.parts = parts
-        completing = completes ? parts : nil
+    var request: ProxyRequest { inquiry.request }
+    var stored: ReadyResponse? { inquiry.stored }
+    var parts: ReadyResponse? { inquiry.parts }
+    var completing: ReadyResponse? { inquiry.completing }
+
+    init(_ inquiry: Plan.Inquiry, refreshes: Refreshes.Subject?, fetches: Fetches) {
+        self.inquiry = inquiry
+        validation = inquiry.validation
         self.refreshes = refreshes
         self.fetches = fetches
         start = fetches.cache.now
         requestTime = fetches.now
         token = fetches.invalidations.token
-        number = fetches.cache.memory.number(at: stored?.entry.digest ?? request.digest)
+        number = fetches.cache.memory.number(at: inquiry.stored?.entry.digest ?? inquiry.request.digest)
         state = Fetch(isRefresh: refreshes != nil, limit: fetches.settings.limits.document)
     }
 
@@ -103,7 +91,9 @@ final class RunningFetch: TransferDelegate {
     var isAwaited: Bool { !state.clients.isEmpty }
 
     /// Notes that the upstream allows less use of the stored response than it did, although it confirms it no more.
-    func restrictStored(by policy: StoredPolicy) { stored = stored.map { fetches.cache.restrict($0, by: policy) } }
+    func restrictStored(by policy: StoredPolicy) {
+        inquiry.stored = stored.map { fetches.cache.restrict($0, by: policy) }
+    }
 
     // MARK: Clients
 
@@ -270,7 +260,10 @@ final class RunningFetch: TransferDelegate {
         let isStored = { [store = fetches.cache.store] in isKept && !(isWithheld && store.isHeldUp) }
         served = ServedResponse(
             ready: ready,
-            use: { !isStored() ? .unkept($0.reason) : isPart ? .completed($0.reason) : .fetched($0.reason) },
+            use: { request in
+                let reason = request.reason.forward
+                return !isStored() ? .unkept(reason) : isPart ? .completed(reason) : .fetched(reason)
+            },
             cookies: head.cookies
         )
         return isWithheld ? awaitCommit() : .ready

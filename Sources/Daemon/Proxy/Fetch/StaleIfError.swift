@@ -8,7 +8,7 @@ import Upstream
 extension Fetches {
     /// Serves a stored response in place of an error, or when no response came.
     func substitute(_ stored: ReadyResponse, forStatus status: Int?, error: UpstreamError? = nil, to relays: [Relay]) {
-        serve(stored, to: relays, as: { .substituted($0.reason, status: status, error: error) })
+        serve(stored, to: relays, as: { .substituted($0.reason.forward, status: status, error: error) })
     }
 
     /// Serves clients a stored response, or an error, when no usable response came.

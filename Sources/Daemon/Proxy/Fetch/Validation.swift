@@ -168,7 +168,7 @@ extension Fetches {
 
     /// The response for the clients; followers that want another variant fetch theirs.
     private func served(_ ready: ReadyResponse, isStored: Bool, _ cookies: [Field]) -> RunningFetch.ServedResponse {
-        let use = { (request: ProxyRequest) in CacheUse.revalidated(request.reason, isStored: isStored) }
+        let use = { (request: ProxyRequest) in CacheUse.revalidated(request.reason.forward, isStored: isStored) }
         return RunningFetch.ServedResponse(ready: ready, use: use, cookies: cookies, isForVariantOnly: true)
     }
 

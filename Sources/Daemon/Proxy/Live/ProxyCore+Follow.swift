@@ -45,15 +45,15 @@ extension ProxyCore {
         let found = isUnfindable ? nil : await newest(of: document)
         let mode = modes.current
         let asks = mode == .online && !document.request.directives.onlyIfCached
-        let decision = Decision(document.request, found, mode: mode, now: now)
-        let stored = await stored(by: decision, found, for: document)
+        let plan = plan(document.request, LookUpResult(whole: found), mode)
+        let stored = await stored(by: plan, found, for: document)
         guard !document.isOver else { return }
         // The inquiry predates a write, so its response may be older than what readers know.
         if document.following.isInvalid { conclusion = nil }
         let failure = conclusion.flatMap { problem(in: $0, for: document) }
         if let conclusion, failure == nil { document.isKept = !conclusion.isUnkept }
 
-        let update = update(decision, stored, conclusion, failure: failure, of: document)
+        let update = update(plan, stored, conclusion, failure: failure, of: document)
         var number: Int64?
         if let update, document.following.lacksNumber(update.content) {
             number = await self.number(for: update, of: document)
@@ -71,11 +71,11 @@ extension ProxyCore {
             asks: asks,
             isOffline: mode == .offline,
             // Its commit triggers another look, which can plan the next inquiry.
-            need: isUnfindable ? nil : need(of: document, decision, hasChanged: hasChanged),
+            need: isUnfindable ? nil : need(of: document, plan, hasChanged: hasChanged),
             backOff: backOff?.until ?? 0,
             now: loop.now
         )
-        let (refusal, cacheStatus) = opening(of: document, decision, stored, asks: asks)
+        let (refusal, cacheStatus) = opening(of: document, plan, stored, asks: asks)
         let news = LiveDocument.News(
             update: update,
             received: received,
@@ -85,7 +85,7 @@ extension ProxyCore {
             retry: settings.live.retry,
             now: now
         )
-        document.looked(finding, news) { ask(document, found) }
+        document.looked(finding, news) { ask(document, found, plan) }
     }
 
     /// Waits for pending commits of a document, because a client that returns after a crash must find what it was sent.
@@ -132,18 +132,12 @@ extension ProxyCore {
     }
 
     /// The stored response in the requested view, if there is one that may be shown.
-    private func stored(by decision: Decision, _ found: ReadyResponse?, for document: LiveDocument)
+    private func stored(by plan: Plan, _ found: ReadyResponse?, for document: LiveDocument)
         async -> LiveDocument.StoredResponse?
     {
         guard let found else { return nil }
         found.entry.recordUse()
-        let cacheUse: CacheUse
-        switch decision {
-        case .serve(_, let how), .serveAndRefresh(_, let how): cacheUse = how
-        case .ask, .refuse:
-            guard found.response.form != .outdated, found.mayBeShown(at: now) else { return nil }
-            cacheUse = .hit(isStale: true)
-        }
+        guard let cacheUse = plan.useByStream(of: found, now: now) else { return nil }
         // What is sent must be committed, so that it can be recognised after a restart.
         if found.stored == nil, document.following.needsNumbers { _ = await flushes(within: settings.store.withhold) }
         do {
@@ -158,7 +152,7 @@ extension ProxyCore {
     /// Why the upstream is not asked, if so, and the `Cache-Status` of new streams; counts these.
     private func opening(
         of document: LiveDocument,
-        _ decision: Decision,
+        _ plan: Plan,
         _ stored: LiveDocument.StoredResponse?,
         asks: Bool
     ) -> (refusal: ProblemDocument?, cacheStatus: String) {
@@ -166,7 +160,7 @@ extension ProxyCore {
         var refusal: ProblemDocument?
         if !asks {
             refusal =
-                switch decision {
+                switch plan {
                 case .refuse(let problem): problem
                 case _ where isOffline: .offline(document.request.message.method)
                 default: .notCached
@@ -190,24 +184,23 @@ extension ProxyCore {
 
     // MARK: Inquiries
 
-    private func need(of document: LiveDocument, _ decision: Decision, hasChanged: Bool) -> LiveRhythm.Need {
-        switch decision {
-        case .serve(let ready, _):
+    private func need(of document: LiveDocument, _ plan: Plan, hasChanged: Bool) -> LiveRhythm.Need {
+        switch plan {
+        case .serve(let ready, _, _):
             if ready.response.form == .outdated { return .displaced }
             return .expiry(min(ready.policy.timeToLive(at: now), ready.doubtDue - now))
-        case .serveAndRefresh, .refuse: return .stale
-        case .ask(_, let stored):
-            guard let stored else { return document.isKept ? .displaced : .stale }
+        case .serveAndRefresh, .write, .refuse, .refuseAndExpire: return .stale
+        case .ask(let inquiry):
+            guard let stored = inquiry.stored else { return document.isKept ? .displaced : .stale }
             return stored.response.form == .outdated || stored.isDoubtDue(at: now) || hasChanged
                 ? .displaced : .stale
         }
     }
 
-    private func ask(_ document: LiveDocument, _ found: ReadyResponse?) {
-        let reason: CacheStatus.Forward =
-            found.map { $0.policy.timeToLive(at: now) > 0 ? .request : .stale } ?? .uriMiss
-        let inquiry = document.ask(fetches, about: found)
-        fetches.ask(document.request.asking(because: reason), inquiry, stored: found)
+    private func ask(_ document: LiveDocument, _ found: ReadyResponse?, _ plan: Plan) {
+        // A stream may ask although a plain request would be served.
+        let inquiry = plan.inquiry ?? Plan.Inquiry(document.request.asking(because: .forward(.request)), stored: found)
+        fetches.ask(inquiry, document.ask(fetches, about: found))
     }
 }
 
@@ -226,13 +219,13 @@ extension LiveInquiry.Conclusion {
 extension ProxyCore {
     /// The response that a GET would get now, if it is known.
     func update(
-        _ decision: Decision,
+        _ plan: Plan,
         _ stored: LiveDocument.StoredResponse?,
         _ conclusion: LiveInquiry.Conclusion?,
         failure: ProblemDocument?,
         of document: LiveDocument
     ) -> LiveDocument.Update? {
-        let isFresh = if case .serve = decision { true } else { false }
+        let isFresh = if case .serve = plan { true } else { false }
         if let stored, isFresh || !(conclusion?.isUnkept ?? false) {
             var update = update(LiveEvent(.changed, stored.ready, as: stored.cacheUse, now: now), stored)
             update.cacheStatus = conclusion.flatMap { cacheStatus(of: $0) }
@@ -242,11 +235,11 @@ extension ProxyCore {
         case nil: return nil
         case .failed(let problem, let response): return update(LiveEvent(failure: problem, age: nil, response))
         case .received(let event, let isKept):
-            if isKept, isOutdated(document, decision) { return nil }
+            if isKept, isOutdated(document, plan) { return nil }
             return update(received: event, for: document)
         case .served(let ready, let cacheUse, _):
             if let failure { return update(LiveEvent(failure: failure, age: nil)) }
-            if conclusion?.isUnkept != true, isOutdated(document, decision) { return nil }
+            if conclusion?.isUnkept != true, isOutdated(document, plan) { return nil }
             return update(LiveEvent(.changed, ready, as: cacheUse, now: now))
         }
     }
@@ -277,9 +270,9 @@ extension ProxyCore {
     ///
     /// Changes before the inquiry do not count: a GET gets the inquiry's response, even if newer values of its objects are known
     /// but it cannot be composed from them.
-    private func isOutdated(_ document: LiveDocument, _ decision: Decision) -> Bool {
-        guard document.following.validity != .current, case .ask(_, let stored?) = decision else { return false }
-        return stored.response.form == .outdated
+    private func isOutdated(_ document: LiveDocument, _ plan: Plan) -> Bool {
+        guard document.following.validity != .current, case .ask(let inquiry) = plan else { return false }
+        return inquiry.stored?.response.form == .outdated
     }
 
     func update(_ event: LiveEvent, _ stored: LiveDocument.StoredResponse? = nil) -> LiveDocument.Update {

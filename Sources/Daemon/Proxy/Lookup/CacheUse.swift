@@ -108,13 +108,13 @@ extension ReadyResponse {
         as cacheUse: CacheUse,
         sent: Int,
         isCollapsed: Bool,
-        because inquiry: InquiryReason? = nil,
+        because inquiry: String? = nil,
         now: Int64
     ) -> CacheStatus {
         fields.append("Age", String(max(0, policy.age(at: now))))
         var status = cacheUse.cacheStatus(of: self, sent: sent, isCollapsed: isCollapsed, now: now)
         // What is served in place of an error says itself what it shows.
-        if status.isForwarded, status.detail == nil { status.detail = inquiry?.word }
+        if status.isForwarded, status.detail == nil { status.detail = inquiry }
         status.append(to: &fields)
         return status
     }

@@ -14,7 +14,9 @@ extension ProxyCore {
     /// Among simultaneous look-ups of a document on disk, one reads and composes it and the others wait. A look-up is repeated
     /// after the commit of what is on its way to disk, and if what it has read is no longer current. If that never ends, what it
     /// has read last counts as outdated: it is not put into memory, and the upstream is asked.
-    func lookUp(_ request: ProxyRequest) async -> ReadyResponse? {
+    ///
+    /// - Parameter admits: whether what is read is put into memory.
+    func lookUp(_ request: ProxyRequest, admits: Bool = true) async -> ReadyResponse? {
         var found: ReadyResponse?
         for repetitionsLeft in (0...Self.repetitionLimit).reversed() {
             if let ready = cache.inMemory(request, now: now), ready.isClean { return ready }
@@ -38,7 +40,7 @@ extension ProxyCore {
                 found = cache.admit(finding.documents, for: request, since: nil, now: now)
                 continue
             }
-            found = admit(documents, for: request, since: moment.number)
+            found = admit(documents, for: request, since: admits ? moment.number : nil)
             if found?.isClean != false { return found }
         }
         return found?.outdated
@@ -57,7 +59,7 @@ extension ProxyCore {
             || cache.memory.hasChanged(at: digest, since: moment.number)
     }
 
-    private func admit(_ documents: [StoredDocument], for request: ProxyRequest, since number: Int) -> ReadyResponse? {
+    private func admit(_ documents: [StoredDocument], for request: ProxyRequest, since number: Int?) -> ReadyResponse? {
         if let ready = cache.admit(documents, for: request, since: number, now: now) { return ready }
         guard let ready = cache.inMemory(request, now: now) else { return nil }
         // A dirty response that only memory has cannot be composed there.
@@ -88,6 +90,18 @@ extension ProxyCore {
         for waiter in diskReads.removeValue(forKey: lookUp) ?? [] { waiter.resume(returning: finding) }
         return (finding, true)
     }
+}
+
+/// What is stored for a request.
+package struct LookUpResult: Sendable {
+    /// The whole response that the request selects.
+    package var whole: ReadyResponse?
+    /// Why there is none, for `Cache-Status`.
+    var absence = CacheStatus.Forward.uriMiss
+    /// The stored parts of the variant that the request selects.
+    var parts: ReadyResponse?
+    /// Other variants that a 304 may confirm.
+    var variants: [Variant] = []
 }
 
 /// When a look-up on disk began.

@@ -3,7 +3,7 @@ import HTTPSemantics
 import HTTPServer
 import Mapping
 import Settings
-package import Store
+import Store
 import Upstream
 
 /// The known pieces of a representation that did not come whole, and its complete length.
@@ -160,28 +160,12 @@ extension ResponseCache {
         return try await store.documents(at: request.partsKey) { VarySelection(bytes: $0)?.matches(fields) ?? true }
     }
 
-    /// Puts parts into memory that were read from disk after a number; returns those for the request.
-    func admitParts(_ documents: [StoredDocument], for request: ProxyRequest, since number: Int) -> ReadyResponse? {
+    /// Puts parts into memory that were read from disk after a number, or nothing without one; returns those for the request.
+    func admitParts(_ documents: [StoredDocument], for request: ProxyRequest, since number: Int?) -> ReadyResponse? {
         let digest = partsDigest(of: request)
-        let found = currentParts(documents, for: request) { [store] in store.remove($0.id) }
-        for ready in found { handle(ready) { .read(ready, since: number) } }
-        return partsInMemory(request) ?? (memory.isArriving(at: digest) ? nil : Self.newest(found, for: request))
-    }
-
-    /// The parts that a look-up would find, without putting them into memory.
-    package func surveyParts(_ request: ProxyRequest) async throws(StoreError) -> ReadyResponse? {
-        guard request.message.method == "GET" else { return nil }
-        if let ready = partsInMemory(request) { return ready }
-        return Self.newest(currentParts(try await partsOnDisk(request), for: request), for: request)
-    }
-
-    private func currentParts(
-        _ documents: [StoredDocument],
-        for request: ProxyRequest,
-        unreadable: (StoredDocument) -> Void = { _ in }
-    ) -> [ReadyResponse] {
-        let digest = partsDigest(of: request)
-        return current(documents, at: digest, for: request, unreadable: unreadable).compactMap { document, response in
+        func unreadable(_ document: StoredDocument) { store.remove(document.id) }
+        let current = current(documents, at: digest, for: request, unreadable: unreadable)
+        let found: [ReadyResponse] = current.compactMap { document, response in
             guard response.form == .received else { return nil }
             guard PartialContent(fields: response.fields, body: response.body) != nil else {
                 unreadable(document)
@@ -189,6 +173,8 @@ extension ResponseCache {
             }
             return ReadyResponse(response, for: request, at: digest)
         }
+        if let number { for ready in found { handle(ready) { .read(ready, since: number) } } }
+        return partsInMemory(request) ?? (memory.isArriving(at: digest) ? nil : Self.newest(found, for: request))
     }
 
     /// Removes the parts of a response, because the whole is stored or they are unreliable.
@@ -242,7 +228,7 @@ extension Fetches {
     func askForWhole(_ relays: [Relay], insteadOf fetch: RunningFetch) {
         retire(fetch)
         cache.forgetParts(of: fetch.request)
-        for relay in relays { ask(relay.request, relay.reply, stored: nil) }
+        for relay in relays { ask(Plan.Inquiry(relay.request), relay.reply) }
     }
 
     /// Keeps a part together with those of the same representation, as a whole if it completes them.

@@ -174,12 +174,6 @@ package final class ReadyResponse: MemoryResident {
     /// When it must be requested again although it is fresh, because it shows a member in doubt; in seconds of the store's clock.
     let asksAgain = Atomic<Int64>(.max)
 
-    /// Why the upstream is asked although its lifetime is not over; nil for no such reason.
-    func inquiryReason(at now: Int64) -> InquiryReason? {
-        if response.form == .outdated { return InquiryReason(word: "outdated", text: response.shortfall ?? "") }
-        return isDoubtDue(at: now) ? .doubt : nil
-    }
-
     /// Whether it shows a member in doubt that is to be resolved by a request now.
     @inline(__always)
     func isDoubtDue(at now: Int64) -> Bool { doubtDue <= now }
@@ -360,14 +354,4 @@ enum OwnEntityTag {
         let code = Crypto.authenticationCode(key: marked + (base?.bytes ?? []), message: body)
         return "\"larder-\(code.prefix(16).map { $0.hexadecimal(width: 2) }.joined())\""
     }
-}
-
-/// Why the upstream is asked although the lifetime of what is stored is not over.
-package struct InquiryReason: Sendable, Equatable {
-    /// The word for `detail` in `Cache-Status`.
-    let word: String
-    /// The reason in words.
-    let text: String
-
-    static let doubt = InquiryReason(word: "doubt", text: "two responses disagree on a member that it shows")
 }

@@ -142,7 +142,7 @@ extension ResponseCache {
                 notice: "its upstream is no longer in the config: the body is shown as it was received"
             )
         }
-        response.policy = response.policy.aged(at: seconds, knownSince: store.clock.agesKnownSince / 1_000_000)
+        response.policy = aged(response.policy)
         let base = ClientAuthority(authority: authority)
         func ready(_ view: View, known: [ObjectName: RelatedObject]? = nil) -> ReadyResponse {
             let digest = Digest128(low: 0, high: 0)

@@ -42,6 +42,11 @@ package final class ResponseCache: Sendable {
 
     // MARK: Look-up
 
+    /// A stored policy as of now: its age may have become unknown.
+    package func aged(_ policy: StoredPolicy) -> StoredPolicy {
+        policy.aged(at: seconds, knownSince: store.clock.agesKnownSince / 1_000_000)
+    }
+
     /// The preferred ready response in memory for a request, dirty or not, if there is one.
     ///
     /// - Parameter now: in seconds of the store's clock.
@@ -77,7 +82,7 @@ package final class ResponseCache: Sendable {
             if let fresh = overlay.fields(of: document.id), let policy = StoredPolicy(bytes: fresh.policy) {
                 (response.fields, response.policy) = (StoredHead.decode(fresh.head), policy)
             }
-            response.policy = response.policy.aged(at: seconds, knownSince: store.clock.agesKnownSince / 1_000_000)
+            response.policy = aged(response.policy)
             if uncommittedWrites.mayBeNewer(than: document.start, of: request.upstream.storeKey) {
                 guard response.form != .composed else { return nil }
                 response.form = .outdated
@@ -242,7 +247,7 @@ package final class ResponseCache: Sendable {
         if memory.responses(at: request.digest)?.contains(where: { $0.key == request.key }) == true { return .varyMiss }
         guard store.mayHave(request.digest) else { return .uriMiss }
         guard let variants = try? await store.variants(at: request.key) else { return .miss }
-        return variants.isEmpty ? .uriMiss : .varyMiss
+        return current(variants, at: request.digest, for: request).isEmpty ? .uriMiss : .varyMiss
     }
 }
 

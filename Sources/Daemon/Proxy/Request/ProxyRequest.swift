@@ -40,10 +40,8 @@ package struct ProxyRequest: Sendable {
     private(set) var isPassed = false
     /// Notes how the client's request is served.
     let note: RequestNote?
-    /// Why the upstream is asked, for `Cache-Status`; set by the decision.
-    package private(set) var reason = CacheStatus.Forward.uriMiss
-    /// The same in more detail, if the stored response is within its lifetime.
-    private(set) var inquiryReason: InquiryReason?
+    /// Why the upstream is asked; set by the plan.
+    private(set) var reason = Plan.Reason.forward(.uriMiss)
 
     /// - Parameters:
     ///   - otherFields: the digest of the request's `OtherFields`; nil for none.
@@ -124,9 +122,7 @@ package struct ProxyRequest: Sendable {
         return request
     }
 
-    package func asking(because reason: CacheStatus.Forward, _ inquiry: InquiryReason? = nil) -> ProxyRequest {
-        with { ($0.reason, $0.inquiryReason) = (reason, reason == .stale ? inquiry : nil) }
-    }
+    func asking(because reason: Plan.Reason) -> ProxyRequest { with { $0.reason = reason } }
 
     /// A request for the whole document of which this one wants a part or the head; nil if it must not be stored.
     var ofWhole: ProxyRequest? {
@@ -138,7 +134,7 @@ package struct ProxyRequest: Sendable {
     }
 
     /// The same request, to be passed on without a look-up.
-    package var passed: ProxyRequest { with { ($0.reason, $0.isPassed) = (.bypass, true) } }
+    package var passed: ProxyRequest { with { ($0.reason, $0.isPassed) = (.forOrigin, true) } }
 
     /// The paths that a write to this target makes suspect from the moment it is sent.
     package var suspects: [String] { WriteOutcome.noResponse.invalidated(by: self) }
@@ -263,8 +259,15 @@ extension ProxyRequest {
         return fields
     }
 
+    /// `Cache-Status` of a response that comes from the upstream, as far as the request decides it.
+    func forwarded(isStored: Bool = false, isCollapsed: Bool = false) -> CacheStatus {
+        var status = CacheStatus.forwarded(reason.forward, isStored: isStored, isCollapsed: isCollapsed)
+        status.detail = overrides.cache == .never ? "never-by-route" : reason.inquiry?.word
+        return status
+    }
+
     func failed(_ error: UpstreamError) -> CacheStatus {
-        var status = CacheStatus.forwarded(reason)
+        var status = CacheStatus.forwarded(reason.forward)
         status.detail = error.label
         return status
     }

@@ -5,24 +5,16 @@ package import Store
 
 /// What the daemon decides and stores, line by line at the level debug; hits from memory on a worker's loop are not logged.
 extension Logger {
-    /// Logs what happens to a retrieval, and why.
-    func decided(_ decision: Decision, on request: ProxyRequest, at now: Int64) {
+    /// Logs what happens to a request, and why.
+    func decided(_ plan: Plan, on request: ProxyRequest, at now: Int64) {
         guard logLevel <= .debug else { return }
-        var metadata: Metadata = ["url": "\(request.key.url)"]
-        switch decision {
-        case .serve(let ready, let use), .serveAndRefresh(let ready, let use):
-            let status = use.cacheStatus(of: ready, sent: ready.response.status, isCollapsed: false, now: now)
-            metadata["decision"] = "serve"
-            metadata["as"] = "\(status.text)"
-        case .ask(let reason, let stored):
-            metadata["decision"] = "ask"
-            metadata["fwd"] = "\(reason.rawValue)"
-            if let inquiry = stored?.inquiryReason(at: now) { metadata["reason"] = "\(inquiry.text)" }
-        case .refuse(let problem):
-            metadata["decision"] = "refuse"
-            metadata["reason"] = "\(problem.title)"
-        }
-        debug("decided", metadata: metadata)
+        debug(
+            "decided",
+            metadata: [
+                "url": "\(request.key.url)", "decision": "\(plan.action)", "reason": "\(plan.sentence)",
+                "cache-status": "\(plan.cacheStatus(now: now))",
+            ]
+        )
     }
 
     /// Logs why a response is not stored.

@@ -246,7 +246,7 @@ final class RequestNote: ReplyObserver {
 
     /// Records the outcome that the metrics have counted.
     func counted(as outcome: Outcome) { state.withLock { $0.outcome = outcome } }
-    func asked(because reason: InquiryReason?) { state.withLock { $0.served.reason = reason?.text } }
+    func asked(because reason: Plan.Reason) { state.withLock { $0.served.reason = reason.inquiry?.text } }
     func hasKey(_ key: Digest128) { state.withLock { $0.served.key = key } }
 
     /// Adds the time of a transfer that the request waited for; there may be several.

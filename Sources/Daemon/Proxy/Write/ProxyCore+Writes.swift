@@ -10,11 +10,6 @@ import Synchronization
 extension ProxyCore {
     /// Sends an unsafe request; the response's last byte is sent only when everything that it invalidates and shows is committed.
     func write(_ request: ProxyRequest, _ reply: Reply) async {
-        guard modes.current == .online else { return refuse(.offline(request.message.method), reply) }
-        if let problem = request.upstream.refusesWrite(request) {
-            if request.conditions.matchesOwnTag { await expire(request) }
-            return refuse(problem, reply)
-        }
         // Each write that could not be stored keeps its response in memory until it is.
         guard !cache.uncommittedWrites.isFull else { return refuse(.storeFailed(.queueFull), reply) }
         let suspect: SuspectID
@@ -33,7 +28,7 @@ extension ProxyCore {
         }
         count(.bypass, for: request)
         let (start, requestTime) = (cache.now, now)
-        let write = fetches.write(request.asking(because: .method), reply)
+        let write = fetches.write(request, reply)
         let outcome = await write.ended()
         let times = ExchangeTimes(request: requestTime, response: now, wall: wall)
         let targetIsUntouched = await complete(outcome, of: request, suspect: suspect, since: start)

@@ -128,7 +128,7 @@ final class RunningWrite: TransferDelegate {
             Rendering.describe(mapped, in: &fields)
             length = mapped.body.count
         }
-        request.decorate(&fields, of: head.status, with: .forwarded(request.reason))
+        request.decorate(&fields, of: head.status, with: .forwarded(request.reason.forward))
         let framing: ReplyFraming = length.map { .length($0) } ?? .chunked
         reply.start(status: head.status, reason: head.reasonPhrase, fields: fields, framing: framing)
     }

@@ -1,6 +1,5 @@
 package import HTTPSemantics
 import HTTPServer
-package import Proxy
 package import Settings
 
 extension IncomingRequest {
@@ -236,32 +235,4 @@ extension IncomingRequest {
     private static func rooted(_ path: String) -> String { rooted(path[...]) }
 
     private static func standardPort(_ scheme: String) -> UInt16 { scheme == "https" ? 443 : 80 }
-}
-
-/// A URL given to select documents, as the store has it.
-struct StoredURL: Sendable {
-    /// The upstream; nil if any may be meant.
-    let upstream: String?
-    /// Path and query, as in listings.
-    let url: String
-
-    /// Reads path and query, as in listings, or a URL of Larder's or an upstream's.
-    ///
-    /// A path is taken as it is: it may be stored for any upstream, or none may have it any more.
-    init(_ text: String, of upstream: String?, in daemon: DaemonCore) throws {
-        if text.hasPrefix("/") {
-            (self.upstream, url) = (upstream, text)
-            return
-        }
-        do throws(ImaginedRequestError) {
-            let incoming = try IncomingRequest(
-                imagined: "GET",
-                text,
-                of: daemon.upstreams,
-                named: upstream,
-                daemon.settings
-            )
-            (self.upstream, url) = (incoming.upstream.name, incoming.url)
-        } catch { throw ProblemDocument.badRequest(error.description) }
-    }
 }

@@ -1,7 +1,6 @@
 import HTTPSemantics
 import Testing
 
-@testable import Admin
 @testable import Proxy
 @testable import Settings
 

@@ -1,0 +1,149 @@
+import CachePolicy
+import EventLoops
+package import HTTPSemantics
+import Mapping
+import Settings
+package import Store
+
+/// A request as the proxy would serve it now, with what is stored for it.
+package struct ExplainedRequest: Sendable {
+    package let request: ProxyRequest
+    /// The name of its principal, and whether that has made a request before.
+    package let principal: (label: String, isKnown: Bool)
+    /// What it would get in each mode.
+    package let online: Plan
+    package let offline: Plan
+    /// The request that would go upstream, if one would.
+    package let inquiry: Plan.Inquiry?
+    /// For a stream: how the stored response is shown in each mode; nil for any other request.
+    package let stream: (online: CacheUse?, offline: CacheUse?)?
+    /// The stored response that it selects.
+    package let selected: ReadyResponse?
+    /// All variants under its key.
+    package let variants: [StoredVariant]
+    /// What is stored for the URL for any principal and context.
+    package let documents: [DocumentOfURL]
+    /// The latest response to the URL that was not stored, if it is remembered.
+    package let unstored: NotStoredReasons.Note?
+    package let mode: Mode
+    /// In seconds of the store's clock.
+    package let now: Int64
+}
+
+extension ProxyCore {
+    /// Explains what would happen to a request: looks up and plans as for one that is served.
+    ///
+    /// Nothing is fetched, marked as used or put into memory, and no principal is created.
+    package func explain(_ incoming: IncomingRequest) async throws(StoreError) -> ExplainedRequest {
+        let (principal, label) = try await principals.find(incoming.credentials, of: incoming.upstream)
+        let request = makeRequest(incoming, of: principal ?? .nobody)
+        let documents = try await cache.store.documents(ofURL: request.key.url, upstream: request.key.upstream)
+        let (offline, found) = await plan(request, mode: .offline, admits: false)
+        let variants = try await cache.variants(under: request)
+        let online = fetches.heldBack(await plan(request, mode: .online, admits: false).plan)
+        let (shownOnline, shownOffline) = (try await shown(online, to: request), try await shown(offline, to: request))
+        var (inquiry, stream): (Plan.Inquiry?, (CacheUse?, CacheUse?)?) = (shownOnline.inquiry, nil)
+        if incoming.live != nil {
+            inquiry = inquiry ?? Plan.Inquiry(request, stored: found.whole)
+            func use(_ plan: Plan) -> CacheUse? { found.whole.flatMap { plan.useByStream(of: $0, now: now) } }
+            stream = (use(online), use(offline))
+        }
+        return ExplainedRequest(
+            request: request,
+            principal: (label, principal != nil),
+            online: shownOnline,
+            offline: shownOffline,
+            inquiry: inquiry,
+            stream: stream,
+            selected: found.whole,
+            variants: variants,
+            documents: documents.filter { $0.status != 206 },
+            unstored: fetches.notStored[request.key],
+            mode: modes.current,
+            now: now
+        )
+    }
+
+    /// The plan with the received bytes, which the raw view of a composed response shows.
+    private func shown(_ plan: Plan, to request: ProxyRequest) async throws(StoreError) -> Plan {
+        func view(of ready: ReadyResponse, _ plan: (ReadyResponse) -> Plan) async throws(StoreError) -> Plan {
+            guard ready.needsReceivedBytes(in: request.view) else { return plan(ready) }
+            guard let shown = try await cache.inView(of: request, ready)
+            else { return .ask(Plan.Inquiry(request.asking(because: .forward(.miss)))) }
+            return plan(shown)
+        }
+        switch plan {
+        case .serve(let ready, let use, let reason): return try await view(of: ready) { .serve($0, use, reason) }
+        case .serveAndRefresh(let ready, let use, let reason, let inquiry):
+            return try await view(of: ready) { .serveAndRefresh($0, use, reason, inquiry) }
+        case .ask, .write, .refuse, .refuseAndExpire: return plan
+        }
+    }
+}
+
+/// One variant of a document, from memory or disk.
+package struct StoredVariant: Sendable {
+    package var ready: ReadyResponse
+    package var isInMemory: Bool
+    /// Nil until it is committed.
+    package var document: DocumentID?
+    package var isDirty: Bool
+    package var objects: Int
+}
+
+extension ResponseCache {
+    /// All variants under a request's key; nothing is put into memory or marked as used.
+    fileprivate func variants(under request: ProxyRequest) async throws(StoreError) -> [StoredVariant] {
+        var variants = (memory.responses(at: request.digest) ?? []).filter { $0.key == request.key }.map { ready in
+            StoredVariant(
+                ready: ready,
+                isInMemory: true,
+                document: ready.stored?.document,
+                isDirty: !ready.isClean,
+                objects: ready.stored?.objects.count ?? 0
+            )
+        }
+        let documents = store.mayHave(request.digest) ? try await store.documents(at: request.key) : []
+        for (document, response) in current(documents, at: request.digest, for: request) {
+            let known = variants.firstIndex { $0.ready.response.selection == response.selection }
+            // As for any request, a response in memory precedes the disk unless it is dirty.
+            if let known, !variants[known].isDirty { continue }
+            let variant = StoredVariant(
+                ready: ReadyResponse(response, digest: request.digest, upstream: request.upstream, base: request.base),
+                isInMemory: known != nil,
+                document: document.id,
+                isDirty: known != nil || response.form == .outdated,
+                objects: document.objects.count
+            )
+            if let known { variants[known] = variant } else { variants.append(variant) }
+        }
+        return variants
+    }
+}
+
+extension ProxiedUpstream {
+    /// The names of a request's fields and parameters that identify the principal, with reasons.
+    package func credentials(in request: Request) -> [(name: String, reason: String)] {
+        var found: [(name: String, reason: String)] = []
+        if let credential = settings.credential { found.append(("credential (\(credential.header))", "Larder's own")) }
+        func add(_ name: String, _ reason: PrincipalFields.Reason?) {
+            if let reason, !found.contains(where: { $0.name == name }) { found.append((name, "\(reason)")) }
+        }
+        for line in request.fields.lines { add(line.lowercasedName, principal.reason(forField: line.name)) }
+        let target = Array(request.target.utf8)
+        for (parameter, reason) in principal.parameters(in: target) {
+            let name = FieldSyntax.lowercased(TargetNormaliser.unescaped(target[parameter.name]))
+            add("?" + String(decoding: name, as: UTF8.self), reason)
+        }
+        return found
+    }
+
+    /// The names of its `OtherFields`.
+    package func otherFields(in request: Request) -> [String] {
+        var names: [String] = []
+        for line in request.fields.withoutHopByHop().lines where role(of: line) == .other {
+            if !names.contains(line.lowercasedName) { names.append(line.lowercasedName) }
+        }
+        return names
+    }
+}

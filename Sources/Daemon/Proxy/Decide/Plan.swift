@@ -1,0 +1,210 @@
+import CachePolicy
+package import HTTPSemantics
+import Settings
+package import Upstream
+
+/// What happens to a request, and why: the one answer that serving, streams and explanations share.
+///
+/// A pure function of the request, what is stored, the mode, back-off and the time.
+package enum Plan: Sendable {
+    case serve(ReadyResponse, CacheUse, Reason)
+    /// Serve, then fetch in the background; without an inquiry that does not happen now.
+    case serveAndRefresh(ReadyResponse, CacheUse, Reason, Inquiry?)
+    case ask(Inquiry)
+    case write(ProxyRequest)
+    case refuse(ProblemDocument)
+    /// Refuse, and drop what is stored of the target, so that the next GET brings the upstream's tag.
+    case refuseAndExpire(ProblemDocument)
+
+    /// The plan for a request for which nothing is looked up; nil for any other.
+    package init?(withoutLookUp request: ProxyRequest, mode: Mode) {
+        let method = request.message.method
+        let isRetrieval = MethodFacts.isCacheable(method) && request.message.body == nil && !request.isPassed
+        switch mode {
+        case .offline:
+            // If the origin cannot evaluate a condition, a cache may ignore it (RFC 9110 §13.1.1).
+            if isRetrieval { return nil }
+            self = .refuse(.offline(method))
+        case .online where isRetrieval:
+            // Only the upstream evaluates such a condition, and it does not know Larder's tag.
+            if request.message.fields.contains("if-match"), request.conditions.matchesOwnTag {
+                self = .refuseAndExpire(.ownTagInCondition)
+            } else if request.isForOrigin {
+                self = .ask(Inquiry(request.passed))
+            } else {
+                return nil
+            }
+        case .online where MethodFacts.isSafe(method):
+            self = .ask(Inquiry(request.isPassed ? request : request.asking(because: .forward(.method))))
+        case .online:
+            guard let problem = request.upstream.refusesWrite(request) else {
+                self = .write(request.asking(because: .forward(.method)))
+                return
+            }
+            self = request.conditions.matchesOwnTag ? .refuseAndExpire(problem) : .refuse(problem)
+        }
+    }
+
+    /// The plan for a retrieval, unless Larder backs off.
+    ///
+    /// The parts and variants found matter only if no stored whole may be served.
+    ///
+    /// - Parameters:
+    ///   - limit: the maximum length of a whole that is stored.
+    ///   - now: in seconds of the store's clock.
+    package init(_ request: ProxyRequest, _ found: LookUpResult, mode: Mode, limit: Int, now: Int64) {
+        var found = found
+        // This ignores responses stored before the route had the setting.
+        if request.overrides.cache == .never { (found.whole, found.absence) = (nil, .bypass) }
+        let plan = mode == .offline ? Self.offline(found.whole, now: now) : Self.online(request, found, now: now)
+        self = plan.considering(found, for: request, mode: mode, limit: limit, now: now)
+    }
+
+    private static func online(_ request: ProxyRequest, _ found: LookUpResult, now: Int64) -> Plan {
+        func ask(_ reason: Reason) -> Plan {
+            request.directives.onlyIfCached
+                ? .refuse(.notCached) : .ask(Inquiry(request.asking(because: reason), stored: found.whole))
+        }
+        guard let stored = found.whole else { return ask(.forward(found.absence)) }
+        // Newer values are known but cannot be composed: only the upstream has the whole.
+        if stored.response.form == .outdated { return ask(.outdated(stored.response.shortfall)) }
+        if stored.isDoubtDue(at: now), !request.directives.onlyIfCached { return ask(.doubt) }
+        let reuse = stored.policy.reuse(at: now, for: request.directives)
+        switch reuse {
+        case .fresh: return .serve(stored, .hit(isStale: false), .policy(reuse))
+        case .stale(_, _, let allowed) where allowed.contains(.whileRevalidating):
+            let refresh = request.forWhole.ofWhole.map { Inquiry($0.asking(because: .policy(reuse)), stored: stored) }
+            return .serveAndRefresh(stored, .hit(isStale: true), .policy(reuse), refresh)
+        case .stale(_, _, let allowed) where allowed.contains(.byRequest):
+            return .serve(stored, .hit(isStale: true), .policy(reuse))
+        case .stale, .mustValidate: return ask(.policy(reuse))
+        }
+    }
+
+    /// No upstream can be asked, so the known response must do.
+    private static func offline(_ stored: ReadyResponse?, now: Int64) -> Plan {
+        guard let stored else { return .refuse(.unknownOffline) }
+        let reuse = stored.policy.reuse(at: now, for: .none)
+        if stored.response.form == .outdated {
+            return .serve(stored, .offline(isStale: true), .outdated(stored.response.shortfall))
+        }
+        if case .fresh = reuse { return .serve(stored, .hit(isStale: false), .policy(reuse)) }
+        return .serve(stored, .offline(isStale: true), .policy(reuse))
+    }
+
+    /// The plan given the stored parts and variants, if no stored whole may be served.
+    private func considering(_ found: LookUpResult, for request: ProxyRequest, mode: Mode, limit: Int, now: Int64)
+        -> Plan
+    {
+        var inquiry: Inquiry
+        switch self {
+        case .serve, .serveAndRefresh, .write, .refuseAndExpire: return self
+        case .refuse: inquiry = Inquiry(request)
+        case .ask(let asked): inquiry = asked
+        }
+        (inquiry.parts, inquiry.variants) = (found.parts, found.variants)
+        // The newer of the whole and the parts counts.
+        let parts = found.parts.flatMap { parts in
+            inquiry.stored.map { $0.policy.responseTime > parts.policy.responseTime } ?? false ? nil : parts
+        }
+        if request.range != nil, let parts, request.mayBeServed(parts: parts),
+            ServedContent(of: parts, for: request.message, now: now) != nil
+        {
+            let reuse = parts.policy.reuse(at: now, for: mode == .offline ? .none : request.directives)
+            switch (mode, reuse) {
+            case (_, .fresh): return .serve(parts, .hit(isStale: false), .policy(reuse))
+            case (.offline, _): return .serve(parts, .offline(isStale: true), .policy(reuse))
+            case (.online, .stale(_, _, let allowed)) where allowed.contains(.byRequest):
+                return .serve(parts, .hit(isStale: true), .policy(reuse))
+            case (.online, _): (inquiry.request, inquiry.stored) = (request.asking(because: .policy(reuse)), parts)
+            }
+        } else if request.range != nil, inquiry.stored != nil, request.isStorable {
+            // A part beside an older whole would contradict it: the whole is renewed, and the range cut from it.
+            inquiry.request = inquiry.request.forWhole
+        } else if let parts, request.range != nil || inquiry.stored == nil {
+            inquiry.request = request.asking(because: .forward(.partial))
+            inquiry.completes = request.isShareable && parts.isCompletable(limit: limit)
+        }
+        // A refused request is not sent to validate parts either.
+        if case .refuse = self { return self }
+        return .ask(inquiry)
+    }
+}
+
+extension Plan {
+    /// A request to the upstream, and what is stored that its response may concern.
+    package struct Inquiry: Sendable {
+        package internal(set) var request: ProxyRequest
+        /// What a 304 would freshen, and what may replace an error.
+        package internal(set) var stored: ReadyResponse?
+        /// Other responses stored under the request's key; the upstream may select one of them.
+        var variants: [Variant] = []
+        /// A stored response that holds parts of the document.
+        var parts: ReadyResponse?
+        /// Whether only the bytes that `parts` lacks are requested.
+        var completes = false
+        /// Whether what is stored is validated, if it can be.
+        var isConditional = true
+
+        init(_ request: ProxyRequest, stored: ReadyResponse? = nil) {
+            (self.request, self.stored) = (request, stored)
+        }
+
+        /// The stored responses that the request validates.
+        package var validation: Validation {
+            // A request for the missing bytes has its own condition, `If-Range`.
+            guard isConditional, !completes else { return .none }
+            return Validation(request, stored: stored, variants: variants)
+        }
+
+        /// The stored parts, if only the bytes that they lack are requested.
+        var completing: ReadyResponse? { completes ? parts : nil }
+
+        /// The request as it goes upstream.
+        package var upstreamRequest: UpstreamRequest {
+            let resolvesDoubt = stored?.response.doubts.isEmpty == false
+            return request.upstreamRequest(validation, completing: completing, resolvesDoubt: resolvesDoubt)
+        }
+
+        /// The inquiry for the whole on behalf of another request, after validation was of no use.
+        func unconditional(_ request: ProxyRequest) -> Inquiry {
+            var inquiry = Inquiry(request, stored: stored)
+            inquiry.isConditional = false
+            return inquiry
+        }
+    }
+
+    /// The request that goes upstream, now or in the background.
+    var inquiry: Inquiry? {
+        switch self {
+        case .ask(let inquiry), .serveAndRefresh(_, _, _, let inquiry?): inquiry
+        case .serve, .serveAndRefresh, .write, .refuse, .refuseAndExpire: nil
+        }
+    }
+
+    /// The same plan if what is stored may have been removed.
+    var withoutStored: Plan { if case .ask(let inquiry) = self { .ask(Inquiry(inquiry.request)) } else { self } }
+
+    /// The plan while Larder backs off, which concerns retrievals that would be sent.
+    func heldBack(by backOff: BackOff, secondsLeft: Int64, now: Int64) -> Plan {
+        switch self {
+        case .ask(let inquiry) where MethodFacts.isCacheable(inquiry.request.message.method):
+            if let stored = inquiry.stored, stored.maySubstitute(at: now, for: inquiry.request) {
+                return .serve(stored, .backedOff, .backedOff(backOff, secondsLeft: secondsLeft))
+            }
+            let upstream = inquiry.request.upstream.name
+            return .refuse(.backedOff(backOff, seconds: secondsLeft, upstream: upstream))
+        case .serveAndRefresh(let ready, let use, let reason, _): return .serveAndRefresh(ready, use, reason, nil)
+        case .serve, .ask, .write, .refuse, .refuseAndExpire: return self
+        }
+    }
+
+    /// How a stream shows a stored response until it has a newer one; nil if it may not be shown.
+    func useByStream(of found: ReadyResponse, now: Int64) -> CacheUse? {
+        switch self {
+        case .serve(_, let use, _), .serveAndRefresh(_, let use, _, _): use
+        case .ask, .write, .refuse, .refuseAndExpire:
+            found.response.form != .outdated && found.mayBeShown(at: now) ? .hit(isStale: true) : nil
+        }
+    }
+}

@@ -1,0 +1,267 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What `/explain` foretells is what the next request gets, in generated states for generated requests.
+@Suite(.scripts) struct ForetoldTests {
+    @Test func `what explain foretells is what the next request gets, in every kind of state`() throws {
+        let walks = try together(6) { number -> (seen: Set<String>, mistake: String?) in
+            let walk = try ForetoldWalk(seed: UInt64(number + 1))
+            for step in 0..<200 {
+                try walk.change()
+                guard let mistake = try walk.check() else { continue }
+                let history = walk.history.suffix(8).joined(separator: "\n")
+                return (walk.seen, "seed \(number + 1), step \(step): \(mistake)\n\(history)")
+            }
+            return (walk.seen, nil)
+        }
+        let mistakes = walks.compactMap(\.mistake)
+        #expect(mistakes.isEmpty, "\(mistakes.joined(separator: "\n"))")
+        let wanted: Set<String> = [
+            "serve", "serve-and-refresh", "fetch", "pass", "write", "refuse", "412", "429", "503", "504", "206", "304",
+            "fwd=stale", "fwd=request", "fwd=uri-miss", "fwd=vary-miss", "fwd=partial", "fwd=bypass", "fwd=method",
+            "detail=offline", "detail=retry-after", "detail=stale", "detail=outdated", "detail=doubt",
+            "detail=composed", "detail=never-by-route", "detail=only-if-cached", "validated", "loaded",
+        ]
+        let seen = walks.reduce(into: Set<String>()) { $0.formUnion($1.seen) }
+        #expect(wanted.subtracting(seen).isEmpty, "\(wanted.subtracting(seen).sorted())")
+    }
+
+    /// The request that waits for a commit is explained as one that waits.
+    @Test func `a response that is just arriving is awaited like by any request`() throws {
+        let origin = try Origin { request in .json(#"{"id":1,"name":"a"}"#, Fresh.hour) }
+        let larder = try Larder(config: Configs.blog(origin))
+        for _ in 0..<20 {
+            _ = try larder.get("/users/1", ["Cache-Control": "no-cache"])
+            let foretold = try ExplainTests.explain(larder, "/users/1")
+            #expect((foretold["online"] as? [String: Any])?["action"] as? String == "serve")
+        }
+    }
+}
+
+/// A daemon whose upstream and store change at random, and random requests to it.
+private final class ForetoldWalk {
+    /// How the upstream responds to a path.
+    private struct Behaviour: Sendable {
+        var version = 1
+        var fields: FieldLines = Fresh.hour
+        var status = 200
+        var hasTag = true
+    }
+
+    private static let documents = ["/users", "/users/1", "/users/2", "/text/1", "/text/2", "/limited/1", "/never"]
+    private static let methods = Array(repeating: "GET", count: 14) + ["HEAD", "HEAD", "OPTIONS", "PUT"]
+    /// The one document that may fail without `Retry-After`.
+    private static let failing = "/text/2"
+    private static let freshness: [FieldLines] = [
+        Fresh.hour, Fresh.hour, ["Cache-Control": "max-age=60", "Age": "100"],
+        ["Cache-Control": "max-age=60, must-revalidate", "Age": "100"], ["Cache-Control": "max-age=6000", "Age": "60"],
+        ["Cache-Control": "max-age=3600, no-cache"], ["Cache-Control": "no-store"],
+        ["Cache-Control": "max-age=3600", "Vary": "X-Variant"],
+        ["Cache-Control": "max-age=60, stale-if-error=10", "Age": "100"],
+        ["Cache-Control": "max-age=60, stale-while-revalidate=6000", "Age": "100"],
+    ]
+
+    private let origin: Origin
+    private let larder: Larder
+    private let behaviours: Monitor<[String: Behaviour]>
+    private var random: SeededGenerator
+    private var isOffline = false
+    private var ownTag = "\"larder-0123456789abcdef0123456789abcdef\""
+    private(set) var history: [String] = []
+    /// The kinds of plans and states met.
+    private(set) var seen: Set<String> = []
+
+    init(seed: UInt64) throws {
+        random = SeededGenerator(seed: seed)
+        let behaviours = Monitor(
+            Dictionary(uniqueKeysWithValues: ForetoldWalk.documents.map { ($0, Behaviour()) })
+        )
+        self.behaviours = behaviours
+        origin = try Origin { request in
+            let behaviour = behaviours.current[request.path] ?? Behaviour()
+            return ForetoldWalk.response(to: request, behaviour)
+        }
+        // Doubts are asked about once, so that no second passes between two inquiries.
+        larder = try Larder(
+            config: Configs.blog(origin, upstream: ["lag: 1h"])
+                .replacing("routes:", with: "routes:\n  - { path: never, cache: never }")
+        )
+    }
+
+    private static func response(to request: Origin.Request, _ behaviour: Behaviour) -> OriginResponse {
+        guard request.method == "GET" || request.method == "HEAD" else { return .empty(204) }
+        guard behaviour.status == 200 else {
+            let wait: FieldLines = behaviour.status == 500 ? [:] : ["Retry-After": "3600"]
+            return .text("later", wait, status: behaviour.status)
+        }
+        let tag = behaviour.hasTag ? "\"\(request.path.dropFirst())-\(behaviour.version)\"" : nil
+        let name = "n\(behaviour.version)"
+        let body =
+            switch request.path {
+            case "/users": #"[{"id":1,"name":"\#(name)"},{"id":2,"name":"\#(name)","company":"c"}]"#
+            case "/users/1", "/users/2": #"{"id":\#(request.path.last ?? "1"),"name":"\#(name)"}"#
+            default: "0123456789 of version \(behaviour.version)"
+            }
+        guard request.path.hasPrefix("/users") else {
+            let content = RangedContent(body, tag: tag, behaviour.fields)
+            return request.method == "GET" ? content.answer(request) : .text(body, behaviour.fields)
+        }
+        var fields = behaviour.fields
+        if let tag { fields.append("ETag", tag) }
+        if let tag, request["If-None-Match"]?.contains(tag) == true { return .notModified(fields) }
+        return .json(body, fields)
+    }
+
+    // MARK: States
+
+    /// Changes how the upstream responds, or what the daemon has.
+    func change() throws {
+        if random.once(in: 2) {
+            let path = random.pick(Self.documents)
+            let kind = random.below(10)
+            var behaviour = behaviours.current[path] ?? Behaviour()
+            behaviour.status = 200
+            switch kind {
+            case 0: behaviour.status = 503
+            case 1 where path == Self.failing: behaviour.status = 500
+            case 2 where path.hasPrefix("/limited"): behaviour.status = 429
+            case 3...5: behaviour.version += 1
+            default:
+                // After a failed refresh there is a pause of a second, which may end between explanation and request.
+                behaviour.fields = random.pick(path == Self.failing ? Array(Self.freshness.dropLast()) : Self.freshness)
+                behaviour.hasTag = !random.once(in: 4)
+            }
+            let changed = behaviour
+            behaviours.withLock { $0[path] = changed }
+        }
+        switch random.below(40) {
+        case 0: try larder.restart()
+        case 1...2: try switchMode()
+        case 3: try reload()
+        case 4: _ = try larder.command("clean", "--all", "--yes")
+        default:
+            guard isOffline, random.once(in: 5) else { return }
+            try switchMode()
+        }
+        // A restart begins in the configured mode.
+        isOffline = try ExplainTests.explain(larder, "/users")["mode"] as? String == "offline"
+        history.append(isOffline ? "offline" : "online")
+    }
+
+    private func switchMode() throws { _ = try larder.command("mode", isOffline ? "online" : "offline") }
+
+    /// Replaces the store by its own copy.
+    private func reload() throws {
+        let copy = larder.folder.file("copy-\(UInt32.random(in: 0 ... .max)).db")
+        _ = try larder.command("save", copy)
+        let loaded = try larder.command("load", copy, "--replace")
+        if loaded.end == .exited(0) { seen.insert("loaded") } else { history.append(loaded.errors) }
+    }
+
+    // MARK: Requests
+
+    private func request() -> (method: String, path: String, fields: FieldLines) {
+        let path = random.pick(Self.documents)
+        let method = random.pick(Self.methods)
+        var fields: FieldLines = [:]
+        switch random.below(6) {
+        case 0:
+            let directives = [
+                "no-cache", "max-age=0", "max-stale=100000", "max-stale=5", "min-fresh=100000", "only-if-cached",
+                "no-store",
+            ]
+            fields.append("Cache-Control", random.pick(directives))
+        case 1:
+            let version = behaviours.current[path]?.version ?? 1
+            let tag = random.once(in: 4) ? ownTag : "\"\(path.dropFirst())-\(version)\""
+            fields.append(random.pick(["If-None-Match", "If-None-Match", "If-Match"]), tag)
+        case 2 where path.hasPrefix("/text"):
+            fields.append("Range", random.pick(["bytes=0-3", "bytes=2-5", "bytes=4-", "bytes=-2"]))
+        case 3: fields.append("X-Variant", random.pick(["a", "b"]))
+        case 4 where random.once(in: 3): fields.append("Larder-View", random.pick(["raw", "mapped"]))
+        case 4 where random.once(in: 3): fields.append("If-Unmodified-Since", "Sun, 06 Nov 1994 08:49:37 GMT")
+        default: break
+        }
+        return (method, path, fields)
+    }
+
+    /// Explains a request and sends it; returns what went otherwise than foretold, nil if nothing did.
+    func check() throws -> String? {
+        let (method, path, fields) = request()
+        let lines = fields.lines.map { "\($0.name): \($0.value)" }
+        let foretold = try ExplainTests.explain(larder, path, lines, more: "&method=\(method)")
+        let outcome = try #require(foretold[isOffline ? "offline" : "online"] as? [String: Any])
+        let (action, status) = (outcome["action"] as? String ?? "", outcome["status"] as? Int)
+        let asked = origin.count()
+        let response = try larder.request(method, path, fields)
+        let told = (outcome["cache_status"] as? String ?? "").filter { $0 != " " }
+        history.append(
+            "\(method) \(path) \(lines)\n  \(action) \(status ?? 0) \(told): \(outcome["reason"] ?? "")"
+                + "\n  \(response.status) \(response.cacheStatus)"
+        )
+        if let tag = response["ETag"], tag.hasPrefix("\"larder-") { ownTag = tag }
+        note(action, response)
+
+        if let status, status != response.status { return "the status is another" }
+        switch action {
+        case "fetch", "pass", "write":
+            // It goes on after a client that has its 304 already, and renews what is stored after a HEAD.
+            if response.status == 304 || method == "HEAD" { try awaitUpstream() }
+            guard origin.count() > asked else { return "the upstream was not asked" }
+            let conditions = (foretold["upstream"] as? [String: Any])?["conditions"] as? [String]
+            let sent = Self.conditions(in: origin.requests[asked])
+            if !sent.isEmpty { seen.insert("validated") }
+            if let conditions, conditions.sorted() != sent { return "the upstream was sent \(sent)" }
+        case "serve-and-refresh":
+            guard origin.waitForRequests(asked + 1) else { return "nothing was refreshed" }
+            let conditions = (foretold["upstream"] as? [String: Any])?["conditions"] as? [String] ?? []
+            let sent = Self.conditions(in: origin.requests[asked])
+            if conditions.sorted() != sent { return "the upstream was sent \(sent)" }
+            try awaitUpstream()
+        default:
+            if origin.count() != asked { return "the upstream was asked" }
+        }
+        return difference(told, response)
+    }
+
+    /// Waits until all transfers are over and what they brought is stored.
+    private func awaitUpstream() throws {
+        _ = try eventually { try self.larder.total("larder_upstream_in_flight") == 0 }
+        _ = try larder.waitForQuiet()
+    }
+
+    private static func conditions(in request: Origin.Request) -> [String] {
+        let names = ["If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range", "Range"]
+        return names.flatMap { name in request.fields.all(name).map { "\(name): \($0)" } }.sorted()
+    }
+
+    /// What `Cache-Status` says otherwise than foretold.
+    private func difference(_ told: String, _ response: Response) -> String? {
+        let words = response.cacheStatus.split(separator: ";").map(String.init)
+        let foretold = told.split(separator: ";").map(String.init)
+        // The status of the upstream, and what becomes of its response, is not known before.
+        let known = foretold.filter { !$0.hasPrefix("ttl=") && !$0.hasPrefix("detail=") }
+        guard known.allSatisfy({ words.contains($0) }) else { return "Cache-Status is another" }
+        func detail(_ words: [String]) -> Set<Substring> {
+            let text = words.first { $0.hasPrefix("detail=") }?.dropFirst("detail=".count) ?? ""
+            return Set(text.filter { $0 != "\"" }.split(separator: "+"))
+        }
+        if words.contains("hit") || !words.contains(where: { $0.hasPrefix("fwd=") }) {
+            return detail(words) == detail(foretold) ? nil : "the detail is another"
+        }
+        let isReplaced = words.contains { $0.hasPrefix("fwd-status=5") || $0.hasPrefix("fwd-status=4") }
+        return isReplaced || detail(foretold).isSubset(of: detail(words)) ? nil : "the detail is another"
+    }
+
+    private func note(_ action: String, _ response: Response) {
+        seen.formUnion([action, "\(response.status)"])
+        for word in response.cacheStatus.split(separator: ";") {
+            if word.hasPrefix("fwd=") { seen.insert(String(word)) }
+            guard word.hasPrefix("detail=") else { continue }
+            for detail in word.dropFirst("detail=".count).split(separator: "+") {
+                seen.insert("detail=" + detail.filter { $0 != "\"" })
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+import Mapping
+import Testing
+
+@testable import CachePolicy
+@testable import HTTPSemantics
+@testable import Proxy
+@testable import Settings
+
+@Suite struct PlanTests {
+    private func plan(
+        _ request: ProxyRequest,
+        _ found: LookUpResult,
+        mode: Mode = .online,
+        now: Int64 = 1_001
+    ) -> Plan {
+        Plan(withoutLookUp: request, mode: mode) ?? Plan(request, found, mode: mode, limit: 1 << 20, now: now)
+    }
+
+    /// What a plan comes to, in words that a table can hold.
+    private func words(_ plan: Plan) -> String {
+        switch plan {
+        case .serve(_, .hit(isStale: false), _): "hit"
+        case .serve(_, .hit(isStale: true), _): "stale hit"
+        case .serve(_, .offline(let isStale), _): isStale ? "offline stale" : "offline"
+        case .serve(_, .backedOff, _): "backed off"
+        case .serve: "another response"
+        case .serveAndRefresh(_, _, _, let inquiry): inquiry == nil ? "stale hit without refresh" : "hit and refresh"
+        case .ask(let inquiry):
+            "ask \(inquiry.request.reason.forward.rawValue)" + (inquiry.stored == nil ? "" : " with stored")
+        case .write: "write"
+        case .refuse(let problem): "\(problem.status)"
+        case .refuseAndExpire(let problem): "\(problem.status) and expire"
+        }
+    }
+
+    private func outcome(
+        _ fields: [(String, String)]?,
+        request: [(String, String)] = [],
+        method: String = "GET",
+        form: Proxy.CachedResponse.Form = .received,
+        mode: Mode = .online,
+        now: Int64
+    ) throws -> String {
+        let upstream = try ProxyFixture.upstream()
+        let request = ProxyFixture.request(method, "/x", request, of: upstream)
+        let whole = fields.map { ProxyFixture.answer($0, form: form, of: upstream, for: request) }
+        return words(plan(request, LookUpResult(whole: whole), mode: mode, now: now))
+    }
+
+    @Test func `a route that says never uses nothing that was stored before`() throws {
+        let upstream = try ProxyFixture.upstream {
+            var route = Configuration.Route(declaration: RouteDeclaration(path: "x"))
+            route.overrides.cache = .never
+            $0.routes = [route]
+        }
+        let request = ProxyFixture.request("GET", "/x", of: upstream)
+        #expect(!request.isShareable)
+        let found = LookUpResult(whole: ProxyFixture.answer(minute, of: upstream, for: request))
+        #expect(words(plan(request, found)) == "ask bypass")
+        #expect(words(plan(request, found, mode: .offline)) == "504")
+    }
+
+    @Test func `the reason why nothing was found is passed on`() throws {
+        let request = ProxyFixture.request("GET", "/x", of: try ProxyFixture.upstream())
+        #expect(words(plan(request, LookUpResult(absence: .varyMiss))) == "ask vary-miss")
+    }
+
+    private let minute = [("Cache-Control", "max-age=60")]
+
+    @Test func `an unknown response is fetched, or refused where the upstream may not be asked`() throws {
+        #expect(try outcome(nil, now: 1_000) == "ask uri-miss")
+        #expect(try outcome(nil, request: [("Cache-Control", "only-if-cached")], now: 1_000) == "504")
+        #expect(try outcome(nil, mode: .offline, now: 1_000) == "504")
+    }
+
+    @Test func `a fresh response is served in both modes`() throws {
+        #expect(try outcome(minute, now: 1_030) == "hit")
+        #expect(try outcome(minute, mode: .offline, now: 1_030) == "hit")
+    }
+
+    @Test func `a stale response is validated, and served in the offline mode`() throws {
+        #expect(try outcome(minute, now: 1_100) == "ask stale with stored")
+        #expect(try outcome(minute, mode: .offline, now: 1_100) == "offline stale")
+        #expect(try outcome(minute, request: [("Cache-Control", "only-if-cached")], now: 1_100) == "504")
+    }
+
+    @Test func `a client may accept stale responses, or insist on new ones`() throws {
+        #expect(try outcome(minute, request: [("Cache-Control", "max-stale=60")], now: 1_100) == "stale hit")
+        #expect(
+            try outcome(minute, request: [("Cache-Control", "max-stale=10")], now: 1_100) == "ask stale with stored"
+        )
+        #expect(try outcome(minute, request: [("Cache-Control", "no-cache")], now: 1_010) == "ask request with stored")
+        #expect(try outcome(minute, request: [("Cache-Control", "max-age=5")], now: 1_010) == "ask request with stored")
+    }
+
+    @Test func `within stale-while-revalidate a response is served and refreshed, unless the request says no-store`()
+        throws
+    {
+        let fields = [("Cache-Control", "max-age=60, stale-while-revalidate=100")]
+        #expect(try outcome(fields, now: 1_100) == "hit and refresh")
+        #expect(
+            try outcome(fields, request: [("Cache-Control", "no-store")], now: 1_100) == "stale hit without refresh"
+        )
+        #expect(try outcome(fields, now: 1_200) == "ask stale with stored")
+    }
+
+    @Test func `a response that cannot show the newest values is fetched, and served only in the offline mode`() throws
+    {
+        #expect(try outcome(minute, form: .outdated, now: 1_010) == "ask stale with stored")
+        #expect(try outcome(minute, form: .outdated, mode: .offline, now: 1_010) == "offline stale")
+    }
+
+    @Test func `conditions for the origin go there without a look-up, and are ignored in the offline mode`() throws {
+        let condition = [("If-Match", "\"a\"")]
+        #expect(try outcome(minute, request: condition, now: 1_010) == "ask bypass")
+        #expect(try outcome(minute, request: condition, mode: .offline, now: 1_010) == "hit")
+        let own = [("If-Match", "\"larder-0123456789abcdef0123456789abcdef\"")]
+        #expect(try outcome(minute, request: own, now: 1_010) == "412 and expire")
+        #expect(try outcome(minute, request: own, mode: .offline, now: 1_010) == "hit")
+    }
+
+    @Test func `methods other than GET and HEAD are passed on, and refused in the offline mode`() throws {
+        #expect(try outcome(minute, method: "OPTIONS", now: 1_010) == "ask method")
+        #expect(try outcome(minute, method: "PUT", now: 1_010) == "write")
+        for method in ["OPTIONS", "PUT"] {
+            #expect(try outcome(minute, method: method, mode: .offline, now: 1_010) == "504")
+        }
+    }
+
+    @Test func `a back-off concerns only what would be sent, and serves what may replace an error`() throws {
+        let upstream = try ProxyFixture.upstream()
+        let backOff = BackOff(status: 429, scope: .credential, until: 0)
+        func held(_ fields: [(String, String)]?, _ request: [(String, String)] = [], _ method: String = "GET")
+            -> (String, String)
+        {
+            let request = ProxyFixture.request(method, "/x", request, of: upstream)
+            let whole = fields.map { ProxyFixture.answer($0, of: upstream, for: request) }
+            let plan = plan(request, LookUpResult(whole: whole), now: 1_100)
+                .heldBack(by: backOff, secondsLeft: 7, now: 1_100)
+            return (words(plan), plan.sentence)
+        }
+        #expect(held([("Cache-Control", "max-age=600")]).0 == "hit")
+        let sentence =
+            "the upstream responded with 429 and Retry-After, which applies to everything that this credential asks for; "
+            + "Larder asks it again in 7 s"
+        #expect(held(minute) == ("backed off", sentence))
+        #expect(held([("Cache-Control", "max-age=60, must-revalidate")]).0 == "429")
+        #expect(held(nil).0 == "429")
+        #expect(held(minute, [("If-Match", "\"a\"")]).0 == "429")
+        #expect(held([("Cache-Control", "max-age=60, stale-while-revalidate=100")]).0 == "stale hit without refresh")
+        #expect(held(nil, [], "OPTIONS").0 == "ask method")
+        #expect(held(nil, [], "PUT").0 == "write")
+    }
+}
