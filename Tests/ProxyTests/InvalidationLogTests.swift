@@ -22,6 +22,15 @@ import Testing
         #expect(log.change(since: log.token, for: request) == .none)
     }
 
+    @Test func `a write concerns its upstream whatever configuration a request began with`() throws {
+        let (former, current) = (try ProxyFixture.upstream(), try ProxyFixture.upstream { $0.shared = true })
+        let request = ProxyFixture.request("GET", "/x", of: current)
+        var log = InvalidationLog()
+        let token = log.token
+        log.note(Invalidation(["/x"], of: former), at: 1)
+        #expect(log.change(since: token, for: request) == .invalidated)
+    }
+
     @Test func `a clean outdates everything, and a write of unknown effect its upstream`() throws {
         let upstream = try ProxyFixture.upstream()
         let other = try ProxyFixture.upstream {

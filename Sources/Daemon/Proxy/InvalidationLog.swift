@@ -58,7 +58,7 @@ struct InvalidationLog {
             case .upstream(let key):
                 if key == request.upstream.storeKey { return .invalidated }
             case .write(let invalidation, let time):
-                guard invalidation.upstream === request.upstream else { continue }
+                guard invalidation.upstream.storeKey == request.upstream.storeKey else { continue }
                 if invalidation.covers(request) { return .invalidated }
                 if change == .none { change = .written(at: time) }
             }
@@ -89,7 +89,7 @@ struct Invalidation {
 
     /// Whether it covers a request's response.
     func covers(_ request: ProxyRequest) -> Bool {
-        request.upstream === upstream && covers(path: request.key.url.beforeQuery)
+        request.upstream.storeKey == upstream.storeKey && covers(path: request.key.url.beforeQuery)
     }
 
     /// Whether it covers a path of its upstream, spelled as in cache keys.

@@ -38,9 +38,9 @@ extension ProxyCore {
         let parts = incoming.live == nil && !request.isForOrigin ? try await cache.surveyParts(request) : nil
         let shortfall = variants.first { $0.ready === selected }?.shortfall
         let online = Decision(request, selected, absence: absence, mode: .online, now: now)
-            .considering(parts, request, mode: .online, limit: settings.limits.document, now: now)
+            .considering(parts, request, mode: .online, limit: request.upstream.daemon.limits.document, now: now)
         let offline = Decision(request, selected, absence: absence, mode: .offline, now: now)
-            .considering(parts, request, mode: .offline, limit: settings.limits.document, now: now)
+            .considering(parts, request, mode: .offline, limit: request.upstream.daemon.limits.document, now: now)
         explanation.online = Explanation.Outcome(online, request, shortfall: shortfall, now: now)
         explanation.offline = Explanation.Outcome(offline, request, shortfall: shortfall, now: now)
         if incoming.live != nil {

@@ -104,13 +104,13 @@ package struct BackOff: Sendable, Equatable {
 /// A value for one thread.
 package struct BackOffs {
     private struct Credential: Hashable {
-        let upstream: Int
+        let upstream: String
         let principal: PrincipalID
         /// A hash of the `Authorization` that does not count as a principal with `shared: true`; valid within this process.
         let authorization: Int
 
         init(_ request: ProxyRequest) {
-            upstream = request.upstream.index
+            upstream = request.upstream.storeKey
             principal = request.key.principal
             authorization =
                 request.upstream.settings.shared ? request.message.fields.all("authorization").hashValue : 0
@@ -179,7 +179,7 @@ package struct BackOffs {
 
     /// The number of an upstream's back-offs by rate limits that are not over.
     func count(of upstream: ProxiedUpstream, now: UInt64) -> Int {
-        places.count { $0.key.credential.upstream == upstream.index && $0.value.until > now }
+        places.count { $0.key.credential.upstream == upstream.storeKey && $0.value.until > now }
     }
 }
 
@@ -201,7 +201,7 @@ extension Dictionary {
 /// separately, but all of `/repos` together.
 struct LimitedResources {
     private struct Key: Hashable {
-        let upstream: Int
+        let upstream: String
         let path: String
     }
 
@@ -222,8 +222,8 @@ struct LimitedResources {
         if exact.count >= Self.limit { exact = [:] }
         if byFirst.count >= Self.limit { byFirst = [:] }
         let (first, both) = Self.segments(of: request)
-        exact[Key(upstream: request.upstream.index, path: both)] = resource
-        let key = Key(upstream: request.upstream.index, path: first)
+        exact[Key(upstream: request.upstream.storeKey, path: both)] = resource
+        let key = Key(upstream: request.upstream.storeKey, path: first)
         var common = byFirst[key] ?? Common(resource: resource, path: both)
         if common.resource != resource { common.resource = nil }
         if common.path != both { common.isShared = true }
@@ -232,8 +232,8 @@ struct LimitedResources {
 
     func resource(of request: ProxyRequest) -> String? {
         let (first, both) = Self.segments(of: request)
-        if let resource = exact[Key(upstream: request.upstream.index, path: both)] { return resource }
-        guard let common = byFirst[Key(upstream: request.upstream.index, path: first)], common.isShared
+        if let resource = exact[Key(upstream: request.upstream.storeKey, path: both)] { return resource }
+        guard let common = byFirst[Key(upstream: request.upstream.storeKey, path: first)], common.isShared
         else { return nil }
         return common.resource
     }

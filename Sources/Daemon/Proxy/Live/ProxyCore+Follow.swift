@@ -15,7 +15,7 @@ import Store
 /// ```
 extension ProxyCore {
     func follow(_ request: ProxyRequest, _ reply: Reply, _ mode: LiveMode) {
-        if let problem = liveDocuments.refusal { return refuse(problem, reply) }
+        if let problem = liveDocuments.refusal(of: request) { return refuse(problem, reply) }
         liveDocuments.open(request, reply, mode)
     }
 
@@ -90,7 +90,8 @@ extension ProxyCore {
     /// follows.
     private func isBehind(_ document: LiveDocument, afterInquiry: Bool) async -> Bool {
         guard afterInquiry || cache.isArriving(document.request) else { return false }
-        return await !flushes(within: settings.store.withhold) && cache.isArriving(document.request)
+        let limit = document.request.upstream.daemon.store.withhold
+        return await !flushes(within: limit) && cache.isArriving(document.request)
     }
 
     /// Waits until all that the store was given so far is committed, or time is up; returns whether it is committed.
@@ -137,7 +138,9 @@ extension ProxyCore {
             cacheUse = .hit(isStale: true)
         }
         // What is sent must be committed, so that it can be recognised after a restart.
-        if found.stored == nil, document.needsNumbers { _ = await flushes(within: settings.store.withhold) }
+        if found.stored == nil, document.needsNumbers {
+            _ = await flushes(within: document.request.upstream.daemon.store.withhold)
+        }
         do {
             guard let ready = try await cache.inView(of: document.request, found) else { return nil }
             return .init(ready: ready, cacheUse: cacheUse, isCommitted: found.stored != nil)
@@ -176,7 +179,7 @@ extension ProxyCore {
             outcomes.count(outcome)
             reader.note?.counted(as: outcome)
         }
-        let retry = settings.live.retry
+        let retry = document.request.upstream.daemon.live.retry
         return LiveDocument.Opening(cacheStatus: status, refusal: refusal, isOffline: isOffline, retry: retry)
     }
 
