@@ -93,7 +93,9 @@ import Testing
         #expect(try await running.request("/kept/x", "Host: gone.example").status == 421)
         #expect(try await running.request("/new/x").status == 200)
         #expect(running.core.upstreamStates.map(\.name) == ["kept", "new"])
-        // Its documents are known by name and origin, as after a restart without it.
+        // Its documents are known by name and URL, as after a restart without it.
+        await running.core.proxy.finishTurn()
+        await running.core.store.flush()
         let names = try await running.core.store.ownerNames().upstreams
         #expect(names.contains("new") && !names.contains("gone") && names.contains { $0.hasPrefix("gone ") })
     }
@@ -202,8 +204,8 @@ import Testing
 
     @Test(arguments: [
         ("listen: 127.0.0.1:1\n", "listen"), ("admin: 127.0.0.1:1\n", "admin"), ("workers: 3\n", "workers"),
-        ("store: { maximum_size: 100 MB }\n", "store"), ("memory: { maximum_size: 32 MB }\n", "memory"),
-        ("limits: { head: 8 KB }\n", "the limits of clients"), ("limits: { objects: 500 }\n", "limits.objects"),
+        ("store: { maximum_size: 100MB }\n", "store"), ("memory: { maximum_size: 32MB }\n", "memory"),
+        ("limits: { head: 8KB }\n", "the limits of clients"), ("limits: { objects: 500 }\n", "limits.objects"),
         ("log: { level: debug }\n", "log"), ("access_log: { format: json }\n", "access_log"),
     ])
     func `what is read at the start only is refused by name`(text: String, part: String) async throws {
@@ -213,7 +215,7 @@ import Testing
             try await running.replace(by: text + upstreams)
         }
         #expect(error?.description == "\(part) cannot be changed while Larder runs; restart it")
-        try await running.replace(by: "limits: { document: 1 MB }\nmode: offline\n" + upstreams)
+        try await running.replace(by: "limits: { document: 1MB }\nmode: offline\n" + upstreams)
         #expect(running.core.modes.current == .offline)
     }
 

@@ -20,7 +20,7 @@ final class RunningCore: Sendable {
     private let loops: [EventLoop]
 
     init(_ config: String) throws {
-        let settings = Self.settings(config, store: folder.path + "/larder.db")
+        let settings = try Self.settings(config, store: folder.path + "/larder.db")
         let loops = try ["upstream", "worker"].map { try EventLoop(name: $0) }
         let core = try DaemonCore(
             settings,
@@ -53,17 +53,20 @@ final class RunningCore: Sendable {
 
     deinit { for loop in loops { loop.stop() } }
 
-    private static func settings(_ config: String, store: String) -> Configuration {
+    /// The text of a config has mistakes.
+    private struct BadConfig: Error, CustomStringConvertible { let description: String }
+
+    private static func settings(_ config: String, store: String) throws -> Configuration {
         let file = ConfigFile.parse(config, file: "larder.yaml", environment: [:])
-        precondition(file.errors.isEmpty, "\(file.errors)")
+        guard file.errors.isEmpty else { throw BadConfig(description: "\(file.errors)") }
         var settings = file.settings
         settings.store.path = store
         return settings
     }
 
     /// Replaces the configuration by that of a text.
-    func replace(by config: String) async throws(ConfigurationReplacementError) {
-        let settings = Self.settings(config, store: core.settings.store.path ?? "")
+    func replace(by config: String) async throws {
+        let settings = try Self.settings(config, store: core.settings.store.path ?? "")
         try await core.replaceConfiguration(by: settings, portable: config)
     }
 

@@ -50,14 +50,14 @@ import Testing
     }
 
     @Test func `a token shows what invalidates a write's target, also by a pattern`() throws {
-        let upstream = try ProxyFixture.upstream()
+        let (upstream, another) = (try ProxyFixture.upstream(), try ProxyFixture.upstream { $0.name = "other" })
         let pattern = InvalidationPattern(upstream: "api", base: "", pattern: try RoutePattern("posts/*"))
         let request = ProxyFixture.request("POST", "/posts/1?x=1", of: upstream)
         for (other, change) in [
             (Invalidation(["/posts/1"], of: upstream), .invalidated),
             (Invalidation(["/posts/2"], of: upstream), .written(at: 7)),
             (Invalidation(["/tags"], matching: [pattern], of: upstream), .invalidated),
-            (Invalidation(["/posts/1"], matching: [pattern], of: try ProxyFixture.upstream()), .none),
+            (Invalidation(["/posts/1"], matching: [pattern], of: another), .none),
         ] as [(Invalidation, InvalidationLog.Change)] {
             var log = InvalidationLog()
             let token = log.token

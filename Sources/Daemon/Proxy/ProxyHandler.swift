@@ -12,6 +12,7 @@ import Store
 /// `ProxyCore`, which handles every case.
 package final class ProxyHandler: HTTPHandler {
     private let proxy: ProxyCore
+    private let configuration: CurrentConfiguration
     private let cache: ResponseCache
     private let loop: EventLoop
     private let metrics: WorkerMetrics
@@ -22,9 +23,9 @@ package final class ProxyHandler: HTTPHandler {
     @exclusivity(unchecked) private var variable = SmallBuffer(capacity: 512)
     @exclusivity(unchecked) private var reading: (tick: UInt64, seconds: Int64) = (0, 0)
 
-    /// The upstreams of the current configuration, and how often that had been replaced when they were taken.
+    /// How often the configuration had been replaced when its upstreams were taken.
+    @exclusivity(unchecked) private var replacements: Int
     private var upstreams: [ProxiedUpstream]
-    private var replacements: Int
     /// The site of each entrance, and the one used last.
     private var sites: [ObjectIdentifier: Site] = [:]
     private var latest: (entrance: Entrance, site: Site)?
@@ -36,15 +37,16 @@ package final class ProxyHandler: HTTPHandler {
         interceptor: (any ExchangeInterceptor)? = nil
     ) {
         (self.interceptor, self.proxy) = (interceptor, proxy)
-        replacements = proxy.configuration.replacements
-        upstreams = proxy.configuration.value.upstreams
+        configuration = proxy.configuration
+        replacements = configuration.replacements
+        upstreams = configuration.value.upstreams
         cache = proxy.cache
         requests = proxy.requests
         (self.loop, self.metrics) = (loop, metrics)
     }
 
     func received(_ request: borrowing RequestHead, on connection: HTTPConnection) {
-        if proxy.configuration.replacements != replacements { takeConfiguration() }
+        if configuration.replacements != replacements { takeConfiguration() }
         let site = site(at: connection.entrance)
         let position = site.position(for: request.path)
         switch site.check(request, at: position) {
@@ -88,8 +90,8 @@ package final class ProxyHandler: HTTPHandler {
 
     /// Takes the current configuration.
     private func takeConfiguration() {
-        replacements = proxy.configuration.replacements
-        upstreams = proxy.configuration.value.upstreams
+        replacements = configuration.replacements
+        upstreams = configuration.value.upstreams
         (sites, latest) = ([:], nil)
     }
 
