@@ -204,8 +204,8 @@ import Testing
 
     @Test(arguments: [
         ("listen: 127.0.0.1:1\n", "listen"), ("admin: 127.0.0.1:1\n", "admin"), ("workers: 3\n", "workers"),
-        ("store: { maximum_size: 100MB }\n", "store"), ("memory: { maximum_size: 32MB }\n", "memory"),
-        ("limits: { head: 8KB }\n", "the limits of clients"), ("limits: { objects: 500 }\n", "limits.objects"),
+        ("store: { maximum_size: 100MiB }\n", "store"), ("memory: { maximum_size: 32MiB }\n", "memory"),
+        ("limits: { head: 8KiB }\n", "the limits of clients"), ("limits: { objects: 500 }\n", "limits.objects"),
         ("log: { level: debug }\n", "log"), ("access_log: { format: json }\n", "access_log"),
     ])
     func `what is read at the start only is refused by name`(text: String, part: String) async throws {
@@ -215,7 +215,7 @@ import Testing
             try await running.replace(by: text + upstreams)
         }
         #expect(error?.description == "\(part) cannot be changed while Larder runs; restart it")
-        try await running.replace(by: "limits: { document: 1MB }\nmode: offline\n" + upstreams)
+        try await running.replace(by: "limits: { document: 1MiB }\nmode: offline\n" + upstreams)
         #expect(running.core.modes.current == .offline)
     }
 
