@@ -230,6 +230,8 @@ import Testing
         try await running.replace(by: config)
         try recordings.start("second", session: nil)
         #expect(try await running.request("/new/x", "Authorization: Bearer secret-token").status == 200)
+        // The client has its response a moment before the recording.
+        #expect(eventually { recordings.runningCount(of: "second") == 1 })
         #expect(try recordings.stop("second").count == 1)
         let text = String(decoding: try recordings.file("exchanges.jsonl", of: "second"), as: UTF8.self)
         #expect(text.contains(#""upstream":"new""#) && !text.contains("secret-token"))
