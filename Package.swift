@@ -99,7 +99,7 @@ let package = Package(
         tests("Settings", ["HTTPSemantics", "CachePolicy", "Mapping", .product(name: "Yams", package: "Yams")]),
         tests("Proxy", belowProxy + ["DaemonTestSupport", logging]),
         tests("Recording", belowProxy + ["Proxy", "DaemonTestSupport", .product(name: "Yams", package: "Yams")]),
-        tests("Admin", belowProxy + ["Proxy", "DaemonTestSupport", logging]),
+        tests("Admin", belowProxy + ["Proxy", "Recording", "DaemonTestSupport", logging]),
         tests("Larder", belowProxy + ["Proxy", "Admin", "DaemonTestSupport", argumentParser, logging]),
         // The built binary, over real sockets.
         .testTarget(name: "EndToEndTests", dependencies: ["Larder", "TestSupport"], swiftSettings: settings),

@@ -15,6 +15,11 @@ public struct BoundedTable<Key: Hashable, Value> {
     /// The number of entries.
     public var count: Int { young.count + old.count }
 
+    /// The number of entries for which a condition holds.
+    public func count(where isCounted: (_ key: Key, _ value: Value) -> Bool) -> Int {
+        young.count { isCounted($0.key, $0.value) } + old.count { isCounted($0.key, $0.value) }
+    }
+
     /// Whether there are no entries.
     @inlinable public var isEmpty: Bool { young.isEmpty && old.isEmpty }
 

@@ -1,7 +1,7 @@
 import Basics
 import Dispatch
 import GRDB
-import Mapping
+package import Mapping
 import Synchronization
 
 /// Stores objects and documents in one SQLite file.
@@ -92,6 +92,38 @@ public final class ObjectStore: Sendable {
         core.modernise(after: .zero)
         KeyLoader.start(core)
         return (ObjectStore(core: core), notices)
+    }
+
+    /// Replaces the upstreams of the configuration while the store is open; on an error nothing has changed.
+    ///
+    /// An upstream that is gone keeps its models for responses that are on their way. Its data stay, labelled by its name and URL.
+    /// Call it for one configuration at a time.
+    ///
+    /// - Parameters:
+    ///   - models: the models of each upstream. Those of an upstream that the store has had since it was opened must be the same.
+    ///   - lags: how far the responses of each may lag.
+    package func replaceUpstreams(_ models: [String: Models], lags: [String: Lag]) async throws(StoreError) {
+        let core = core
+        var all = core.models
+        for (upstream, models) in core.compiled(models, lags: lags) {
+            if let known = all[upstream], known.models.declarations != models.models.declarations {
+                throw .modelsDiffer(upstream: UpstreamKey.name(of: upstream))
+            }
+            all[upstream] = models
+        }
+        for upstream in all.keys where models[upstream] == nil { all[upstream]?.isConfigured = false }
+        let versions = ModelVersions(path: core.budget.path, models: models)
+        let views = Views(models: models)
+        try await core.read { try versions.check(in: $0) }
+        let migrated = try await core.write(.migration, .prompt) { [all] session in
+            try views.install(in: session.database, hasher: core.hasher)
+            session.models = all
+            return try versions.record(in: session.database)
+        }
+        core.models = all
+        migrated.forEach(core.notify)
+        core.eraseSecrets()
+        core.modernise(after: .zero)
     }
 
     /// Sets the listener for commits; there is at most one.

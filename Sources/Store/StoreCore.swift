@@ -74,16 +74,16 @@ final class StoreCore: Sendable {
         recent = RecentChanges(since: file.numbers.sequence)
         queueLimit = QueueLimit(count: configuration.queueLimit, bytes: configuration.queueBytes)
         shared = Mutex(Shared(models: [:], keyHasher: KeyHasher(secret: file.keySecret)))
-        models = compiled(configuration.models)
+        models = compiled(configuration.models, lags: configuration.lags)
     }
 
     /// The compiled models, with the lag of each upstream.
-    func compiled(_ models: [String: Models]) -> [String: UpstreamModels] {
+    func compiled(_ models: [String: Models], lags: [String: Lag]) -> [String: UpstreamModels] {
         var compiled: [String: UpstreamModels] = [:]
         for (upstream, models) in models {
             compiled[upstream] = UpstreamModels(
                 models,
-                lag: configuration.lags[upstream] ?? configuration.lag,
+                lag: lags[upstream] ?? configuration.lag,
                 objectLimit: configuration.objectLimit
             )
         }
@@ -91,12 +91,19 @@ final class StoreCore: Sendable {
     }
 
     /// An upstream's label: its name if it is in the current configuration, otherwise its name with the URL.
-    func label(ofUpstream key: String) -> String { models[key] == nil ? key : UpstreamKey.name(of: key) }
+    func label(ofUpstream key: String) -> String {
+        models[key]?.isConfigured == true ? UpstreamKey.name(of: key) : key
+    }
 
     /// The upstream with a label.
     func upstream(labelled label: String?) -> String? {
-        label.map { label in models.keys.first { UpstreamKey.name(of: $0) == label } ?? label }
+        label.map { label in
+            models.first { UpstreamKey.name(of: $0.key) == label && $0.value.isConfigured }?.key ?? label
+        }
     }
+
+    /// The models of the upstreams in the current configuration.
+    var configuredModels: [String: Models] { models.filter(\.value.isConfigured).mapValues(\.models) }
 
     var models: [String: UpstreamModels] {
         get { shared.withLock(\.models) }

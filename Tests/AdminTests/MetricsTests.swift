@@ -141,8 +141,8 @@ import Testing
         upstream.ended(status: 200, seconds: 0.003)
         upstream.started()
         upstream.ended(result: "refused", seconds: 40)
-        upstream.responded(route: 0, seconds: 0.0005)
-        upstream.responded(route: 1, seconds: 3)
+        upstream.responded(route: "users/{id}", seconds: 0.0005)
+        upstream.responded(route: "users/{id}", seconds: 3)
         upstream.responded(route: nil, seconds: 100)
         upstream.record { $0.limited(RateLimit(limit: 5000, remaining: 4990, resource: "core")) }
         upstream.record { $0.limited(RateLimit(remaining: 7)) }
@@ -156,8 +156,7 @@ import Testing
                 memory: (responses: 0, bytes: 0, evictions: 0),
                 process: ProcessFigures.read(),
                 mode: .offline,
-                version: "0.1",
-                routes: ["a\"b\\c\n": ["users/{id}", "users/{id}"]]
+                version: "0.1"
             )
         )
     }

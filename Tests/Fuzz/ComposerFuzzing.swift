@@ -32,7 +32,7 @@ enum ComposerFuzzing: FuzzTarget {
             shelf.take("d\(time)", body, rule, at: Int64(time + 1), in: FuzzModels.context)
         }
         for document in shelf.documents.keys {
-            guard case .composed(let body, _) = shelf.compose(document) else { continue }
+            guard case .composed(let body) = shelf.compose(document) else { continue }
             let end = body.withUnsafeBufferPointer { JSONScanner($0, allowsReferences: false).scanText() }
             require(end >= 0, "composed: \(text(body))")
         }

@@ -10,12 +10,12 @@ import Testing
             ("github", "https://api.github.com/v3", "/github", []), ("lab", "http://lab.example:8080", "/lab", []),
             ("own", "http://127.0.0.1:9000", "", [.tcp(host: "127.0.0.1", port: 8790)]),
         ]
-        return try declared.enumerated().map { index, upstream in
+        return try declared.map { upstream in
             var settings = Configuration.Upstream()
             (settings.name, settings.prefix, settings.listen) = (upstream.0, upstream.2, upstream.3)
             settings.url = try UpstreamURL(upstream.1)
             settings.hosts = upstream.0 == "lab" ? ["lab.internal"] : []
-            return ProxiedUpstream(index: index, try CompiledUpstream(settings))
+            return ProxiedUpstream(try CompiledUpstream(settings))
         }
     }
 
@@ -57,7 +57,7 @@ import Testing
         let two = try ["a", "b"].map { name in
             var settings = Configuration.Upstream()
             (settings.name, settings.url) = (name, try UpstreamURL("https://api.example.com"))
-            return ProxiedUpstream(index: 0, try CompiledUpstream(settings))
+            return ProxiedUpstream(try CompiledUpstream(settings))
         }
         func place(_ text: String, _ upstreams: [ProxiedUpstream], named name: String? = nil) throws -> ProxiedUpstream
         {

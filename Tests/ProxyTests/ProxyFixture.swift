@@ -16,7 +16,7 @@ enum ProxyFixture {
         settings.name = "api"
         settings.url = try UpstreamURL("https://api.example.com")
         try change(&settings)
-        return ProxiedUpstream(index: 0, try CompiledUpstream(settings))
+        return ProxiedUpstream(try CompiledUpstream(settings))
     }
 
     static func request(

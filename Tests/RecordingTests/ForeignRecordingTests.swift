@@ -276,7 +276,7 @@ import Testing
         #expect(losses["responses that are not final, or not HTTP"] == 3)
         #expect(losses["fields that HTTP does not allow"] != nil)
         let file = ConfigFile.parse(recording.manifest.config, file: "recording.yaml", environment: [:])
-        let upstream = ProxiedUpstream(index: 0, try CompiledUpstream(file.settings.upstreams[0]))
+        let upstream = ProxiedUpstream(try CompiledUpstream(file.settings.upstreams[0]))
         // It indexes every exchange, and throws for one that it cannot.
         _ = try Replayer(recording, upstreams: [upstream], isStrict: false, clock: 2_000_000_000, memory: 0)
     }

@@ -14,7 +14,7 @@ import Testing
         let text = "upstreams: { api: { url: \"https://api.example.com\" } }\n\(yaml)"
         let file = ConfigFile.parse(text, file: "test", environment: [:])
         try #require(file.diagnostics.isEmpty)
-        return ProxiedUpstream(index: 0, try CompiledUpstream(file.settings.upstreams[0]))
+        return ProxiedUpstream(try CompiledUpstream(file.settings.upstreams[0]))
     }
 
     private static func redact(

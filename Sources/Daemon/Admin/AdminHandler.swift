@@ -1,23 +1,24 @@
 import HTTPSemantics
 import HTTPServer
 import Proxy
+import Settings
 
 /// The admin side's HTTP handler.
 ///
 /// There is one for each loop. The loop only accepts the request; everything else happens in a task.
 package final class AdminHandler: HTTPHandler {
     private let service: AdminService
-    private let hosts: [String]
     private let executor: (any TaskExecutor)?
     /// The guards by entrance, each created at its first request, because only then is the bound address known.
     private var doors: [ObjectIdentifier: (entrance: Entrance, door: Guard)] = [:]
+    /// The configuration whose host names they allow.
+    private var configuration: CompiledConfiguration?
 
     /// - Parameters:
-    ///   - hosts: further host names of the admin side.
     ///   - executor: where responses are made; the shared pool by default. Not a loop that serves data: a page of a thousand
     ///     objects takes milliseconds.
-    package init(service: AdminService, hosts: [String] = [], executor: (any TaskExecutor)? = nil) {
-        (self.service, self.hosts, self.executor) = (service, hosts, executor)
+    package init(service: AdminService, executor: (any TaskExecutor)? = nil) {
+        (self.service, self.executor) = (service, executor)
     }
 
     func received(_ request: borrowing RequestHead, on connection: HTTPConnection) {
@@ -44,7 +45,10 @@ package final class AdminHandler: HTTPHandler {
     }
 
     private func door(of entrance: Entrance) -> Guard {
+        let current = service.configuration
+        if configuration !== current { (configuration, doors) = (current, [:]) }
         if let known = doors[ObjectIdentifier(entrance)] { return known.door }
+        let hosts = current.settings.upstreams.flatMap(\.hosts)
         let door = Guard(listeners: entrance.guardListeners, hosts: hosts, wantsToken: true)
         // The entrance is retained, so that no other one gets its identity.
         doors[ObjectIdentifier(entrance)] = (entrance, door)
@@ -121,6 +125,9 @@ package struct AdminService: Sendable {
     private let daemon: DaemonCore
 
     package init(_ daemon: DaemonCore) { self.daemon = daemon }
+
+    /// The current configuration.
+    var configuration: CompiledConfiguration { daemon.proxy.configuration.value }
 
     /// Responds to one request; any thread.
     ///

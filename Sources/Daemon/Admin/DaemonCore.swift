@@ -12,8 +12,6 @@ import Synchronization
 package final class DaemonCore: Sendable {
     /// Larder's version, such as `0.2.0`.
     let version: String
-    package let settings: Configuration
-    package let upstreams: [ProxiedUpstream]
     package let store: ObjectStore
     package let proxy: ProxyCore
     let modes: ModeSwitch
@@ -28,6 +26,8 @@ package final class DaemonCore: Sendable {
     /// The recent traffic.
     package let traffic: TrafficHistory
     private let stateNow = Mutex(State())
+    /// Whether a configuration is replacing the current one.
+    let isReplacing = Atomic(false)
 
     /// The state that changes while the daemon starts and stops.
     package struct State: Sendable {
@@ -57,16 +57,15 @@ package final class DaemonCore: Sendable {
         log: Logger,
         asksUpstreams: Bool = true
     ) throws {
-        (self.version, self.settings) = (version, settings)
-        let upstreams = try settings.upstreams.enumerated().map { ProxiedUpstream(index: $0, try CompiledUpstream($1)) }
-        self.upstreams = upstreams
+        self.version = version
+        let compiled = try CompiledConfiguration(settings)
         guard let path = settings.store.path else { preconditionFailure("the command line names a store") }
         // At the first start, for its owner only. systemd creates `StateDirectory` itself, with the mode in the unit.
         let folder = pathBeside(path, "")
         if let failed = makeFolders(String(folder.dropLast())) {
             throw StoreFolderError(failed.folder + "/", code: failed.code)
         }
-        var configuration = StoreConfiguration(settings, path: path, upstreams)
+        var configuration = StoreConfiguration(settings, path: path, compiled.upstreams)
         configuration.notify = { log.log(level: $0.isRelief ? .notice : .warning, "\($0)") }
         configuration.committed = { log.committed($0) }
         let (store, notices) = try ObjectStore.open(configuration)
@@ -96,8 +95,8 @@ package final class DaemonCore: Sendable {
         requestStreams = RequestStreams(requests, loop: adminLoop)
         let proxy = ProxyCore(
             loop: upstreamLoop,
-            settings: settings,
-            upstreams: asksUpstreams ? upstreams : [],
+            configuration: CurrentConfiguration(compiled),
+            asksUpstreams: asksUpstreams,
             cache: ResponseCache(store: store, memory: memory, watch: watch, log: log),
             principals: principals,
             modes: modes,
@@ -110,6 +109,11 @@ package final class DaemonCore: Sendable {
         // This runs on the loop before everything else, including requests.
         upstreamLoop.enqueue { proxy.assumeIsolated { $0.start() } }
     }
+
+    /// The settings of the current configuration.
+    package var settings: Configuration { proxy.configuration.value.settings }
+    /// The upstreams of the current configuration.
+    package var upstreams: [ProxiedUpstream] { proxy.configuration.value.upstreams }
 
     /// The models that the config declares, by upstream.
     var models: [String: Models] { Dictionary(uniqueKeysWithValues: upstreams.map { ($0.name, $0.rules.models) }) }

@@ -20,8 +20,6 @@ struct Metric: Documented, Sendable {
         let process: ProcessFigures
         let mode: Mode
         let version: String
-        /// The paths of each upstream's routes, in the order of the config.
-        var routes: [String: [String]] = [:]
     }
 
     /// One line of the exposition.
@@ -65,7 +63,12 @@ extension Metric {
         },
         "Time from a request to the last byte of its response by the route in the config, other being without one; hits from memory, which are not timed, and streams apart.":
             Metric(.histogram, "larder_response_duration_seconds") { reading in
-                reading.metrics.allUpstreams.flatMap { upstream in durations(of: upstream, reading.routes) }
+                reading.metrics.allUpstreams.flatMap { upstream in
+                    upstream.metrics.durations.flatMap { route, histogram in
+                        let name = Label(name: "upstream", value: upstream.name)
+                        return buckets(histogram, labels: [name, Label(name: "route", value: route ?? "other")])
+                    }
+                }
             },
         "Lines of the access log that were not written: the disk was full, or they came too fast.":
             Metric(.counter, "larder_access_log_dropped_total") { value($0.metrics.accessLogDropped.value) },
@@ -190,27 +193,6 @@ extension Metric {
         }
     }
 
-    /// By path: routes with one path, for several methods, are combined.
-    private static func durations(
-        of upstream: (name: String, metrics: UpstreamMetrics),
-        _ routes: [String: [String]]
-    ) -> [Sample] {
-        let paths = routes[upstream.name] ?? []
-        var byPath: [(path: String, histogram: Histogram)] = []
-        for (route, histogram) in upstream.metrics.durations {
-            let path = route.flatMap { paths.indices.contains($0) ? paths[$0] : nil } ?? "other"
-            if let index = byPath.firstIndex(where: { $0.path == path }) {
-                byPath[index].histogram.add(histogram)
-            } else {
-                byPath.append((path, histogram))
-            }
-        }
-        return byPath.flatMap { path, histogram in
-            let labels = [Label(name: "upstream", value: upstream.name), Label(name: "route", value: path)]
-            return buckets(histogram, labels: labels)
-        }
-    }
-
     private static func limits(_ reading: Reading, _ read: (RateLimit) -> Int64?) -> [Sample] {
         reading.metrics.allUpstreams.flatMap { upstream in
             upstream.metrics.health.allLimits.compactMap { limit in
@@ -243,7 +225,6 @@ extension Metric.Reading {
     /// The current figures; those of the store are read from its file.
     init(_ daemon: DaemonCore) async throws(StoreError) {
         let count = try await daemon.store.count()
-        let routes = daemon.settings.upstreams.map { ($0.name, $0.routes.map(\.declaration.path)) }
         self.init(
             metrics: daemon.metrics,
             store: daemon.store.statistics,
@@ -251,8 +232,7 @@ extension Metric.Reading {
             memory: daemon.proxy.cache.memory.statistics,
             process: .read(),
             mode: daemon.modes.current,
-            version: daemon.version,
-            routes: Dictionary(uniqueKeysWithValues: routes)
+            version: daemon.version
         )
     }
 }

@@ -153,7 +153,7 @@ package final class UpstreamMetrics: Sendable {
     package let backedOff = Counter()
     private let finished = Mutex(Finished())
     private let condition = Mutex(UpstreamHealth())
-    private let routes = Mutex<[Int: Histogram]>([:])
+    private let routes = Mutex<[String?: Histogram]>([:])
 
     /// The fetches that have ended.
     package struct Finished: Sendable {
@@ -188,15 +188,14 @@ package final class UpstreamMetrics: Sendable {
 
     /// Records the response time of a request that was no hit from memory.
     ///
-    /// - Parameter route: the number of its route in the config, if any; so there are no more histograms than routes.
-    func responded(route: Int?, seconds: Double) {
-        routes.withLock { $0[route ?? -1, default: Histogram()].record(seconds: seconds) }
+    /// - Parameter route: the path of its route in the config, if any; so there are no more histograms than routes.
+    func responded(route: String?, seconds: Double) {
+        routes.withLock { $0[route, default: Histogram()].record(seconds: seconds) }
     }
 
-    /// The time of responses by route, those without one last and as nil.
-    package var durations: [(route: Int?, histogram: Histogram)] {
-        routes.withLock { $0 }.sorted { ($0.key < 0 ? .max : $0.key) < ($1.key < 0 ? .max : $1.key) }
-            .map { (route: $0.key < 0 ? nil : $0.key, histogram: $0.value) }
+    /// The time of responses by the path of their route, in order; those without one as nil.
+    package var durations: [(route: String?, histogram: Histogram)] {
+        routes.withLock { $0 }.sorted { ($0.key ?? "") < ($1.key ?? "") }.map { (route: $0.key, histogram: $0.value) }
     }
 }
 

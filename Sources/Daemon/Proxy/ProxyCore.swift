@@ -27,8 +27,9 @@ package actor ProxyCore {
     package nonisolated let modes: ModeSwitch
     nonisolated let metrics: Metrics
     package nonisolated let requests: RequestLog
-    package nonisolated let settings: Configuration
-    private let upstreams: [ProxiedUpstream]
+    package nonisolated let configuration: CurrentConfiguration
+    /// Whether any upstream may be asked; a replay asks none (law 11).
+    let asksUpstreams: Bool
     /// Counts the responses of this loop, as each worker counts its own.
     let outcomes: WorkerMetrics
     let log: Logger
@@ -46,8 +47,8 @@ package actor ProxyCore {
 
     package init(
         loop: EventLoop,
-        settings: Configuration,
-        upstreams: [ProxiedUpstream],
+        configuration: CurrentConfiguration,
+        asksUpstreams: Bool,
         cache: ResponseCache,
         principals: PrincipalResolver,
         modes: ModeSwitch,
@@ -57,8 +58,7 @@ package actor ProxyCore {
         log: Logger
     ) {
         self.loop = loop
-        self.settings = settings
-        self.upstreams = upstreams
+        (self.configuration, self.asksUpstreams) = (configuration, asksUpstreams)
         self.cache = cache
         (self.principals, self.modes, self.metrics) = (principals, modes, metrics)
         (self.outcomes, self.requests, self.log) = (outcomes, requests, log)
@@ -133,7 +133,7 @@ package actor ProxyCore {
     }
 
     func plan(_ request: ProxyRequest, _ found: LookUpResult, _ mode: Mode) -> Plan {
-        Plan(request, found, mode: mode, limit: settings.limits.document, now: now)
+        Plan(request, found, mode: mode, limit: request.upstream.daemon.limits.document, now: now)
     }
 
     private func carryOut(_ plan: Plan, _ request: ProxyRequest, _ reply: Reply) async {
@@ -212,25 +212,10 @@ package actor ProxyCore {
 
     /// Starts the fetches, which need the loop's thread.
     package func start() {
-        started = Fetches(of: self, clients: upstreams.map { makeClient(for: $0) })
+        started = Fetches(of: self)
         followed = LiveDocuments(of: self)
         cache.watch.onChange { [self] in loop.enqueue { self.assumeIsolated { $0.liveDocuments.wake() } } }
         modes.onChange { [self] _ in loop.enqueue { self.assumeIsolated { $0.liveDocuments.lookAtAll() } } }
-    }
-
-    private func makeClient(for upstream: ProxiedUpstream) -> UpstreamClient {
-        let client = UpstreamClient(loop: loop, options: settings.options(for: upstream.settings))
-        let (log, name) = (log, upstream.name)
-        client.crowdChanged = { change in
-            let key = change.kind == .upload ? "limits.upstream_uploads" : "limits.upstream_connections"
-            let metadata: Logger.Metadata = ["upstream": "\(name)", "\(key)": "\(change.limit)"]
-            if change.isCrowded {
-                log.warning("requests wait for their turn: too many are under way", metadata: metadata)
-            } else {
-                log.notice("requests wait no longer", metadata: metadata)
-            }
-        }
-        return client
     }
 
     /// Ends the open streams, so that stopping need not wait for them; any thread.
@@ -272,6 +257,17 @@ extension ProxyCore {
         return result
     }
 
+    /// Replaces the configuration for all requests that begin after this has returned; the store has its models already.
+    package func replaceConfiguration(by new: CompiledConfiguration) {
+        let former = Dictionary(configuration.value.upstreams.map { ($0.name, $0.storeKey) }) { first, _ in first }
+        configuration.replace(with: new)
+        fetches.closeConnectionsOfOthers()
+        // Under the name of another origin nothing is known yet but the counters.
+        for upstream in new.upstreams where former[upstream.name].map({ $0 != upstream.storeKey }) ?? false {
+            metrics.upstream(upstream.name).note { $0 = UpstreamHealth() }
+        }
+    }
+
     /// Copies the store into a file, with everything received so far.
     ///
     /// - Parameter use: called with the complete file before another copy may be made.
@@ -285,6 +281,7 @@ extension ProxyCore {
         invalidateEverything()
         defer { liveDocuments.invalidationsCommitted() }
         await cache.store.flush()
+        let (settings, upstreams) = (configuration.value.settings, configuration.value.upstreams)
         let replaysCookies = upstreams.contains { $0.settings.cookies == .replay }
         let result = try await cache.store.load(
             path,

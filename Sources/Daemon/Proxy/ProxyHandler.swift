@@ -11,8 +11,8 @@ import Store
 /// the body. Any step that meets something unusual (a range, a condition, a view, a dirty response …) leaves the request to
 /// `ProxyCore`, which handles every case.
 package final class ProxyHandler: HTTPHandler {
-    private let upstreams: [ProxiedUpstream]
     private let proxy: ProxyCore
+    private let configuration: CurrentConfiguration
     private let cache: ResponseCache
     private let loop: EventLoop
     private let metrics: WorkerMetrics
@@ -23,24 +23,30 @@ package final class ProxyHandler: HTTPHandler {
     @exclusivity(unchecked) private var variable = SmallBuffer(capacity: 512)
     @exclusivity(unchecked) private var reading: (tick: UInt64, seconds: Int64) = (0, 0)
 
+    /// How often the configuration had been replaced when its upstreams were taken.
+    @exclusivity(unchecked) private var replacements: Int
+    private var upstreams: [ProxiedUpstream]
     /// The site of each entrance, and the one used last.
     private var sites: [ObjectIdentifier: Site] = [:]
     private var latest: (entrance: Entrance, site: Site)?
 
     package init(
-        upstreams: [ProxiedUpstream],
         proxy: ProxyCore,
         loop: EventLoop,
         metrics: WorkerMetrics,
         interceptor: (any ExchangeInterceptor)? = nil
     ) {
-        (self.interceptor, self.upstreams, self.proxy) = (interceptor, upstreams, proxy)
+        (self.interceptor, self.proxy) = (interceptor, proxy)
+        configuration = proxy.configuration
+        replacements = configuration.replacements
+        upstreams = configuration.value.upstreams
         cache = proxy.cache
         requests = proxy.requests
         (self.loop, self.metrics) = (loop, metrics)
     }
 
     func received(_ request: borrowing RequestHead, on connection: HTTPConnection) {
+        if configuration.replacements != replacements { takeConfiguration() }
         let site = site(at: connection.entrance)
         let position = site.position(for: request.path)
         switch site.check(request, at: position) {
@@ -80,6 +86,13 @@ package final class ProxyHandler: HTTPHandler {
             return
         }
         handOver(request, upstream, connection)
+    }
+
+    /// Takes the current configuration.
+    private func takeConfiguration() {
+        replacements = configuration.replacements
+        upstreams = configuration.value.upstreams
+        (sites, latest) = ([:], nil)
     }
 
     private func site(at entrance: Entrance) -> Site {
@@ -137,7 +150,8 @@ package final class ProxyHandler: HTTPHandler {
         let now = seconds()
         for ready in responses {
             guard
-                ready.key.principal == principal, ready.isClean, !ready.isDoubtDue(at: now),
+                ready.upstream === upstream, ready.key.principal == principal, ready.isClean,
+                !ready.isDoubtDue(at: now),
                 ready.isGood(for: request),
                 !ready.isForSameOtherFields
                     || ready.otherFields == proxy.principals.otherFields(cacheKey.otherLines),

@@ -210,6 +210,7 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
             return skipped(.ownProblem)
         }
         let (incoming, method) = (watch.incoming, watch.incoming.message.method)
+        writer.use(incoming.upstream)
         let received = Self.received(response.fields, isHead: method == "HEAD", variesBy: incoming.upstream)
         let (fields, body) = incoming.withUpstreamLinks(received, body: response.body)
         let exchange = WholeExchange(

@@ -41,11 +41,7 @@ package struct RecordingImport {
         if let mistake = settings.diagnostics.first(where: { $0.severity == .error }) {
             throw RecordingError(path, mistake.message)
         }
-        var upstreams: [ProxiedUpstream] = []
-        for (index, upstream) in settings.settings.upstreams.enumerated() {
-            guard let rules = try? CompiledUpstream(upstream) else { continue }
-            upstreams.append(ProxiedUpstream(index: index, rules))
-        }
+        let upstreams = (try? CompiledConfiguration(settings.settings).upstreams) ?? []
         let began = file.exchanges.lazy.compactMap(\.time).first ?? Date().timeIntervalSince1970
         guard !folder.exists else {
             throw RecordingError(folder.path, "there is a recording already; name a new folder")

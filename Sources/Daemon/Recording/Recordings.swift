@@ -12,8 +12,8 @@ import Synchronization
 package final class Recordings: ExchangeInterceptor {
     /// The folder with a folder for each recording, named after it.
     private let root: String
-    let config: String
-    let upstreams: [ProxiedUpstream]
+    /// The config to put into each, and its upstreams.
+    private let subject: Mutex<(config: String, upstreams: [ProxiedUpstream])>
     private let log: Logger
     private let running = Mutex<[String: Running]>([:])
     private let count = Atomic<Int>(0)
@@ -29,10 +29,17 @@ package final class Recordings: ExchangeInterceptor {
     ///   - config: The config to put into each, see `ConfigFile.portable`.
     package init(folder: String, config: String, upstreams: [ProxiedUpstream], log: Logger) {
         root = folder
-        self.config = config
-        self.upstreams = upstreams
+        subject = Mutex((config, upstreams))
         self.log = log
     }
+
+    /// Replaces the configuration, for recordings that are started from now on.
+    package func replaceConfiguration(by config: String, upstreams: [ProxiedUpstream]) {
+        subject.withLock { $0 = (config, upstreams) }
+    }
+
+    var config: String { subject.withLock(\.config) }
+    var upstreams: [ProxiedUpstream] { subject.withLock(\.upstreams) }
 
     package var isActive: Bool { count.load(ordering: .relaxed) > 0 }
 

@@ -8,7 +8,7 @@ import Settings
 final class RedactedWriter {
     let writer: RecordingWriter
     private let redactor: Redactor
-    private let upstreams: [String: ProxiedUpstream]
+    private var upstreams: [String: ProxiedUpstream]
     private var credentials: [[UInt8]: Int] = [:]
     /// The number of secrets known when the written files were last searched, and the number of searches.
     private(set) var looked = (learned: 0, times: 0)
@@ -27,6 +27,12 @@ final class RedactedWriter {
         self.upstreams = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
         redactor = Redactor(numbers: true, first: writer.nextPlaceholder)
         for upstream in upstreams { redactor.learnCredentials(of: upstream, in: credentials) }
+    }
+
+    /// Notes by which rules of its upstream the next exchange is redacted, in case the configuration was replaced.
+    func use(_ upstream: ProxiedUpstream) {
+        guard upstreams.updateValue(upstream, forKey: upstream.name) !== upstream else { return }
+        redactor.learnCredentials(of: upstream, in: Fields())
     }
 
     /// Redacts an exchange and adds it.

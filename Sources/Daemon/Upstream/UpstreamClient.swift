@@ -7,13 +7,13 @@ package import HTTPSemantics
 /// actions requested there are carried out as soon as libcurl has returned.
 package final class UpstreamClient {
     let loop: EventLoop
-    let options: UpstreamOptions
+    package let options: UpstreamOptions
     /// The buffer in which bodies are decoded, piece by piece.
     let decodingRoom = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 << 10, alignment: 16)
 
     private let multi: CurlMulti
     /// Keeps transfers alive until their end.
-    private(set) var active: [ObjectIdentifier: Transfer] = [:]
+    package private(set) var active: [ObjectIdentifier: Transfer] = [:]
     /// Actions that must wait until libcurl is off the stack.
     private var waiting: [() -> Void] = []
     private var actionTimer: EventTimer!

@@ -145,7 +145,7 @@ enum StoreLoading {
             }
             let queue = try DatabaseQueue(path: new)
             try queue.read { database in
-                try ModelVersions(path: path, models: core.models.mapValues(\.models)).check(in: database)
+                try ModelVersions(path: path, models: core.configuredModels).check(in: database)
                 try CopyInspection(
                     database: database,
                     models: core.models,

@@ -6,6 +6,8 @@ struct UpstreamModels: Sendable {
     let models: Models
     /// How far the upstream's responses may lag behind the upstream's data.
     let lag: Lag
+    /// Whether the upstream is in the current configuration; if not, only responses that are on their way may be its.
+    var isConfigured = true
     let normaliser: Normaliser
     let mapper: DocumentMapper
     let composer: Composer

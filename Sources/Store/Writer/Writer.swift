@@ -273,7 +273,7 @@ struct FoundDamage {
         settings.prepareDatabase { try core.budget.configure($0) }
         let empty = try DatabaseQueue(configuration: settings)
         try Schema.migrator.migrate(empty)
-        let models = core.models.mapValues(\.models)
+        let models = core.configuredModels
         try empty.write { database in
             try core.writeMeta(in: database, sequence: numbers.sequence, object: numbers.object)
             try Meta.changed.set(numbers.sequence.rawValue, in: database)

@@ -95,7 +95,7 @@ extension ConfigFile {
 extension Configuration {
     /// Its upstreams with their rules compiled.
     var compiledUpstreams: [ProxiedUpstream] {
-        get throws { try upstreams.enumerated().map { ProxiedUpstream(index: $0, try CompiledUpstream($1)) } }
+        get throws { try CompiledConfiguration(self).upstreams }
     }
 }
 

@@ -102,7 +102,6 @@ final class LarderDaemon {
         }
         data = Server(loops: loops.workers, limits: limits, notice: notice, meters: meters) { index in
             ProxyHandler(
-                upstreams: core.upstreams,
                 proxy: core.proxy,
                 loop: loops.workers[index],
                 metrics: core.metrics.worker(index),
@@ -110,7 +109,6 @@ final class LarderDaemon {
             )
         }
         let service = AdminService(core)
-        let hosts = settings.upstreams.flatMap(\.hosts)
         // A copy of a store may be as large as the store; the admin side itself limits other bodies.
         var adminLimits = HTTPLimits()
         adminLimits.maxBody = 1 << 42
@@ -118,7 +116,7 @@ final class LarderDaemon {
         // Whoever has no token must not keep those out who have one.
         adminLimits.idleBeforeClosing = .zero
         admin = Server(loops: [loops.admin], limits: adminLimits, notice: notice) { _ in
-            AdminHandler(service: service, hosts: hosts)
+            AdminHandler(service: service)
         }
         for loop in [loops.upstream, loops.admin] + loops.workers { loop.start() }
         introduce()
@@ -287,7 +285,7 @@ final class LarderDaemon {
         notifier.send(.stopping)
         core.proxy.endStreams()
         let (data, admin, core, loops, recordings) = (data, admin, core, loops, recordings)
-        let (limit, log, accessLog) = (settings.limits.drain, log, accessLog)
+        let (limit, log, accessLog) = (core.settings.limits.drain, log, accessLog)
         let deadline = ContinuousClock.now + limit
         Task {
             await data.drain(within: limit)

@@ -103,13 +103,13 @@ package struct BackOff: Sendable, Equatable {
 /// A value for one thread.
 package struct BackOffs {
     private struct Credential: Hashable {
-        let upstream: Int
+        let upstream: String
         let principal: PrincipalID
         /// A hash of the `Authorization` that does not count as a principal with `shared: true`; valid within this process.
         let authorization: Int
 
         init(_ request: ProxyRequest) {
-            upstream = request.upstream.index
+            upstream = request.upstream.storeKey
             principal = request.key.principal
             authorization =
                 request.upstream.settings.shared ? request.message.fields.all("authorization").hashValue : 0
@@ -176,6 +176,10 @@ package struct BackOffs {
             .first { $0.until > now }
     }
 
+    /// The number of an upstream's back-offs by rate limits that are not over.
+    func count(of upstream: ProxiedUpstream, now: UInt64) -> Int {
+        places.count { $0.credential.upstream == upstream.storeKey && $1.until > now }
+    }
 }
 
 /// The limited resource that each path belongs to, learned from responses that named one.
@@ -185,7 +189,7 @@ package struct BackOffs {
 /// separately, but all of `/repos` together.
 struct LimitedResources {
     private struct Key: Hashable {
-        let upstream: Int
+        let upstream: String
         let path: String
     }
 
@@ -203,8 +207,8 @@ struct LimitedResources {
 
     mutating func record(_ resource: String, of request: ProxyRequest) {
         let (first, both) = Self.segments(of: request)
-        exact[Key(upstream: request.upstream.index, path: both)] = resource
-        let key = Key(upstream: request.upstream.index, path: first)
+        exact[Key(upstream: request.upstream.storeKey, path: both)] = resource
+        let key = Key(upstream: request.upstream.storeKey, path: first)
         var common = byFirst[key] ?? Common(resource: resource, path: both)
         if common.resource != resource { common.resource = nil }
         if common.path != both { common.isShared = true }
@@ -213,8 +217,8 @@ struct LimitedResources {
 
     func resource(of request: ProxyRequest) -> String? {
         let (first, both) = Self.segments(of: request)
-        if let resource = exact[Key(upstream: request.upstream.index, path: both)] { return resource }
-        guard let common = byFirst[Key(upstream: request.upstream.index, path: first)], common.isShared
+        if let resource = exact[Key(upstream: request.upstream.storeKey, path: both)] { return resource }
+        guard let common = byFirst[Key(upstream: request.upstream.storeKey, path: first)], common.isShared
         else { return nil }
         return common.resource
     }

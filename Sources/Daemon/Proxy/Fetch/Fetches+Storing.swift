@@ -78,8 +78,9 @@ extension Fetches {
         // An error, even a cacheable one, never replaces a good response.
         let isFailure = head.status >= 500 || request.upstream.isFailure(status: head.status, fields: head.fields)
         if isFailure, let stored = fetch.stored, stored.response.status < 500 { throw .olderIsBetter }
-        if let length = head.fields.text("content-length").flatMap(Int.init), length > settings.limits.document {
-            throw .tooLarge(limit: settings.limits.document)
+        let limit = request.upstream.daemon.limits.document
+        if let length = head.fields.text("content-length").flatMap(Int.init), length > limit {
+            throw .tooLarge(limit: limit)
         }
         guard let response = CachedResponse(head, to: request, policy, at: wall) else {
             let said = head.fields.combined("vary")?.prefix(200) ?? ""

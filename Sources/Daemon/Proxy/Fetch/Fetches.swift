@@ -18,9 +18,13 @@ import Upstream
 /// that the write invalidated. `invalidations` decides both.
 package final class Fetches {
     let loop: EventLoop
-    let settings: Configuration
+    private let configuration: CurrentConfiguration
     let cache: ResponseCache
-    private let clients: [UpstreamClient]
+    private let asksUpstreams: Bool
+    /// The connections to each upstream, by its id.
+    private var clients: [String: UpstreamClient] = [:]
+    /// Clients whose options are no longer those of their upstream, until their requests are over.
+    private var retiredClients: [UpstreamClient] = []
     let metrics: Metrics
     /// Counts the responses of the upstream loop by outcome.
     let outcomes: WorkerMetrics
@@ -42,17 +46,15 @@ package final class Fetches {
     /// Counts the bytes of bodies that fetches buffer, or that slow clients of a finished fetch have yet to take.
     let held = HeldBytes()
     /// The maximum of `held`; past it fetches only relay, at the pace of their clients.
-    var heldLimit: Int { 8 * settings.limits.document }
+    var heldLimit: Int { 8 * configuration.value.settings.limits.document }
 
-    /// - Parameter clients: one per upstream, in their order.
-    init(of proxy: ProxyCore, clients: [UpstreamClient]) {
+    init(of proxy: ProxyCore) {
         loop = proxy.loop
-        settings = proxy.settings
+        (configuration, asksUpstreams) = (proxy.configuration, proxy.asksUpstreams)
         cache = proxy.cache
         metrics = proxy.metrics
         outcomes = proxy.outcomes
         log = proxy.log
-        self.clients = clients
     }
 
     /// The store's clock in seconds; ages are counted by it.
@@ -171,7 +173,7 @@ package final class Fetches {
         let write = RunningWrite(request, reply, fetches: self)
         runningWrites[ObjectIdentifier(write)] = write
         metrics.upstream(request.upstream.name).started()
-        write.send(request.upstreamRequest(), through: clients[request.upstream.index])
+        write.send(request.upstreamRequest(), through: client(for: request.upstream))
         return write
     }
 
@@ -184,7 +186,7 @@ package final class Fetches {
         if isJoinable, let place = place(of: request) { joinable[place] = fetch }
         running[ObjectIdentifier(fetch)] = fetch
         metrics.upstream(request.upstream.name).started()
-        fetch.send(inquiry.upstreamRequest, through: clients[request.upstream.index])
+        fetch.send(inquiry.upstreamRequest, through: client(for: request.upstream))
         return fetch
     }
 
@@ -227,6 +229,7 @@ package final class Fetches {
         let seconds = Double(max(0, cache.now - start)) / 1_000_000
         let metrics = metrics.upstream(request.upstream.name)
         record(result, status: status, of: request)
+        closeIdleClients()
         switch result {
         case .success(let summary):
             metrics.ended(status: status ?? 0, seconds: seconds)
@@ -235,6 +238,47 @@ package final class Fetches {
             metrics.ended(result: error.label, seconds: seconds)
             return (.failed, seconds)
         }
+    }
+
+    // MARK: Connections
+
+    /// The connections for an upstream's requests; those with other options are given up, once the requests on them are over.
+    private func client(for upstream: ProxiedUpstream) -> UpstreamClient {
+        precondition(asksUpstreams, "a replay asks no upstream")
+        let options = upstream.daemon.options(for: upstream.settings)
+        if let known = clients[upstream.storeKey], known.options == options { return known }
+        retireClients { $0 == upstream.storeKey }
+        let client = UpstreamClient(loop: loop, options: options)
+        let (log, name) = (log, upstream.name)
+        client.crowdChanged = { change in
+            let key = change.kind == .upload ? "limits.upstream_uploads" : "limits.upstream_connections"
+            let metadata: Logger.Metadata = ["upstream": "\(name)", "\(key)": "\(change.limit)"]
+            if change.isCrowded {
+                log.warning("requests wait for their turn: too many are under way", metadata: metadata)
+            } else {
+                log.notice("requests wait no longer", metadata: metadata)
+            }
+        }
+        clients[upstream.storeKey] = client
+        return client
+    }
+
+    /// Gives up the connections to upstreams that are not in the current configuration.
+    func closeConnectionsOfOthers() {
+        let current = Set(configuration.value.upstreams.map(\.storeKey))
+        retireClients { !current.contains($0) }
+    }
+
+    private func retireClients(of isGone: (String) -> Bool) {
+        retiredClients += clients.filter { isGone($0.key) }.map(\.value)
+        clients = clients.filter { !isGone($0.key) }
+        closeIdleClients()
+    }
+
+    /// Closes retired connections that are idle, in a turn of their own: a client may call this one.
+    private func closeIdleClients() {
+        guard !retiredClients.isEmpty else { return }
+        LoopReference(self, on: loop).enqueue { $0.retiredClients.removeAll { $0.active.isEmpty } }
     }
 
     // MARK: Invalidation

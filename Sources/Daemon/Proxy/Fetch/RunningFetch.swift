@@ -75,7 +75,7 @@ final class RunningFetch: TransferDelegate {
         requestTime = fetches.now
         token = fetches.invalidations.token
         number = fetches.cache.memory.number(at: inquiry.stored?.entry.digest ?? inquiry.request.digest)
-        state = Fetch(isRefresh: refreshes != nil, limit: fetches.settings.limits.document)
+        state = Fetch(isRefresh: refreshes != nil, limit: inquiry.request.upstream.daemon.limits.document)
     }
 
     /// Whether the request went upstream with a `Range`.
@@ -101,7 +101,7 @@ final class RunningFetch: TransferDelegate {
     ///
     /// None may after a write to the upstream (law 10).
     func isJoinable(by request: ProxyRequest) -> Bool {
-        guard change == .none, !state.isTransferred else { return false }
+        guard request.upstream === self.request.upstream, change == .none, !state.isTransferred else { return false }
         return switch state.phase {
         // After a 304 or a failure the stored response would be served, which is of one variant.
         case .asking, .noting: stored?.matches(request) ?? true
@@ -225,7 +225,7 @@ final class RunningFetch: TransferDelegate {
         case .fetchWhole(let ids): fetches.askForWhole(take(ids), insteadOf: self)
         case .fetchUnconditionally(let ids): fetches.askAgain(take(ids), insteadOf: self)
         case .supersede: fetches.supersede(self, by: nil)
-        case .explainLoss(.tooLarge): fetches.record(.tooLarge(limit: fetches.settings.limits.document), in: self)
+        case .explainLoss(.tooLarge): fetches.record(.tooLarge(limit: request.upstream.daemon.limits.document), in: self)
         case .explainLoss(.truncated): fetches.record(.truncated(defect), in: self)
         case .explainLoss(.odd): fetches.record(.odd, in: self)
         case .admit: handle(.admitted(admit()))
@@ -276,7 +276,7 @@ final class RunningFetch: TransferDelegate {
     }
 
     private func awaitCommit() -> Fetch.Admission {
-        timer = fetches.loop.after(fetches.settings.store.withhold) { [unowned self] in handle(.commitIsLate) }
+        timer = fetches.loop.after(request.upstream.daemon.store.withhold) { [unowned self] in handle(.commitIsLate) }
         return .withheld
     }
 
@@ -307,7 +307,7 @@ final class RunningFetch: TransferDelegate {
     private var isCongested: Bool {
         guard state.phase == .relaying, let fastest = waiting.min(by: { $0.relay.backlog < $1.relay.backlog })?.relay
         else { return false }
-        let window = fetches.settings.limits.relayWindow
+        let window = request.upstream.daemon.limits.relayWindow
         guard fastest.backlog > window else { return false }
         let fetch = LoopReference(self, on: fetches.loop)
         fastest.reply.onDrain(below: window / 2) { fetch.enqueue { $0.transfer?.resume() } }
@@ -317,7 +317,7 @@ final class RunningFetch: TransferDelegate {
     private func cutLaggards() {
         guard state.phase == .relaying, state.clients.count > 1 else { return }
         let waiting = waiting
-        let limit = fetches.settings.limits.relayWindow + (waiting.map(\.relay.backlog).min() ?? 0)
+        let limit = request.upstream.daemon.limits.relayWindow + (waiting.map(\.relay.backlog).min() ?? 0)
         let laggards = waiting.filter { $0.relay.backlog > limit }
         if !laggards.isEmpty { handle(.lagging(laggards.map(\.id))) }
     }

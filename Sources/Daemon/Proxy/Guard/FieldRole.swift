@@ -56,9 +56,9 @@ extension ProxiedUpstream {
 /// collide. The roles of long names are computed each time.
 final class FieldRoleCache {
     private static let slotCount = 512
-    /// Tag, count, role, and the name.
+    /// Kind, count, role, the upstream's number, and the name.
     private static let slotSize = 64
-    private static let headSize = 4
+    private static let headSize = 8
     private let slots: UnsafeMutableRawPointer
 
     /// The kind of thing that a name belongs to.
@@ -80,17 +80,19 @@ final class FieldRoleCache {
 
     /// The role of a field that is not a known one, or of a query parameter.
     func role(of name: UnsafeRawBufferPointer, _ kind: Kind, _ upstream: ProxiedUpstream) -> FieldRole {
-        guard name.count <= Self.slotSize - Self.headSize, upstream.index < 256, let start = name.baseAddress
+        guard name.count <= Self.slotSize - Self.headSize, let start = name.baseAddress
         else { return Self.role(of: name, kind, upstream) }
         let slot = slots + Self.place(name, kind, upstream) * Self.slotSize
         let head = slot.assumingMemoryBound(to: UInt8.self)
-        if head[0] == kind.rawValue, head[1] == UInt8(name.count), head[2] == UInt8(upstream.index),
+        if head[0] == kind.rawValue, head[1] == UInt8(name.count),
+            slot.load(fromByteOffset: 4, as: UInt32.self) == upstream.number,
             memcmp(slot + Self.headSize, start, name.count) == 0
         {
-            return FieldRole(rawValue: head[3])
+            return FieldRole(rawValue: head[2])
         }
         let role = Self.role(of: name, kind, upstream)
-        (head[0], head[1], head[2], head[3]) = (kind.rawValue, UInt8(name.count), UInt8(upstream.index), role.rawValue)
+        (head[0], head[1], head[2]) = (kind.rawValue, UInt8(name.count), role.rawValue)
+        slot.storeBytes(of: upstream.number, toByteOffset: 4, as: UInt32.self)
         memcpy(slot + Self.headSize, start, name.count)
         return role
     }
@@ -111,7 +113,7 @@ final class FieldRoleCache {
 
     @inline(__always)
     private static func place(_ name: UnsafeRawBufferPointer, _ kind: Kind, _ upstream: ProxiedUpstream) -> Int {
-        var hash = UInt64(kind.rawValue) << 32 | UInt64(upstream.index) << 16 | UInt64(name.count)
+        var hash = UInt64(kind.rawValue) << 32 | UInt64(upstream.number) << 40 | UInt64(name.count)
         var offset = 0
         while offset + 8 <= name.count {
             hash = (hash ^ name.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) &* 0x9E37_79B9_7F4A_7C15

@@ -12,12 +12,15 @@ import Store
 final class LiveDocument {
     /// The key of a document: everything in a request that its response, or the permission to ask for one, might depend on.
     struct Key: Hashable {
+        /// With its rules: the same upstream of another configuration may give another response.
+        let upstream: ObjectIdentifier
         let digest: Digest128
         let view: View
         let base: [UInt8]
         let fields: [UInt8]
 
         init(_ request: ProxyRequest) {
+            upstream = ObjectIdentifier(request.upstream)
             (digest, view, base) = (request.digest, request.view, request.base.bytes)
             fields = StoredHead.encode(request.message.fields)
         }

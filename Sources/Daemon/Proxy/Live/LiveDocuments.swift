@@ -8,8 +8,7 @@ import Synchronization
 /// All documents with open streams; the upstream loop only.
 final class LiveDocuments {
     let watch: LiveWatch
-    let memory: LiveMemory
-    private let settings: Configuration
+    let memory = LiveMemory()
     private let loop: EventLoop
     private let metrics: LiveMetrics
     private unowned let proxy: ProxyCore
@@ -20,6 +19,8 @@ final class LiveDocuments {
     private var delivery: EventTimer?
     /// Sends heartbeats and starts due inquiries; runs while there are any streams.
     private var clock: EventTimer?
+    /// How often it does, as the stream with the shortest times needs it.
+    private var tick = Duration.zero
     private var ending: EventTimer?
     private(set) var isEnding = false
 
@@ -29,10 +30,9 @@ final class LiveDocuments {
     private static let lastGrace: Duration = .milliseconds(200)
 
     init(of proxy: ProxyCore) {
-        (settings, loop) = (proxy.settings, proxy.loop)
+        loop = proxy.loop
         (watch, metrics) = (proxy.cache.watch, proxy.metrics.live)
         self.proxy = proxy
-        memory = LiveMemory(limit: 8 * settings.limits.document)
         memory.onExcess { [unowned self] in
             for reader in allReaders where reader.isBehind { reader.cutOff() }
         }
@@ -43,7 +43,9 @@ final class LiveDocuments {
     // MARK: Streams
 
     func open(_ request: ProxyRequest, _ reply: Reply, _ mode: LiveMode) {
-        let window = settings.limits.relayWindow
+        let limits = request.upstream.daemon.limits
+        memory.limit = 8 * limits.document
+        let window = limits.relayWindow
         let reader = LiveReader(reply, note: request.note, loop: loop, window: window, metrics: metrics)
         let document = document(of: request)
         nextNumber += 1
@@ -53,9 +55,9 @@ final class LiveDocuments {
     }
 
     /// Why no stream can be opened; nil if one can.
-    var refusal: ProblemDocument? {
+    func refusal(of request: ProxyRequest) -> ProblemDocument? {
         if isEnding { return .stopping }
-        let limit = settings.live.streams
+        let limit = request.upstream.daemon.live.streams
         return metrics.streams.value < limit ? nil : .liveTooMany(limit: limit)
     }
 
@@ -63,7 +65,7 @@ final class LiveDocuments {
         let key = LiveDocument.Key(request)
         if let number = numbers[key], let known = documents[number] { return known }
         nextNumber += 1
-        let interval = settings.live.interval
+        let interval = request.upstream.daemon.live.interval
         let document = LiveDocument(nextNumber, key, request, interval: interval, memory: memory) { [unowned proxy] in
             let number = $0.number
             proxy.assumeIsolated { $0.look(atNumber: number) }
@@ -72,7 +74,10 @@ final class LiveDocuments {
         documents[nextNumber] = document
         watch.begin(nextNumber, at: request.digest)
         metrics.documents.set(documents.count)
-        if clock == nil { clock = loop.every(settings.live.tick) { [unowned self] in ticked() } }
+        if clock == nil || live.tick < tick {
+            tick = live.tick
+            clock = loop.every(tick) { [unowned self] in ticked() }
+        }
         return document
     }
 
@@ -140,7 +145,7 @@ final class LiveDocuments {
         let now = loop.now
         for document in documents.values {
             if document.following.due <= now { document.handle(.lookRequested) }
-            for reader in document.readers.values { reader.beat(settings.live.heartbeat) }
+            for reader in document.readers.values { reader.beat(document.request.upstream.daemon.live.heartbeat) }
         }
     }
 

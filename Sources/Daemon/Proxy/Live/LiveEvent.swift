@@ -256,15 +256,13 @@ final class LiveEncoding {
 /// The upstream loop only.
 final class LiveMemory {
     /// The number of bytes above which streams that lag behind are cut off.
-    let limit: Int
+    var limit = Int.max
     fileprivate(set) var held = 0
     private var recent: [LiveEncoding] = []
     private var recentBytes = 0
     private static let recentLimit = 8 << 20
 
     private var relieve: () -> Void = {}
-
-    init(limit: Int) { self.limit = limit }
 
     /// Sets what to do when there are too many bytes.
     func onExcess(_ relieve: @escaping () -> Void) { self.relieve = relieve }

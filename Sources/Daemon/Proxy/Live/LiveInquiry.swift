@@ -76,8 +76,8 @@ final class LiveInquiry: Recipient {
 
     func write(_ piece: [UInt8]) {
         guard !hasEnded, arriving != nil else { return }
-        guard count + piece.count <= fetches.settings.limits.document
-        else { return give(up: .liveTooLarge(limit: fetches.settings.limits.document)) }
+        guard count + piece.count <= upstream.daemon.limits.document
+        else { return give(up: .liveTooLarge(limit: upstream.daemon.limits.document)) }
         arriving?.body?.append(piece)
         count += piece.count
         if !isKept { charge(piece.count) }

@@ -15,7 +15,7 @@ import Store
 /// ```
 extension ProxyCore {
     func follow(_ request: ProxyRequest, _ reply: Reply, _ mode: LiveMode) {
-        if let problem = liveDocuments.refusal { return refuse(problem, reply) }
+        if let problem = liveDocuments.refusal(of: request) { return refuse(problem, reply) }
         liveDocuments.open(request, reply, mode)
     }
 
@@ -82,7 +82,7 @@ extension ProxyCore {
             failure: failure,
             refusal: refusal,
             cacheStatus: cacheStatus,
-            retry: settings.live.retry,
+            retry: document.request.upstream.daemon.live.retry,
             now: now
         )
         document.looked(finding, news) { ask(document, found, plan) }
@@ -94,7 +94,8 @@ extension ProxyCore {
     /// follows.
     private func isBehind(_ document: LiveDocument, afterInquiry: Bool) async -> Bool {
         guard afterInquiry || cache.isArriving(document.request) else { return false }
-        return await !flushes(within: settings.store.withhold) && cache.isArriving(document.request)
+        let limit = document.request.upstream.daemon.store.withhold
+        return await !flushes(within: limit) && cache.isArriving(document.request)
     }
 
     /// Waits until all that the store was given so far is committed, or time is up; returns whether it is committed.
@@ -139,7 +140,9 @@ extension ProxyCore {
         found.entry.recordUse()
         guard let cacheUse = plan.useByStream(of: found, now: now) else { return nil }
         // What is sent must be committed, so that it can be recognised after a restart.
-        if found.stored == nil, document.following.needsNumbers { _ = await flushes(within: settings.store.withhold) }
+        if found.stored == nil, document.following.needsNumbers {
+            _ = await flushes(within: document.request.upstream.daemon.store.withhold)
+        }
         do {
             guard let ready = try await cache.inView(of: document.request, found) else { return nil }
             return .init(ready: ready, cacheUse: cacheUse, isCommitted: found.stored != nil)

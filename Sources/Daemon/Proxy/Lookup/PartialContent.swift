@@ -242,7 +242,7 @@ extension Fetches {
         var fields = Self.withoutFraming(part.fields)
         var parts = new
         if let known, isSame(known, fields), let joined = known.parts?.combined(with: new),
-            joined.body.count <= settings.limits.document
+            joined.body.count <= request.upstream.daemon.limits.document
         {
             guard joined.isWorthKeeping(for: new) else { return nil }
             parts = joined

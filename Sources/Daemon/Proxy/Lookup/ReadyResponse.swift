@@ -193,12 +193,12 @@ package final class ReadyResponse: MemoryResident {
         return document == .zero ? nil : (document, shown.withLock { $0 })
     }
 
-    /// Whether this is the variant that a request selects, whatever its address.
+    /// Whether this is the variant that a request selects, whatever its address, made by the rules that the request has.
     package func matches(_ request: ProxyRequest) -> Bool { matches(request, under: request.key) }
 
     /// The same for a response stored under another key than the request's.
     func matches(_ request: ProxyRequest, under wanted: CacheKey) -> Bool {
-        key == wanted && request.selects(response.selection, isJSON: isJSON)
+        upstream === request.upstream && key == wanted && request.selects(response.selection, isJSON: isJSON)
     }
 
     /// The response in the view and for the address of a request.

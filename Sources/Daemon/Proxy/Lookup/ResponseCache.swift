@@ -114,7 +114,7 @@ package final class ResponseCache: Sendable {
         for (document, response) in current {
             var ready = ReadyResponse(response, for: request)
             setNextInquiry(of: ready)
-            if let newer = admitted(insteadOf: ready) {
+            if let newer = admitted(insteadOf: ready, for: request) {
                 ready = newer
             } else if let number, response.form != .outdated, !document.isForRequestOnly {
                 register(ready, under: document.objects, asOf: document.sequence)
@@ -143,9 +143,14 @@ package final class ResponseCache: Sendable {
     }
 
     /// The response put into memory while another was read from disk; it is no older than that one.
-    private func admitted(insteadOf ready: ReadyResponse) -> ReadyResponse? {
-        memory.responses(at: ready.entry.digest)?
+    private func admitted(insteadOf ready: ReadyResponse, for request: ProxyRequest) -> ReadyResponse? {
+        let kept = memory.responses(at: ready.entry.digest)?
             .first { $0.variant == ready.variant && $0.key == ready.key && $0.isClean }
+        guard let kept, kept.upstream !== ready.upstream else { return kept }
+        // It was made by the rules of another configuration. If the disk has the same response, that takes its place.
+        guard kept.documentID == ready.documentID else { return ReadyResponse(kept.response, for: request) }
+        kept.entry.isDirty.store(true, ordering: .relaxed)
+        return nil
     }
 
     /// Registers a response under its objects, whose changes mark it dirty.

@@ -68,7 +68,7 @@ struct CacheKeyBuilder {
 
     private static func digest(_ bytes: [UInt8], _ upstream: ProxiedUpstream, _ hasher: KeyHasher) -> Digest128 {
         bytes.withUnsafeBytes { bytes in
-            upstream.storeKeyBytes.withUnsafeBytes { hasher.digest(part: bytes, upstream: $0) }
+            upstream.rulesKeyBytes.withUnsafeBytes { hasher.digest(part: bytes, upstream: $0) }
         }
     }
 

@@ -4,12 +4,20 @@ import HTTPServer
 package import Mapping
 package import Settings
 package import Store
+import Synchronization
 import Upstream
 
 /// One upstream on the request path: its settings, compiled for quick use; immutable, shared by all threads.
+///
+/// A request has one from its start to its end. What is made by its rules, such as a response in memory, is for requests with the
+/// same one. What is known of the upstream whatever its rules are has `storeKey`, which is its id in every configuration.
 package final class ProxiedUpstream: Sendable {
-    let index: Int
     package let settings: Configuration.Upstream
+    /// The daemon's own settings, without its upstreams.
+    package let daemon: Configuration
+    /// Distinguishes it from every other of this process, also from the same upstream with other settings.
+    let number = UInt32(truncatingIfNeeded: ProxiedUpstream.lastNumber.add(1, ordering: .relaxed).newValue)
+    private static let lastNumber = Atomic(0)
     package let rules: CompiledUpstream
     private let origin: String
     let normaliser: TargetNormaliser
@@ -18,10 +26,12 @@ package final class ProxiedUpstream: Sendable {
     package let cors: CORS
     package let policySettings: CachePolicySettings
     package let mapper: DocumentMapper
-    /// Its name in the store, which includes the origin so that no other origin's data is used.
-    let storeKey: String
+    /// Its id, here and in the store: its name and its URL, so that no other origin's data is used.
+    package let storeKey: String
     /// The same as bytes, for digests.
     let storeKeyBytes: [UInt8]
+    /// The same with its number, for digests of what its rules are applied to; valid within this process.
+    let rulesKeyBytes: [UInt8]
     /// Whether any route has caching settings.
     private let hasOverrides: Bool
     /// Whether any route has rules on queries; otherwise the hit path need not look.
@@ -45,8 +55,8 @@ package final class ProxiedUpstream: Sendable {
 
     package var name: String { settings.name }
 
-    package init(index: Int, _ rules: CompiledUpstream) {
-        (self.index, self.rules) = (index, rules)
+    package init(_ rules: CompiledUpstream, of daemon: Configuration = Configuration()) {
+        (self.rules, self.daemon) = (rules, daemon)
         settings = rules.settings
         origin = settings.url.origin
         normaliser = TargetNormaliser(prefix: settings.prefix, basePath: settings.url.basePath)
@@ -56,6 +66,7 @@ package final class ProxiedUpstream: Sendable {
         mapper = DocumentMapper(models: rules.models)
         storeKey = UpstreamKey.make(name: settings.name, url: settings.url.canonical)
         storeKeyBytes = Array(storeKey.utf8)
+        rulesKeyBytes = storeKeyBytes + withUnsafeBytes(of: number) { Array($0) }
         keyRules = settings.routes.map { KeyRules($0.overrides.key) }
         hasKeyRules = keyRules.contains { $0 != nil }
         hasOverrides = settings.routes.contains { $0.overrides != CacheOverrides() }
@@ -369,12 +380,22 @@ extension StoreConfiguration {
             readers: settings.store.readers,
             lag: ResponseLag().stored,
             changes: Int64(settings.store.changes),
-            models: Dictionary(uniqueKeysWithValues: upstreams.map { ($0.storeKey, $0.rules.models) })
+            models: Self.models(of: upstreams)
         )
-        for upstream in upstreams { lags[upstream.storeKey] = upstream.settings.lag.stored }
+        lags = Self.lags(of: upstreams)
         group = settings.store.group
         #if DEBUG
             commitStep = CommitGate.step()
         #endif
+    }
+
+    /// The models of each upstream, by its id.
+    package static func models(of upstreams: [ProxiedUpstream]) -> [String: Models] {
+        Dictionary(uniqueKeysWithValues: upstreams.map { ($0.storeKey, $0.rules.models) })
+    }
+
+    /// How far the responses of each upstream may lag, by its id.
+    package static func lags(of upstreams: [ProxiedUpstream]) -> [String: Lag] {
+        Dictionary(uniqueKeysWithValues: upstreams.map { ($0.storeKey, $0.settings.lag.stored) })
     }
 }

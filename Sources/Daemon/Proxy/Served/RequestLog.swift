@@ -227,7 +227,7 @@ final class RequestNote: ReplyObserver {
     init(_ incoming: IncomingRequest, at place: Address, started: UInt64, _ proxy: ProxyCore) {
         requests = proxy.requests
         log = proxy.log
-        slowness = Double(proxy.settings.slowRequests.nanoseconds) / 1_000_000_000
+        slowness = Double(incoming.upstream.daemon.slowRequests.nanoseconds) / 1_000_000_000
         metrics = proxy.metrics.upstream(incoming.upstream.name)
         upstream = incoming.upstream
         route = incoming.route
@@ -281,7 +281,8 @@ final class RequestNote: ReplyObserver {
         requests.record(served)
         guard !isStream else { return }
         let match = upstream.rules.route(method: served.method, path: route, status: nil)
-        metrics.responded(route: match?.index, seconds: seconds)
+        let path = match.map { upstream.settings.routes[$0.index].declaration.path }
+        metrics.responded(route: path, seconds: seconds)
         if slowness > 0, seconds > slowness { report(served) }
     }
 

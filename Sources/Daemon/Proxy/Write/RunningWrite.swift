@@ -27,7 +27,7 @@ final class RunningWrite: TransferDelegate {
         (self.request, self.reply) = (request, reply)
         self.fetches = fetches
         start = fetches.cache.now
-        state = Write(wantsMapped: request.view == .mapped, limit: fetches.settings.limits.document)
+        state = Write(wantsMapped: request.view == .mapped, limit: request.upstream.daemon.limits.document)
     }
 
     func send(_ request: UpstreamRequest, through client: UpstreamClient) {
@@ -63,7 +63,7 @@ final class RunningWrite: TransferDelegate {
     }
 
     func received(body bytes: UnsafeRawBufferPointer) -> Flow {
-        let window = fetches.settings.limits.relayWindow
+        let window = request.upstream.daemon.limits.relayWindow
         if !isClientGone, reply.backlog > window {
             let write = LoopReference(self, on: fetches.loop)
             reply.onDrain(below: window / 2) { write.enqueue { $0.transfer?.resume() } }

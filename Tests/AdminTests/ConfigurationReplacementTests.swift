@@ -1,0 +1,239 @@
+import DaemonTestSupport
+import Glibc
+import Store
+import TestSupport
+import Testing
+
+@testable import Admin
+@testable import HTTPServer
+@testable import Proxy
+@testable import Recording
+@testable import Settings
+
+/// Replacing the configuration of a daemon that serves.
+@Suite struct ConfigurationReplacementTests {
+    private func status(_ response: HTTPTestResponse) -> String { response.fields["cache-status"] ?? "" }
+
+    @Test func `a request under way keeps its upstream, and the next one on the same connection gets the new one`()
+        async throws
+    {
+        let (old, new) = (try NamedOrigin("old"), try NamedOrigin("new"))
+        let running = try RunningCore("upstreams: { api: { url: \(old.url), prefix: /api } }")
+        let client = try HTTPTestClient(running.address)
+        #expect(try await running.request("/api/first", on: client).text.contains("old"))
+        async let underWay = running.request("/api/held")
+        await old.awaitHeld()
+        try await running.replace(by: "upstreams: { api: { url: \(new.url), prefix: /api } }")
+        #expect(try await running.request("/api/first", on: client).text.contains("new"))
+        old.letGo()
+        #expect(try await underWay.text.contains("old"))
+    }
+
+    @Test func `a request under way keeps its route, and the next one has the new one`() async throws {
+        let origin = try NamedOrigin("one")
+        func config(_ route: String) -> String {
+            "upstreams: { api: { url: \(origin.url), prefix: /api } }\nroutes: [{ path: held, \(route) }]"
+        }
+        let running = try RunningCore(config("fresh: 1h"))
+        async let underWay = running.request("/api/held")
+        await origin.awaitHeld()
+        try await running.replace(by: config("cache: never"))
+        origin.letGo()
+        #expect(try await underWay.status == 200)
+        await running.core.proxy.finishTurn()
+        await running.core.store.flush()
+        #expect(try await running.core.store.count().documents == 1)
+        async let next = running.request("/api/held")
+        await origin.awaitHeld()
+        origin.letGo()
+        #expect(!status(try await next).contains("hit"))
+        try await running.replace(by: config("fresh: 2h"))
+        #expect(status(try await running.request("/api/held")).contains("hit; ttl=7"))
+    }
+
+    @Test func `what memory has stays for an upstream that is unchanged, and is read anew for one that has changed`()
+        async throws
+    {
+        let origin = try NamedOrigin("one")
+        func config(_ route: String) -> String {
+            """
+            upstreams:
+              same: { url: \(origin.url), prefix: /same }
+              other: { url: \(origin.url), prefix: /other, routes: [{ path: x, fresh: \(route) }] }
+            """
+        }
+        let running = try RunningCore(config("1h"))
+        for target in ["/same/x", "/other/x"] {
+            _ = try await running.request(target)
+            #expect(status(try await running.request(target)).contains("hit; ttl="))
+        }
+        await running.core.store.flush()
+        let memory = running.core.proxy.cache.memory
+        let before = memory.statistics.responses
+        try await running.replace(by: config("2h"))
+        for target in ["/same/x", "/other/x", "/other/x"] {
+            #expect(status(try await running.request(target)).contains("hit"))
+        }
+        #expect(status(try await running.request("/other/x")).contains("ttl=7"))
+        #expect(origin.count == 2)
+        #expect(memory.statistics.responses == before)
+    }
+
+    @Test func `an upstream that is gone is as unknown as one that never was, and a new one is served`() async throws {
+        let origin = try NamedOrigin("one")
+        let gone = "  gone: { url: \(origin.url), prefix: /gone, hosts: [gone.example] }\n"
+        let kept = "  kept: { url: \(origin.url), prefix: /kept }\n"
+        let running = try RunningCore("upstreams:\n" + gone + kept)
+        #expect(try await running.request("/gone/x").status == 200)
+        #expect(try await running.request("/gone/x", "Host: gone.example").status == 200)
+        try await running.replace(by: "upstreams:\n" + kept + "  new: { url: \(origin.url), prefix: /new }\n")
+        let (missing, never) = (try await running.request("/gone/x"), try await running.request("/never/x"))
+        #expect((missing.status, never.status) == (404, 404))
+        #expect(missing.text.replacing("gone", with: "never") == never.text)
+        #expect(try await running.request("/kept/x", "Host: gone.example").status == 421)
+        #expect(try await running.request("/new/x").status == 200)
+        #expect(running.core.upstreamStates.map(\.name) == ["kept", "new"])
+        // Its documents are known by name and URL, as after a restart without it.
+        await running.core.proxy.finishTurn()
+        await running.core.store.flush()
+        let names = try await running.core.store.ownerNames().upstreams
+        #expect(names.contains("new") && !names.contains("gone") && names.contains { $0.hasPrefix("gone ") })
+    }
+
+    @Test func `fields that select a representation are those of the new configuration`() async throws {
+        let origin = try NamedOrigin("one")
+        func config(_ context: String) -> String {
+            "upstreams: { api: { url: \(origin.url), prefix: /api, context: [\(context)] } }"
+        }
+        let running = try RunningCore(config("Accept"))
+        _ = try await running.request("/api/x", "X-Tenant: a")
+        try await running.replace(by: config("X-Tenant"))
+        for tenant in ["a", "b"] {
+            _ = try await running.request("/api/x", "X-Tenant: \(tenant)")
+            #expect(status(try await running.request("/api/x", "X-Tenant: \(tenant)")).contains("hit"))
+        }
+        #expect(origin.count == 3)
+    }
+
+    @Test func `what was fetched with a credential is not served with another`() async throws {
+        let (origin, folder) = (try NamedOrigin("one"), TemporaryFolder())
+        func config(_ token: String) throws -> String {
+            let path = try folder.write(token, to: token)
+            #expect(chmod(path, 0o600) == 0)
+            return "upstreams: { api: { url: \(origin.url), prefix: /api, credential: { from: \(path) } } }"
+        }
+        let running = try RunningCore(try config("old"))
+        for _ in 1...2 { _ = try await running.request("/api/x") }
+        #expect(origin.count == 1)
+        try await running.replace(by: try config("new"))
+        _ = try await running.request("/api/x")
+        #expect(origin.count == 2)
+    }
+
+    @Test func `a pause that an upstream has asked for outlives its configuration, but not its origin`() async throws {
+        let (origin, other) = (try NamedOrigin("one"), try NamedOrigin("two"))
+        func config(_ origin: NamedOrigin, _ rest: String = "") -> String {
+            "upstreams: { api: { url: \(origin.url), prefix: /api\(rest) } }"
+        }
+        let running = try RunningCore(config(origin))
+        #expect(try await running.request("/api/limited").status == 429)
+        try await running.replace(by: config(origin, ", heuristic: 0s"))
+        #expect(try await running.request("/api/limited").status == 429)
+        #expect(running.core.upstreamStates[0].requests == 1)
+        #expect(origin.count == 1)
+        try await running.replace(by: config(other))
+        #expect(running.core.upstreamStates[0].requests == 0)
+        #expect(try await running.request("/api/limited").status == 429)
+        #expect(other.count == 1)
+    }
+
+    @Test func `a stream under way goes on with its upstream, and the next one follows the new one`() async throws {
+        let (old, new) = (try NamedOrigin("old"), try NamedOrigin("new"))
+        let running = try RunningCore("upstreams: { api: { url: \(old.url), prefix: /api } }")
+        async let underWay = running.request("/api/held", "Larder-Live: once")
+        await old.awaitHeld()
+        try await running.replace(by: "upstreams: { api: { url: \(new.url), prefix: /api } }")
+        async let next = running.request("/api/held", "Larder-Live: once")
+        await new.awaitHeld()
+        new.letGo()
+        #expect(try await next.text.contains("new"))
+        old.letGo()
+        #expect(try await underWay.text.contains("old"))
+    }
+
+    @Test func `objects of a new upstream are stored by its models`() async throws {
+        let origin = try NamedOrigin("one")
+        let first = "upstreams:\n  first: { url: \(origin.url), prefix: /first }\n"
+        let running = try RunningCore(first)
+        let second = """
+              second:
+                url: \(origin.url)
+                prefix: /second
+                models: { Thing: { identity: id, properties: { origin: origin } } }
+                routes: [{ path: x, model: Thing }]
+
+            """
+        try await running.replace(by: first + second)
+        _ = try await running.request("/second/x")
+        await running.core.store.flush()
+        #expect(try await running.core.store.count().models == ["Thing": 1])
+        // It is gone, and comes back.
+        try await running.replace(by: first)
+        #expect(running.core.complaint(aboutModel: "Thing") != nil)
+        try await running.replace(by: first + second)
+        #expect(status(try await running.request("/second/x")).contains("hit"))
+    }
+
+    @Test func `models that differ are refused, and nothing has changed then`() async throws {
+        let (origin, other) = (try NamedOrigin("one"), try NamedOrigin("two"))
+        func config(_ properties: String, _ rest: String = "") -> String {
+            """
+            upstreams: { api: { url: \(origin.url), prefix: /api }\(rest) }
+            models: { Thing: { identity: id, properties: { \(properties) } } }
+            routes: [{ path: x, model: Thing }]
+            """
+        }
+        let running = try RunningCore(config("origin: origin"))
+        let error = await #expect(throws: ConfigurationReplacementError.self) {
+            try await running.replace(by: config("from: origin", ", b: { url: \(other.url), prefix: /b }"))
+        }
+        #expect(error?.description.contains("the models of upstream api have changed; restart Larder") == true)
+        #expect(try await running.request("/b/x").status == 404)
+        #expect(try await running.request("/api/x").status == 200)
+    }
+
+    @Test(arguments: [
+        ("listen: 127.0.0.1:1\n", "listen"), ("admin: 127.0.0.1:1\n", "admin"), ("workers: 3\n", "workers"),
+        ("store: { maximum_size: 100MiB }\n", "store"), ("memory: { maximum_size: 32MiB }\n", "memory"),
+        ("limits: { head: 8KiB }\n", "the limits of clients"), ("limits: { objects: 500 }\n", "limits.objects"),
+        ("log: { level: debug }\n", "log"), ("access_log: { format: json }\n", "access_log"),
+    ])
+    func `what is read at the start only is refused by name`(text: String, part: String) async throws {
+        let upstreams = "upstreams: { api: { url: http://127.0.0.1:9, prefix: /api } }"
+        let running = try RunningCore(upstreams)
+        let error = await #expect(throws: ConfigurationReplacementError.self) {
+            try await running.replace(by: text + upstreams)
+        }
+        #expect(error?.description == "\(part) cannot be changed while Larder runs; restart it")
+        try await running.replace(by: "limits: { document: 1MiB }\nmode: offline\n" + upstreams)
+        #expect(running.core.modes.current == .offline)
+    }
+
+    @Test func `while a recording runs nothing is replaced, and a later one has the new config`() async throws {
+        let origin = try NamedOrigin("one")
+        let running = try RunningCore("upstreams: { api: { url: \(origin.url), prefix: /api } }")
+        let recordings = try #require(running.core.state.recordings)
+        let config = "upstreams: { new: { url: \(origin.url), prefix: /new } }"
+        try recordings.start("first", session: nil)
+        await #expect(throws: ConfigurationReplacementError.self) { try await running.replace(by: config) }
+        _ = try recordings.stop("first")
+        try await running.replace(by: config)
+        try recordings.start("second", session: nil)
+        #expect(try await running.request("/new/x", "Authorization: Bearer secret-token").status == 200)
+        // The client has its response a moment before the recording.
+        #expect(eventually { recordings.runningCount(of: "second") == 1 })
+        #expect(try recordings.stop("second").count == 1)
+        let text = String(decoding: try recordings.file("exchanges.jsonl", of: "second"), as: UTF8.self)
+        #expect(text.contains(#""upstream":"new""#) && !text.contains("secret-token"))
+    }
+}
