@@ -33,8 +33,8 @@ enum ComposerFuzzing: FuzzTarget {
         }
         for document in shelf.documents.keys {
             guard case .composed(let body) = shelf.compose(document) else { continue }
-            let end = body.withUnsafeBufferPointer { JSONScanner($0, allowsReferences: false).scanText() }
-            require(end >= 0, "composed: \(text(body))")
+            let end = body.bytes.withUnsafeBufferPointer { JSONScanner($0, allowsReferences: false).scanText() }
+            require(end >= 0, "composed: \(text(body.bytes))")
         }
         for (name, state) in shelf.states {
             let known = state.plainJSON(model: name.model, models: models)
