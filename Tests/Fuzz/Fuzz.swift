@@ -9,7 +9,7 @@ protocol FuzzTarget: Sendable {
     static func run(_ input: ArraySlice<UInt8>)
 }
 
-/// The executable's targets by name. Its `main` takes the place of libFuzzer's.
+/// The targets by name; `main` takes the place of libFuzzer's.
 @main private enum Fuzz {
     private static let targets: [String: any FuzzTarget.Type] = [
         "request": RequestFuzzing.self,
