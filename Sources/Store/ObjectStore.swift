@@ -115,7 +115,7 @@ public final class ObjectStore: Sendable {
         let versions = ModelVersions(path: core.budget.path, models: models)
         let views = Views(models: models)
         try await core.read { try versions.check(in: $0) }
-        let migrated = try await core.write(.migration, .prompt) { [all] session in
+        let migrated = try await core.commit(.migration, .prompt) { [all] session in
             try views.install(in: session.database, hasher: core.hasher)
             session.models = all
             return try versions.record(in: session.database)

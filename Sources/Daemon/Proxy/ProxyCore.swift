@@ -3,7 +3,7 @@ package import EventLoops
 import HTTPSemantics
 package import HTTPServer
 package import Logging
-package import Settings
+import Settings
 package import Store
 import Upstream
 
@@ -264,7 +264,7 @@ extension ProxyCore {
         fetches.closeConnectionsOfOthers()
         // Under the name of another origin nothing is known yet but the counters.
         for upstream in new.upstreams where former[upstream.name].map({ $0 != upstream.storeKey }) ?? false {
-            metrics.upstream(upstream.name).note { $0 = UpstreamHealth() }
+            metrics.upstream(upstream.name).record { $0 = UpstreamHealth() }
         }
     }
 

@@ -81,7 +81,7 @@ extension Plan {
             use.cacheStatus(of: ready, sent: sent ?? ready.response.status, isCollapsed: false, now: now).text
         case .ask(let inquiry): inquiry.request.forwarded().text
         case .write: CacheStatus.forwarded(.method).text
-        case .refuse(let problem), .refuseAndExpire(let problem): problem.cacheStatus
+        case .refuse(let problem), .refuseAndExpire(let problem): problem.cacheStatus.text
         }
     }
 

@@ -65,7 +65,8 @@ final class LiveDocuments {
         let key = LiveDocument.Key(request)
         if let number = numbers[key], let known = documents[number] { return known }
         nextNumber += 1
-        let interval = request.upstream.daemon.live.interval
+        let live = request.upstream.daemon.live
+        let interval = live.interval
         let document = LiveDocument(nextNumber, key, request, interval: interval, memory: memory) { [unowned proxy] in
             let number = $0.number
             proxy.assumeIsolated { $0.look(atNumber: number) }
