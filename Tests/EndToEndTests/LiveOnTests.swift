@@ -99,7 +99,7 @@ import Testing
 
     // MARK: Whose it is
 
-    @Test func `streams and their changes are separate for each principal`() throws {
+    @Test func `each principal's streams show only its own responses`() throws {
         let origin = try PrincipalTests.personal()
         let larder = try Larder(origin)
         let one = try Follower(larder, "/x", ["Authorization": "Bearer aaa"])
