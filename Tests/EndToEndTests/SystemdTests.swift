@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `systemd is notified of readiness, life and the end`() throws {
+    @Test func `systemd is notified of readiness, at each watchdog interval, and of the stop`() throws {
         let folder = TemporaryFolder()
         let notify = try NotifySocket(in: folder)
         let origin = try Origin { _ in .json("[]", Fresh.hour) }

@@ -12,7 +12,7 @@ import Testing
     }
 
     @Test
-    func `FJ-34 FJ-36 FJ-38: an empty store is saved and loaded, a full one is counted, cleaned and counted again`()
+    func `FJ-34 FJ-36 FJ-38: an empty store survives a restart, a full one is counted, cleaned and counted again`()
         throws
     {
         let origin = try Origin { _ in .json(Self.posts(), Fresh.hour) }

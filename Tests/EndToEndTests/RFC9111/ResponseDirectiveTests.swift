@@ -86,7 +86,7 @@ import Testing
         ])
     }
 
-    @Test func `§5.2.2.9 public: a response without a lifetime is stored, but not reused`() throws {
+    @Test func `§5.2.2.9 public: a response is not reused without a lifetime`() throws {
         try Readings().check([
             .asked(.control("public")), .asked(.control("public"), status: 302),
             .reused(.control("public, max-age=3600"), status: 302),
