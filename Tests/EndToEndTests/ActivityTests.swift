@@ -210,7 +210,7 @@ import Testing
         #expect(larder.process.waitForErrors { $0.contains("a request was slow") && $0.contains("url=/slow") })
     }
 
-    @Test func `the start logs upstreams, store and versions`() throws {
+    @Test func `the log of the start names upstreams, store and versions`() throws {
         let origin = try Origin(["/users/1": .json(#"{"id":1,"login":"ada"}"#, Fresh.hour)])
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/users/1")

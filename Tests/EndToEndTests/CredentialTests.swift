@@ -145,7 +145,7 @@ import Testing
     }
 
     @Test(arguments: ["no-cache", "max-age=0", "no-cache, max-age=60"], [("\"a\"", true), ("W/\"a\"", false)])
-    func `a response to validate reaches a client with other fields only after its own 304 to a strong tag`(
+    func `a 304 to a strong tag, not to a weak one, lets a client with other fields get a stored response`(
         _ control: String,
         _ tag: (text: String, isStrong: Bool)
     ) throws {

@@ -76,7 +76,9 @@ import Testing
         #expect(Set(titles).count == 1, "\(titles)")
     }
 
-    @Test func `a list that shows other values of a kept object after its deletion is served with a doubt`() throws {
+    @Test func `a list with other values of a kept object after its deletion is a hit that is marked as in doubt`()
+        throws
+    {
         let bodies = Self.bodies()
         let origin = try Self.origin(bodies) { _ in .empty(204) }
         let larder = try Larder(config: Self.config(origin, "keep") + "\nstore: { withhold: 10s }")
@@ -233,7 +235,7 @@ import Testing
         #expect(try larder.get("/items").text == Self.without1)
     }
 
-    @Test func `a response requested before a deletion and received after it does not show the object`() throws {
+    @Test func `hits of a response requested before a deletion and received after it do not show the object`() throws {
         let bodies = Self.bodies()
         let gate = Gate()
         let origin = try Origin { request in

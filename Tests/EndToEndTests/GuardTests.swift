@@ -9,7 +9,7 @@ import Testing
     @Test(arguments: [
         "evil.example", "evil.example:8787", "169.254.169.254", "localhost.evil.example", "0x7f000001.evil",
     ])
-    func `a request with a rebound host name gets 421`(host: String) throws {
+    func `a request for a host name that is not Larder's gets 421`(host: String) throws {
         let origin = try Self.origin()
         let larder = try Larder(origin)
         _ = try larder.get("/x")

@@ -4,7 +4,7 @@ import Testing
 
 /// `Larder-Live: on`: each change of what a stream shows, whoever brings it, and when the upstream is asked for more.
 @Suite(.scripts) struct LiveOnChangesTests: LiveFixtures {
-    @Test func `a changed object gives an event in every document that shows it, equal to a GET`() throws {
+    @Test func `a changed object gives an event in each stream that shows it, with the body of a GET`() throws {
         let blog = try CoherenceTests.Changing(["/users": CoherenceTests.list, "/users/1": Self.detail])
         let larder = try Larder(config: Configs.blog(blog.origin))
         // One after the other: who comes first has it from the upstream, the others are shown what is stored.
@@ -54,7 +54,7 @@ import Testing
         #expect(!user.names.contains("error"))
     }
 
-    @Test func `a stream does not show a response that a write invalidated by pattern before it arrived`() throws {
+    @Test func `a stream does not show a response that a write has invalidated by pattern before it arrives`() throws {
         let gate = Gate()
         let text = Monitor(Self.old)
         let origin = try Origin { request in

@@ -166,7 +166,7 @@ import Testing
     // MARK: Going on
 
     @Test(arguments: ["leave", "kill", "restart"])
-    func `a client that reconnects gets unchanged if nothing has changed`(how: String) throws {
+    func `a client that reconnects gets an event named unchanged if nothing has changed`(how: String) throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.tagged("a")) }
         let larder = try Larder(origin)
         let before = try Follower(larder, "/x")

@@ -52,7 +52,7 @@ import Testing
         #expect(try larder.get("/x").text == Self.new)
     }
 
-    @Test(arguments: [true, false]) func `an equal response gives the event unchanged`(by304: Bool) throws {
+    @Test(arguments: [true, false]) func `an equal response gives an event named unchanged`(by304: Bool) throws {
         let origin = try Origin { request in
             if by304, request["If-None-Match"] == #""a""# { return .notModified(["ETag": #""a""#, "X-Left": "9"]) }
             return .json(

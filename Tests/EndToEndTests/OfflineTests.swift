@@ -107,7 +107,7 @@ import Testing
         #expect(again.status == 200 && again.text == composed.text)
     }
 
-    @Test func `a stale response with a member in doubt says both`() throws {
+    @Test func `a stale response with a member in doubt says both in Cache-Status`() throws {
         let name = Monitor("v1")
         let origin = try Origin { request in
             let user = #"{"id":1,"login":"ada","name":"\#(name.current)"}"#

@@ -113,7 +113,7 @@ import Testing
         #expect(try outer.waitForDocuments(4))
     }
 
-    @Test func `a Larder's own entity tag validates there, and changes with the composed values`() throws {
+    @Test func `the entity tag of a composed response validates at its Larder, and changes with the values`() throws {
         let origin = try Origin { request in
             request.path == "/users"
                 ? .json(#"[{"id":1,"login":"ada","name":"Ada L.","company":null}]"#, Fresh.hour)

@@ -63,7 +63,7 @@ import Testing
         return try Larder.run(["sql"] + admin + arguments)
     }
 
-    @Test func `with an address the daemon runs the query, with the same results and limits`() throws {
+    @Test func `with --admin the daemon runs the query, with the same results and limits`() throws {
         let (origin, larder) = try Self.filled()
         let query = "select id, login, name, 1.5 as half from User_current order by id"
         for form in [[], ["--json"], ["--csv"]] {

@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    @Test func `§13.1.1, §13.1.4: conditions for the origin go upstream, and only it evaluates them`() throws {
+    @Test func `§13.1.1, §13.1.4: conditions for the origin go upstream, and only the origin evaluates them`() throws {
         let then = Self.then
         let rows: [(condition: FieldLines, status: Int)] = [
             (["If-Match": "\"a\""], 200), (["If-Match": "*"], 200), (["If-Match": "\"b\""], 412),

@@ -109,7 +109,7 @@ import Testing
         ])
     }
 
-    @Test func `a served response has its Age`() throws {
+    @Test func `a response from the cache has an Age field`() throws {
         let readings = try Readings()
         for reading in Reading.allCases {
             let aged = readings.path(reading) { _, _ in .text("x", .control("max-age=3600") + ["Age": "100"]) }

@@ -143,7 +143,7 @@ import Testing
         )
     }
 
-    @Test func `§5.3 Expires: an invalid date has expired`() throws {
+    @Test func `§5.3 Expires: a value that is no date counts as expired`() throws {
         let later = CacheTests.date(in: 7200)
         let time = String(later.dropLast(4))
         var values = [
