@@ -38,7 +38,9 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `clients that accept anything or JSON only do not get each other's responses`() throws {
+    @Test func `a client that accepts anything and one that accepts JSON only do not get each other's responses`()
+        throws
+    {
         let origin = try Origin { request in
             request["Accept"] == "application/json"
                 ? .text("a list", Fresh.hour) : .text("<p>", Fresh.hour + ["Content-Type": "text/html"])

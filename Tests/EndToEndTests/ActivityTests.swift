@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test(arguments: ["2>/dev/full", "2>&-", "0<&- 1>&- 2>&-"])
-    func `requests are served although nobody reads the log`(redirection: String) throws {
+    func `requests are served although the log cannot be written`(redirection: String) throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let folder = TemporaryFolder()
         let (data, admin) = (folder.file("data.sock"), folder.file("admin.sock"))
@@ -156,7 +156,7 @@ import Testing
     }
 
     @Test(arguments: ["short", "common", "json"])
-    func `hostile URLs, methods and fields cannot forge a log line`(format: String) throws {
+    func `hostile URLs and fields cannot forge a log line`(format: String) throws {
         let origin = try Origin { _ in .json("[]", ["Cache-Status": "\"\u{1B}[2J\"; hit"] + Fresh.hour) }
         let folder = TemporaryFolder()
         let larder = try Larder(
@@ -200,7 +200,7 @@ import Testing
         #expect(!larder.log.contains("s3cret"))
     }
 
-    @Test func `a slow request gives a warning if configured`() throws {
+    @Test func `a request slower than configured gives a warning`() throws {
         let origin = try Origin { request in
             if request.path == "/slow" { Thread.sleep(forTimeInterval: 0.3) }
             return .json("[]", Fresh.hour)
@@ -210,7 +210,7 @@ import Testing
         #expect(larder.process.waitForErrors { $0.contains("a request was slow") && $0.contains("url=/slow") })
     }
 
-    @Test func `the start logs upstreams, store and versions`() throws {
+    @Test func `the log of the start names upstreams, store and versions`() throws {
         let origin = try Origin(["/users/1": .json(#"{"id":1,"login":"ada"}"#, Fresh.hour)])
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/users/1")
@@ -291,7 +291,7 @@ import Testing
         }
     }
 
-    @Test func `output has colours only at a terminal whose user wants them`() throws {
+    @Test func `tail shows colours at a terminal, unless NO_COLOR is set`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -345,7 +345,7 @@ import Testing
         text.split(separator: "\n").allSatisfy { $0.count <= width || !$0.drop { $0 == " " }.contains(" ") }
     }
 
-    @Test func `help and errors fit 20 columns, with explanations of options`() throws {
+    @Test func `help and errors fit 20 columns, and help still explains the options`() throws {
         for (arguments, words) in [
             (["clean", "--help"], "--dry-run Show what would be removed, and remove nothing."),
             (["clean"], "Usage: larder clean <options>"),
@@ -444,7 +444,7 @@ import Testing
         #expect(access(socket, F_OK) != 0)
     }
 
-    @Test func `an unreadable config gives an error that names who may read it`() throws {
+    @Test func `the error for a config that may not be read says what to do`() throws {
         let folder = TemporaryFolder()
         try ChildProcess.run("mkdir", [folder.file("etc")])
         let config = try folder.write("upstreams: { api: { url: \"http://127.0.0.1:1\" } }\n", to: "etc/larder.yaml")

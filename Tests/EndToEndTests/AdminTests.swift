@@ -40,7 +40,7 @@ import Testing
         #expect(try larder.documents() == 2)
     }
 
-    @Test func `the admin token's file is readable by its owner only`() throws {
+    @Test func `the admin token's file is readable by its owner only, and survives a restart`() throws {
         let (_, larder) = try Self.blog()
         var status = stat()
         #expect(stat(larder.folder.file("admin.token"), &status) == 0)
@@ -76,7 +76,7 @@ import Testing
         #expect(documents.text.contains("/posts/7"))
     }
 
-    @Test func `metrics have Prometheus' format`() throws {
+    @Test func `metrics are in the Prometheus format`() throws {
         let (_, larder) = try Self.blog()
         _ = try larder.get("/users")
         let metrics = try larder.admin("GET", "/metrics")
@@ -88,14 +88,14 @@ import Testing
         }
     }
 
-    @Test func `a failed mapping only gives a warning`() throws {
+    @Test func `a body that cannot be mapped is passed on as received, with a warning`() throws {
         let origin = try Origin { _ in .json(#"{"not":"a list"}"#, Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin))
         #expect(try larder.get("/users").text == #"{"not":"a list"}"#)
         #expect(try eventually { try larder.admin("GET", "/warnings").text.contains("users") })
     }
 
-    @Test func `an unknown object, document or path gets 404`() throws {
+    @Test func `an unknown path gets 404, a wrong method 405, and a wrong body 400`() throws {
         let (_, larder) = try Self.blog()
         #expect(try larder.admin("GET", "/nonsense").status == 404)
         #expect(try larder.admin("DELETE", "/count").status == 405)
@@ -194,7 +194,7 @@ import Testing
         "", "upstreams:\n  api: { url: \"http://example.org\" }\nlimits: { body: many }\n",
         "upstreams:\n  api: { url: \"http://example.org\" }\nroutes:\n  - { path: x, model: Unknown }\n",
     ])
-    func `a config with a mistake is refused, with its line`(config: String) throws {
+    func `a config with a mistake is refused, with the name of its file`(config: String) throws {
         let folder = TemporaryFolder()
         let path = try folder.write(config, to: "bad.yaml")
         for command in ["check", "serve"] {

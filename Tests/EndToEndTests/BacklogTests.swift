@@ -46,7 +46,7 @@ import Testing
         #expect(try client.get("/users/7").status == 200)
     }
 
-    @Test func `at a stop that takes too long, queued responses are given up, but no mark of a write`() throws {
+    @Test func `a stop without time to store queued responses drops them, but keeps the mark of a write`() throws {
         let gate = Gate()
         let origin = try origin(of: 2000)
         let larder = try Larder(

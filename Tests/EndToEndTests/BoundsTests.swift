@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func `of a response that varies by an ever-changing field only the latest is kept`() throws {
+    @Test func `of a response that varies by an ever-changing field only the 64 latest variants are kept`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour + ["Vary": "X-Request-Id"]) }
         let larder = try Larder(origin)
         let client = try larder.client()
@@ -82,7 +82,7 @@ import Testing
         _ = idle
     }
 
-    @Test func `write responses share the bound of all bodies, and those beyond it count as without a body`()
+    @Test func `responses to writes share the bound of all bodies, and one beyond it counts as without a body`()
         throws
     {
         let gate = Gate()

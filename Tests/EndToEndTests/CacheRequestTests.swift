@@ -19,7 +19,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `a conditional request that misses gives the upstream's 304`() throws {
+    @Test func `a conditional request that misses gets 200 or 304, and the next request the body`() throws {
         let origin = try Origin { request in
             request["If-None-Match"] == #""one""# ? .notModified(Fresh.tagged("one")) : .json("{}", Fresh.tagged("one"))
         }
@@ -99,7 +99,7 @@ import Testing
         #expect(try larder.get("/x", ["Cache-Control": "only-if-cached"]).isHit)
     }
 
-    @Test func `a request with no-store is stored nowhere`() throws {
+    @Test func `the response to a request with no-store is not stored`() throws {
         let origin = try Origin { _ in .json(#"{"mark":"kept-nowhere"}"#, Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x", ["Cache-Control": "no-store"])

@@ -111,7 +111,7 @@ import Testing
     ]
 
     @Test(arguments: scenarios)
-    func `Cache-Status names each way in which a response came about`(_ scenario: Scenario) throws {
+    func `Cache-Status says how each response came about`(_ scenario: Scenario) throws {
         let origin = try Origin(scenario.origin)
         let larder = try Larder(origin)
         var last: Response?
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func `a hit's Cache-Status also names the caches before Larder`() throws {
+    @Test func `a hit is named in Cache-Status also if the stored response has that field`() throws {
         let origin = try Origin { _ in .json("{}", Self.fresh + ["Cache-Status": "cdn; fwd=miss"]) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")

@@ -71,7 +71,7 @@ import Testing
         #expect(try other.get("/x").isHit)
     }
 
-    @Test func `the Age that a response came with counts`() throws {
+    @Test func `the Age in a received response counts towards its age`() throws {
         let origin = try Origin { request in
             .json("{}", ["Cache-Control": "max-age=\(request.path == "/old" ? 50 : 500)", "Age": "100"])
         }

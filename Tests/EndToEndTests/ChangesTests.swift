@@ -34,7 +34,7 @@ import Testing
         #expect(change.members["object"] == nil)
     }
 
-    @Test func `another client's PATCH is a change with all members`() throws {
+    @Test func `another client's PATCH is reported with all members of the object`() throws {
         let blog = try Changing(["/users/1": #"{"id":1, "login":"ada"}"#])
         let larder = try Larder(config: Configs.blog(blog.origin))
         _ = try larder.get("/users/1")
@@ -47,7 +47,7 @@ import Testing
         #expect((change.members["object"] as? [String: Any])?["login"] as? String == "bela")
     }
 
-    @Test func `a client that returns with its last number continues after it, also if that was zero`() throws {
+    @Test func `a client that returns with its last number continues after it, also if it saw no change`() throws {
         let blog = try Changing(["/users": Self.users(5, "a")])
         let larder = try Larder(config: Configs.blog(blog.origin))
         let early = try ChangeListener(larder)

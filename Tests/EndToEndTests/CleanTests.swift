@@ -28,7 +28,7 @@ import Testing
         return answer.object
     }
 
-    @Test func `a clean removes everything`() throws {
+    @Test func `a clean of everything removes all documents and objects`() throws {
         let (origin, larder) = try Self.filled()
         let removed = try Self.clean(larder, #"{"all":true}"#)
         #expect(removed["documents"] as? Int == 4)
@@ -46,7 +46,9 @@ import Testing
         (#"{"upstream":"blog"}"#, ["/users", "/users/1", "/posts/7", "/other"]), (#"{"older_than":"1h"}"#, []),
         (#"{"older_than":"0s"}"#, ["/users", "/users/1", "/posts/7", "/other"]),
     ])
-    func `a clean removes a part of the store`(filter: String, gone: [String]) throws {
+    func `a clean with a filter removes what its dry run counted, and nothing else`(filter: String, gone: [String])
+        throws
+    {
         let (origin, larder) = try Self.filled()
         let dry = try Self.clean(larder, filter.dropLast() + #","dry_run":true}"#)
         #expect(try larder.documents() == 4)
@@ -106,7 +108,7 @@ import Testing
         #expect(removed["bytes"] as? Int == dry["bytes"] as? Int, "\(dry) \(removed)")
     }
 
-    @Test func `larder clean says what it removes, and which objects nothing shows any more`() throws {
+    @Test func `larder clean says what it removes, and how many objects no document shows any more`() throws {
         let (_, larder) = try Self.filled()
         let dry = try larder.command("clean", "--model", "User", "--id", "2", "--dry-run")
         #expect(dry.output.hasPrefix("would remove 1 object (1 User), 1 document, "), "\(dry.output)\(dry.errors)")
@@ -123,7 +125,7 @@ import Testing
         #expect(try larder.command("clean", "--model", "Ghost").end == .exited(1))
     }
 
-    @Test func `a clean as an event stream ends with the counts of what was removed`() throws {
+    @Test func `the event stream of a clean ends with the counts of what was removed`() throws {
         let (_, larder) = try Self.filled()
         let answer = try larder.admin("POST", "/clean", ["Accept": "text/event-stream"], body: #"{"all":true}"#)
         #expect(answer.status == 200)
@@ -171,7 +173,7 @@ import Testing
         #expect(larder.storeBytes.contains("post-marker"))
     }
 
-    @Test func `another program's reader delays the erasure, and the clean says so`() throws {
+    @Test func `another program that reads the store delays the erasure, and the clean says so`() throws {
         let (_, larder) = try Self.filled()
         // A reader that holds its view of the file until it is told to go.
         let script = """

@@ -4,7 +4,7 @@ import Testing
 
 /// Clusters on the admin side: their base means all of their objects, a concrete model those that are of it.
 @Suite(.scripts) struct ClusterChangesTests {
-    @Test func `changes, objects and why of a concrete model are those of its own objects`() throws {
+    @Test func `changes, objects and why for a concrete model cover only its own objects`() throws {
         let origin = try Origin { request in
             if request.method == "DELETE" { return .empty(204) }
             return .json(

@@ -40,7 +40,7 @@ import Testing
         #expect(!all.contains { $0.cacheStatus.contains("collapsed") })
     }
 
-    @Test func `clients that waited for an unshareable response all ask at once`() throws {
+    @Test func `clients that waited for a response that may not be shared all go upstream at once`() throws {
         let first = Gate()
         let crowd = Monitor(0)
         let origin = try Origin { request in
@@ -79,7 +79,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `a request after a stored 404 has expired goes upstream`() throws {
+    @Test func `each request for a 404 that is never fresh goes upstream`() throws {
         let origin = try Origin { _ in .json("{}", Fresh.never, status: 404) }
         let larder = try Larder(config: Configs.blog(origin))
         // The object is noted as gone before the response goes on, and the rest of it comes at once.
@@ -153,7 +153,7 @@ import Testing
         #expect(origin.count() == kinds.count)
     }
 
-    @Test func `a request that requires the upstream shares a fetch under way, but no earlier response`() throws {
+    @Test func `a request that requires revalidation joins a fetch before its response begins, but not after`() throws {
         let (head, rest) = (Gate(), Gate())
         let origin = try Origin { request in
             guard request.number == 0 else { return .json("2", Fresh.hour) }

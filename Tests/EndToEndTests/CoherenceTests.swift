@@ -281,7 +281,7 @@ import Testing
         #expect(try larder.get("/users", ["Accept-Language": "en"]).text == #"[{"id":1,"name":"Ada"}]"#)
     }
 
-    @Test func `Accept for JSON has the same context as no Accept`() throws {
+    @Test func `a request that accepts JSON has the same context as one without Accept`() throws {
         let blog = try Changing(["/users": #"[{"id":1,"name":"Ada"}]"#, "/users/1": #"{"id":1,"name":"Augusta"}"#])
         let larder = try Larder(config: Configs.blog(blog.origin))
         _ = try larder.get("/users")

@@ -91,7 +91,7 @@ import Testing
     }
 
     @Test(arguments: ["", "identity", "Identity"])
-    func `Content-Encoding: identity counts as no coding`(coding: String) throws {
+    func `an empty Content-Encoding and identity count as no coding`(coding: String) throws {
         let origin = try Origin { _ in
             .json(CoherenceTests.list, Fresh.hour + ["Content-Encoding": coding])
         }

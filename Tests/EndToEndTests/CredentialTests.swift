@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(arguments: ways.indices)
-    func `another credential gets another response, and is recognised again`(_ way: Int) throws {
+    func `each credential gets a response of its own, and the same one again`(_ way: Int) throws {
         let origin = try Origin { .json("\"\($0.number)\"", Fresh.hour) }
         let larder = try Larder(origin)
         let (one, other) = (Self.request(way, "secret-of-ada-1815"), Self.request(way, "secret-of-bob-1936"))
@@ -127,7 +127,7 @@ import Testing
     // MARK: What may not reach a second client
 
     @Test(arguments: ["private", "private, max-age=60", "private, no-cache", "private=\"x-a\", max-age=60"])
-    func `a private response is only for clients whose fields are all equal`(_ control: String) throws {
+    func `a private response is reused only for requests whose fields are all equal`(_ control: String) throws {
         let origin = try Origin { request in
             // A tag that tells nobody apart, as those of some servers do.
             guard request["If-None-Match"] == nil else { return .notModified(["ETag": "\"same\""]) }
@@ -145,7 +145,7 @@ import Testing
     }
 
     @Test(arguments: ["no-cache", "max-age=0", "no-cache, max-age=60"], [("\"a\"", true), ("W/\"a\"", false)])
-    func `a response that needs validation reaches a client with other fields after a 304 to its own request`(
+    func `a 304 to a strong tag, not to a weak one, lets a client with other fields get a stored response`(
         _ control: String,
         _ tag: (text: String, isStrong: Bool)
     ) throws {
@@ -185,14 +185,14 @@ import Testing
         for name in ["ada", "bob", "ada", "bob"] { #expect(try larder.get("/x", ["X-Unheard-Of": name]).text == name) }
     }
 
-    @Test func `must-revalidate does not divide clients while the response is fresh`() throws {
+    @Test func `a fresh response with must-revalidate is shared by clients with different fields`() throws {
         let origin = try Origin { _ in .text("same", ["Cache-Control": "max-age=60, must-revalidate"]) }
         let larder = try Larder(origin)
         #expect(try !larder.get("/x", ["X-Unheard-Of": "ada"]).isHit)
         #expect(try larder.get("/x", ["X-Unheard-Of": "bob"]).isHit)
     }
 
-    @Test func `in a shared cache clients are divided only where RFC 9111 requires it`() throws {
+    @Test func `in a shared cache a 304 to a weak tag lets clients with different fields share a response`() throws {
         let origin = try Origin { request in
             let fields: FieldLines = ["Cache-Control": "no-cache", "ETag": "W/\"a\""]
             return request["If-None-Match"] == nil ? .text("same", fields) : .notModified(fields)

@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(arguments: ["stale", "remove", "keep"], [404, 410])
-    func `after a 404 the stored response is not served, although nothing replaces it`(
+    func `after a 404 or 410 the stored response is not served, although nothing is stored in its place`(
         policy: String,
         status: Int
     ) throws {
@@ -76,7 +76,9 @@ import Testing
         #expect(Set(titles).count == 1, "\(titles)")
     }
 
-    @Test func `a list that shows other values of a kept object after its deletion is served with a doubt`() throws {
+    @Test func `a list with other values of a kept object after its deletion is a hit that is marked as in doubt`()
+        throws
+    {
         let bodies = Self.bodies()
         let origin = try Self.origin(bodies) { _ in .empty(204) }
         let larder = try Larder(config: Self.config(origin, "keep") + "\nstore: { withhold: 10s }")
@@ -89,7 +91,7 @@ import Testing
     }
 
     @Test(arguments: ["0", "16MiB"])
-    func `after a 404 without Vary the stored response is not served`(
+    func `after a 404 without Vary a stored response with Vary is not served`(
         memory: String
     )
         throws
@@ -142,7 +144,8 @@ import Testing
         #expect(origin.count("/items") == 1)
     }
 
-    @Test func `by default documents of a deleted object are fetched again, and served as received while offline`()
+    @Test
+    func `by default a document with a deleted object is fetched again, or served as received without the upstream`()
         throws
     {
         let bodies = Self.bodies()
@@ -171,7 +174,9 @@ import Testing
         #expect(items.isHit)
     }
 
-    @Test(arguments: ["GET", "HEAD"]) func `a 404 has the same effect as a deletion`(method: String)
+    @Test(arguments: ["GET", "HEAD"]) func `a 404 removes the object like a deletion, until it is found again`(
+        method: String
+    )
         throws
     {
         let bodies = Self.bodies()
@@ -218,7 +223,7 @@ import Testing
         #expect(try larder.get("/users").text == #"[{"id":1,"login":"kim"}]"#)
     }
 
-    @Test func `two concurrent deletions count as one`() throws {
+    @Test func `two concurrent deletions have the effect of one`() throws {
         let bodies = Self.bodies()
         let count = Monitor(0)
         let origin = try Self.origin(bodies) { _ in count.next() == 0 ? .empty(204) : .empty(404) }
@@ -230,7 +235,7 @@ import Testing
         #expect(try larder.get("/items").text == Self.without1)
     }
 
-    @Test func `a response requested before a deletion and received after it does not show the object`() throws {
+    @Test func `hits of a response requested before a deletion and received after it do not show the object`() throws {
         let bodies = Self.bodies()
         let gate = Gate()
         let origin = try Origin { request in
@@ -255,7 +260,7 @@ import Testing
         #expect(try !larder.get("/items/1?slow").isHit)
     }
 
-    @Test func `after a deletion that a crash cut off, documents of the object are fetched again`() throws {
+    @Test func `after a crash during a deletion, documents that show the object are fetched again`() throws {
         let bodies = Self.bodies()
         let gate = Gate()
         let origin = try Self.origin(bodies) { _ in OriginResponse.empty(204).after(gate) }

@@ -54,7 +54,7 @@ import Testing
         #expect(try refused.response().status == 403)
     }
 
-    @Test func `a client that reconnects after the end of once gets 204`() throws {
+    @Test func `a client that reconnects after the end of a once stream gets 204`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let page = "http://127.0.0.1:3000"
         let larder = try Larder(config: Configs.plain(origin, upstream: ["cors: [\"\(page)\"]"]))
@@ -110,7 +110,7 @@ import Testing
             ("DELETE", "/x?larder_live=on", [:], "larder_live"),
         ] as [(String, String, FieldLines, String)]
     )
-    func `a nonsensical live request is refused with a sentence`(
+    func `a live request that makes no sense is refused with the reason`(
         method: String,
         target: String,
         fields: FieldLines,
@@ -125,7 +125,7 @@ import Testing
     }
 
     /// `key: { ignore: ["*"] }` makes one key of all queries; a stream is none of their hits.
-    @Test func `no rule on cache keys makes a stream a hit`() throws {
+    @Test func `a cache key that ignores all parameters does not make a live stream a hit`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(
             config: Configs.plain(origin, top: ["routes:", "  - { path: x, key: { ignore: [\"*\"] } }"])

@@ -38,7 +38,7 @@ import Testing
         #expect(try larder.documents() == 0)
     }
 
-    @Test func `an upstream's event stream cannot be sent as Larder's events`() throws {
+    @Test func `a live request for an upstream's own event stream gets an error event`() throws {
         let gate = Gate()
         let origin = try Origin { _ in Self.events(gate) }
         let larder = try Larder(origin)

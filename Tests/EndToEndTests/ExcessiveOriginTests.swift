@@ -59,7 +59,7 @@ import Testing
         #expect(try larder.get("/other").status == 200)
     }
 
-    @Test func `the decompressed size of a small body is limited`() throws {
+    @Test func `a small body that decompresses to 300 MB does not fill the daemon's memory`() throws {
         let folder = TemporaryFolder()
         let script = """
             import zlib, sys
@@ -92,7 +92,7 @@ import Testing
         #expect(try larder.documents() <= 1)
     }
 
-    @Test func `with a full disk responses are served, but not stored`() throws {
+    @Test func `if the store's file cannot grow, responses are served, and the store stays intact`() throws {
         let body = Monitor(0)
         let origin = try Origin { request in
             .json(#"{"id":\#(body.next()),"name":"\#(String(repeating: request.path, count: 2000))"}"#, Fresh.hour)

@@ -46,7 +46,7 @@ import Testing
         #expect(try larder.sql("SELECT count(*) FROM _principals") == before)
     }
 
-    @Test func `explain shows the stored parts that a range is served from`() throws {
+    @Test func `explain says whether the stored parts contain a range`() throws {
         let origin = try Origin { _ in
             let fields: FieldLines = ["Content-Range": "bytes 0-3/8"] + Fresh.tagged("a")
             return .text("abcd", fields, status: 206)
@@ -153,7 +153,7 @@ import Testing
         #expect(try Self.explain(larder, path)["unstored"] == nil)
     }
 
-    @Test func `explain shows each number with its source`() throws {
+    @Test func `explain shows each number of a response's freshness with its source`() throws {
         let modified = CacheTests.date(in: -100_000)
         let origin = try Origin { request in
             switch request.path {
@@ -243,7 +243,7 @@ import Testing
         }
     }
 
-    @Test func `explain shows every variant, in memory or on disk, and after a restart`() throws {
+    @Test func `explain shows every variant, and whether it is in memory, also after a restart`() throws {
         let origin = try Origin { request in
             .json("{\"id\":1,\"v\":\"\(request["X-A"] ?? "")\"}", Fresh.hour + ["Vary": "X-A"])
         }
@@ -302,7 +302,7 @@ import Testing
         #expect(try larder.command("why", "Post", "7").output.contains(told), "\(told)")
     }
 
-    @Test func `explain shows principals by label, and each only its own responses`() throws {
+    @Test func `explain shows a principal by its label, and only its own responses`() throws {
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x", ["Authorization": "Bearer ada"])
@@ -343,7 +343,7 @@ import Testing
 
     // MARK: Bad questions
 
-    @Test func `a URL that explain cannot examine gets a problem document with a reason`() throws {
+    @Test func `a request that explain cannot examine gets a problem document with a reason`() throws {
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(origin)
         let long = String(repeating: "x", count: 9_000)

@@ -32,7 +32,7 @@ import Testing
         #expect(origin.count() == 5)
     }
 
-    @Test func `an undecoded body that ends early is passed on and not stored`() throws {
+    @Test func `a body whose coding is cut off is passed on as received, and not stored`() throws {
         let cut = Array(Self.packed.dropLast(4))
         let origin = try Origin { _ in .body(cut, Self.fields) }
         let larder = try Larder(origin)

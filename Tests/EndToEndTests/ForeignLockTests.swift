@@ -24,7 +24,9 @@ import Testing
         return process
     }
 
-    @Test func `during a foreign lock hits and misses go on, and writes are refused with the holder's name`() throws {
+    @Test func `while a process locks the store, reads are served, and writes are refused with the process's name`()
+        throws
+    {
         let origin = try Self.origin()
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/users/1")
@@ -76,7 +78,7 @@ import Testing
     }
 
     @Test(arguments: [120, 121, 122])
-    func `a start while another process holds a lock names the process`(byte: Int) throws {
+    func `a start that another process's lock prevents names that process`(byte: Int) throws {
         let larder = try Larder(try Self.origin())
         larder.terminate()
         let holder = try Self.lock(larder, byte: byte)

@@ -114,7 +114,7 @@ import Testing
         #expect(try larder.documents() <= 1)
     }
 
-    @Test func `a write whose HTTP/2 response is truncated counts as done, and shows no new state`() throws {
+    @Test func `a write whose HTTP/2 response is truncated counts as done, but its values are not used`() throws {
         let gate = Gate()
         let user = #"{"id":1,"name":"Ada"}"#
         let origin = try HTTP2Origin { request in
@@ -198,7 +198,7 @@ import Testing
         }
     }
 
-    @Test func `a HEAD in HTTP/2 is complete, whatever length it declares`() throws {
+    @Test func `a response to HEAD in HTTP/2 is complete without a length`() throws {
         let origin = try HTTP2Origin { [.send(HTTP2.head($0.stream, Self.json, ends: true))] }
         let larder = try Larder(config: origin.config)
         #expect(try larder.request("HEAD", "/x").status == 200)
@@ -217,7 +217,7 @@ import Testing
         #expect(origin.requests.count == 2)
     }
 
-    @Test func `if the server ends each HTTP/2 connection, a request is sent twice at most, a write once`() throws {
+    @Test func `if the server ends each HTTP/2 connection, a GET is sent twice at most, and a write once`() throws {
         let origin = try HTTP2Origin { _ in [.send(HTTP2.goAway(last: 0)), .close] }
         let larder = try Larder(config: origin.config)
         #expect(try larder.get("/x").status == 502)
@@ -282,7 +282,7 @@ import Testing
         #expect(try larder.documents() == 0)
     }
 
-    @Test func `a response whose length is known needs no closure alert`() throws {
+    @Test func `a response whose end is known needs no closure alert`() throws {
         let packed = gzipStored(Array("[1,2]".utf8))
         let head = "HTTP/1.1 200 OK\r\n\(Self.json.text)"
         let origin = try Origin { request in

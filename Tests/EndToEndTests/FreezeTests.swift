@@ -42,7 +42,7 @@ import Testing
         #expect(try Larder.replaying(recording.path).get("/users").text.contains("Countess"))
     }
 
-    @Test func `freeze selects by model, route and age, and names an unknown one`() throws {
+    @Test func `freeze selects by model, route and age, and refuses an unknown model or route`() throws {
         let (_, larder) = try AdminTests.blog()
         let folder = TemporaryFolder()
         #expect(try freeze(larder, folder.file("a"), "--model", "Post").output.hasPrefix("recorded 1 exchange in"))
@@ -65,7 +65,7 @@ import Testing
         #expect(try larder.command("recording", "list").output == "there is no recording\n")
     }
 
-    @Test func `freeze needs a principal's name if there are several, and writes no credential`() throws {
+    @Test func `freeze needs a principal if there are several, and writes no credential`() throws {
         let (secret, folder) = ("hunter2-of-bob", TemporaryFolder())
         let origin = try Origin { request in
             .json(#"{"id":1,"login":"ada","name":"\#(request["Authorization"] == nil ? "all" : "bob")"}"#, Fresh.hour)

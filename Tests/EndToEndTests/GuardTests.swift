@@ -9,7 +9,7 @@ import Testing
     @Test(arguments: [
         "evil.example", "evil.example:8787", "169.254.169.254", "localhost.evil.example", "0x7f000001.evil",
     ])
-    func `a request with a rebound host name gets 421`(host: String) throws {
+    func `a request for a host name that is not Larder's gets 421`(host: String) throws {
         let origin = try Self.origin()
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -61,13 +61,13 @@ import Testing
         #expect(try larder.waitForDocuments(1))
     }
 
-    @Test func `a URL typed into a browser is served`() throws {
+    @Test func `a URL typed into a browser, and a page's request to its own origin, are served`() throws {
         let larder = try Larder(Self.origin())
         #expect(try larder.get("/x", ["Sec-Fetch-Site": "none"]).status == 200)
         #expect(try larder.get("/x", ["Sec-Fetch-Site": "same-origin"]).status == 200)
     }
 
-    @Test func `pages of configured origins are accepted`() throws {
+    @Test func `pages of the configured origins are served, and no others`() throws {
         let origin = try Self.origin()
         let larder = try Larder(config: Configs.plain(origin, upstream: ["cors: [\"http://localhost:3000\"]"]))
         let named: FieldLines = ["Origin": "http://localhost:3000", "Sec-Fetch-Site": "same-site"]
@@ -265,7 +265,7 @@ import Testing
         #expect(origin.requests[0].path == "/api/v1/b")
     }
 
-    @Test func `the guard comes before any look-up`() throws {
+    @Test func `the guard refuses a request even if its response is stored`() throws {
         let origin = try Self.origin()
         let larder = try Larder(origin)
         _ = try larder.get("/x")

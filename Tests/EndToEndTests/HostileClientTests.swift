@@ -105,7 +105,7 @@ import Testing
         #expect(try client.response().text == "body")
     }
 
-    @Test func `a head that never ends is given up`() throws {
+    @Test func `a request that never ends gets 408`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(
             config: Configs.plain(origin, top: ["timeouts: { request_head: 1s, request_body: 1s }"])
@@ -157,7 +157,7 @@ import Testing
         try sending.value()
     }
 
-    @Test func `an HTTP/1.0 client gets an HTTP/1.0 response`() throws {
+    @Test func `an HTTP/1.0 client gets a body without chunks, and its connection is closed`() throws {
         let origin = try Origin { _ in .chunked([Array("ab".utf8), Array("cd".utf8)]) }
         let larder = try Larder(origin)
         let client = try larder.client()
@@ -241,7 +241,7 @@ import Testing
         withExtendedLifetime(stuck) {}
     }
 
-    @Test func `five hundred idle connections do not disturb other clients`() throws {
+    @Test func `four hundred idle connections do not disturb other clients`() throws {
         let origin = try Origin { _ in .text("here", Fresh.hour) }
         let larder = try Larder(origin)
         let idle = try (1...400).map { _ in try larder.client() }

@@ -99,7 +99,7 @@ import Testing
     ]
 
     @Test(arguments: Array(garbage.indices))
-    func `a response that is not HTTP becomes a problem document, and is not stored`(index: Int) throws {
+    func `a response that is not valid HTTP becomes a problem document, and is not stored`(index: Int) throws {
         let (what, bytes) = Self.garbage[index]
         let origin = try Origin { _ in .raw(bytes) }
         let larder = try Larder(origin)
@@ -224,7 +224,7 @@ import Testing
         #expect(try larder.get("/x").isHit)
     }
 
-    @Test func `fields that an upstream smuggles in do not split a response`() throws {
+    @Test func `a bare CR in an upstream's field does not begin another field`() throws {
         let origin = try Origin { _ in
             .raw("HTTP/1.1 200 OK\r\nX-A: one\rX-B: two\r\nContent-Length: 2\r\nCache-Control: max-age=60\r\n\r\n[]")
         }
@@ -248,7 +248,7 @@ import Testing
         }
     }
 
-    @Test func `an upstream with an untrusted certificate gets no request`() throws {
+    @Test func `an upstream with an untrusted certificate is refused, unless ca_file names it`() throws {
         let folder = TemporaryFolder()
         try ChildProcess.run(
             "openssl",

@@ -4,7 +4,7 @@ import Testing
 
 /// Recordings from elsewhere, and what a crash leaves of one's own.
 @Suite(.scripts) struct HostileRecordingTests {
-    @Test func `hostile requests and responses are recorded and replayed`() throws {
+    @Test func `odd methods, statuses and fields are recorded and replayed`() throws {
         let origin = try Origin { request in
             request.path == "/odd"
                 ? .raw("HTTP/1.1 999 Odd\r\nContent-Length: 2\r\nX: a\u{1}b\r\n\r\nno") : .text("yes", Fresh.hour)

@@ -95,7 +95,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `100 is between Larder and the upstream, 101 is a response that nobody asked for`() throws {
+    @Test func `a 100 is not passed on, and a 101 that was not requested gives 502`() throws {
         let origin = try Origin { request in
             let status = request.path == "/continue" ? 100 : 101
             return Self.finally(.json("1"), after: [.send(OriginResponse.head(status, "x", [:]))])

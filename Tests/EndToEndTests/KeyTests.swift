@@ -134,7 +134,9 @@ import Testing
         ("/github/\(String(repeating: "x", count: 70_000))", "longer than"),
         ("/github/\(String(repeating: "x", count: 20_000))", "414"), ("/github/a%zz", "400"),
     ])
-    func `larder key refuses a URL of no upstream`(_ url: String, _ complaint: String) throws {
+    func `larder key refuses an invalid URL, or one of no upstream, with the reason`(_ url: String, _ complaint: String)
+        throws
+    {
         let (code, output, errors) = try key("--", url, config: Self.config)
         #expect(code == 1)
         #expect(output.isEmpty && errors.contains(complaint), "\(errors.prefix(300))")

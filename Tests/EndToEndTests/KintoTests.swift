@@ -159,7 +159,7 @@ import Testing
     }
 
     @Test(.enabled(if: python.isInstalled, "Kinto could not be installed from PyPI"))
-    func `records are shared objects of lists and details, also while Kinto is away`() throws {
+    func `a list shows a changed record, also while Kinto is away`() throws {
         let kinto = try Kinto()
         let larder = try Larder(config: Self.config(kinto, ", cache: force, fresh: 1h"))
         let basic: FieldLines = ["Authorization": "Basic \(Data("ada:secret".utf8).base64EncodedString())"]

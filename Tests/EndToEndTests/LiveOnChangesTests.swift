@@ -4,7 +4,7 @@ import Testing
 
 /// `Larder-Live: on`: each change of what a stream shows, whoever brings it, and when the upstream is asked for more.
 @Suite(.scripts) struct LiveOnChangesTests: LiveFixtures {
-    @Test func `a changed object gives an event in every document that shows it, equal to a GET`() throws {
+    @Test func `a changed object gives an event in each stream that shows it, with the body of a GET`() throws {
         let blog = try CoherenceTests.Changing(["/users": CoherenceTests.list, "/users/1": Self.detail])
         let larder = try Larder(config: Configs.blog(blog.origin))
         // One after the other: who comes first has it from the upstream, the others are shown what is stored.
@@ -54,7 +54,7 @@ import Testing
         #expect(!user.names.contains("error"))
     }
 
-    @Test func `a stream does not repeat the old state of a response that a write's pattern invalidates`() throws {
+    @Test func `a stream does not show a response that a write has invalidated by pattern before it arrives`() throws {
         let gate = Gate()
         let text = Monitor(Self.old)
         let origin = try Origin { request in
@@ -144,7 +144,7 @@ import Testing
     }
 
     @Test(arguments: ["no-store", "max-age=0", "no-cache"])
-    func `an unstorable response is fetched at the interval, never in a loop`(directive: String) throws {
+    func `a response that may not be reused is fetched at the interval, never in a loop`(directive: String) throws {
         let origin = try Origin { _ in .json(Self.old, ["Cache-Control": directive]) }
         let larder = try Larder(config: Configs.plain(origin, top: Self.quick("1h")))
         let follower = try Follower(larder, "/x")
@@ -177,7 +177,7 @@ import Testing
         #expect(origin.count() == count)
     }
 
-    @Test(arguments: [404, 410]) func `a deletion gives an event with the status`(status: Int) throws {
+    @Test(arguments: [404, 410]) func `a deletion gives an event with the status 404 or 410`(status: Int) throws {
         let isGone = Monitor(false)
         let origin = try Origin { request in
             if request.method == "DELETE" {

@@ -99,7 +99,7 @@ import Testing
 
     // MARK: Whose it is
 
-    @Test func `streams and their changes are separate for each principal`() throws {
+    @Test func `each principal's streams show only its own responses`() throws {
         let origin = try PrincipalTests.personal()
         let larder = try Larder(origin)
         let one = try Follower(larder, "/x", ["Authorization": "Bearer aaa"])
@@ -166,7 +166,7 @@ import Testing
     // MARK: Going on
 
     @Test(arguments: ["leave", "kill", "restart"])
-    func `a client that reconnects gets unchanged if nothing has changed`(how: String) throws {
+    func `a client that reconnects gets an event named unchanged if nothing has changed`(how: String) throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.tagged("a")) }
         let larder = try Larder(origin)
         let before = try Follower(larder, "/x")

@@ -75,7 +75,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `a once stream shows no stored response of a route that never reuses`() throws {
+    @Test func `a once stream shows no stored response of a route with cache never`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(
             config: Configs.plain(origin, top: ["routes: [ { path: \"**\", cache: never } ]"])
@@ -108,7 +108,7 @@ import Testing
             ("HEAD", "on", 400, "live-needs-get"), ("GET", "on, once", 400, "bad-live"),
         ]
     )
-    func `an impossible stream request is refused with what to do`(
+    func `an invalid live request is refused with the reason`(
         method: String,
         value: String,
         status: Int,

@@ -52,7 +52,7 @@ import Testing
         #expect(try larder.get("/x").text == Self.new)
     }
 
-    @Test(arguments: [true, false]) func `an equal response gives the event unchanged`(by304: Bool) throws {
+    @Test(arguments: [true, false]) func `an equal response gives an event named unchanged`(by304: Bool) throws {
         let origin = try Origin { request in
             if by304, request["If-None-Match"] == #""a""# { return .notModified(["ETag": #""a""#, "X-Left": "9"]) }
             return .json(
@@ -141,7 +141,7 @@ import Testing
             Array("event: error\ndata: {}\n\n".utf8), Array(0...255),
         ] as [[UInt8]]
     )
-    func `events contain bodies to the byte`(body: [UInt8]) throws {
+    func `events contain bodies byte for byte`(body: [UInt8]) throws {
         let origin = try Origin { _ in .body(body, Fresh.hour) }
         let larder = try Larder(origin)
         #expect(try larder.live("/x").map(\.body) == [body])
@@ -150,7 +150,7 @@ import Testing
         #expect(events[0].isBinary == (body.first == 0xEF || body.last == 0xFF))
     }
 
-    @Test func `a slow reader gets a large body whole, and one beyond the limit is an error`() throws {
+    @Test func `a slow reader gets a large body whole, and a body beyond the limit gives an error`() throws {
         let body = Array(#"["\#(String(repeating: "ü\"\\\u{1}é", count: 400_000))"]"#.utf8)
         let origin = try Origin {
             $0.path == "/huge" ? .body([UInt8](repeating: 65, count: 6 << 20)) : .body(body, Fresh.hour)
@@ -168,7 +168,7 @@ import Testing
         #expect(huge.map(\.problemType) == ["urn:larder:live-too-large"])
     }
 
-    @Test func `the memory of streams has a bound, also after the fetch has released its body`() throws {
+    @Test func `the bodies held for streams have a bound, and streams beyond it get an error`() throws {
         let gate = Gate()
         let text = String(repeating: "x", count: 900_000)
         let origin = try Origin { _ in

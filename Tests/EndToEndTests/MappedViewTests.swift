@@ -83,7 +83,7 @@ import Testing
         #expect(head["ETag"] == whole["ETag"])
     }
 
-    @Test func `an unstorable response has a mapped view, too`() throws {
+    @Test func `a response that may not be stored has a mapped view, too`() throws {
         let (origin, larder) = try Self.daemon { _ in .json(Self.user, ["Cache-Control": "no-store"]) }
         for _ in 0..<2 { #expect(try larder.get("/users/7", Self.mapped).text == Self.shown) }
         #expect(try larder.get("/users/7").text == Self.user)
@@ -131,7 +131,8 @@ import Testing
         #expect(try larder.get("/users/7").text == #"{"message":"gone fishing","code":3}"#)
     }
 
-    @Test(arguments: ["/other", "/users/7"]) func `a response without a route, or that is not JSON, has no other view`(
+    @Test(arguments: ["/other", "/users/7"])
+    func `the mapped view of a response that has no route, or is not JSON, is the body as received`(
         path: String
     ) throws {
         let (_, larder) = try Self.daemon { request in
@@ -176,7 +177,7 @@ import Testing
         #expect(refusal.text == #"{"text":"no"}"#)
     }
 
-    @Test func `an unknown view is refused with the known ones`() throws {
+    @Test func `an unknown view is refused, and the known ones are named`() throws {
         let (_, larder) = try Self.daemon { _ in .json(Self.user) }
         let answer = try larder.get("/users/7", ["Larder-View": "maped"])
         #expect(answer.status == 400)

@@ -107,7 +107,7 @@ import Testing
         #expect(both.errors.contains("key-collision") && both.errors.contains("identity-repeated"), "\(both.errors)")
     }
 
-    @Test func `a path can bind keys and properties that a model inherits`() throws {
+    @Test func `a path can bind a key that a model inherits`() throws {
         let (origin, larder) = try Self.daemon(
             """
             models:
@@ -126,7 +126,8 @@ import Testing
         #expect(try larder.get("/people").text == "[]")
     }
 
-    @Test func `an object without a model is shared only with documents that show the same members`() throws {
+    @Test func `a nested object without a model is shared only with documents that show the same members of it`() throws
+    {
         let bodies = Monitor([
             "/items": #"[{"id":1,"p":{"a":1,"b":2},"l":[{"x":1,"y":1}],"w":{"a":1}}]"#,
             "/items/1": #"{"id":1,"p":{"a":9},"l":[{"x":2}],"w":{"b":1}}"#,
@@ -166,7 +167,7 @@ import Testing
         #expect(origin.count() == 5)
     }
 
-    @Test func `OV-40: an envelope without a root is shown beside the body's object`() throws {
+    @Test func `OV-40: the members of an envelope without a root are shown beside those of the object`() throws {
         let body = #"{"id":1,"n":"a","total_count":3,"extra":0}"#
         let (_, larder) = try Self.daemon(
             """

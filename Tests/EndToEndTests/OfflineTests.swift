@@ -69,7 +69,9 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `beside an unknown object, the others keep their last served values`(isOffline: Bool) throws {
+    func `without the upstream, a list with an unknown object keeps the last served values of the others`(
+        isOffline: Bool
+    ) throws {
         let name = Monitor("old")
         let origin = try Origin { request in
             if request.method == "PATCH" { return .empty(204) }
@@ -105,7 +107,7 @@ import Testing
         #expect(again.status == 200 && again.text == composed.text)
     }
 
-    @Test func `a stale response with a member in doubt says both`() throws {
+    @Test func `a stale response with a member in doubt says both in Cache-Status`() throws {
         let name = Monitor("v1")
         let origin = try Origin { request in
             let user = #"{"id":1,"login":"ada","name":"\#(name.current)"}"#

@@ -87,7 +87,9 @@ import Testing
     }
 
     @Test(arguments: ["64MiB", "0"])
-    func `the predecessor of a response that a write overtook is not served again`(memory: String) throws {
+    func `after a response that a concurrent write outdates, the one before it is not served again`(memory: String)
+        throws
+    {
         let (write, read) = (Gate(), Gate())
         // So many that they are still being taken apart when the next request comes.
         let others = (2...5_000).map { #"{"id":\#($0),"login":"u\#($0)","name":"n"}"# }.joined(separator: ",")
@@ -139,7 +141,7 @@ import Testing
     }
 
     @Test(arguments: ["64MiB", "0"])
-    func `a 304 does not count once an earlier response with changes is stored`(memory: String) throws {
+    func `a 304 does not count once newer values that arrived before it are stored`(memory: String) throws {
         let gate = Gate()
         let origin = try Origin { request in
             if request.path == "/users/1" { return .json(#"{"id":1,"login":"ada","name":"new"}"#, Fresh.hour) }
@@ -213,7 +215,7 @@ import Testing
         #expect(try larder.get("/users").text.contains("new"))
     }
 
-    @Test func `a write affects its target in any spelling of escapes`() throws {
+    @Test func `a write invalidates its target in any spelling of its escapes`() throws {
         let count = Monitor(0)
         let origin = try Origin { request in
             request.method == "GET" ? .text("v\(count.current)", Fresh.hour) : .text("\(count.next())")
@@ -244,7 +246,7 @@ import Testing
         #expect(hit["Set-Cookie"] == nil)
     }
 
-    @Test func `a response that a write overtook does not hide the one that was fetched after the write`() throws {
+    @Test func `a response that a write outdates does not hide the one that was fetched after the write`() throws {
         let gate = Gate()
         let origin = try Origin { request in
             switch (request.method, request.number) {

@@ -18,7 +18,9 @@ import Testing
     @Test(arguments: [
         "no-store", "private, no-cache", "max-age=0, must-revalidate", "no-store, no-cache=\"x\", s-maxage=0",
     ])
-    func `a forced response is stored and reused whatever it says, also after a restart`(_ control: String)
+    func `with cache: force a response is stored and reused whatever its fields say, also after a restart`(
+        _ control: String
+    )
         throws
     {
         let fields: FieldLines = [
@@ -43,7 +45,7 @@ import Testing
     }
 
     @Test(arguments: [500, 503, 401, 403, 202, 416])
-    func `failures, refusals and temporary responses are not forced`(_ status: Int) throws {
+    func `cache: force does not apply to failures, refusals and temporary responses`(_ status: Int) throws {
         let origin = try Self.origin(["/x": (status, ["Cache-Control": "no-store"])])
         let larder = try Self.larder(origin, "path: x, cache: force")
         #expect(try larder.get("/x").status == status)
@@ -60,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func `under cache never nothing is stored or served, not even older responses`() throws {
+    @Test func `with cache: never nothing is stored or served, not even a response stored before`() throws {
         let origin = try Self.origin(["/x": (200, Fresh.tagged("one"))])
         let folder = TemporaryFolder()
         var larder = try Larder(config: Configs.plain(origin), store: folder)
@@ -114,7 +116,7 @@ import Testing
     }
 
     @Test(arguments: [404, 410])
-    func `a 404 is stored for the route's negative lifetime, unless it names one itself`(_ status: Int) throws {
+    func `a 404 or 410 is fresh for the route's negative lifetime, unless it names its own`(_ status: Int) throws {
         let origin = try Self.origin(["/x": (status, [:]), "/own": (status, ["Cache-Control": "max-age=0"])])
         let larder = try Self.larder(origin, "path: \"**\", negative: 1m")
         #expect(try larder.get("/x").says("larder;fwd=uri-miss;ttl=60;stored;detail=negative-by-route"))
@@ -125,7 +127,7 @@ import Testing
         #expect(try larder.get("/x").isHit)
     }
 
-    @Test func `a 404 has its own lifetime beside fresh and force`() throws {
+    @Test func `a 404 has the negative lifetime even if the route has fresh and cache: force`() throws {
         let origin = try Self.origin(["/x": (404, Fresh.hour), "/y": (200, Fresh.hour)])
         let larder = try Self.larder(origin, "path: \"**\", cache: force, fresh: 1h, negative: 10s")
         #expect(try larder.get("/x").says("larder;fwd=uri-miss;ttl=10;stored;detail=negative-by-route"))

@@ -78,7 +78,7 @@ import Testing
         for _ in 1...2 { #expect(try larder.get("/x").fields.all("Vary").first == expected) }
     }
 
-    @Test func `with cors, Vary names Origin, whoever asks first`() throws {
+    @Test func `with cors, Vary names Origin once, whoever asks first`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour + ["Vary": "Origin"]) }
         let larder = try Larder(config: Configs.plain(origin, upstream: ["cors: [\"http://localhost:3000\"]"]))
         for fields in [[:], ["Origin": "http://localhost:3000"], [:]] as [FieldLines] {
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test func `a Larder without models in front of another stores each view separately`() throws {
+    @Test func `a Larder without models in front of one with models stores each view separately`() throws {
         let origin = try Origin { request in
             request.path == "/users/1"
                 ? .json(#"{"id":1,"login":"ada","name":"Ada","company":null}"#, Fresh.hour)
@@ -113,7 +113,7 @@ import Testing
         #expect(try outer.waitForDocuments(4))
     }
 
-    @Test func `a Larder's own entity tag validates there, and changes with the composed values`() throws {
+    @Test func `the entity tag of a composed response validates at its Larder, and changes with the values`() throws {
         let origin = try Origin { request in
             request.path == "/users"
                 ? .json(#"[{"id":1,"login":"ada","name":"Ada L.","company":null}]"#, Fresh.hour)

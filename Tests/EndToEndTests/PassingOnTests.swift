@@ -4,7 +4,7 @@ import Testing
 
 /// What becomes of a response on its way through: its fields, codings, chunks, redirects and links.
 @Suite(.scripts) struct PassingOnTests {
-    @Test func `connection fields and cookies are not replayed to other clients`() throws {
+    @Test func `connection fields are not passed on, and cookies are not replayed to other clients`() throws {
         let origin = try Origin { _ in
             .json(
                 "{}",
@@ -28,7 +28,7 @@ import Testing
         #expect(second["X-Public"] == "2")
     }
 
-    @Test func `coded bodies are decoded before they are stored`() throws {
+    @Test func `coded bodies are decoded before they are passed on and stored`() throws {
         let text = #"{"name":"encoded"}"#
         let origin = try Origin { request in
             .body(

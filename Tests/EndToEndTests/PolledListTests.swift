@@ -51,7 +51,9 @@ import Testing
         #expect(hit.isHit && hit.text == Self.list("v1"), "\(hit.cacheStatus) \(hit.text)")
     }
 
-    @Test func `a polled list shows a write without a body, and is a hit once a detail shows it`() throws {
+    @Test func `after a write without a body a polled list is fetched again, until a detail shows the new value`()
+        throws
+    {
         let title = Monitor("v0")
         let origin = try Origin { request in
             if request.method == "PATCH" { title.withLock { $0 = "v1" } }
@@ -77,7 +79,7 @@ import Testing
     }
 
     @Test(arguments: ["once", "on"])
-    func `after a write a stream's last event equals a GET`(mode: String) throws {
+    func `after a write a stream's last event equals the response to a GET`(mode: String) throws {
         let title = Monitor("v0")
         let origin = try Origin { request in
             if request.method == "PATCH" { title.withLock { $0 = "v1" } }
@@ -96,7 +98,7 @@ import Testing
         #expect(try larder.get("/users").text == Self.list("v1"))
     }
 
-    @Test func `once says fresh if the upstream sent other bytes than were shown`() throws {
+    @Test func `a once stream says fresh if the upstream sent other bytes than were shown`() throws {
         let blog = try Changing(["/users/1": #"{"id":1,"title":"v1"}"#, "/users": Self.list("v1")])
         let larder = try Larder(config: Self.config(blog.origin))
         _ = try larder.get("/users/1")

@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test
-    func `a DELETE that cancels a Stripe subscription keeps it, and one of a customer removes it from lists`()
+    func `a DELETE keeps a canceled Stripe subscription, and removes a customer from lists`()
         throws
     {
         let customers =

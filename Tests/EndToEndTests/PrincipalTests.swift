@@ -34,7 +34,7 @@ import Testing
         #expect(origin.count() == 2)
     }
 
-    @Test func `a token in the query is a principal of its own`() throws {
+    @Test func `requests with different tokens in the query have different principals`() throws {
         let origin = try Origin { .json(#""\#($0.target)""#, Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x?access_token=secret-aaa&page=1")

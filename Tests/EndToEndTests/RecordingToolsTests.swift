@@ -101,7 +101,7 @@ import Testing
         #expect(try Self.vcr.run(recorder, origin.url, export, "none", "yaml") == recorded)
     }
 
-    @Test func `a HAR survives export and import, and several origins must be named`() throws {
+    @Test func `a recording survives export to HAR and import, and several origins must be named`() throws {
         let origin = try Self.origin()
         let (recording, folder) = (RecordedFolder(), TemporaryFolder())
         // An imported upstream has another name.

@@ -45,7 +45,10 @@ import Testing
         (["start", "../x"], "this is not a name"), (["stop", "x"], "this recording is not running"),
         (["get", "x", "/nonexistent/y"], "there is no such recording"),
     ])
-    func `an impossible recording is refused with a reason`(arguments: [String], message: String) throws {
+    func `a recording command that cannot be carried out is refused with the reason`(
+        arguments: [String],
+        message: String
+    ) throws {
         let larder = try Larder(try Origin { _ in .text("") })
         let process = try ChildProcess(
             Larder.binary,

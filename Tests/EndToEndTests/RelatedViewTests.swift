@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test
-    func `FJ-15 FJ-16 FJ-28: a bare identity is shown as its object, which becomes known, changes and is deleted`()
+    func `FJ-15 FJ-16 FJ-28: a bare identity is shown as its object once known, with changes, until deleted`()
         throws
     {
         let (_, origin, larder) = try Self.daemon()

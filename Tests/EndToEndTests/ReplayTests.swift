@@ -135,7 +135,8 @@ import Testing
         #expect(origin.count() == 5)
     }
 
-    @Test func `the n-th credential of a replay matches the n-th recorded one, and none matches none`() throws {
+    @Test func `in a replay the n-th credential matches the n-th recorded one, and its absence is matched, too`() throws
+    {
         let origin = try Origin { .text($0["Authorization"].map { String($0.suffix(3)) } ?? "none") }
         let recording = RecordedFolder()
         try recording.record(origin) { (larder: Larder) throws -> Void in
@@ -217,7 +218,7 @@ import Testing
         }
     }
 
-    @Test func `with the current clock recorded dates are shifted`() throws {
+    @Test func `with --clock now recorded dates are shifted to the present`() throws {
         let origin = try Origin { _ in
             .json("{}", ["Date": "Mon, 05 Jan 2026 10:00:00 GMT", "Expires": "Mon, 05 Jan 2026 11:00:00 GMT"])
         }
@@ -237,7 +238,7 @@ import Testing
     }
 
     @Test(.enabled(if: isTraceable, "network namespaces or strace are not to be had"))
-    func `a replay opens no connection, in a namespace without a network and under strace`() throws {
+    func `a replay opens no network connection, as strace shows in a namespace without a network`() throws {
         let recording = try Self.growing()
         let trace = TemporaryFolder()
         let script = """

@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func `hits from memory are listed once somebody has asked, and misses always`() throws {
+    @Test func `hits from memory are listed once somebody has asked for the list, and misses always`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")

@@ -63,7 +63,7 @@ import Testing
         return try Larder.run(["sql"] + admin + arguments)
     }
 
-    @Test func `with an address the daemon runs the query, with the same results and limits`() throws {
+    @Test func `with --admin the daemon runs the query, with the same results and limits`() throws {
         let (origin, larder) = try Self.filled()
         let query = "select id, login, name, 1.5 as half from User_current order by id"
         for form in [[], ["--json"], ["--csv"]] {
@@ -110,7 +110,7 @@ import Testing
         _ = origin
     }
 
-    @Test func `a value larger than the limit is an error, and uses no memory`() throws {
+    @Test func `a value larger than the limit is an error`() throws {
         let (origin, larder) = try Self.filled()
         for query in ["select length(hex(zeroblob(200000000)))", "select length(randomblob(1000000000))"] {
             let ending = try sql(larder, query)

@@ -214,7 +214,7 @@ import Testing
         #expect(try contents(larder) == before)
     }
 
-    @Test func `a copy is not saved to a folder, nor over a file or store unless told so`() throws {
+    @Test func `a copy is not saved as a folder or over a store, nor over a file without --force`() throws {
         let (origin, folder) = (try Self.origin(), TemporaryFolder())
         let larder = try Self.larder(origin)
         _ = try folder.write("mine", to: "mine")
@@ -257,7 +257,7 @@ import Testing
         #expect(try other.sql("PRAGMA integrity_check") == ["ok"])
     }
 
-    @Test func `a daemon killed while loading keeps its former contents, and leaves no files`() throws {
+    @Test func `a daemon killed while loading has the old contents or the new, and leaves no files`() throws {
         let body = String(repeating: "x", count: 20_000)
         let (origin, folder) = (try Origin { .json("[\"\($0.path)\(body)\"]", Fresh.hour) }, TemporaryFolder())
         let full = try Larder(origin)

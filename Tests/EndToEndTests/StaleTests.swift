@@ -45,7 +45,7 @@ import Testing
         #expect(try eventually { try larder.get("/x").text == "2" })
     }
 
-    @Test func `a refresh with an unstorable response removes the stale one`() throws {
+    @Test func `a refresh whose response may not be stored removes the stale one`() throws {
         let origin = try Origin { _ in .json("1", Self.revalidating) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -57,7 +57,8 @@ import Testing
     }
 
     @Test(arguments: [("HEAD", [:]), ("GET", ["Range": "bytes=0-0"]), ("GET", ["If-None-Match": "\"x\""])])
-    func `a range request refreshes the whole`(method: String, fields: [String: String]) throws {
+    func `a HEAD, a range or a conditional request refreshes the whole`(method: String, fields: [String: String]) throws
+    {
         let origin = try Origin { _ in .json("1", Self.revalidating) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")

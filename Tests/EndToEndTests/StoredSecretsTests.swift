@@ -194,7 +194,7 @@ import Testing
             ("/x;jsessionid=\(token)/y", [:], "Content-Location", "/x;jsessionid=\(token)/y"),
         ] as [(String, FieldLines, String, String)]
     )
-    func `a repeated request credential is not on disk, and is filled in from the next request`(
+    func `a credential that a response repeats is not on disk, and is filled in from the next request`(
         _ target: String,
         _ fields: FieldLines,
         _ name: String,

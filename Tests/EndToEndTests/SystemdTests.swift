@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `systemd is notified of readiness, life and the end`() throws {
+    @Test func `systemd is notified of readiness, at each watchdog interval, and of the stop`() throws {
         let folder = TemporaryFolder()
         let notify = try NotifySocket(in: folder)
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
@@ -49,7 +49,7 @@ import Testing
         #expect(notify.waitFor { $0 == "STOPPING=1" })
     }
 
-    @Test func `passed listening sockets are shared by all workers`() throws {
+    @Test func `listening sockets that systemd passes are shared by all workers`() throws {
         let folder = TemporaryFolder()
         let data = try Socket.listen()
         let admin = try Socket.listen()
@@ -90,7 +90,7 @@ import Testing
         #expect(process.waitForEnd() == .exited(0), "\(process.errors)")
     }
 
-    @Test func `a Unix socket of the config is bound beside a passed admin socket`() throws {
+    @Test func `a Unix socket of the config is bound beside an admin socket that systemd passes`() throws {
         let folder = TemporaryFolder()
         let (data, admin) = (try Socket.listen(), try Socket.listen())
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
@@ -123,7 +123,7 @@ import Testing
         #expect(larder.port != data.port)
     }
 
-    @Test func `a passed Unix socket serves requests`() throws {
+    @Test func `a Unix socket that systemd passes serves requests`() throws {
         let folder = TemporaryFolder()
         let data = try Socket.listen(unix: folder.file("data.sock"))
         let origin = try Origin { _ in .json("[]", Fresh.hour) }

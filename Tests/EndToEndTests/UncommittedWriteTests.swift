@@ -73,7 +73,7 @@ import Testing
         #expect(try larder.get("/search/users").text == Self.search("new"))
     }
 
-    @Test func `offline, responses older than an uncommitted write are served with a detail`() throws {
+    @Test func `without the upstream, a response older than an uncommitted write is served, with a detail`() throws {
         let disk = Disk()
         let (larder, origin) = try Self.larder(disk)
         #expect(try larder.request("PATCH", "/users/1", body: "{}").status == 200)

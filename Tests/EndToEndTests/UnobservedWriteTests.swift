@@ -64,7 +64,9 @@ import Testing
         #expect(users.origin.requests.last?["If-None-Match"] == nil)
     }
 
-    @Test func `a response after a write without a body is served as received while the upstream is away`() throws {
+    @Test func `while the upstream is away, a response from before a write without a body is served as received`()
+        throws
+    {
         let users = try Users()
         let larder = try users.larder()
         #expect(try larder.request("PATCH", "/people/ada", body: "new").status == 204)
@@ -104,7 +106,7 @@ import Testing
         #expect(try larder.get("/search/users").text == Self.search("new"))
     }
 
-    @Test func `a member that a write's response leaves out is fetched again, a shown one is not`() throws {
+    @Test func `members that a write's response leaves out are fetched again`() throws {
         let users = try Users()
         let larder = try users.larder()
         users.write.withLock { $0 = .json(#"{"id":1,"login":"ada"}"#) }
@@ -134,7 +136,7 @@ import Testing
         #expect(try eventually { try larder.get("/users").isHit })
     }
 
-    @Test func `a member that a write leaves out is fetched again, also after an unobserved write`() throws {
+    @Test func `a member that a write leaves out is fetched again, also after a write without a body`() throws {
         let users = try Users()
         let larder = try Larder(config: Configs.blog(users.origin, upstream: [Users.bound, "lag: 1h"]))
         _ = try larder.get("/search/users")
@@ -236,7 +238,7 @@ import Testing
         #expect(list.isHit && list.text == Self.search("new"))
     }
 
-    @Test func `a list behind an own write without a body is fetched, even if another principal has written since`()
+    @Test func `a list that lags behind an own write is fetched, even if another principal has written since`()
         throws
     {
         let user = #"{"id":1,"login":"ada","name":"old"}"#

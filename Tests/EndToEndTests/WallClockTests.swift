@@ -57,7 +57,9 @@ import Testing
         #expect(origin.requests.count == 2)
     }
 
-    @Test func `after a clock that was ahead at closing, later responses are not stale on arrival`() throws {
+    @Test func `if the wall clock was ahead when the store was closed, later responses are not stale on arrival`()
+        throws
+    {
         let folder = TemporaryFolder()
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
         try Self.set(folder, to: Self.day)

@@ -110,7 +110,7 @@ import Testing
         #expect((mark["reason"] as? String)?.contains("was under way when Larder ended") == true)
     }
 
-    @Test func `larder why refuses an empty or absurd argument without asking the daemon`() throws {
+    @Test func `commands refuse an empty or absurd argument without asking the daemon`() throws {
         let origin = try Origin { _ in .empty(204) }
         let larder = try Larder(origin)
         for arguments in [

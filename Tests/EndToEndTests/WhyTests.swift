@@ -116,7 +116,7 @@ import Testing
         #expect(command.errors.contains("did you mean User?"))
     }
 
-    @Test func `two who ask for one object have an account each`() throws {
+    @Test func `an object that two principals know has an account for each`() throws {
         let origin = try Origin { request in
             .json(#"{"id":1,"login":"ada","name":"\#(request["Authorization"] ?? "nobody")"}"#, Fresh.hour)
         }
@@ -132,7 +132,7 @@ import Testing
         #expect((one.first?["documents"] as? [Any])?.count == 1)
     }
 
-    @Test func `many who ask for a document that has changed are all given the newest`() throws {
+    @Test func `clients that ask at once for a changed document all get the newest`() throws {
         let users = (1...400).map { #"{"id":\#($0),"login":"user\#($0)","name":"n"}"# }.joined(separator: ",")
         let name = Monitor("n")
         let origin = try Origin { request in

@@ -12,7 +12,7 @@ import Testing
     }
 
     @Test
-    func `FJ-34 FJ-36 FJ-38: an empty store is saved and loaded, a full one is counted, cleaned and counted again`()
+    func `FJ-34 FJ-36 FJ-38: an empty store survives a restart, a full one is counted, cleaned and counted again`()
         throws
     {
         let origin = try Origin { _ in .json(Self.posts(), Fresh.hour) }
@@ -50,7 +50,7 @@ import Testing
         #expect(events.map(\.text) == [Self.posts(), Self.posts("new")])
     }
 
-    @Test func `FJ-42: an older response that is shown again reverts no value`() throws {
+    @Test func `FJ-42: serving an older response again reverts no value`() throws {
         let origin = try Origin { request in
             request.path == "/posts"
                 ? .json(Self.posts("old"), Fresh.hour)
@@ -63,7 +63,8 @@ import Testing
         #expect(try larder.get("/posts/1").text == #"{"id":1,"title":"new"}"#)
     }
 
-    @Test(arguments: ["false", "0", "off"]) func `FJ-43: only Larder-Live asks for two phases`(value: String) throws {
+    @Test(arguments: ["false", "0", "off"])
+    func `FJ-43: an unknown value of Larder-Live is refused, and gives no event stream`(value: String) throws {
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin))
         let answer = try larder.get("/posts", ["Larder-Live": value])
@@ -170,7 +171,7 @@ import Testing
         #expect(try !larder.get("/a").isHit)
     }
 
-    @Test func `FJ-47: without a network the second phase is the error, with the age of the first`() throws {
+    @Test func `FJ-47: without the upstream the first phase has its age, and the second is an error`() throws {
         let origin = try Origin { _ in .json("{}", ["Cache-Control": "max-age=10", "Age": "100"]) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -181,7 +182,7 @@ import Testing
         #expect((events.first?.age ?? 0) >= 100)
     }
 
-    @Test func `FJ-26: a list without a route stays as it is, and larder route says so`() throws {
+    @Test func `FJ-26: an undeclared list maps to no objects, and larder route says so`() throws {
         let origin = try Origin { _ in .json(#"{"id":1,"items":[{"id":2}]}"#, Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/unknown/1")

@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test
-    func `OV-29 OV-31: a status is a number, a text or a class, and a rule needs both method and status to match`()
+    func `OV-29 OV-31: the status of a route can be written as a text or as a class`()
         throws
     {
         let larder = try Self.daemon([
@@ -94,7 +94,7 @@ import Testing
         #expect(try larder.get("/new", Self.mapped).text == #"{"id":1,"label":"a"}"#)
     }
 
-    @Test func `OV-34 OV-46: without a route a response is its JSON, and with one also its mapped view`()
+    @Test func `OV-34 OV-46: the mapped view is the received JSON without a route, and the mapped object with one`()
         throws
     {
         let larder = try Self.daemon([#"{ path: "x", model: Item }"#]) { _ in .json(#"{ "id" : 1 }"#, Fresh.hour) }

@@ -93,7 +93,7 @@ import Testing
         #expect(try larder.sql("SELECT count(*) FROM _objects") == ["5"])
     }
 
-    @Test func `one body read as two models, and one id under two, are two objects each`() throws {
+    @Test func `objects with one id and different models are different objects`() throws {
         let origin = try Origin([
             "/users/1": .json(#"{"id":1,"name":"user"}"#, Fresh.hour),
             "/posts/1": .json(#"{"id":1,"title":"post"}"#, Fresh.hour),

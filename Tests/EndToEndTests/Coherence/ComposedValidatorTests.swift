@@ -156,7 +156,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `after a 304 to a document that has become dirty, it is fetched without conditions`(isComposable: Bool) throws
+    func `a document that became dirty before its 304 arrived is fetched without conditions`(isComposable: Bool) throws
     {
         let blog = try Changing(["/posts": #"[{"id":7,"title":"t","author":{"id":1,"login":"ada"}}]"#])
         let (gate, bodies) = (Gate(), blog.bodies)

@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 3, 4] as [UInt64])
-    func `after a kill under load every response is whole, and one that the upstream sent`(seed: UInt64) throws {
+    func `after a kill under load every response is whole, with values that the upstream sent`(seed: UInt64) throws {
         let world = World()
         let origin = try Origin { request in .json(world.body(request.path), Fresh.hour) }
         let larder = try Larder(origin, config: Self.config(origin))
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test func `with a small store and no memory, responses are the newest or fetched`() throws {
+    @Test func `with little room on disk and in memory, every response still shows the newest values`() throws {
         let world = World()
         let filler = String(repeating: "f", count: 20_000)
         let origin = try Origin { request in .json(world.body(request.path, filler: filler), Fresh.hour) }

@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(arguments: ["length", "chunked", "mapped", "conditional"])
-    func `the end of a response waits for its commit, whatever its framing`(how: String) throws {
+    func `the end of a response waits for its commit in every framing and view, and so does a 304`(how: String) throws {
         let isConditional = how == "conditional"
         let blog = try Counting { body, number in
             let fields: FieldLines = ["Content-Type": "application/json"] + Fresh.tagged("\(number)")

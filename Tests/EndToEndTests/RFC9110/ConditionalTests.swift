@@ -87,7 +87,7 @@ import Testing
         #expect(origin.count() == rows.count)
     }
 
-    @Test func `§13.2: conditions get the same response if nothing was stored before`() throws {
+    @Test func `§13.2: conditions get the same result if nothing was stored before`() throws {
         let rows = Self.rows
         let origin = try Origin { request in
             let stored = rows[Int(request.path.dropFirst()) ?? 0].stored
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    @Test func `§13.1.1, §13.1.4: conditions for the origin go upstream, and only it evaluates them`() throws {
+    @Test func `§13.1.1, §13.1.4: conditions for the origin go upstream, and only the origin evaluates them`() throws {
         let then = Self.then
         let rows: [(condition: FieldLines, status: Int)] = [
             (["If-Match": "\"a\""], 200), (["If-Match": "*"], 200), (["If-Match": "\"b\""], 412),
@@ -161,7 +161,7 @@ import Testing
         #expect(try larder.get("/x", ["If-Match": "\"b\""]).status == 200)
     }
 
-    @Test func `§13.2.1: conditions do not apply to responses that are no success`() throws {
+    @Test func `§13.2.1: conditions do not apply to responses that are not successful`() throws {
         let origin = try Origin { request in
             .text("body", Fresh.tagged("a"), status: Int(request.path.dropFirst()) ?? 0)
         }

@@ -3,7 +3,9 @@ import Testing
 
 /// RFC 9110 §9.3.3: answers to POST that later answer a GET.
 @Suite(.scripts) struct RFC9110PostTests {
-    @Test func `§9.3.3: a POST's response is stored if it has explicit freshness and Content-Location`() throws {
+    @Test func `§9.3.3: a POST's response is stored only if it is explicitly fresh and Content-Location is its target`()
+        throws
+    {
         let rows: [(fields: FieldLines, status: Int, isStored: Bool)] = [
             (["Cache-Control": "max-age=60", "Content-Location": "SELF"], 200, true),
             (["Cache-Control": "max-age=60", "Content-Location": "OWN"], 200, true),

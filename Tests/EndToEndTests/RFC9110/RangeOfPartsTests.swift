@@ -202,7 +202,7 @@ import Testing
         #expect(try larder.get("/users/1", ["Range": "bytes=2-4"]).isHit)
     }
 
-    @Test func `§14.2 a range that is requested many times at once is fetched once, also without a known length`()
+    @Test func `§14.2 a request that names one range many times gets no copies of it, also without a known length`()
         throws
     {
         let text = String(repeating: "x", count: 100_000)
@@ -238,7 +238,7 @@ import Testing
         #expect(try larder.get("/x", ["Range": "bytes=3-4"]).isHit)
     }
 
-    @Test func `a range request with If-Range, or that must not use the cache, has its own fetch`() throws {
+    @Test func `a range request with If-Range, or for another variant, has its own fetch`() throws {
         let gate = Gate()
         let content = RangedContent(Self.digits, tag: "\"one\"", Fresh.hour + ["Vary": "X-Lang"])
         let origin = try Origin { content.answer($0).after(gate) }

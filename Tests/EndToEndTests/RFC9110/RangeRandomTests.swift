@@ -18,7 +18,8 @@ import Testing
     }
 
     @Test(arguments: Array(1...8) as [UInt64])
-    func `every ranged response equals a version that may still be served, byte for byte`(seed: UInt64) throws {
+    func `whole or in part, every response is of a version that may still be served, byte for byte`(seed: UInt64) throws
+    {
         var lots = SeededGenerator(seed: seed)
         let paths = (0..<4).map { "/r/\($0)" }
         let resources = Monitor(

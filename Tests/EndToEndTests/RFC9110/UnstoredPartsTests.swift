@@ -51,7 +51,9 @@ import Testing
             .text("234", ["Vary": "*", "Content-Range": "bytes 2-4/10"], status: 206),
         ] as [OriginResponse]
     )
-    func `§15.3.7 an invalid part is passed on unchanged, and not stored`(answer: OriginResponse) throws {
+    func `§15.3.7 a response that is no valid, cacheable part is passed on unchanged, and not stored`(
+        answer: OriginResponse
+    ) throws {
         let origin = try Origin { _ in answer }
         let larder = try Larder(origin)
         let first = try larder.get("/x", ["Range": "bytes=2-4"])
@@ -150,7 +152,7 @@ import Testing
     }
 
     @Test(arguments: ["bytes=4-2", "bytes=x", "bytes=" + Array(repeating: "0-0", count: 1_000).joined(separator: ",")])
-    func `§17.15 an ignored range is not sent upstream, either`(range: String) throws {
+    func `§17.15 a range that Larder ignores is not sent upstream`(range: String) throws {
         let origin = try Self.ranged()
         let larder = try Larder(origin)
         let answer = try larder.get("/x", ["Range": range, "If-Range": "\"one\""])

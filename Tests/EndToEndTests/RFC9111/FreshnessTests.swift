@@ -30,7 +30,7 @@ import Testing
         ])
     }
 
-    @Test func `a lifetime that cannot be read counts as stale`() throws {
+    @Test func `a response whose lifetime cannot be read counts as stale`() throws {
         let values = [
             "max-age=-1", "max-age=3600.0", "max-age='3600'", "max-age=a", "max-age=", "max-age", "max-age =3600",
             "max-age= 3600",
@@ -43,7 +43,7 @@ import Testing
         try Readings().check(["max-age=-1", "max-age=a", "max-age"].map { .asked(.control($0) + Self.later) })
     }
 
-    @Test func `a lifetime may be spelled in other ways`() throws {
+    @Test func `capitals, quotes, zeros and unknown directives do not change a lifetime`() throws {
         let values = [
             "MAX-AGE=3600", "Max-Age=\"3600\"", "max-age=003600", "max-age=99999999999999999999", "\tmax-age=3600 ,",
             ",,max-age=3600",
@@ -109,7 +109,7 @@ import Testing
         ])
     }
 
-    @Test func `a served response has its Age`() throws {
+    @Test func `a response from the cache has an Age field`() throws {
         let readings = try Readings()
         for reading in Reading.allCases {
             let aged = readings.path(reading) { _, _ in .text("x", .control("max-age=3600") + ["Age": "100"]) }
@@ -129,7 +129,7 @@ import Testing
         ("max-age=0, proxy-revalidate", true, false), ("max-age=0, s-maxage=0", true, false),
         ("max-age=0, no-cache=\"x\"", true, true),
     ])
-    func `a stale response is served for a failing upstream unless it forbids that`(
+    func `while the upstream fails a stale response is served, unless it forbids that`(
         control: String,
         isPrivateAllowed: Bool,
         isSharedAllowed: Bool

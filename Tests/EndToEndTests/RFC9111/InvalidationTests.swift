@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `§4.4: Location and Content-Location of the same origin are invalidated, and no others`()
+    @Test func `§4.4: URLs in Location and Content-Location are invalidated only if they are of the same origin`()
         throws
     {
         let other = try Origin { _ in .text("elsewhere", Fresh.hour) }
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func `§4.4: a URL with the address that the client used is of the same origin`() throws {
+    @Test func `§4.4: in Location, a URL at the address that the client used is of the same origin`() throws {
         // The values stand for URLs at Larder (HERE), of another upstream (BESIDE), and of nobody.
         let rows: [(value: String, isKept: Bool)] = [
             ("HERE/named/N", false), ("HERE/named/N?page=2", false), ("HERE/named/./x/../N#part", false),

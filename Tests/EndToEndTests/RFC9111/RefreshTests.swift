@@ -111,7 +111,7 @@ import Testing
         #expect(origin.count() == 2 * rows.count)
     }
 
-    @Test func `§3.2: a 304's length is ignored, and several lines replace one`() throws {
+    @Test func `§3.2: a 304's Content-Length is ignored, and several lines of a field replace one`() throws {
         let origin = try Origin { request in
             request["If-None-Match"] == nil
                 ? .text("body", Fresh.tagged("a", 0) + ["Link": "<a>", "X-Old": "1"])
@@ -169,7 +169,7 @@ import Testing
         #expect(try plain.get("/0")["Set-Cookie"] == nil)
     }
 
-    @Test func `§5.2.2.4: a field that no-cache names goes only to the client whose 304 brought it`() throws {
+    @Test func `§5.2.2.4: a field that no-cache names goes only to the client whose request brought it`() throws {
         let origin = try Origin { request in
             let isAsked = request["If-None-Match"] != nil
             let own: FieldLines = [

@@ -86,7 +86,7 @@ import Testing
         ])
     }
 
-    @Test func `§5.2.2.9 public: a response without a lifetime is stored, but not reused`() throws {
+    @Test func `§5.2.2.9 public: a response is not reused without a lifetime`() throws {
         try Readings().check([
             .asked(.control("public")), .asked(.control("public"), status: 302),
             .reused(.control("public, max-age=3600"), status: 302),
@@ -143,7 +143,7 @@ import Testing
         )
     }
 
-    @Test func `§5.3 Expires: an invalid date has expired`() throws {
+    @Test func `§5.3 Expires: a value that is no date counts as expired`() throws {
         let later = CacheTests.date(in: 7200)
         let time = String(later.dropLast(4))
         var values = [

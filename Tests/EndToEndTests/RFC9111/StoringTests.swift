@@ -24,7 +24,7 @@ import Testing
         )
     }
 
-    @Test func `a 202 is not reused, and a part is not served as the whole`() throws {
+    @Test func `a 202 is not reused, even with a lifetime`() throws {
         try Readings().check([202].map { .asked(.control("max-age=3600"), status: $0) })
     }
 
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test func `a response without Date gets that of its arrival`() throws {
+    @Test func `a response without Date gets one, and keeps it`() throws {
         let readings = try Readings()
         let path = readings.path(.private) { _, _ in .text("x", .control("max-age=3600")) }
         let arrival = try readings.larder.get(path)["Date"]
@@ -100,7 +100,7 @@ import Testing
     private static let one: FieldLines = ["Authorization": "Bearer one"]
     private static let two: FieldLines = ["Authorization": "Bearer two"]
 
-    @Test func `a private cache keeps each client's responses separate`() throws {
+    @Test func `a private cache keeps the responses of different credentials separate`() throws {
         let readings = try Readings()
         try readings.check([
             .reused(by: .private, .control("max-age=3600"), first: Self.one, second: Self.one),
@@ -136,7 +136,7 @@ import Testing
         )
     }
 
-    @Test func `other credentials divide principals in private and shared caches`() throws {
+    @Test func `credentials other than Authorization divide principals in private and shared caches`() throws {
         let (one, two): (FieldLines, FieldLines) = (["Cookie": "s=1"], ["Cookie": "s=2"])
         try Readings().check([
             .reused(.control("public, max-age=3600"), first: one, second: one),

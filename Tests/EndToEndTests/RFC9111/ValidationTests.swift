@@ -156,7 +156,7 @@ import Testing
         #expect(origin.count() == 3)
     }
 
-    @Test func `§4.3.3: a whole response replaces the validated one, an error need not`() throws {
+    @Test func `§4.3.3: a whole response replaces the validated one, an error does not`() throws {
         let origin = try Origin { request in
             switch (request.path, request["If-None-Match"]) {
             case (_, nil): .text("old", Fresh.tagged("a", 0))
