@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test(arguments: zip(1...10, [1, 2, 4, 8, 16, 32, 60, 60, 60, 60] as [UInt64]))
-    func `after each failure the pause grows`(failures: Int, seconds: UInt64) {
+    func `after each failure the pause doubles, up to a minute`(failures: Int, seconds: UInt64) {
         var rhythm = Self.asked(failing: failures)
         for need in [LiveRhythm.Need.stale, .displaced, .expiry(3600)] {
             #expect(rhythm.due(need, now: Self.start) == Self.start + seconds * Self.second)

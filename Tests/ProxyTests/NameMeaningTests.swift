@@ -34,7 +34,7 @@ import Testing
         "uid",
         "CallSid", "side", "member_id",
     ])
-    func `a query parameter without a credential is not taken for one`(_ name: String) {
+    func `a query parameter that is no credential is not taken for one`(_ name: String) {
         #expect(NameMeaning.ofParameter(Array(name.utf8)) == .unknown)
     }
 
@@ -73,7 +73,7 @@ import Testing
         "X-Client-Name", "X-Customer-Type", "X-Member-Since", "X-Store", "X-Store-Code", "X-Profile", "X-Device-Model",
         "X-Project", "Teamwork", "Downer",
     ])
-    func `other fields are unknown`(_ name: String) {
+    func `the meaning of any other field is unknown`(_ name: String) {
         #expect(NameMeaning.ofField(Array(name.utf8)) == .unknown)
     }
 

@@ -104,7 +104,7 @@ struct StoreAccessTests {
         return false
     }
 
-    @Test func `a path that is no regular file is refused at once, with a sentence`() throws {
+    @Test func `a path that is not a regular file is refused, and the error says what it is`() throws {
         let folder = TemporaryFolder()
         #expect(mkfifo(folder.file("pipe"), 0o600) == 0)
         for (path, word) in [(folder.file("pipe"), "named pipe"), (folder.path, "folder"), ("/dev/null", "device")] {

@@ -50,7 +50,7 @@ import Testing
         #expect(try await again.body("/issues?more") == nil)
     }
 
-    @Test func `objects keyed by name count towards the limit of a divided response`() async throws {
+    @Test func `objects keyed by name count towards the limit of objects in a response`() async throws {
         let bench = try bench()
         let keyed = "{" + (0..<11).map { #""k\#($0)":{"id":\#($0)}"# }.joined(separator: ",") + "}"
         let receipt = try await bench.receive("/a", keyed, BodyRule(model: "Issue", arity: .keyed))
