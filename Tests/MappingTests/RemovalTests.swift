@@ -199,7 +199,7 @@ import Testing
         #expect(compose(at: 21, state) == .unchanged)
     }
 
-    @Test func `a pattern filled with another pattern's captures shows the result`() throws {
+    @Test func `a pattern is filled with another pattern's captures, percent-encoded`() throws {
         let pattern = try RoutePattern("repos/{owner}/{repo}/issues/**")
         let filled = pattern.filled(with: ["owner": "a b", "repo": "*"])
         #expect(filled.text == "repos/a%20b/%2A/issues/**")

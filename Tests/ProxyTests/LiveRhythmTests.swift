@@ -31,7 +31,7 @@ import Testing
         #expect(rhythm.due(.expiry(.max), now: now) > now)
     }
 
-    @Test func `a response that is displaced again and again is fetched no faster than the interval`() {
+    @Test func `fetches of a response that is displaced again and again slow down to the interval`() {
         var rhythm = Self.asked()
         var now = Self.start
         var times: [UInt64] = []

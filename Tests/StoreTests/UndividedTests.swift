@@ -26,7 +26,7 @@ import Testing
         #expect(try await bench.store.count().objects == 10)
     }
 
-    @Test func `any write to its upstream removes an undivided response, and prevents storing it`() async throws {
+    @Test func `a write to the upstream removes undivided responses, also those requested before it`() async throws {
         let bench = try bench()
         let late = bench.response("/issues?late", Self.list(11), issues)
         try await bench.receive("/issues?more", Self.list(11), issues)

@@ -27,7 +27,7 @@ import Testing
         models = try Models([Self.user, Self.post, Self.tag])
     }
 
-    @Test func `FJ-04: a list and an object under keys of their own are both read, the list first`() throws {
+    @Test func `FJ-04: a list and an object under keys of their own are both read, and either may be missing`() throws {
         let rule = BodyRule(
             model: "Post",
             arity: .many,
