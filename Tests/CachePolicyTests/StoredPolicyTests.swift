@@ -85,7 +85,7 @@ import Testing
             (200, "", 0, .none), (403, "", 0, .none),
         ] as [(Int, String, Int64, StoredPolicy.LifetimeSource)]
     )
-    func `a route's negative is the lifetime of 404 and similar responses that name none`(
+    func `a route's negative is the lifetime of a 404 or similar response that names no lifetime`(
         _ status: Int,
         _ control: String,
         _ lifetime: Int64,

@@ -182,7 +182,7 @@ import Testing
         }
     }
 
-    @Test func `a principal key that is a link, or no regular file, is refused`() {
+    @Test func `a principal key that is a link, or not a regular file, is refused`() {
         inFolder { path in
             symlink("/etc/hostname", path)
             #expect(throws: SecretFileError.self) { try PrincipalKey.open(path: path) }

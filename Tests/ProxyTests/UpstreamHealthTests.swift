@@ -124,7 +124,7 @@ import Testing
         #expect(log.requests(after: 0, limit: 1_000).requests.map(\.id) == [1, 2, 3])
     }
 
-    @Test func `hits are recorded while somebody watches`() {
+    @Test func `hits are recorded while a client follows the requests`() {
         let log = RequestLog()
         let now = RequestClock.nanoseconds
         #expect(!log.recordsHits(at: now))

@@ -77,7 +77,7 @@ struct StoreAccessTests {
         #expect(other.names == ["larder.db"])
     }
 
-    @Test func `a file that replaces an open store's file cannot be opened, either`() async throws {
+    @Test func `a file that replaces the file of an open store cannot be opened`() async throws {
         let notices = Monitor<[StoreNotice]>([])
         let bench = try Bench { $0.notify = { notice in notices.withLock { $0.append(notice) } } }
         let moved = StoreNotice.fileMoved(path: bench.folder.file())
