@@ -23,7 +23,7 @@ import Testing
         #expect(Set(count.keys) == ["objects", "documents", "bytes", "models"])
     }
 
-    @Test func `objects are shown with the stored bytes`() async throws {
+    @Test func `an object is shown byte for byte as it is stored`() async throws {
         try await daemon.fill()
         let response = try await ask("GET", "/objects/User/583231")
         let text = String(decoding: response.body, as: UTF8.self)
@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test(arguments: ["limit=0", "limit=1001", "limit=many", "after=x"])
-    func `an invalid page position is refused`(query: String) async throws {
+    func `an invalid limit or position of a page is refused`(query: String) async throws {
         #expect(try await ask("GET", "/objects/User?\(query)").status == 400)
         #expect(try await ask("GET", "/documents?\(query)").status == 400)
     }
@@ -153,7 +153,7 @@ import Testing
 
     // MARK: Clean
 
-    @Test func `clean removes what is named, and counts it`() async throws {
+    @Test func `a clean removes what it names, and counts what it removed`() async throws {
         try await daemon.fill()
         let answer = try json(await ask("POST", "/clean", body: #"{"model": "Issue"}"#))
         #expect(answer["objects"] as? Int == 1)
@@ -206,7 +206,7 @@ import Testing
     }
 
     @Test(arguments: ["", "{}", #"{"route": "nowhere/*"}"#, #"{"modle": "User"}"#, #"{"dry_run": false}"#])
-    func `a clean that is empty or malformed removes nothing`(body: String) async throws {
+    func `a clean that is empty or invalid is refused, and removes nothing`(body: String) async throws {
         try await daemon.fill()
         let response = try await ask("POST", "/clean", body: body)
         #expect(response.status == 400)

@@ -14,7 +14,9 @@ struct AdminJSONTests {
         (#""\ud83d\ude00\\ud800""#, "\"\u{1F600}\\\\ud800\""), (#""a\"1e400""#, #""a\"1e400""#),
         (#"{"a":[1e400,{"b":"1e400"}]}"#, #"{"a":[1e400,{"b":"1e400"}]}"#), ("null", "null"),
     ])
-    func `any object is shown unchanged, its numbers to the last digit`(_ json: String, _ shown: String) throws {
+    func `any JSON value is sent unchanged, and its numbers are read to the last digit`(_ json: String, _ shown: String)
+        throws
+    {
         let sent = AdminJSON.encode(Row(rowCount: 7, object: RawJSON(Array(json.utf8))))
         #expect(String(decoding: sent, as: UTF8.self) == #"{"object":\#(json),"row_count":7}"#)
         let row = try AdminJSON.decode(Row.self, from: sent)

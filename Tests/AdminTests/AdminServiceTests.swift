@@ -23,7 +23,7 @@ import Testing
             "GET /nothing", "DELETE /count", "OPTIONS /clean", "HEAD /count",
         ]
     )
-    func `all other routes need the token`(endpoint: String) async throws {
+    func `every route that is not open needs the token, and so does an unknown one`(endpoint: String) async throws {
         let parts = endpoint.split(separator: " ")
         for token in [nil, "wrong-horse-battery"] {
             let response = try await ask(String(parts[0]), String(parts[1]), token: token)
@@ -46,7 +46,7 @@ import Testing
         #expect(try await ask("GET", "/count", token: nil, isTrusted: true).status == 200)
     }
 
-    @Test func `the dashboard's files need no token, may not be framed, and are revalidated`() async throws {
+    @Test func `the dashboard's files need no token, load nothing from elsewhere, and are revalidated`() async throws {
         let types = [
             "/": "text/html; charset=utf-8", "/dashboard.css": "text/css; charset=utf-8",
             "/dashboard.js": "text/javascript; charset=utf-8",
@@ -134,7 +134,7 @@ import Testing
         ("/mode", ""), ("/mode", #"{"mode": "asleep"}"#), ("/mode", #"{"mood": "offline"}"#), ("/mode", "offline"),
         ("/mode?mode=offline", #"{"mode": "offline"}"#),
     ])
-    func `an unknown mode changes nothing`(target: String, body: String) async throws {
+    func `an invalid request for a mode changes nothing`(target: String, body: String) async throws {
         #expect(try await ask("PUT", target, body: body).status == 400)
         #expect(daemon.core.modes.current == .online)
     }

@@ -34,7 +34,7 @@ import Testing
             (#"{"password":"a"}"#, 400), ("[", 400),
         ]
     )
-    func `a session starts only with a valid code`(body: String, status: Int) async throws {
+    func `a login with anything but a valid token or code is refused`(body: String, status: Int) async throws {
         let response = try await ask("POST", "/login", body: body, token: nil)
         #expect(response.status == status)
         #expect(response.fields.text("content-type") == ProblemDocument.mediaType)
@@ -109,7 +109,9 @@ import Testing
             ("/documents/999", 404), ("/documents/1?view=both", 400), ("/documents/1?limit=-1", 400),
         ]
     )
-    func `a nonsensical query is refused with a sentence`(target: String, status: Int) async throws {
+    func `a query that is invalid, or finds nothing, is refused with an explanation`(target: String, status: Int)
+        async throws
+    {
         try await daemon.fill()
         let response = try await ask("GET", target)
         #expect(response.status == status)
@@ -148,7 +150,7 @@ import Testing
     // MARK: Remedies
 
     @Test(arguments: MappingWarning.Kind.allCases)
-    func `a warning's remedy names the model and shows the start of a config`(kind: MappingWarning.Kind) {
+    func `a warning's remedy names the model and shows lines for the config`(kind: MappingWarning.Kind) {
         guard let remedy = WarningRemedy(kind: kind.rawValue, subject: "User.name", local: { _ in ["score"] }) else {
             return
         }

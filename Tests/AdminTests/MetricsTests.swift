@@ -87,7 +87,7 @@ import Testing
         #expect(lines.contains(#"larder_upstream_duration_seconds_sum{upstream="a\"b\\c\n"} 40.003"#))
     }
 
-    @Test func `no series occurs twice, and a metric's samples are adjacent`() {
+    @Test func `no series occurs twice, and each metric has one TYPE line`() {
         let series = exposition().split(separator: "\n").filter { !$0.hasPrefix("# ") }.map {
             $0[..<($0.lastIndex(of: " ") ?? $0.endIndex)]
         }
@@ -106,7 +106,7 @@ import Testing
         #expect(lines.count == 2 * (Histogram.bounds.count + 3))
     }
 
-    @Test func `the rest of each rate limit is shown`() {
+    @Test func `the remaining requests of each rate limit are shown`() {
         let text = exposition()
         let label = #"upstream="a\"b\\c\n",resource="core""#
         #expect(text.contains("larder_upstream_ratelimit_remaining{\(label)} 4990\n"))

@@ -11,7 +11,7 @@ import Testing
         return ContextFields().rest(of: selection)
     }
 
-    @Test func `a field belongs to the context only if the upstream varies by it`() {
+    @Test func `request fields that Vary does not name are no part of the context`() {
         #expect(
             rest("X-Units, Larder-Other-Fields", ("X-Units", "metric"), ("Larder-Other-Fields", "a-b"))
                 == "x-units=metric"

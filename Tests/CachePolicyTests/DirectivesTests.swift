@@ -43,7 +43,7 @@ import Testing
         ("max-age=60, max-age=x", 0),
         ("max-age=0x3c", 0),
     ])
-    func `only a correct max-age is read`(_ value: String, _ seconds: Int64) {
+    func `a correct max-age is read, and a malformed one counts as 0`(_ value: String, _ seconds: Int64) {
         #expect(read(value).maxAge == seconds)
     }
 
@@ -217,7 +217,10 @@ import Testing
             ("no-transform", -1), ("max-agee=5", -1),
         ] as [(String, Int64)]
     )
-    func `of several max-age directives of a request the smallest counts`(_ value: String, _ seconds: Int64) {
+    func `of several max-age directives of a request the smallest counts, and a malformed one as 0`(
+        _ value: String,
+        _ seconds: Int64
+    ) {
         #expect(asking(value).maxAge == seconds)
     }
 
@@ -246,7 +249,7 @@ import Testing
         #expect(!RequestDirectives(fields: fields([("Pragma", "no-cachee")])).noCache)
     }
 
-    @Test func `a request without directives is plain`() {
+    @Test func `a request is plain unless one of its directives affects reuse`() {
         #expect(RequestDirectives.none.isPlain)
         #expect(asking("no-transform, no-store").isPlain)
         for value in ["no-cache", "max-age=0", "min-fresh=0", "max-stale", "only-if-cached", "stale-if-error=1"] {

@@ -106,7 +106,7 @@ import Testing
         #expect(!UpstreamFields.overridesMethod(Field("X-HTTP-Method-Overrides", "DELETE")))
     }
 
-    @Test func `a request that returns to Larder is detected`() {
+    @Test func `a request that has passed through Larder eight times is a loop`() {
         var request = Fields()
         for _ in 0..<7 { Via.append(to: &request) }
         #expect(!Via.isLoop(request))
@@ -121,7 +121,7 @@ import Testing
         (500, true), (503, true), (504, true), (429, true), (501, false), (403, false), (404, false), (200, false),
         (600, true), (999, true),
     ])
-    func `a stale response may replace a failure`(_ status: Int, _ isFailure: Bool) {
+    func `a stale response may replace a failure, but no other response`(_ status: Int, _ isFailure: Bool) {
         #expect(StatusFacts.isFailure(status) == isFailure)
     }
 
@@ -197,7 +197,7 @@ import Testing
     @Test(arguments: [
         ("accept", "*/*", false), ("Accept", "text/html", true), ("X-Api-Version", "1", true), ("X-A", "1", false),
     ])
-    func `whether a field belongs to the context is known without allocation`(
+    func `a request field is relevant if it can change the context`(
         _ name: String,
         _ value: String,
         _ isRelevant: Bool

@@ -53,7 +53,7 @@ import Testing
         #expect(evaluate([("If-Modified-Since", date(exampleDate))], method: "PUT") == false)
     }
 
-    @Test func `conditions do not apply to a stored response that is no success`() {
+    @Test func `conditions do not apply to a stored response that is not successful`() {
         var stored = Self.stored
         stored.status = 404
         #expect(evaluate([("If-None-Match", "\"a\"")], stored) == false)

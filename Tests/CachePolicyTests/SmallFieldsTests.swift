@@ -149,7 +149,7 @@ import Testing
     }
 
     @Test(arguments: [[1], [0x61], [0x61, 0], [0x61, 0, 1], [0x61, 0, 1, 9, 0, 0, 0, 1]] as [[UInt8]])
-    func `a policy or selection of another form is refused`(_ bytes: [UInt8]) {
+    func `bytes that encode no selection are refused`(_ bytes: [UInt8]) {
         #expect(VarySelection(bytes: bytes) == nil)
     }
 }
@@ -175,7 +175,10 @@ import Testing
             ([("X-RateLimit-Limit", "5000")], nil), ([("X-RateLimit-Remaining", "many")], nil), ([], nil),
         ] as [([(String, String)], RateLimit?)]
     )
-    func `the rest of a rate limit is read in each spelling`(_ lines: [(String, String)], _ expected: RateLimit?) {
+    func `the remaining requests of a rate limit are read in each spelling`(
+        _ lines: [(String, String)],
+        _ expected: RateLimit?
+    ) {
         #expect(RateLimitFields.limit(fields(lines), now: 1_000) == expected)
     }
 }

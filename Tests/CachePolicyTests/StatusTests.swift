@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test(arguments: statuses)
-    func `without a lifetime only some statuses are stored, and none is reused`(_ status: Int) {
+    func `without a lifetime only some statuses are stored, and no response is reused`(_ status: Int) {
         let isKnown = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501].contains(status)
         #expect((policy([], status: status).storability == .yes) == isKnown)
         #expect(!policy([], status: status).stored.reuse(at: exampleDate, for: .none).isServable)

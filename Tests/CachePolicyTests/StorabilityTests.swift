@@ -107,7 +107,7 @@ import Testing
         #expect(policy(lines, request: request(method)).storability == expected)
     }
 
-    @Test func `a request's no-store is obeyed`() {
+    @Test func `a request's no-store is obeyed, even if a route forces storing`() {
         let request = request("GET", [("Cache-Control", "no-store")])
         var route = CacheOverrides()
         #expect(policy([], request: request).storability == .no(.requestNoStore))

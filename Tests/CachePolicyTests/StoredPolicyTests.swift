@@ -47,7 +47,7 @@ import Testing
         #expect(restricted.staleWhileRevalidate == expected.staleWhileRevalidate)
     }
 
-    @Test func `a policy or selection of another form is refused`() {
+    @Test func `bytes that encode no policy are refused`() {
         let bytes = policy([]).stored.bytes
         #expect(StoredPolicy(bytes: []) == nil)
         #expect(StoredPolicy(bytes: bytes.dropLast()) == nil)
@@ -85,7 +85,7 @@ import Testing
             (200, "", 0, .none), (403, "", 0, .none),
         ] as [(Int, String, Int64, StoredPolicy.LifetimeSource)]
     )
-    func `negative is the lifetime of 404 and similar responses that name none`(
+    func `a route's negative is the lifetime of a 404 or similar response that names no lifetime`(
         _ status: Int,
         _ control: String,
         _ lifetime: Int64,

@@ -163,7 +163,7 @@ private actor Resident {
         }
     }
 
-    @Test func `the loop's clock stands still within a turn`() async throws {
+    @Test func `the loop's clock advances between turns`() async throws {
         try await withLoop { loop in
             let times: [UInt64] = await withCheckedContinuation { done in
                 loop.enqueue {

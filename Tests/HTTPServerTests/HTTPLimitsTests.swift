@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func `a connection beyond the limit gets a response that says so`() async throws {
+    @Test func `a connection beyond the limit gets 503 and is closed`() async throws {
         var limits = HTTPLimits()
         limits.maxConnections = 2
         limits.idleBeforeClosing = .seconds(3600)
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func `every connection beyond the limit gets a response, and few of them stay open`() async throws {
+    @Test func `every connection beyond the limit gets 503, and few of them stay open`() async throws {
         var limits = HTTPLimits()
         limits.maxConnections = 1
         limits.idleBeforeClosing = .seconds(3600)
@@ -204,7 +204,7 @@ import Testing
         }
     }
 
-    @Test func `a head that trickles in is cut off, too`() async throws {
+    @Test func `a head that arrives byte by byte for too long gets 408`() async throws {
         try await withServer(limits: limits { $0.headTimeout = .milliseconds(100) }) { server in
             let client = try server.connect()
             HTTPTestServer.onThread {

@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test func `an unknown host is reported by name`() throws {
+    @Test func `an address that cannot be listened on is refused with the reason`() throws {
         let server = Server(loops: [try EventLoop(name: "none")]) { _ in fatalError("never asked") }
         #expect(throws: ListenError.self) { try server.listen(on: .tcp(host: "no such host", port: 0)) }
         #expect(throws: ListenError.notListening(descriptor: 0)) { try server.listen(inherited: 0) }

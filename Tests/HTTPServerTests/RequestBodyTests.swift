@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `an expectation in HTTP 1_0 is ignored`() async throws {
+    @Test func `an expectation in HTTP/1.0 is ignored`() async throws {
         try await withServer { server in
             let client = try server.connect()
             client.send("POST / HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\nhi")

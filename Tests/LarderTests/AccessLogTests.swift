@@ -50,7 +50,7 @@ private func request(_ url: String = "/users/1", _ change: (inout ServedRequest)
         #expect(!line(request(), .off).contains("GET"))
     }
 
-    @Test func `the combined format can be read by programs for Apache's`() {
+    @Test func `the common format can be read by programs that read Apache's`() {
         #expect(
             line(request(), .common)
                 == "127.0.0.1 - - [23/Nov/2026:07:15:01 +0000] \"GET /users/1 HTTP/1.1\" 200 1234\n"

@@ -158,7 +158,7 @@ private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head
         (503, true, "<html>", "the daemon responded with status 503"),
         (403, true, #"{"title":"Forbidden","detail":"foreign origin"}"#, "foreign origin"),
     ])
-    func `a problem document is shown as text`(_ status: Int, _ hadToken: Bool, _ body: String, _ message: String)
+    func `an error response is reported in words`(_ status: Int, _ hadToken: Bool, _ body: String, _ message: String)
         throws
     {
         let server = try OneResponse(answer("\(status) X\r\nContent-Length: \(body.utf8.count)", body))
@@ -179,7 +179,7 @@ private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head
         try DaemonFinder(admin: admin, store: store, config: config, environment: environment).client()
     }
 
-    @Test func `the token comes from the environment, or else from the file beside the store`() throws {
+    @Test func `the token is the one beside a named store, or else the environment's, or the usual store's`() throws {
         let temporary = TemporaryFolder()
         let folder = temporary.path
         let token = "0123456789abcdef"

@@ -53,7 +53,7 @@ import Testing
         ["LISTEN_PID": "\(getpid())"], ["LISTEN_PID": "\(getpid())", "LISTEN_FDS": "0"],
         ["LISTEN_PID": "\(getpid())", "LISTEN_FDS": "-1"], ["LISTEN_PID": "\(getpid())", "LISTEN_FDS": "many"],
     ])
-    func `sockets for another process are left alone`(environment: [String: String]) throws {
+    func `sockets that are not declared for this process are left alone`(environment: [String: String]) throws {
         #expect(try ListenDescriptors.take(environment: environment, first: first) == [])
     }
 

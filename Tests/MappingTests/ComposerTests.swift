@@ -143,7 +143,7 @@ import Testing
         #expect(shelf.shown("a") == #"[{"id":1,"name":"fault","rank":1,"new":{"a":2}}]"#)
     }
 
-    @Test func `unknown objects stay as received, and the known ones are composed`() throws {
+    @Test func `a partial composition leaves unknown objects as received, and composes the known ones`() throws {
         var shelf = try shelf()
         let list = #"[{"id":1,"title":"a"}, {"id":2,"title":"b"},{"id":3,"title":"c"}]"#
         shelf.receive("list", list, "Issue", list: true)

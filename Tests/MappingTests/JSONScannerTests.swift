@@ -55,7 +55,7 @@ private func failure(_ text: [UInt8]) -> Int {
     }
 
     @Test(arguments: [#""\u0001x""#, #"["a","\u0001"]"#, #"{"\u0001":1}"#, #""a\"\u0001""#])
-    func `a string that looks like a reference is not taken for one`(text: String) {
+    func `a string that looks like a reference is refused as reserved`(text: String) {
         #expect(failure(Array(text.utf8)) == JSONScanner.Failure.reserved)
     }
 

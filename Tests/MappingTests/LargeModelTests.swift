@@ -97,7 +97,7 @@ import Testing
         #expect(text(mapped.body) == #"{"id":1,"p999":2}"#)
     }
 
-    @Test func `the identity of an unconditional concrete model does not become the base's`() throws {
+    @Test func `a concrete model without a condition does not change how its base distinguishes identities`() throws {
         let base = ModelDeclaration("A", identity: ["id"]).with { $0.distinguishesTypes = true }
         let concrete = ModelDeclaration(name: "B", properties: [Wire.property("x")], base: "A")
         let names = try Wire.names(

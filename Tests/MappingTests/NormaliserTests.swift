@@ -162,7 +162,9 @@ import Testing
     }
 
     @Test(arguments: ["", " \n", "null", "[]", "{}", "[1,2,null]"])
-    func `RK-36 a body without objects gives no warning`(body: String) throws {
+    func `RK-36 a body without objects is not decomposed, and gives at most a warning about its shape or identity`(
+        body: String
+    ) throws {
         #expect(try parts(body, "Issue", list: true) == nil)
         let warning = try opaqueWarning(body, "Issue", list: true)
         #expect(warning == nil || warning?.kind == .identityMissing || warning?.kind == .objectForList)
@@ -172,7 +174,7 @@ import Testing
         (#"{"id":1"#, MappingWarning.Kind.notJSON), ("\u{FEFF}{\"id\":1}", .notJSON), ("<html>", .notJSON),
         (#"{"id":1}{"#, .notJSON), (#"{"id":1,"a":"\u0001x"}"#, .reservedText), (#"{"id":"\u0001"}"#, .reservedText),
     ])
-    func `OV-48 a body that is not JSON, or not to be decomposed, stays as it is`(
+    func `OV-48 a body that is not JSON, or not to be decomposed, stays as it is, with a warning`(
         body: String,
         kind: MappingWarning.Kind
     ) throws {
@@ -206,7 +208,7 @@ import Testing
         )
     }
 
-    @Test func `however many elements do not fit, the warnings stay few`() throws {
+    @Test func `a thousand elements without an identity give one warning`() throws {
         let body = "[" + (0..<1000).map { _ in #"{"user":{"id":1,"id":2}}"# }.joined(separator: ",") + "]"
         let rule = BodyRule(model: "Issue", isList: true)
         guard case .opaque(let warning) = try Normaliser(models: Tracker.models()).decompose(Array(body.utf8), as: rule)

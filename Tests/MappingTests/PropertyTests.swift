@@ -98,7 +98,9 @@ import Testing
     }
 
     @Test(arguments: 0..<4 as Range<UInt64>)
-    func `a damaged body never crashes the parser, and is never taken for valid JSON`(seed: UInt64) throws {
+    func `a damaged body never crashes the normaliser, and what it decomposes is put together byte for byte`(
+        seed: UInt64
+    ) throws {
         let normaliser = Normaliser(models: try Tracker.models())
         var generator = BodyGenerator(seed: seed &+ 400, isHostile: seed % 2 == 1)
         var random = SeededGenerator(seed: seed)

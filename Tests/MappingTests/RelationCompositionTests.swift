@@ -48,7 +48,7 @@ import Testing
         #expect(shelf.shown("object") == #"{"id":1,"user":{"id":7,"login":"x"}}"#)
     }
 
-    @Test func `FJ-17 null can replace an object, and an object null`() throws {
+    @Test func `FJ-17 null replaces an object; an object in the place of null is not composed`() throws {
         var shelf = try shelf()
         shelf.receive("object", #"{"id":1,"user":{"id":7,"login":"x"},"title":"t"}"#, "Issue")
         shelf.receive("null", #"{"id":1,"user":null,"title":"t"}"#, "Issue")

@@ -151,7 +151,7 @@ import Testing
         #expect(try Self.shown(#"{"id":1}"#, "Label", list: false, gone: ["Label:1"]) == "?")
     }
 
-    @Test func `a deleted object that may not be removed is fetched again, or kept, as declared`() throws {
+    @Test func `a list with a deleted object is fetched again or kept if the model says so`() throws {
         let body = #"[{"id":1},{"id":2}]"#
         #expect(try Self.shown(body, "Label", gone: ["Label:1"], policy: .stale) == "?")
         #expect(try Self.shown(body, "Label", gone: ["Label:1"], policy: .keep) == "=")
@@ -199,7 +199,7 @@ import Testing
         #expect(compose(at: 21, state) == .unchanged)
     }
 
-    @Test func `a pattern filled with another pattern's captures shows the result`() throws {
+    @Test func `a pattern is filled with another pattern's captures, percent-encoded`() throws {
         let pattern = try RoutePattern("repos/{owner}/{repo}/issues/**")
         let filled = pattern.filled(with: ["owner": "a b", "repo": "*"])
         #expect(filled.text == "repos/a%20b/%2A/issues/**")

@@ -121,7 +121,7 @@ struct RouteTableTests {
         #expect(table.index("PUT", 200) == nil)
     }
 
-    @Test func `OV-27: a rule with a method precedes one with a status, which precedes one without`() throws {
+    @Test func `OV-27: a rule with a method precedes one with a status, which precedes one with neither`() throws {
         let table = try Table([
             RouteDeclaration(path: "x", method: "POST", status: .any),
             RouteDeclaration(path: "x", status: .exact(201)),
@@ -153,7 +153,7 @@ struct RouteTableTests {
         #expect(table.index("GET", 404, "other") == 1)
     }
 
-    @Test func `by default a route is for 2xx`() throws {
+    @Test func `by default a route matches only 2xx`() throws {
         let table = try Table("x")
         #expect(table.index("GET", 204) == 0)
         #expect(table.index("GET", nil) == 0)

@@ -459,7 +459,7 @@ extension Int: MemberValue {
         #expect(member.doubt == nil)
     }
 
-    @Test func `S1 a value that the upstream has reverted is believed once it has lasted for the lag`() {
+    @Test func `S1 a value that the upstream has gone back to is believed once it has lasted for the lag`() {
         var member = Member(first: seen(1, 0, 1, stamp: 5))
         #expect(member.merge(seen(0, 3, 4, stamp: 3), lag: 10) == .ignored)
         #expect(member.merge(seen(0, 8, 9, stamp: 3), lag: 10) == .ignored)
@@ -540,7 +540,7 @@ extension Int: MemberValue {
         #expect(lower.member?.value == 1, "a lower stamp is older, whichever document shows it")
     }
 
-    @Test func `after a crash, every observation counts as lasting until the start`() {
+    @Test func `after a crash, every observation counts as lasting until the restart`() {
         var known = known(word(1, 0, 1))
         known.crash(restartingAt: 5)
         var late = known

@@ -103,7 +103,8 @@ import Testing
         #expect(String(decoding: incoming.otherLines, as: UTF8.self) == lines, "\(text)")
     }
 
-    @Test(arguments: upstreams.indices) func `equal requests have one cache key`(_ index: Int) throws {
+    @Test(arguments: upstreams.indices)
+    func `a request has the key of its definition, whatever the builder has read before`(_ index: Int) throws {
         let upstream = try ProxyFixture.upstream(Self.upstreams[index])
         // One for all, as on a worker: what it remembers of one request must not tell in another.
         var builder = CacheKeyBuilder()

@@ -127,7 +127,7 @@ import Testing
         #expect(check(guarding, host: "evil.test") != .allowed)
     }
 
-    @Test func `an HTTP 1.0 request needs no Host`() {
+    @Test func `an HTTP/1.0 request needs no Host`() {
         #expect(check(host: nil) == .allowed)
     }
 
@@ -213,7 +213,7 @@ import Testing
         #expect(check(host: "localhost:8787", referer: referer, agent: agent) == .allowed)
     }
 
-    @Test func `a Larder field or an admin token shows that the request is no page's`() {
+    @Test func `a Larder field or an admin token shows that no page sent the request`() {
         #expect(check(host: "larder.test:8787", agent: Self.browser, hasOwnField: true) == .allowed)
         let admin = Guard(listeners: [.tcp(host: "10.0.0.1", port: 80)], wantsToken: true)
         #expect(check(admin, host: "10.0.0.1", agent: Self.browser) == .allowed)

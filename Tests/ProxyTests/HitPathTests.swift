@@ -41,7 +41,7 @@ import Testing
             ("X-A", [("X-A", "")], [("X-A", "")], true),
         ] as [(String, [(String, String)], [(String, String)], Bool)]
     )
-    func `a request is matched in place, without a copy`(
+    func `a request matches a stored selection if the fields that Vary names agree`(
         _ vary: String,
         _ stored: [(String, String)],
         _ request: [(String, String)],

@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func `an event contains text as text`() {
+    @Test func `a body is text if it is UTF-8 and does not begin with a byte order mark`() {
         for text in ["", "{}", "ü\u{2028}\u{FEFF}😀\r\0"] { #expect(LiveBody(Array(text.utf8)).isText) }
         for bytes in [[0xFF], [0xC3], [0xC3, 0x28], [0xED, 0xA0, 0x80], [0xC0, 0x80], [0xEF, 0xBB, 0xBF, 0x61]]
             as [[UInt8]]

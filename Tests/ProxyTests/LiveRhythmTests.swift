@@ -31,7 +31,7 @@ import Testing
         #expect(rhythm.due(.expiry(.max), now: now) > now)
     }
 
-    @Test func `a response that is displaced again and again is fetched no faster than the interval`() {
+    @Test func `fetches of a response that is displaced again and again slow down to the interval`() {
         var rhythm = Self.asked()
         var now = Self.start
         var times: [UInt64] = []
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test(arguments: zip(1...10, [1, 2, 4, 8, 16, 32, 60, 60, 60, 60] as [UInt64]))
-    func `after each failure the pause grows`(failures: Int, seconds: UInt64) {
+    func `after each failure the pause doubles, up to a minute`(failures: Int, seconds: UInt64) {
         var rhythm = Self.asked(failing: failures)
         for need in [LiveRhythm.Need.stale, .displaced, .expiry(3600)] {
             #expect(rhythm.due(need, now: Self.start) == Self.start + seconds * Self.second)

@@ -34,7 +34,7 @@ import Testing
         "uid",
         "CallSid", "side", "member_id",
     ])
-    func `a query parameter without a credential is not taken for one`(_ name: String) {
+    func `a query parameter that is no credential is not taken for one`(_ name: String) {
         #expect(NameMeaning.ofParameter(Array(name.utf8)) == .unknown)
     }
 
@@ -48,7 +48,7 @@ import Testing
         "X-Apigateway-Api-Userinfo", "X-Rh-Identity", "X-Amzn-Oidc-Identity", "X-SSL-Client-S-DN", "X-Project-Id",
         "x-customernumber", "x-clientuuid",
     ])
-    func `a field that names the user a request is for is recognised`(_ name: String) {
+    func `a field that names a user or a tenant is recognised`(_ name: String) {
         guard case .identity = NameMeaning.ofField(Array(name.utf8)) else {
             Issue.record("\(name): \(NameMeaning.ofField(Array(name.utf8)))")
             return
@@ -73,7 +73,7 @@ import Testing
         "X-Client-Name", "X-Customer-Type", "X-Member-Since", "X-Store", "X-Store-Code", "X-Profile", "X-Device-Model",
         "X-Project", "Teamwork", "Downer",
     ])
-    func `other fields are unknown`(_ name: String) {
+    func `the meaning of any other field is unknown`(_ name: String) {
         #expect(NameMeaning.ofField(Array(name.utf8)) == .unknown)
     }
 
@@ -104,7 +104,7 @@ import Testing
         ("/a?token=&x", "/a?token=REDACTED&x"),
         ("/a;b=1;token=x;c?token=y#token=z", "/a;b=1;token=REDACTED;c?token=REDACTED#token=REDACTED"),
     ])
-    func `credential parameters are found in every place where parameters occur`(_ target: String, _ expected: String) {
+    func `credential parameters are redacted wherever parameters can occur`(_ target: String, _ expected: String) {
         #expect(text(PrincipalFields().redacted(target: bytes(target))) == expected)
     }
 

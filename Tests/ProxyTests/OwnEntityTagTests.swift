@@ -6,7 +6,7 @@ import Testing
 @Suite struct OwnEntityTagTests {
     private let body = Array(#"[{"id":1}]"#.utf8)
 
-    @Test func `equal bytes in one view and at one address have one entity tag, and others different ones`() {
+    @Test func `an own entity tag depends on the bytes, the view and the address, and on nothing else`() {
         let here = ClientAuthority(authority: "localhost:8787")
         let there = ClientAuthority(authority: "127.0.0.1:8787")
         let tags = [

@@ -84,7 +84,7 @@ import Testing
         #expect(try #require(small.combined(with: little)).isWorthKeeping(for: little))
     }
 
-    @Test func `a multipart boundary occurs in no part`() {
+    @Test func `a multipart boundary is searched for in a part, and differs in each response`() {
         let text = Array("larder_0123".utf8)
         #expect(MultipartByteRanges.occurs(text, in: Array("xxlarder_0123".utf8)[...]))
         #expect(!MultipartByteRanges.occurs(text, in: Array("xxlarder_012".utf8)[...]))

@@ -47,7 +47,7 @@ import Testing
         return words(plan(request, LookUpResult(whole: whole), mode: mode, now: now))
     }
 
-    @Test func `a route that says never uses nothing that was stored before`() throws {
+    @Test func `under a route with cache never, no stored response is served`() throws {
         let upstream = try ProxyFixture.upstream {
             var route = Configuration.Route(declaration: RouteDeclaration(path: "x"))
             route.overrides.cache = .never

@@ -31,7 +31,7 @@ import Testing
         #expect(first == second)
     }
 
-    @Test func `under shared, Authorization does not divide principals, and stays secret`() {
+    @Test func `with shared, Authorization does not divide principals, and stays secret`() {
         let shared = PrincipalFields(isShared: true)
         #expect(shared.canonical(target: [], fields: fields([("Authorization", "a")])) == nil)
         #expect(
@@ -130,7 +130,7 @@ import Testing
         chmod(path, mode)
     }
 
-    @Test func `a principal is identified by HMAC-SHA-256`() {
+    @Test func `the authentication code is HMAC-SHA-256`() {
         // RFC 4231, test case 2.
         let code = Crypto.authenticationCode(key: bytes("Jefe"), message: bytes("what do ya want for nothing?"))
         #expect(code.prefix(8).elementsEqual([0x5B, 0xDC, 0xC1, 0x46, 0xBF, 0x60, 0x75, 0x4E]))
@@ -182,7 +182,7 @@ import Testing
         }
     }
 
-    @Test func `a principal key that is a link, or no regular file, is refused`() {
+    @Test func `a principal key that is a link, or not a regular file, is refused`() {
         inFolder { path in
             symlink("/etc/hostname", path)
             #expect(throws: SecretFileError.self) { try PrincipalKey.open(path: path) }

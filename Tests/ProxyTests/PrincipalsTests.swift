@@ -8,7 +8,7 @@ import Testing
 @testable import Proxy
 
 struct PrincipalsTests {
-    @Test func `an id that the store has forgotten belongs to no principal from then on`() async throws {
+    @Test func `a principal whose id the store has forgotten gets a new one`() async throws {
         let folder = TemporaryFolder()
         var configuration = StoreConfiguration(Configuration(), path: folder.file(), [])
         configuration.unusedPrincipals = 4

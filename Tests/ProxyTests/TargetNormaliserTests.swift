@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test(arguments: ["/", "/githubx", "/gitlab/x", "/x/../github/y"])
-    func `a request with another prefix belongs to another upstream`(_ target: String) {
+    func `a target without the upstream's prefix is refused`(_ target: String) {
         #expect(throws: TargetNormaliser.Refusal.otherPrefix) { try normalise(target, prefix: "/github") }
     }
 
@@ -134,7 +134,7 @@ import Testing
         ("/a/b.c", true), ("/a/.b", false), ("/a%20", false), ("/a#", false), ("/a b", false), ("/a\\", false),
         ("/é", true),
     ])
-    func `a plain path is recognised without decoding`(_ path: String, _ isPlain: Bool) {
+    func `a path that needs no normalising is recognised`(_ path: String, _ isPlain: Bool) {
         #expect(bytes(path).withUnsafeBytes { TargetNormaliser.isPlain($0) } == isPlain)
     }
 }

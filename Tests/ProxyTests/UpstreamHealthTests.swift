@@ -66,13 +66,13 @@ import Testing
         #expect(health.tightestLimit(at: 200 * second)?.resource == "search")
     }
 
-    @Test func `ever new names of rate-limited resources do not use more memory`() {
+    @Test func `however many resources an upstream names, a bounded number of rate limits is kept`() {
         var health = UpstreamHealth()
         for number in 0..<1_000 { health.limited(RateLimit(remaining: 1, resource: "r\(number)")) }
         #expect(health.allLimits.count == 32)
     }
 
-    @Test func `each failure that a config key can mend names the key`() throws {
+    @Test func `a failure that the user can mend says what to change`() throws {
         var upstream = Configuration.Upstream()
         upstream.name = "github"
         let expected: [(UpstreamError, String)] = [
@@ -124,7 +124,7 @@ import Testing
         #expect(log.requests(after: 0, limit: 1_000).requests.map(\.id) == [1, 2, 3])
     }
 
-    @Test func `hits are recorded while somebody watches`() {
+    @Test func `hits are recorded while a client follows the requests`() {
         let log = RequestLog()
         let now = RequestClock.nanoseconds
         #expect(!log.recordsHits(at: now))

@@ -25,7 +25,10 @@ import Testing
     }
 
     @Test(arguments: [(200, true), (204, true), (303, true), (400, false), (409, false), (500, false)])
-    func `the response to a write is stored`(status: Int, mayHaveChanged: Bool) {
+    func `the status of its response decides whether a write may have changed something`(
+        status: Int,
+        mayHaveChanged: Bool
+    ) {
         #expect(outcome(status).mayHaveChanged == mayHaveChanged)
     }
 

@@ -54,7 +54,7 @@ import Testing
         #expect(!exchange.line.contains(0x0A))
     }
 
-    @Test func `both line ends, empty lines and a missing last line end are accepted`() throws {
+    @Test func `line ends of either kind, empty lines and a missing last line end are accepted`() throws {
         let text = "\u{FEFF}" + Self.line("/1") + "\r\n\r\n" + Self.line("/2") + "\n\n" + Self.line("/3")
         let manifest = Self.manifest.replacing("\n", with: "\r\n")
         let folder = try Self.folder(text, manifest: manifest)
@@ -172,7 +172,7 @@ import Testing
         #expect(throws: RecordingError.self) { try RecordingReplacement(RecordingFolder(folder.path)) }
     }
 
-    @Test func `all keys of a recording's manifest are read`() throws {
+    @Test func `the keys that a recording's manifest is written with are read back`() throws {
         let yaml = """
             upstreams:
               api:
@@ -205,7 +205,7 @@ import Testing
         #expect(try RecordingManifest.read(writer.folder).config.contains("https://api.example.com"))
     }
 
-    @Test func `a manifest with aliases or includes is refused with its line`() throws {
+    @Test func `a manifest whose aliases stand for too much is refused with its line`() throws {
         let bomb = (1...9).map {
             "b\($0): &b\($0) [\(Array(repeating: "*b\($0 - 1)", count: 9).joined(separator: ","))]\n"
         }
@@ -273,7 +273,7 @@ import Testing
         #expect(Self.failure(try Self.folder("", manifest: manifest)) == message)
     }
 
-    @Test func `an error names a folder without a recording`() throws {
+    @Test func `a folder without a recording is refused, and the error says how to make one`() throws {
         let folder = TemporaryFolder()
         #expect(
             Self.failure(folder).contains("there is no recording (no recording.yaml); make one with `larder record")

@@ -333,7 +333,7 @@ import Testing
         "name*=UTF-8''password", "name*=utf-8'en'pass%77ord", "name*0=\"pass\"; name*1=\"word\"", "name=\"pass\\word\"",
         "name=password",
     ])
-    func `a part's name is found in any spelling, and the last part also without a final delimiter`(_ name: String)
+    func `a secret part is found however its name is spelled, also without a final delimiter`(_ name: String)
         throws
     {
         let part = "--b\r\nContent-Disposition: form-data; \(name)\r\n\r\n"
@@ -407,7 +407,7 @@ import Testing
         ("Content-Type", "multipart/form-data; boundary=----key=1", "multipart/form-data; boundary=----key=1"),
         ("Cache-Control", "max-age=0, no-cache", "max-age=0, no-cache"),
     ])
-    func `fields of requests are redacted`(_ name: String, _ value: String, _ expected: String) throws {
+    func `secrets in request fields are redacted`(_ name: String, _ value: String, _ expected: String) throws {
         let fields = try Self.redact(Fields([Field(name, value)])).requestFields
         #expect(fields?.recorded == ["\(name): \(expected)"])
     }
@@ -500,7 +500,7 @@ import Testing
         (#"{"page_token":"abcdefghijkl"}"#, []),
         ("Authorization: Bearer abcdefghijkl", ["Authorization"]),
     ])
-    func `secret-looking values in other text are listed`(_ body: String, _ expected: [String]) throws {
+    func `secret-looking values in other text are listed, not changed`(_ body: String, _ expected: [String]) throws {
         let redactor = Redactor(numbers: true)
         var exchange = WholeExchange(method: "GET", target: "/x", requestFields: Fields())
         exchange.response.body = Array(body.utf8)
@@ -541,7 +541,7 @@ import Testing
         ] as [(String?, String)],
         ["", "gzip", "br"]
     )
-    func `a request has the same key with any secret, and as recorded`(
+    func `a request has the same key with any secret, live or recorded`(
         _ form: (type: String?, body: String),
         _ coding: String
     ) throws {

@@ -123,7 +123,7 @@ import Testing
         #expect(redactor.suspects == ["webhook_secret": 1])
     }
 
-    @Test func `a later exchange's credential is redacted in the exchanges that are written with it`() throws {
+    @Test func `a credential is redacted at once in the exchanges that were written before it appeared`() throws {
         let secret = "late-secret-value"
         let upstream = try Self.upstream()
         let folder = TemporaryFolder()

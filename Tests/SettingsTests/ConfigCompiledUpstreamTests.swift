@@ -32,7 +32,7 @@ struct ConfigCompiledUpstreamTests {
         #expect(upstream.body(RouteSubject(method: "GET", path: "/elsewhere", status: 200)) == nil)
     }
 
-    @Test func `a request gets the cache settings that its route overrides`() throws {
+    @Test func `a request has the cache settings of its route`() throws {
         let upstream = try compiled()
         #expect(upstream.overrides(method: "GET", path: "/users/7").fresh == .seconds(300))
         #expect(upstream.overrides(method: "HEAD", path: "/users/ann").cache == .never)

@@ -156,7 +156,7 @@ struct ConfigIncludeTests {
         #expect(upstreams.map(\.routes.count) == [2, 1])
     }
 
-    @Test func `a preset is included by name, and a file with the same name can include the original`() throws {
+    @Test func `a preset in the user's own folder is included by its name`() throws {
         let gitHub = try String(contentsOfFile: "\(Repository.root)/config/github.yaml", encoding: .utf8)
         let folder = try Folder([
             "main.yaml": "include: mine\nmodels: { User: { properties: { login: nickname } } }",
@@ -259,7 +259,7 @@ struct ConfigIncludeTests {
         "s3cret: ${s3cret\n", "a: [s3cret\n", "{ s3cret: 1, s3cret: 2 }", "&s3cret a\n", "--- s3cret\n--- s3cret\n",
         "@s3cret\n", "\ts3cret: 1\n", "a: !!int s3cret\n", "\u{7}s3cret\n", "include: /s3cret.yaml\nx: 1\n",
     ])
-    func `no text of an included file that is no config is shown`(content: String) throws {
+    func `an included file that is not a config is refused, and its text is not shown`(content: String) throws {
         for name in ["secret.yaml", "sub/../secret.yaml"] {
             let folder = try Folder(["main.yaml": "include: ./\(name)\n", "sub/x": "", "secret.yaml": content])
             let complaints = folder.complaints()

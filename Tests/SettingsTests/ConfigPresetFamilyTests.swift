@@ -110,7 +110,7 @@ struct ConfigPresetFamilyTests {
         )
     }
 
-    @Test func `GitHub's comments, events and reviews in a timeline are numbered separately`() throws {
+    @Test func `GitHub's comments and events in a timeline are numbered separately`() throws {
         let answer = try PresetResponse(
             preset("github"),
             "/repos/a/b/issues/7/timeline",
@@ -128,7 +128,7 @@ struct ConfigPresetFamilyTests {
         #expect(try PresetResponse(github, "/repos/a/c/git/refs", "[\(reference)]").objects() != listed)
     }
 
-    @Test func `GitHub's secrets are separate for each service and place, and their names are not redacted`() throws {
+    @Test func `GitHub's secrets are separate for each service and place, and their names are not secret`() throws {
         let github = try preset("github")
         let list = #"{"total_count":1,"secrets":[{"name":"S","created_at":"2023-07-24T22:14:07Z"}]}"#
         let names = try [
@@ -142,7 +142,7 @@ struct ConfigPresetFamilyTests {
         #expect(Set(names).count == 5)
     }
 
-    @Test func `a token in an old GitHub hook is not written to disk`() throws {
+    @Test func `a token in an old GitHub hook is secret`() throws {
         func shows(_ config: String) throws -> Bool {
             try PresetResponse(preset("github"), "/repos/a/b/hooks/6", #"{"id":6,"name":"web","config":\#(config)}"#)
                 .showsSecret()
@@ -192,7 +192,7 @@ struct ConfigPresetFamilyTests {
         #expect(Set(names).count == 4 && !names.contains("User:7"))
     }
 
-    @Test func `GitLab's variables are not written to disk`() throws {
+    @Test func `GitLab's variables are secret`() throws {
         let answer = try PresetResponse(
             preset("gitlab"),
             "/api/v4/projects/1/variables",
@@ -201,7 +201,7 @@ struct ConfigPresetFamilyTests {
         #expect(try answer.showsSecret())
     }
 
-    @Test func `Stripe's authorization contains the card and its holder, without the number`() throws {
+    @Test func `Stripe's authorization contains the card and its holder, and a card's number is secret`() throws {
         func answer(_ more: String) throws -> PresetResponse {
             try PresetResponse(
                 preset("stripe"),

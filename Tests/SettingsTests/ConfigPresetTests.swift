@@ -125,11 +125,11 @@ struct ConfigPresetTests {
         "/orgs/a/codespaces/secrets/public-key", "/repos/a/b/environments/e/secrets/public-key", "/gists/a1/star",
         "/repos/a/b/check-runs/1/annotations", "/repos/a/b/languages", "/marketplace_listing/stubbed/plans",
     ])
-    func `misleading objects of GitHub's responses have no model`(_ path: String) throws {
+    func `some GitHub responses have no model on purpose`(_ path: String) throws {
         #expect(try preset("github").body(RouteSubject(method: "GET", path: path, status: 200)) == nil)
     }
 
-    @Test func `an issue list and a user's page show the same user`() throws {
+    @Test func `a GitHub issue list is split into its issues and their users`() throws {
         let github = try preset("github")
         let normaliser = Normaliser(models: github.models)
         let issues = Array(
@@ -146,7 +146,7 @@ struct ConfigPresetTests {
         #expect(body.warnings.isEmpty)
     }
 
-    @Test func `contributors without an account stay as received`() throws {
+    @Test func `a list of GitHub contributors with anonymous ones has no model`() throws {
         let github = try preset("github")
         func model(_ query: String?) -> String? {
             github.body(RouteSubject(method: "GET", path: "/repos/a/b/contributors", query: query, status: 200))?.rule
@@ -199,7 +199,7 @@ struct ConfigPresetTests {
         ("stripe", "/v1/cards/card_1"), ("mastodon", "/api/v1/domain_blocks"), ("mastodon", "/api/v1/preferences"),
         ("mastodon", "/api/v2/notifications/policy"),
     ])
-    func `misleading objects of other APIs' responses have no model`(_ name: String, _ path: String) throws {
+    func `some responses of other APIs have no model on purpose`(_ name: String, _ path: String) throws {
         #expect(try preset(name).body(RouteSubject(method: "GET", path: path, status: 200)) == nil)
     }
 }
@@ -270,7 +270,7 @@ struct ConfigPresetBodyTests {
         )
     }
 
-    @Test func `Stripe's error contains an object`() throws {
+    @Test func `Stripe's error is mapped from the object inside the response`() throws {
         let answer = try PresetResponse(
             preset("stripe"),
             "/v1/charges/ch_1",

@@ -243,7 +243,11 @@ struct ConfigPresetWriteTests {
         ("stripe", "/v1/subscriptions/sub_1", false), ("stripe", "/v1/customers/cus_1", true),
         ("mastodon", "/api/v1/statuses/5", true), ("mastodon", "/api/v1/lists/5/accounts", false),
     ])
-    func `a DELETE deletes the object that it names, or changes it`(name: String, path: String, deletes: Bool) throws {
+    func `a DELETE deletes the object that its path names, or only takes something from it`(
+        name: String,
+        path: String,
+        deletes: Bool
+    ) throws {
         #expect(try Self.upstream(name).deletes(path: path, query: nil, status: 200) == deletes)
     }
 }

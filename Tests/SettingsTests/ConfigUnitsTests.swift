@@ -55,7 +55,7 @@ struct ConfigUnitsTests {
         #expect(try Address(text).description == text)
     }
 
-    @Test func `a socket's path may have the length that the system allows`() throws {
+    @Test func `a socket's path that is longer than the system allows is refused`() throws {
         _ = try Address("unix:/" + String(repeating: "x", count: 106))
         #expect(throws: InvalidValue("the socket path is 108 bytes long; Linux takes 107 at most")) {
             try Address("unix:/" + String(repeating: "x", count: 107))

@@ -37,7 +37,7 @@ struct ForeignSpellingTests {
         ("/data/items", "write \"data.items\""), ("$.data", "leave out \"$\""),
         ("\"data[*]\"", "are written \"data[]\""),
     ])
-    func `a root whose name only looks like another language's path can be named`(_ root: String, _ words: String) {
+    func `a root in another tool's language is refused with Larder's spelling`(_ root: String, _ words: String) {
         let found = complaints(Self.route("path: a, model: [User], root: \(root)"))
         #expect(found.count == 1 && found[0].contains("4:") && found[0].contains(words), "\(found)")
     }
@@ -96,7 +96,8 @@ struct ForeignSpellingTests {
         #expect(found.count == 1 && found[0].hasSuffix(words), "\(found)")
     }
 
-    @Test(arguments: ["yes", "True", "on", "y", "1"]) func `booleans have one spelling`(_ word: String) {
+    @Test(arguments: ["yes", "True", "on", "y", "1"])
+    func `a boolean in another spelling than true or false is refused`(_ word: String) {
         let found = complaints(Self.property("{ from: x, required: \(word) }"))
         #expect(found.count == 1 && found[0].hasSuffix("is neither true nor false; write true"), "\(found)")
     }

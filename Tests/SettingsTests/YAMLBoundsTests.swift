@@ -17,7 +17,7 @@ import Yams
         bomb(levels: 40), bomb(levels: 40) + "upstreams: *b40\n", bomb(levels: 40) + "? *b40\n: 1\n",
         bomb(levels: 40, width: 2) + "? { a: *b40 }\n: 1\n", "a: &a { k: &k [1] }\n" + bomb(levels: 9),
     ])
-    func `aliases of aliases are refused at their line`(yaml: String) {
+    func `aliases of aliases that stand for too much are refused`(yaml: String) {
         let complaints = complaints(yaml)
         #expect(complaints.count == 1, "\(complaints)")
         #expect(complaints[0].contains("the aliases up to here stand for too much"), "\(complaints)")

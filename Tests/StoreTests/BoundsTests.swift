@@ -95,7 +95,7 @@ struct BoundsTests {
         await bench.store.close()
     }
 
-    @Test func `all warnings are counted, and a limited number is kept`() async throws {
+    @Test func `equal warnings are counted, and a limited number is kept`() async throws {
         let bench = try Bench()
         bench.store.warn(about: ["early"], "gone")
         await bench.store.flush()

@@ -49,7 +49,7 @@ struct CommitPublicationTests {
         await store.close()
     }
 
-    @Test func `a failed commit changes nothing`() {
+    @Test func `changes that were announced for a failed commit do not count`() {
         let changes = RecentChanges(since: 0)
         changes.announce([1, 2], at: 5)
         changes.confirm(at: 5)

@@ -164,7 +164,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `an object that was not found is removed from lists that were queued earlier`() async throws {
+    @Test func `an object that was not found makes lists that were queued earlier outdated`() async throws {
         let bench = try bench()
         let flood = await flood(bench)
         bench.time.advance(1_000_000)

@@ -11,7 +11,7 @@ import Testing
     }
 
     @Test(arguments: ["title", "undeclared"])
-    func `values that differ each time leave one version for each document`(member: String) async throws {
+    func `values that differ each time leave a bounded number of versions`(member: String) async throws {
         let bench = try Bench()
         for round in 0..<120 {
             for number in 0..<4 {

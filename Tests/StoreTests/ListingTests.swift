@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 3, 100])
-    func `pages of any size give every row once, in one order`(size: Int) async throws {
+    func `pages of any size give every row once, in the requested order`(size: Int) async throws {
         let bench = try await bench()
         let byIdentity = ["1", "2", "9", "10", "zoe", "4", "5"]
         #expect(try await pages(bench, .identity, size: size) == byIdentity)

@@ -77,7 +77,7 @@ struct StoreAccessTests {
         #expect(other.names == ["larder.db"])
     }
 
-    @Test func `a file that replaces an open store's file cannot be opened, either`() async throws {
+    @Test func `a file that replaces the file of an open store cannot be opened`() async throws {
         let notices = Monitor<[StoreNotice]>([])
         let bench = try Bench { $0.notify = { notice in notices.withLock { $0.append(notice) } } }
         let moved = StoreNotice.fileMoved(path: bench.folder.file())
@@ -104,7 +104,7 @@ struct StoreAccessTests {
         return false
     }
 
-    @Test func `a path that is no regular file is refused at once, with a sentence`() throws {
+    @Test func `a path that is not a regular file is refused, and the error says what it is`() throws {
         let folder = TemporaryFolder()
         #expect(mkfifo(folder.file("pipe"), 0o600) == 0)
         for (path, word) in [(folder.file("pipe"), "named pipe"), (folder.path, "folder"), ("/dev/null", "device")] {

@@ -26,7 +26,7 @@ import Testing
         #expect(try await bench.store.count().objects == 10)
     }
 
-    @Test func `any write to its upstream removes an undivided response, and prevents storing it`() async throws {
+    @Test func `a write to the upstream removes undivided responses, also those requested before it`() async throws {
         let bench = try bench()
         let late = bench.response("/issues?late", Self.list(11), issues)
         try await bench.receive("/issues?more", Self.list(11), issues)
@@ -50,7 +50,7 @@ import Testing
         #expect(try await again.body("/issues?more") == nil)
     }
 
-    @Test func `objects keyed by name count towards the limit of a divided response`() async throws {
+    @Test func `objects keyed by name count towards the limit of objects in a response`() async throws {
         let bench = try bench()
         let keyed = "{" + (0..<11).map { #""k\#($0)":{"id":\#($0)}"# }.joined(separator: ",") + "}"
         let receipt = try await bench.receive("/a", keyed, BodyRule(model: "Issue", arity: .keyed))

@@ -120,7 +120,7 @@ struct ViewValueTests {
             (.arrayOf(.named("date")), "[]", ["-", "text '[]'"]),
         ] as [(ConversionDeclaration, String, [String])]
     )
-    func `a checked property has one column, and one that SQL cannot convert its raw value`(
+    func `a property has one column: its value, or the raw value if SQL cannot convert it`(
         _ conversion: ConversionDeclaration,
         _ json: String,
         _ expected: [String]

@@ -108,7 +108,7 @@ struct WhyTests {
         await bench.store.close()
     }
 
-    @Test func `the modification time decides between values, and why says so`() async throws {
+    @Test func `why shows the value with the later modification time`() async throws {
         let dated = ModelDeclaration(
             name: "Note",
             identity: ["id"],
@@ -176,7 +176,7 @@ struct WhyTests {
         await bench.store.close()
     }
 
-    @Test func `an object that no document shows is searched for nowhere`() async throws {
+    @Test func `for an object that no document shows, the list of documents is empty at once`() async throws {
         let bench = try Bench()
         try await bench.receive("/users/1", #"{"id":1,"login":"ada"}"#, user)
         let id = try await object(bench, "User", "1")

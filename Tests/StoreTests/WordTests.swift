@@ -41,7 +41,9 @@ struct WordTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `a 304 makes its document the latest source, so that its value replaces the detail's`() async throws {
+    @Test func `a 304 makes its document the latest source, so that its next value replaces the known one`()
+        async throws
+    {
         let bench = try bench()
         let id = try #require(try await bench.receive("/issues", list("one"), issues).document)
         try await show(bench, "one", at: "/other")
@@ -90,7 +92,7 @@ struct WordTests: WriteMarkFixtures {
         await again.store.close()
     }
 
-    @Test func `after a crash, earlier observations count as lasting until the start`() async throws {
+    @Test func `after a crash, earlier observations count as lasting until the restart`() async throws {
         let bench = try bench()
         try await show(bench, "one")
         // What a killed process leaves: its last observations may be missing.

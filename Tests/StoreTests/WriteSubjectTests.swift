@@ -120,7 +120,7 @@ struct WriteSubjectTests {
         await bench.store.close()
     }
 
-    @Test func `a deletion by key leaves another object that the path once showed`()
+    @Test func `a deletion by key makes another object that the path once showed outdated, but does not delete it`()
         async throws
     {
         let bench = try bench()
@@ -160,7 +160,7 @@ struct WriteSubjectTests {
         await bench.store.close()
     }
 
-    @Test func `only the member on which a write's response disagrees is fetched again`()
+    @Test func `if a write's response shows a member with two values, only that member is unknown`()
         async throws
     {
         let models = try Models([

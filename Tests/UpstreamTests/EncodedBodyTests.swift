@@ -20,7 +20,7 @@ import Testing
         #expect(DecodedBody.decode(raw, coding: "deflate", limit: 100) == [1, 2, 3])
     }
 
-    @Test func `several codings are decoded in order, up to an unknown one`() throws {
+    @Test func `several codings are decoded in order, and an unknown one is not decoded`() throws {
         let inner = try #require(EncodedBody.encode([1, 2, 3], coding: "br", like: []))
         let body = try #require(EncodedBody.encode(inner, coding: "gzip", like: []))
         #expect(

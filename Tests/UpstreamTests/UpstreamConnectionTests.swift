@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    @Test func `after several dead connections a request fails`() async throws {
+    @Test func `a request on dead connections is tried a limited number of times`() async throws {
         let server = RawServer { connection in
             _ = connection.readHead()
             connection.answer("one")

@@ -180,7 +180,9 @@ import Testing
         }
     }
 
-    @Test(arguments: tools.indices) func `bytes after the end of a coded body are dropped`(index: Int) throws {
+    @Test(arguments: tools.indices) func `bytes after the end of a coded body are dropped, up to a limit`(index: Int)
+        throws
+    {
         let (coding, tool) = Self.tools[index]
         let coded = try Self.compress(Self.text, with: tool)
         for rest in ["\n", "\0", "\0\0\0\0\0\0\0\0", "<!-- 3 ms -->", "(c) 2026", "\u{1F}\u{20}", "VVVVVVVV"] {
@@ -194,7 +196,7 @@ import Testing
         }
     }
 
-    @Test func `a body that breaks its coding at the end is not complete`() async throws {
+    @Test func `a coded body without its last bytes is passed on, and marked as defective`() async throws {
         let coded = try Self.compress(Self.text, with: ["gzip", "-c"])
         let server = Self.server("gzip", Array(coded.dropLast(3)))
         defer { server.stop() }
@@ -269,7 +271,7 @@ import Testing
         #expect(try await Self.kept(codings, part, framing: framing).summary?.defect != nil)
     }
 
-    @Test func `an undecoded decompression bomb is examined only up to a limit, and not stored`() async throws {
+    @Test func `an undecoded decompression bomb is examined only up to a limit, and counts as odd`() async throws {
         let zeros = [UInt8](repeating: 0, count: 80 << 20)
         let packed = try #require(EncodedBody.encode(zeros, coding: "gzip", like: []))
         let answer = try await Self.kept("gzip", packed, framing: "length")

@@ -243,7 +243,7 @@ import Testing
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n4\r\nfour\r\n0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nfour\r\n0\r\n\r\n",
     ])
-    func `a response that is not HTTP is an error of its own`(garbage: String) async throws {
+    func `a response that is not valid HTTP is an error of its own`(garbage: String) async throws {
         let server = RawServer { connection in
             _ = connection.readHead()
             connection.write(garbage)

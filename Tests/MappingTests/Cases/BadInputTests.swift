@@ -10,7 +10,7 @@ import Testing
         try Models([ModelDeclaration(name: "A", identity: identity, properties: [Wire.property("x")])])
     }
 
-    @Test func `each text or number of reasonable length is an id of its own`() throws {
+    @Test func `texts and numbers of reasonable length are ids, and equal numbers are one id`() throws {
         let long = String(repeating: "x", count: 10_000)
         let digits = String(repeating: "9", count: 10_000)
         let body =
@@ -21,7 +21,7 @@ import Testing
         #expect(parts.warnings.first?.count == 6)
     }
 
-    @Test func `an empty, overlong or missing value from the context identifies no object`() throws {
+    @Test func `an empty or overlong value from the context identifies no object`() throws {
         let models = try models("@url.owner", "id")
         for owner in ["", String(repeating: "o", count: 10_000)] {
             let context = MappingContext(captures: ["owner": owner])
@@ -66,7 +66,7 @@ import Testing
         #expect(Wire.opaque(body, many, try models("a.b")) != .none)
     }
 
-    @Test func `hundreds of nested clusters are read a bounded number of times`() throws {
+    @Test func `hundreds of nested clusters are decomposed and put together unchanged`() throws {
         let models = try Models([
             ModelDeclaration(
                 name: "A",

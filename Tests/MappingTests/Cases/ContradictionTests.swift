@@ -86,7 +86,7 @@ import Testing
         #expect(found.first?.description.contains("A, C, D") == true)
     }
 
-    @Test func `a member of the identity cannot be secret`() {
+    @Test func `a member that identifies an object cannot be secret`() {
         #expect(
             errors(ModelDeclaration(name: "A", identity: ["id"], secret: ["id"]))
                 == [.secretIdentity("id", usedBy: "identity", model: "A")]
@@ -98,7 +98,7 @@ import Testing
         #expect(errors(ModelDeclaration(name: "A", identity: ["id"], secret: ["identity"])).isEmpty)
     }
 
-    @Test func `a derived model has the version of its base`() {
+    @Test func `a derived model may not have a version of its own`() {
         #expect(
             errors(
                 ModelDeclaration(name: "A", identity: ["id"], version: 1, migrations: [Migration(to: 1)]),

@@ -27,7 +27,7 @@ import Testing
         models = try Models([Self.user, Self.post, Self.tag])
     }
 
-    @Test func `FJ-04: a list and an object under keys of their own are both read, the list first`() throws {
+    @Test func `FJ-04: a list and an object under keys of their own are both read, and either may be missing`() throws {
         let rule = BodyRule(
             model: "Post",
             arity: .many,
@@ -95,7 +95,7 @@ import Testing
         #expect(shelf.shown("a") == #"{"id":1,"user":{"id":42,"name":"n"}}"#)
     }
 
-    @Test func `FJ-16: a bare id of an unknown object creates none, and refers to it once it arrives`() {
+    @Test func `FJ-16: a bare id of an unknown object creates no object, and refers to the object once it arrives`() {
         var shelf = Shelf(models)
         shelf.take("a", #"{"id":1,"user":{"id":41,"name":"x"}}"#, onePost, at: 1)
         shelf.take("b", #"{"id":1,"user":42}"#, onePost, at: 2)

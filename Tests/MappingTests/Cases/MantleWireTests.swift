@@ -289,7 +289,7 @@ import Testing
         #expect(shelf.known("Thing", "1") == #"{"id":1,"age":5,"child":{}}"#)
     }
 
-    @Test func `MA-07: a child that is no object is reported; its siblings and its parent are stored`() throws {
+    @Test func `MA-07: a child without a usable identity is reported; its siblings and its parent are stored`() throws {
         let models = try Models([
             ModelDeclaration(
                 name: "Thing",

@@ -82,7 +82,7 @@ import Testing
         )
     }
 
-    @Test func `NZ-07: a reference to an unknown object invents none`() {
+    @Test func `NZ-07: a reference to an unknown object creates no object`() {
         var shelf = Shelf(models)
         shelf.take("a", #"{"id":1,"friends":[{"id":2,"name":"x"}]}"#, one, at: 1)
         shelf.take("b", #"{"id":1,"friends":[2,99]}"#, one, at: 2)

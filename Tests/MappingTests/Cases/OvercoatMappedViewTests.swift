@@ -55,7 +55,7 @@ import Testing
         #expect(shown.kinds == [.envelopeMissing])
     }
 
-    @Test func `OV-41: an envelope that does not fit is reported`() throws {
+    @Test func `OV-41: a member of the envelope that does not fit is reported`() throws {
         let rule = BodyRule(model: "Item", arity: .many, root: "items", envelope: "Page")
         let shown = try fixture().map(#"{"total_count":"many","items":[]}"#, rule)
         #expect(shown.body == #"{"total":"many","items":[]}"#)

@@ -53,7 +53,9 @@ import Testing
         }
     }
 
-    @Test func `RK-17: replace replaces the known elements, and by default no object is deleted`() throws {
+    @Test func `RK-17: under replace the new elements take the place of the known ones, and no object is deleted`()
+        throws
+    {
         let models = try models { $0.properties[1].merge = .replace }
         var shelf = Shelf(models)
         shelf.take("a", #"{"id":1,"cats":[{"id":1,"name":"Jeff"}]}"#, oneHuman, at: 1)
@@ -62,7 +64,7 @@ import Testing
         #expect(shelf.known("Cat", "1") == #"{"id":1,"name":"Jeff"}"#)
     }
 
-    @Test func `RK-17: deleting former objects of a relation without identities is a mistake`() throws {
+    @Test func `RK-17: deleting former objects is a mistake unless the relation shows which objects leave it`() throws {
         func error(_ change: (inout PropertyDeclaration) -> Void) -> String? {
             var wrong = human
             wrong.properties[1].former = .delete
@@ -315,7 +317,8 @@ import Testing
         #expect(try Wire.names(body, rule, try Self.feed(choices.reversed())) == ["Girl:1"])
     }
 
-    @Test(arguments: ["[]", "{}", "   ", ""]) func `RK-36: an empty body gives no warning`(body: String) throws {
+    @Test(arguments: ["[]", "{}", "   ", ""])
+    func `RK-36: an empty body gives no warning, but an empty object has no identity`(body: String) throws {
         let rule = body == "{}" ? oneHuman : humans
         // An object without anything in it has no identity either, which is told of; nothing else is.
         #expect(Wire.opaque(body, rule, try models()) == .some(body == "{}" ? .identityMissing : nil))

@@ -80,7 +80,7 @@ struct BareIdentityTests {
         #expect(text(shown.body) == #"{"id":1,"author":7}"#)
     }
 
-    @Test func `an identity of several parts, or from outside the object, is never bare`() throws {
+    @Test func `a bare value names no object whose identity has several parts or is from outside the object`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration("Post", identity: ["id"], Property("author", one: "User"), Property("file", one: "File")),
             ModelDeclaration("User", identity: ["realm", "id"], Property("name")),

@@ -138,7 +138,7 @@ import Testing
         #"{"":1,"a":2}"#, #"{"a":1,"a":2}"#, #"{"A":1,"a":2}"#, #"{"\u0061":2}"#, #"{"a.b":1,"a":2}"#,
         #"{"\ud800":1,"a":2}"#,
     ])
-    func `odd member names neither crash nor get confused`(body: String) throws {
+    func `odd member names neither crash the mapper nor confuse it`(body: String) throws {
         let fixture = try MapperFixture(ModelDeclaration("M", Property("a")))
         #expect(fixture.one(body, "M").body == #"{"a":2}"#)
     }

@@ -117,7 +117,7 @@ import Testing
         )
     }
 
-    @Test func `each mistake is worded for the author of the declaration`() {
+    @Test func `each mistake's message mentions the model`() {
         for error in [
             MappingError.unknownContext("@x", property: "p", model: "M"),
             .notJSON("default", property: "p", model: "M"),

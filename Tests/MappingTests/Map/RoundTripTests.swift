@@ -128,7 +128,7 @@ import Testing
         #expect(files.warnings.map(\.pointer) == ["/b/name"])
     }
 
-    @Test func `a value inside another property's output is filled in, and reported if they differ`() throws {
+    @Test func `a value inside another property's output is filled in, and reported if the two differ`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration("A", Property("meta"), Property("page", "meta.page"), Property("size", "meta.size"))
         )

@@ -135,7 +135,8 @@ import Testing
         Friends("a list for an object", #"{"id":1}"#, "[1]", becomes: RecompositionCase.miss),
     ]
 
-    @Test(arguments: known) func `a list shows its newest elements, in the document's shape of each or of its siblings`(
+    @Test(arguments: known)
+    func `a list shows its newest elements, each shaped as in the document or like its siblings`(
         _ each: Friends
     ) throws {
         #expect(try each.asCase.shown() == each.asCase.after)

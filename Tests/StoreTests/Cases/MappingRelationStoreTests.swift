@@ -42,7 +42,7 @@ struct MappingRelationStoreTests: MappingStoreFixtures {
     }
 
     @Test
-    func `RK-17: the former object of a relation to one, or by name, is deleted unless the response shows it`()
+    func `RK-17: the former object of a relation to one or keyed by name is deleted unless the response shows it`()
         async throws
     {
         let one = property("best", .one("Thing")), keyed = property("byName", .keyed("Thing"))
@@ -88,7 +88,7 @@ struct MappingRelationStoreTests: MappingStoreFixtures {
         await bench.store.close()
     }
 
-    @Test func `MT-53: a reference does not keep its object from being evicted`() async throws {
+    @Test func `MT-53: a reference does not keep its object from being cleaned`() async throws {
         let bench = try bench([thingModel { $0.properties.append(property("friend", .one("Thing"))) }])
         try await bench.receive("/a", #"{"id":1,"friend":2}"#, thing)
         try await bench.receive("/b", #"{"id":2,"name":"n"}"#, thing)

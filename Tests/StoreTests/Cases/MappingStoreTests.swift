@@ -63,7 +63,7 @@ struct MappingStoreTests: MappingStoreFixtures {
         await bench.store.close()
     }
 
-    @Test func `a capture bound to the identity names an object whose body has none`() async throws {
+    @Test func `a capture bound to the identity identifies an object whose body does not`() async throws {
         let bench = try bench([thingModel()])
         try await bench.receive("/things/9", #"{"name":"n"}"#, thing, in: MappingContext(bound: ["id": "9"]))
         #expect(try await bench.json("Thing", "9") == [#"{"name":"n"}"#])

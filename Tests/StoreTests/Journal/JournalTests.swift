@@ -8,7 +8,9 @@ import Testing
 struct JournalTests {
     private let ada = #"{"id":1,"login":"ada"}"#
 
-    @Test func `a new object is journaled as created, a different one as changed, an equal one never`() async throws {
+    @Test func `a new object is journaled as created, a changed one as changed, an unchanged one not at all`()
+        async throws
+    {
         let bench = try Bench()
         try await bench.receive("/users", #"[{"id":1,"login":"ada"},{"id":2,"login":"bela"}]"#, users)
         try await bench.receive("/users/1", ada, user)
@@ -198,7 +200,7 @@ struct JournalTests {
         await bench.store.close()
     }
 
-    @Test func `a full store removes the journal last`() async throws {
+    @Test func `a full store evicts documents before it removes journal entries`() async throws {
         let bench = try Bench(maximumFileBytes: 4 << 20)
         let filler = String(repeating: "x", count: 2000)
         for number in 0..<4000 {
