@@ -110,7 +110,8 @@ import Testing
     @Test(arguments: 0..<6 as Range<UInt64>)
     func `every composed body is JSON, and damaged input never crashes`(seed: UInt64) throws {
         var models = ModelGenerator(seed: seed &+ 90)
-        var generator = BodyGenerator(seed: seed &+ 3000, isHostile: true)
+        var generator = BodyGenerator(seed: seed &+ 3000)
+        var hostile = BodyGenerator(seed: seed &+ 3500, isHostile: true)
         var random = SeededGenerator(seed: seed)
         var (composed, decomposed) = (0, 0)
         for _ in 0..<12 {
@@ -125,7 +126,8 @@ import Testing
                 #expect(end >= 0, "seed \(seed): \(text(body.bytes))")
                 composed += 1
             }
-            var damaged = Array(generator.body(isList: true).utf8)
+            let received = Bool.random(using: &random) ? hostile.body(isList: true) : generator.body(isList: true)
+            var damaged = Array(received.utf8)
             for _ in 0..<3 where !damaged.isEmpty {
                 damaged[Int.random(in: 0..<damaged.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
             }

@@ -76,7 +76,7 @@ import Testing
             configuration.notify = { notice in notices.withLock { $0.append(notice) } }
         }
         #expect(
-            eventually {
+            eventually(within: .seconds(600)) {
                 notices.withLock { notices in
                     notices.contains { if case .damagedFileEmptied = $0 { true } else { false } }
                 }

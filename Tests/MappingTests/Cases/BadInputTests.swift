@@ -70,7 +70,7 @@ import Testing
         let models = try Models([
             ModelDeclaration(
                 name: "A",
-                identity: ["@parent.id", "id"],
+                identity: ["id"],
                 properties: [Wire.property("a", nil, .one("A"))],
                 choices: [ModelChoice(model: "B", condition: .has("b"))]
             ),
