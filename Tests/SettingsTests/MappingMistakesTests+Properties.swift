@@ -121,12 +121,24 @@ extension MappingMistakesTests {
         Mistaken(
             "an unknown context value",
             #"""
-            models: { User: { identity: "@url.owner", properties: { o: "@header.etag", p: "@paren.id", q: "@url" } } }
+            models: { User: { identity: "@url.login", properties: { o: "@header.etag", p: "@paren.id", q: "@url" } } }
             routes:
               - { path: "users/{login}", model: User }
             """#,
             #"""
             2:76: model User, property p: there is no "@paren.id"; write @url, @url.NAME, @header.NAME, @parent.PATH, @root.PATH, @index, @key or @self
+            """#
+        ),
+        Mistaken(
+            "a capture of no route",
+            #"""
+            models: { User: { identity: ["@url.owner", id], properties: { login: "@url.login", o: "@url.nobody" } } }
+            routes:
+              - { path: "users/{login}", model: User }
+            """#,
+            #"""
+            2:29: no path of a route captures {owner}, so "@url.owner" has no value; write {owner} in the path
+            2:84: no path of a route captures {nobody}, so "@url.nobody" has no value; write {nobody} in the path
             """#
         ),
         Mistaken(

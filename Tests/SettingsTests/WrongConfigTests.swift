@@ -92,7 +92,7 @@ struct WrongConfigTests {
               team: { from: team, model: Team }
               team.name: team_name
               teamName: { from: team.name, to: none }
-              span: { parts: { start: loc, length: len, o: "@url.owner" } }
+              span: { parts: { start: loc, length: len, o: "@url.login" } }
               tags: { from: tags, merge: union }
               count: { from: count, type: integer, merge: sum, range: [ 0, ~ ] }
               state: { from: state, as: { enum: { open: opened, closed: done } } }

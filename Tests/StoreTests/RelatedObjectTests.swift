@@ -5,11 +5,11 @@ import Testing
 
 /// What the store has of objects that a document only names.
 struct RelatedObjectTests: WriteMarkFixtures {
-    private static let one = ObjectName(model: "Issue", identity: "1")
+    private static let one = BoundObject(model: "Issue", identity: "1")
 
     private func known(
         _ bench: Bench,
-        _ name: ObjectName = one,
+        _ name: BoundObject = one,
         principal: PrincipalID = .anonymous,
         context: String = "",
         selectedBy: String = ""
@@ -28,7 +28,7 @@ struct RelatedObjectTests: WriteMarkFixtures {
         #expect(try await known(bench) == #"{"id":1,"labels":["b",2],"title":"a","user":7}"#)
         try await bench.receive("/issues", #"[{"id":1,"title":"b","number":5}]"#, issues, kind: .detail)
         #expect(try await known(bench) == #"{"id":1,"labels":["b",2],"number":5,"title":"b","user":7}"#)
-        #expect(try await known(bench, ObjectName(model: "User", identity: "8")) == nil)
+        #expect(try await known(bench, BoundObject(model: "User", identity: "8")) == nil)
         await bench.store.close()
     }
 

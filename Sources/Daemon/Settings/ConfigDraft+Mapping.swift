@@ -10,6 +10,7 @@ extension ConfigDraft {
         validateDeclarations(of: models, &reader)
         let byName = Dictionary(models.map { ($0.declaration.name, $0) }) { first, _ in first }
         for model in models { validateKeys(of: model, among: byName, &reader) }
+        for model in models { validateCaptures(of: model, &reader) }
         for rules in [upstream.routes + routes, upstream.errors + errors] {
             for rule in rules { validateRule(rule, byName, &reader) }
             validateTable(rules, &reader)
@@ -66,6 +67,25 @@ extension ConfigDraft {
             let property = mistake.property.map { declarations[mistake.model].properties[$0].name }
             let place = property.flatMap { name in model.properties.last { $0.declaration.name == name }?.place }
             reader.once(place ?? model.place(of: mistake.error), mistake.error.description)
+        }
+    }
+
+    /// Reports `@url.NAME` if no path of any route captures this name.
+    private func validateCaptures(of model: ModelDraft, _ reader: inout ConfigReader) {
+        let rules = routes + errors + upstreams.flatMap { $0.routes + $0.errors }
+        let known = Set(rules.flatMap { $0.path.flatMap { try? RoutePattern($0) }?.names.map(\.name) ?? [] })
+        func check(_ sources: [String], _ place: Place?) {
+            for case .capture(let name) in sources.compactMap({ ContextValue($0) }) where !known.contains(name) {
+                reader.once(
+                    place ?? model.place,
+                    "no path of a route captures {\(name)}, so \"@url.\(name)\" has no value; write {\(name)} in the path"
+                )
+            }
+        }
+        check(model.declaration.identity, model.places["identity"])
+        check(model.declaration.keys, model.places["keys"])
+        for property in model.properties {
+            check([property.declaration.from] + property.declaration.parts.map(\.from), property.place)
         }
     }
 

@@ -58,6 +58,13 @@ extension ConfigReader {
     private mutating func conversion(_ form: String, _ value: Node, _ keys: [String: Node]) -> ConversionDeclaration? {
         switch form {
         case "enum":
+            if let pairs = typedEnumeration(value) {
+                return .values(
+                    pairs,
+                    fallback: keys["default"].flatMap { json($0) },
+                    reverseFallback: fallback("reverse_default", keys).map(Self.json)
+                )
+            }
             let cases = enumeration(value)
             // With null as the default it is an ordinary value map.
             if let node = keys["default"], node.isNothing {
@@ -154,6 +161,19 @@ extension ConfigReader {
             text(value, wanted: "a name").map { .init(wire: wire, mapped: $0) }
         }
     }
+
+    /// The pairs of an enumeration with a name that is a number, true or false; nil for any other.
+    private mutating func typedEnumeration(_ node: Node) -> [ConversionDeclaration.Pair]? {
+        guard let mapping = node.mapping,
+            mapping.contains(where: { $0.value.scalar != nil && !$0.value.isNothing && isTyped($0.value) })
+        else { return nil }
+        return mapping.compactMap { key, value in
+            guard let wire = text(key, wanted: "a value of the upstream"), let mapped = json(value) else { return nil }
+            return .init(wire: Self.json(wire), mapped: mapped)
+        }
+    }
+
+    private mutating func isTyped(_ scalar: Node) -> Bool { json(scalar)?.first != UInt8(ascii: "\"") }
 
     /// A value map: keys that look like numbers, true, false or null are read as such.
     private mutating func values(_ node: Node) -> [ConversionDeclaration.Pair]? {

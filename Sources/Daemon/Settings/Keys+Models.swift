@@ -135,7 +135,7 @@ extension ConfigReader {
         case ["has"]: return keys["has"].flatMap { text($0, wanted: "the name of a member") }.map { .has($0) }
         case ["member", "is"]:
             guard let member = keys["member"].flatMap({ text($0, wanted: "the name of a member") }),
-                let values = keys["is"].flatMap({ jsonList($0) })
+                let values = keys["is"].flatMap({ $0.isNothing ? [Array("null".utf8)] : jsonList($0) })
             else { return nil }
             if values.isEmpty { errorHere(node.place, "\"is\" needs a value") }
             return .member(member, isOneOf: values)

@@ -35,7 +35,10 @@ extension PropertyDraft: ConfigSection {
             """: .parsed("from", wanted: "the name of a member", example: "avatar_url") { text, draft in
                 draft.declaration.from = text
             },
-            "Several members that are shown as one object: the name of each in it, with the member it is read from.":
+            """
+            Several members that are shown as one object: the name of each in it, with the member it is read from. With \
+            `model`, the object that they identify.
+            """:
                 ConfigKey("parts", .named(.text, name: "length"), example: "{ start: location, count: length }") {
                     (node, draft, reader) in
                     guard let pairs = reader.pairs(node, wanted: "names, each with the member it is read from") else {
@@ -57,6 +60,10 @@ extension PropertyDraft: ConfigSection {
             "The model of the objects in the list in this member.": .relation("models") { .many($0) },
             "The model of the objects that are the members of the object in this member.":
                 .relation("keyed") { .keyed($0) },
+            "The key of the related model (one of its `keys`) that stands in this member instead of the identity.":
+                .parsed("by", wanted: "the name of a key", example: "login") { text, draft in
+                    draft.declaration.relatedKey = text
+                },
             "The member it is written to when objects are converted back to the upstream's JSON; none: it is left out. Default: the member it is read from.":
                 .parsed("to", wanted: "a key path, or none", example: "created.at") { text, draft in
                     draft.declaration.output = text == "none" ? .none : .path(text)

@@ -4,7 +4,7 @@ import Synchronization
 extension ConversionDeclaration {
     /// How the upstream writes a point in time.
     public enum DateForm: Sendable, Equatable {
-        /// Seconds since 1970, as a number or a string of one; fractions are allowed.
+        /// Seconds since 1970, as a number; fractions are allowed.
         case unixSeconds
         /// Milliseconds since 1970.
         case unixMilliseconds
@@ -47,7 +47,7 @@ struct UnixTimeConversion: Conversion {
 
     func forward(_ value: JSONSlice) -> ConversionResult {
         if value.isNull { return .value(value.json) }
-        guard let number = number(value), let timestamp = timestamp(number), let text = timestamp.text else {
+        guard let number = value.number, let timestamp = timestamp(number), let text = timestamp.text else {
             let unit = digitsBelowSecond == 0 ? "seconds" : "milliseconds"
             return .failed(reason: "a number of \(unit) since 1970 is expected")
         }
@@ -90,13 +90,6 @@ struct UnixTimeConversion: Conversion {
 
     /// The most digits that are read of a fraction of a second.
     private static let maximumFraction = 12
-
-    /// Reads a JSON number, or a string spelled like one.
-    private func number(_ value: JSONSlice) -> JSONNumber? {
-        if let number = value.number { return number }
-        guard let text = value.string, Reference.isNumber(text) else { return nil }
-        return Array(text.utf8).withUnsafeBufferPointer { JSONNumber($0) }
-    }
 
     private func timestamp(_ number: JSONNumber) -> Timestamp? {
         let power = number.exponent + Int128(Self.maximumFraction - digitsBelowSecond)

@@ -65,7 +65,7 @@ struct Coercion: Sendable {
     init?(_ declaration: ConversionDeclaration) {
         switch declaration {
         case .named("boolean"): target = .boolean
-        case .named("integer"), .named("decimal"): target = .number
+        case .named("integer"), .named("decimal"), .date(.unixSeconds), .date(.unixMilliseconds): target = .number
         case .named("string"), .named("url"), .named("uuid"), .named("base64"), .enumeration: target = .string
         case .arrayOf: target = .list
         case .chain(let links):

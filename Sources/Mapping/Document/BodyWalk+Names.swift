@@ -89,7 +89,7 @@ extension BodyWalk {
         }
         return capture.end > 0
             ? Identity.read(literal(capture), isStrict: model.distinguishesTypes)
-            : boundReading(model.reading.identityNames[offset], slot)
+            : boundReading(model.identityNames[offset], slot)
     }
 
     /// The text of a reading; without text, notes the reason and returns nil.

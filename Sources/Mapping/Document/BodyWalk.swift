@@ -64,6 +64,7 @@ struct BodyWalk {
     /// Values of enclosing objects that identities use, each looked up once.
     var lookedUp: [Lookup: Identity.Reading] = [:]
     let hasEnvelope: Bool
+    private let targets: [BodyPlan.Content]
     /// The maximum number of objects taken from one body.
     private let objectLimit: Int
 
@@ -78,18 +79,19 @@ struct BodyWalk {
     ) {
         (self.objectLimit, self.body, self.text) = (objectLimit, body, text)
         (self.models, self.tree, self.context) = (models, tree, context)
-        hasEnvelope = plan.hasEnvelope && plan.targets.allSatisfy { !$0.path.isEmpty }
+        targets = plan.targets
+        hasEnvelope = plan.envelope != nil && targets.allSatisfy { !$0.path.isEmpty }
         budget = text.count * 8
         scanner = JSONScanner(text, allowsReferences: false)
     }
 
     /// Walks the whole body; returns the offset of its end or a `JSONScanner.Failure`.
-    mutating func walk(_ plan: BodyPlan) -> Int {
+    mutating func walk() -> Int {
         let start = scanner.skipSpace(0)
         let end =
-            plan.targets[0].path.isEmpty
-            ? content(start, plan.targets[0], depth: 0)
-            : envelope(start, plan.targets.map { ($0, $0.path[...]) }, depth: 0)
+            targets[0].path.isEmpty
+            ? content(start, targets[0], depth: 0)
+            : envelope(start, targets.map { ($0, $0.path[...]) }, depth: 0)
         guard end >= 0 else { return end }
         let textEnd = scanner.skipSpace(end)
         guard textEnd == text.count else { return JSONScanner.Failure.malformed }
@@ -262,7 +264,7 @@ extension BodyWalk {
     /// Follows the key paths of the envelope.
     mutating func envelope(
         _ position: Int,
-        _ active: [(target: BodyPlan.Target, path: ArraySlice<PathStep>)],
+        _ active: [(target: BodyPlan.Content, path: ArraySlice<PathStep>)],
         depth: Int
     ) -> Int {
         if let here = active.first(where: { $0.path.isEmpty }) { return content(position, here.target, depth: depth) }
@@ -279,13 +281,13 @@ extension BodyWalk {
 
     private mutating func envelopeMembers(
         _ open: Int,
-        _ active: [(target: BodyPlan.Target, path: ArraySlice<PathStep>)],
+        _ active: [(target: BodyPlan.Content, path: ArraySlice<PathStep>)],
         depth: Int
     ) -> Int {
         var hits = [Int](repeating: 0, count: active.count)
         let (before, beforePending, beforeKeyed) = (found.count, pending.count, keyedStarts.count)
         let end = scanner.scanMembers(open, depth: depth) { nameStart, name, value in
-            var inner: [(target: BodyPlan.Target, path: ArraySlice<PathStep>)] = []
+            var inner: [(target: BodyPlan.Content, path: ArraySlice<PathStep>)] = []
             let literal = UnsafeBufferPointer(rebasing: text[nameStart..<name.end])
             for (index, entry) in active.enumerated() {
                 guard case .name(let step) = entry.path.first, JSONString.content(of: literal, is: step.utf8) else {
@@ -311,7 +313,7 @@ extension BodyWalk {
     }
 
     /// Walks the value that holds the object or objects of a target.
-    mutating func content(_ position: Int, _ target: BodyPlan.Target, depth: Int) -> Int {
+    mutating func content(_ position: Int, _ target: BodyPlan.Content, depth: Int) -> Int {
         let name = models.compiled[target.model].name
         switch (scanner.byte(position), target.arity) {
         case (UInt8(ascii: "{"), .keyed):

@@ -207,28 +207,21 @@ struct PropertyNames {
 
     init(model: Int, models: Models) {
         // For a cluster, the properties of its base and all its concrete models.
-        let indexes = reachable(from: [model]) { index in
-            let declaration = models.declarations[index]
-            return (declaration.choices.map(\.model) + [declaration.base].compactMap(\.self)).compactMap(models.index)
+        let family = reachable(from: [model, models.index(of: models.compiled[model].objectName) ?? model]) {
+            models.compiled[$0].reading.choices.map(\.model)
         }
-        for declaration in indexes.map({ models.declarations[$0] }) {
-            for property in declaration.properties {
-                for source in Self.sources(of: property, naming: declaration.naming) {
-                    guard let steps = KeyPathSyntax.steps(of: source) else { continue }
-                    // A member of an array's elements is known only as part of the array.
-                    let pointer = "/" + MemberPath(steps.leadingNames).text
-                    order[pointer] = min(order[pointer] ?? .max, order.count)
-                    if byPointer[pointer]?.contains(property.name) != true {
-                        byPointer[pointer, default: []].append(property.name)
-                    }
+        for member in family.flatMap({ models.compiled[$0].members }) where member.index != nil {
+            let property = member.declaration
+            for source in property.parts.isEmpty ? member.spellings : property.parts.map(\.from) {
+                guard let steps = KeyPathSyntax.steps(of: source) else { continue }
+                // A member of an array's elements is known only as part of the array.
+                let pointer = "/" + MemberPath(steps.leadingNames).text
+                order[pointer] = min(order[pointer] ?? .max, order.count)
+                if byPointer[pointer]?.contains(property.name) != true {
+                    byPointer[pointer, default: []].append(property.name)
                 }
             }
         }
-    }
-
-    private static func sources(of property: PropertyDeclaration, naming: Naming) -> [String] {
-        if !property.parts.isEmpty { return property.parts.map(\.from) }
-        return property.from.isEmpty ? MemberNaming(naming).members(for: property.name) : [property.from]
     }
 
     subscript(pointer: String) -> [String] { byPointer[pointer] ?? [] }

@@ -17,10 +17,10 @@ public struct Normaliser: Sendable {
     /// bounded number of times more.
     public func decompose(_ body: [UInt8], as rule: BodyRule, in context: MappingContext = .none) -> Decomposition {
         let plan: BodyPlan
-        do throws(MappingError) {
-            plan = try BodyPlan(rule, models: models)
+        do throws(MappingWarning) {
+            plan = try BodyPlan(rule, models)
         } catch {
-            return .opaque(Self.warning(of: error, rule))
+            return .opaque(error)
         }
         return walk(body, plan, context, objectLimit: objectLimit) { walk, end in
             guard end >= 0 else { return .opaque(failure(end, in: walk.text)) }
@@ -40,7 +40,7 @@ public struct Normaliser: Sendable {
 
     /// The ranges of secret values in a body, in order; empty if the body does not match its rule.
     public func secretPlaces(in body: [UInt8], as rule: BodyRule, in context: MappingContext = .none) -> [Range<Int>] {
-        guard models.haveSecrets, let plan = try? BodyPlan(rule, models: models) else { return [] }
+        guard models.haveSecrets, let plan = try? BodyPlan(rule, models) else { return [] }
         return walk(body, plan, context, objectLimit: .max) { walk, end in
             guard end >= 0 else { return [] }
             let scanner = JSONScanner(walk.text, allowsReferences: true)
@@ -67,7 +67,7 @@ public struct Normaliser: Sendable {
                     context: context,
                     objectLimit: objectLimit
                 )
-                let end = walk.walk(plan)
+                let end = walk.walk()
                 return finish(walk, end)
             }
         }
@@ -91,11 +91,6 @@ public struct Normaliser: Sendable {
         parts.warnings = warnings
         parts.showsSecret = true
         return parts
-    }
-
-    private static func warning(of error: MappingError, _ rule: BodyRule) -> MappingWarning {
-        if case .unknownModel(let model, _, _) = error { return .unknownModel(model) }
-        return MappingWarning(.envelopeMissing, "The envelope's key path is invalid.", model: rule.model)
     }
 
     private func failure(_ failure: Int, in text: UnsafeBufferPointer<UInt8>) -> MappingWarning? {

@@ -59,8 +59,8 @@ extension Models {
 
     /// The policy for documents that show a deleted object, given the payload that one of them shows.
     func onDelete(_ payload: [UInt8]?, model: Int) -> DeletionPolicy {
-        guard let value = payload.flatMap({ JSONSlice($0) }) else { return compiled[model].reading.onDelete }
-        return compiled[concrete(of: model, for: value)].reading.onDelete
+        guard let value = payload.flatMap({ JSONSlice($0) }) else { return compiled[model].onDelete }
+        return compiled[concrete(of: model, for: value)].onDelete
     }
 
     /// The policy for documents that show a deleted object of this model.
@@ -92,31 +92,25 @@ extension Models {
         of model: String
     ) -> ObjectName? {
         guard let index = index(of: model), compiled[index].hasIdentity else { return nil }
+        let model = compiled[index]
         var parts: [String] = []
-        for (name, part) in zip(compiled[index].reading.identityNames, compiled[index].reading.identity) {
-            let value = bound[name] ?? Self.value(of: part, in: bound, captures, declarations[index])
+        for (name, part) in zip(model.identityNames, model.reading.identity) {
+            var value = bound[name]
+            switch part {
+            case .context(.capture(let name), _): value = value ?? captures[name]
+            case .context: break
+            case .member(let paths, _):
+                // A property that reads this member may be bound instead.
+                let sources = paths.map { $0.joined(separator: ".") }
+                let reader = model.members.first {
+                    bound[$0.declaration.name] != nil && $0.spellings.contains(where: sources.contains)
+                }
+                value = value ?? reader.flatMap { bound[$0.declaration.name] }
+            }
             guard let value, case .text(let text) = Identity.read(text: value) else { return nil }
             parts.append(text)
         }
-        return ObjectName(model: compiled[index].objectName, identity: Identity.join(parts))
-    }
-
-    /// The value of one identity part: a capture, or the value bound to a property with the part's key path.
-    private static func value(
-        of part: CompiledModel.Part,
-        in bound: [String: String],
-        _ captures: [String: String],
-        _ declaration: ModelDeclaration
-    ) -> String? {
-        switch part {
-        case .context(.capture(let name), _): return captures[name]
-        case .context: return nil
-        case .member(let paths, _):
-            let sources = paths.map { $0.joined(separator: ".") }
-            return declaration.properties.first { sources.contains($0.from) && bound[$0.name] != nil }.flatMap {
-                bound[$0.name]
-            }
-        }
+        return ObjectName(model: model.objectName, identity: Identity.join(parts))
     }
 }
 

@@ -286,13 +286,7 @@ public struct ObjectState: Sendable, Equatable {
 
     /// The object's identity as the upstream spells it; nil for identities of several members.
     public func identityJSON(model: String, models: Models) -> [UInt8]? {
-        guard let index = models.index(of: model), models.compiled[index].hasOwnIdentity,
-            models.compiled[index].identityPaths.count == 1, let value = payload.flatMap({ JSONSlice($0) })
-        else { return nil }
-        let members = ObservedMembers(value, model: index, models: models).members
-        return models.compiled[index].identityMembers.lazy.compactMap { members[$0] }.first.map {
-            Array($0.value.bytes)
-        }
+        models.index(of: model).flatMap { index in payload.flatMap(models.compiled[index].identityLiteral) }
     }
 
     /// The `lo` of a member's clock, for composing.

@@ -61,6 +61,7 @@ struct ObservedMembers {
         rest = withRest ? [] : nil
         let compiled = models.compiled[models.concrete(of: model, for: value)]
         read(value, node: compiled.root, shared: compiled.sharesAll, at: .root)
+        if compiled.asked >= 0 { readAsked(value, node: compiled.asked, at: .root) }
         guard hasRepeated else { return }
         let repeated = members.filter(\.value.isRepeated).map(\.key)
         for path in members.keys where repeated.contains(where: path.isWithin) { members[path]?.isRepeated = true }
@@ -82,6 +83,23 @@ struct ObservedMembers {
             } else {
                 rest?.append((path, value, .undeclared))
             }
+        }
+    }
+
+    /// Reads the members by which the models of a cluster are chosen; they move nowhere, unless they are properties.
+    private mutating func readAsked(_ object: JSONSlice, node: Int, at prefix: MemberPath) {
+        var asked: Set<MemberPath> = []
+        object.forEachMember { name, _, range in
+            guard let child = models.tree.child(of: node, spelled: name) else { return }
+            let (path, value) = (prefix.appending(MemberPath(literal: name)), JSONSlice(object.text, range))
+            let place = models.tree.nodes[child]
+            let isContainer = place.hasChildren && value.kind == .object
+            if place.isAsked || isContainer, members[path] == nil || asked.contains(path) {
+                asked.insert(path)
+                add(ObservedMember(value: value, isContainer: isContainer, isShared: false), at: path)
+            }
+            // A value that is observed as a whole contains the members.
+            if members[path]?.isContainer == true { readAsked(value, node: child, at: path) }
         }
     }
 
@@ -107,6 +125,9 @@ struct ObservedMembers {
             let shared = shared || node.isProperty
             add(ObservedMember(value: value, isContainer: true, isShared: shared), at: path)
             read(value, node: child, shared: shared, at: path)
+        } else if node.isIdentity, case .text = value.withBytes({ Identity.read($0) }) {
+            // Each document spells an identity in its own way.
+            add(ObservedMember(value: value, isShared: false), at: path)
         } else if shared || node.isProperty {
             add(ObservedMember(value: value, isShared: true, isWhole: node.merge == .replace), at: path)
         } else if node.captures != 0 || node.isAsked {

@@ -17,14 +17,14 @@ public struct DocumentMapper: Sendable {
     ///   - context: the surroundings of the body.
     ///   - members: the requested properties of the content's objects, such as `user.login` for one of a related
     ///     object. Nil requests all. The identity is always shown.
-    ///   - known: the JSON of objects that the body names by bare identities. They are inserted in place of these and
-    ///     count as synthetic. Bare identities within them stay.
+    ///   - known: the JSON of objects that the body names by their identities or keys. They are inserted in place of
+    ///     these and count as synthetic. Bare identities within them stay.
     public func map(
         _ body: [UInt8],
         as rule: BodyRule,
         in context: MappingContext = .none,
         members: [String]? = nil,
-        known: [ObjectName: [UInt8]] = [:]
+        known: [BoundObject: [UInt8]] = [:]
     ) -> MappedBody {
         let index: JSONIndex
         do throws(JSONIndex.Failure) {
@@ -32,14 +32,14 @@ public struct DocumentMapper: Sendable {
         } catch {
             return MappedBody(unmapped: body, [Self.warning(error, body)].compactMap(\.self))
         }
-        let shape: BodyShape
+        let plan: BodyPlan
         do throws(MappingWarning) {
-            shape = try BodyShape(rule, models)
+            plan = try BodyPlan(rule, models)
         } catch {
             return MappedBody(unmapped: body, [error])
         }
         var run = MapRun(models, body: index, context: context, known: known)
-        guard run.body(shape, mask: MemberMask(members)) else { return MappedBody(unmapped: body, run.warnings) }
+        guard run.body(plan, mask: MemberMask(members)) else { return MappedBody(unmapped: body, run.warnings) }
         return MappedBody(run)
     }
 
@@ -48,11 +48,13 @@ public struct DocumentMapper: Sendable {
     /// - Parameters:
     ///   - payload: the object's JSON. References in it are shown as bare identities; only key paths follow them.
     ///   - model: the name of its model, or of its cluster's base.
+    ///   - identity: its identity, which it does not contain if it is identified by its name (`@key`).
     ///   - members: the requested properties. Nil requests all.
     ///   - resolve: returns the payload of an object by its name.
     public func mapObject(
         _ payload: [UInt8],
         model: String,
+        identity: String? = nil,
         members: [String]? = nil,
         resolve: (ObjectName) -> [UInt8]? = { _ in nil }
     ) -> MappedBody {
@@ -69,7 +71,10 @@ public struct DocumentMapper: Sendable {
         }
         return withoutActuallyEscaping(resolve) { resolve in
             var run = MapRun(models, body: index, resolve: resolve)
-            run.object(MapRun.Value(document: 0, node: 0), as: model, mask: MemberMask(members))
+            let key =
+                models.compiled[model].isIdentifiedByKey
+                ? identity.flatMap { run.make(JSONString.literal($0), of: nil) } : nil
+            run.object(MapRun.Value(document: 0, node: 0), as: model, key: key, mask: MemberMask(members))
             return MappedBody(run)
         }
     }
@@ -100,8 +105,8 @@ public struct MappedBody: Sendable, Equatable {
     /// Pointers into the mapped JSON, to values that come from the models' defaults and to objects inserted in place of
     /// bare identities.
     public var synthetic: [String]
-    /// The objects that the body names by bare identities, up to a limit.
-    public var named: Set<ObjectName> = []
+    /// The objects that the body names by their identities or keys, up to a limit.
+    public var named: Set<BoundObject> = []
 
     init(unmapped body: [UInt8], _ warnings: [MappingWarning]) {
         (self.body, self.warnings, synthetic) = (body, warnings, [])
@@ -124,22 +129,21 @@ extension MappingWarning: Error {
 extension DocumentMapper {
     /// The requested members that no object of the models shows, such as a misspelled `user.login`.
     public func unknownMembers(among members: [String], of models: [String]) -> [String] {
-        let plans = models.compactMap(self.models.index)
-        return members.filter { !isKnown($0.split(separator: ".", omittingEmptySubsequences: false)[...], in: plans) }
+        let indexes = models.compactMap(self.models.index)
+        return members.filter { !isKnown($0.split(separator: ".", omittingEmptySubsequences: false)[...], in: indexes) }
     }
 
-    private func isKnown(_ path: ArraySlice<Substring>, in plans: [Int]) -> Bool {
+    private func isKnown(_ path: ArraySlice<Substring>, in indexes: [Int]) -> Bool {
         guard let name = path.first else { return true }
         let rest = path.dropFirst()
-        // The plans and all concrete plans of their clusters.
-        let family = reachable(from: plans) { models.plans[$0].choices.map(\.plan) }
+        // The models and all concrete models of their clusters.
+        let family = reachable(from: indexes) { models.compiled[$0].reading.choices.map(\.shown) }
         return family.contains { index in
-            let model = models.plans[index]
-            if model.sharesAll, rest.isEmpty { return true }
+            let model = models.compiled[index]
             return model.properties.contains { property in
                 guard property.completes.isEmpty, property.name.utf8.elementsEqual(name.utf8) else { return false }
                 guard !rest.isEmpty else { return true }
-                return property.relation.map { isKnown(rest, in: [$0.plan]) } ?? false
+                return property.relation.map { isKnown(rest, in: [$0.model]) } ?? false
             }
         }
     }
@@ -159,14 +163,14 @@ extension DocumentMapper {
     public func unmap(_ body: [UInt8], as rule: BodyRule, members: [String]? = nil, synthetic: [String]? = nil)
         throws(UnmapError) -> UnmappedBody
     {
-        let shape: BodyShape
+        let plan: BodyPlan
         do throws(MappingWarning) {
-            shape = try BodyShape(rule, models)
+            plan = try BodyPlan(rule, models)
         } catch {
             throw UnmapError(reason: error.message, model: error.model)
         }
-        var run = UnmapRun(models.plans, mapped: try Self.index(body), synthetic: synthetic)
-        try run.body(shape, mask: MemberMask(members))
+        var run = UnmapRun(models, mapped: try Self.index(body), synthetic: synthetic)
+        try run.body(plan, mask: MemberMask(members))
         run.writeSurroundings()
         return UnmappedBody(body: run.builder.json(), warnings: run.warnings)
     }
@@ -215,31 +219,32 @@ extension UnmapError: CustomStringConvertible {
 
 extension UnmapRun {
     /// Writes back a whole body.
-    mutating func body(_ shape: BodyShape, mask: MemberMask) throws(UnmapError) {
+    mutating func body(_ plan: BodyPlan, mask: MemberMask) throws(UnmapError) {
         let body = Value(document: 0, node: 0)
-        isEnveloped = shape.envelope != nil && !shape.main.path.isEmpty
-        guard !shape.isBare, kind(body) == .object else { return try content(body, shape.main, mask: mask) }
-        let names = shape.others.map(\.name)
-        if shape.main.path.isEmpty {
-            guard shape.main.arity == .one else { return try content(body, shape.main, mask: mask) }
-            let enveloped = shape.envelope.map { plans[$0].propertyNames } ?? []
-            try object(body, as: shape.main.plan, into: WireBuilder.root, mask: mask, besides: names + enveloped)
-            if let envelope = shape.envelope {
+        isEnveloped = plan.envelope != nil && !plan.main.path.isEmpty
+        let isAlone = plan.envelope == nil && plan.others.isEmpty
+        guard !isAlone, kind(body) == .object else { return try content(body, plan.main, mask: mask) }
+        let names = plan.others.map(\.name)
+        if plan.main.path.isEmpty {
+            guard plan.main.arity == .one else { return try content(body, plan.main, mask: mask) }
+            let enveloped = plan.envelope.map { models.compiled[$0].propertyNames } ?? []
+            try object(body, as: plan.main.model, into: WireBuilder.root, mask: mask, besides: names + enveloped)
+            if let envelope = plan.envelope {
                 // A property with the same name was written with the main content.
                 let others = memberNames(of: body).filter { !enveloped.contains($0) }
-                let own = plans[choose(shape.main.plan, for: body)].propertyNames
+                let own = models.compiled[choose(plan.main.model, for: body)].propertyNames
                 try object(body, as: envelope, into: WireBuilder.root, mask: .excluding(own + names), besides: others)
             }
         } else {
             builder.openObject(WireBuilder.root)
-            if let value = member(shape.main.name, of: body) { try content(value, shape.main, mask: mask) }
-            if let envelope = shape.envelope {
-                let names = names + [shape.main.name]
+            if let value = member(plan.main.name, of: body) { try content(value, plan.main, mask: mask) }
+            if let envelope = plan.envelope {
+                let names = names + [plan.main.name]
                 try object(body, as: envelope, into: WireBuilder.root, mask: .excluding(names), besides: names)
             }
         }
-        isEnveloped = shape.envelope != nil || shape.main.path.isEmpty
-        for other in shape.others {
+        isEnveloped = plan.envelope != nil || plan.main.path.isEmpty
+        for other in plan.others {
             if let value = member(other.name, of: body) { try content(value, other, mask: mask) }
         }
     }
@@ -252,28 +257,29 @@ extension UnmapRun {
         return names
     }
 
-    private mutating func content(_ value: Value, _ content: BodyShape.Content, mask: MemberMask) throws(UnmapError) {
+    private mutating func content(_ value: Value, _ content: BodyPlan.Content, mask: MemberMask) throws(UnmapError) {
         var node = WireBuilder.root
         for name in content.path.leadingNames {
             guard let member = builder.member(Array(name.utf8), of: node) else {
-                return warnOfNoPlace(value, plans[content.plan].name)
+                return warnOfNoPlace(value, models.compiled[content.model].name)
             }
             node = member
         }
+        let related = CompiledProperty.Related(arity: content.arity, model: content.model)
         switch (content.arity, kind(value)) {
         case (.one, .object):
-            try object(value, as: content.plan, into: node, mask: mask)
+            try object(value, as: content.model, into: node, mask: mask)
         case (.many, .array):
-            try list(value, as: content.plan, into: node, mask: mask)
+            try list(value, of: related, into: node, mask: mask)
         case (.many, .object):
             guard let element = builder.elements(1, of: node)?.first else {
-                return warnOfNoPlace(value, plans[content.plan].name)
+                return warnOfNoPlace(value, models.compiled[content.model].name)
             }
-            try object(value, as: content.plan, into: element, mask: mask, standing: Standing(position: 0))
+            try object(value, as: content.model, into: element, mask: mask, standing: Standing(position: 0))
         case (.keyed, .object):
-            try keyed(value, as: content.plan, into: node, mask: mask)
+            try keyed(value, of: related, into: node, mask: mask)
         default:
-            set(node, value, plans[content.plan].name)
+            set(node, value, models.compiled[content.model].name)
         }
     }
 }

@@ -4,14 +4,14 @@ extension MapRun {
     /// - Returns: whether it is shown.
     mutating func related(
         _ found: Value?,
-        by property: PropertyPlan,
-        _ relation: PropertyPlan.Related,
+        by property: CompiledProperty,
+        _ relation: CompiledProperty.Related,
         mask: MemberMask,
         completions: [Completion]
     ) -> Bool {
         guard let found else {
             // The child consists only of completions.
-            return !completions.isEmpty && object(nil, as: relation.plan, mask: mask, completions: completions)
+            return !completions.isEmpty && object(nil, as: relation.model, mask: mask, completions: completions)
         }
         if isNull(found) {
             if !completions.isEmpty {
@@ -22,19 +22,21 @@ extension MapRun {
         }
         guard passesChecks(found, of: property, shownAt: found) else { return false }
         switch relation.arity {
-        case .one: return one(found, by: property, relation.plan, mask: mask, completions)
-        case .many: return many(found, by: property, relation.plan, mask: mask)
-        case .keyed: return keyed(found, relation.plan, mask: mask)
+        case .one: return one(found, by: property, relation, mask: mask, completions)
+        case .many: return many(found, by: property, relation, mask: mask)
+        case .keyed: return keyed(found, relation, mask: mask)
         }
     }
 
     private mutating func one(
         _ value: Value,
-        by property: PropertyPlan,
-        _ index: Int,
+        by property: CompiledProperty,
+        _ related: CompiledProperty.Related,
         mask: MemberMask,
         _ completions: [Completion]
     ) -> Bool {
+        let index = related.model
+        if case .parts = property.source { return reference(value, as: index, mask: mask) }
         if case .itself = property.source {
             let before = warnings.count
             let isPresent = object(value, as: index, mask: mask, completions: completions, isItself: true)
@@ -43,11 +45,12 @@ extension MapRun {
             return isPresent
         }
         if kind(value) == .object {
+            if completions.isEmpty { return element(value, of: related, mask: mask) }
             object(value, as: index, mask: mask, completions: completions)
             return true
         }
         // With completions the identity is not expanded: they would be written back into the inserted object.
-        let isShown = element(value, as: index, mask: mask, expands: completions.isEmpty)
+        let isShown = element(value, of: related, mask: mask, expands: completions.isEmpty)
         guard !completions.isEmpty else { return isShown }
         guard !isShown else {
             let message = "A child is not an object; what would complete it is ignored."
@@ -57,19 +60,43 @@ extension MapRun {
         return object(nil, as: index, mask: mask, completions: completions)
     }
 
-    private mutating func many(_ value: Value, by property: PropertyPlan, _ index: Int, mask: MemberMask) -> Bool {
+    /// Writes an object that members around it identify: what is known of it, or else its identity.
+    private mutating func reference(_ value: Value, as index: Int, mask: MemberMask) -> Bool {
+        let (model, text) = (models.compiled[index], documents[value.document].index)
+        let parts = text.children(of: value.node)
+        // If all parts are null, there is no object; if only some are, none is identified.
+        if parts.count == model.reading.identity.count, parts.allSatisfy(text.isNull) {
+            append("null")
+            return true
+        }
+        guard model.object(identifiedByMembersOf: slice(value)) != nil else { return false }
+        guard !loneIdentity(value, as: index, position: nil, key: nil, mask: mask) else { return true }
+        let before = warnings.count
+        object(value, as: index, mask: mask)
+        // Of an object that is only named, nothing is missing.
+        warnings.removeLast(warnings.count - before)
+        return true
+    }
+
+    private mutating func many(
+        _ value: Value,
+        by property: CompiledProperty,
+        _ related: CompiledProperty.Related,
+        mask: MemberMask
+    ) -> Bool {
+        let index = related.model
         switch kind(value) {
         case .array:
-            list(value, as: index, mask: mask, levels: property.listLevels)
+            list(value, of: related, mask: mask, levels: property.listLevels)
             return true
         case .object:
             onlyElement(value, as: index, mask: mask)
             return true
         default:
-            guard property.conversion.coerces, isIdentity(value, of: index) else {
+            guard property.conversion.coerces, isIdentity(value, of: related) else {
                 return isEmptyString(value) ? literal(value) : quarantine(value, as: index)
             }
-            noteCoercion(of: value, property, model: plans[index].name)
+            noteCoercion(of: value, property, model: models.compiled[index].name)
             append("[")
             appendLiteral(value)
             append("]")
@@ -79,7 +106,7 @@ extension MapRun {
 
     /// Writes one object where a list is declared.
     mutating func onlyElement(_ value: Value, as index: Int, mask: MemberMask) {
-        warn(.objectForList, at: value, model: plans[index].name)
+        warn(.objectForList, at: value, model: models.compiled[index].name)
         append("[")
         place.append(.index(0))
         object(value, as: index, position: 0, mask: mask)
@@ -87,22 +114,23 @@ extension MapRun {
         append("]")
     }
 
-    private mutating func keyed(_ value: Value, _ index: Int, mask: MemberMask) -> Bool {
+    private mutating func keyed(_ value: Value, _ related: CompiledProperty.Related, mask: MemberMask) -> Bool {
+        let index = related.model
         guard kind(value) == .object else {
             guard kind(value) == .array else { return quarantine(value, as: index) }
             // Some languages write an empty dictionary as an empty array.
             if !documents[value.document].index.children(of: value.node).isEmpty {
                 let message = "A list was received where an object is declared; it stays as it is."
-                warn(.arrayForObject, message, at: value, model: plans[index].name)
+                warn(.arrayForObject, message, at: value, model: models.compiled[index].name)
             }
             return literal(value)
         }
-        keyedElements(value, as: index, mask: mask)
+        keyedElements(value, of: related, mask: mask)
         return true
     }
 
     /// Writes an object whose members are objects of a model.
-    mutating func keyedElements(_ value: Value, as index: Int, mask: MemberMask) {
+    mutating func keyedElements(_ value: Value, of related: CompiledProperty.Related, mask: MemberMask) {
         append("{")
         let start = output.count
         let text = documents[value.document].index
@@ -110,7 +138,7 @@ extension MapRun {
         text.forEachMember(of: value.node) { name, member in
             if repeated.contains(member) {
                 let last = Value(document: value.document, node: member)
-                return warnOfRepetition(at: last, plans[index].name)
+                return warnOfRepetition(at: last, models.compiled[related.model].name)
             }
             let mark = output.count
             if mark > start { append(",") }
@@ -118,7 +146,7 @@ extension MapRun {
             append(":")
             place.append(.name(text.name(name) ?? "\u{FFFD}"))
             let key = Value(document: value.document, node: name)
-            let isShown = element(Value(document: value.document, node: member), as: index, key: key, mask: mask)
+            let isShown = element(Value(document: value.document, node: member), of: related, key: key, mask: mask)
             if !isShown { output.removeLast(output.count - mark) }
             place.removeLast()
         }
@@ -138,7 +166,7 @@ extension MapRun {
     }
 
     /// Writes an array of objects of a model, nested at most `levels` deep.
-    mutating func list(_ value: Value, as index: Int, mask: MemberMask, levels: Int = 1) {
+    private mutating func list(_ value: Value, of related: CompiledProperty.Related, mask: MemberMask, levels: Int) {
         append("[")
         let text = documents[value.document].index
         var shown = 0
@@ -149,9 +177,9 @@ extension MapRun {
             let member = Value(document: value.document, node: node)
             var isShown = true
             if levels > 1, text.kind(node) == .array {
-                list(member, as: index, mask: mask, levels: levels - 1)
+                list(member, of: related, mask: mask, levels: levels - 1)
             } else {
-                isShown = element(member, as: index, position: position, mask: mask)
+                isShown = element(member, of: related, position: position, mask: mask)
             }
             if isShown { shown += 1 } else { output.removeLast(output.count - mark) }
             place.removeLast()
@@ -165,33 +193,39 @@ extension MapRun {
     /// its object. Bare identities are left to `bare`. Any other value is quarantined.
     private mutating func element(
         _ value: Value,
-        as index: Int,
+        of related: CompiledProperty.Related,
         position: Int? = nil,
         key: Value? = nil,
         mask: MemberMask,
         expands: Bool = true
     ) -> Bool {
+        let index = related.model
         switch kind(value) {
         case .object:
-            object(value, as: index, position: position, key: key, mask: mask)
+            if !loneIdentity(value, as: index, position: position, key: key, mask: mask) {
+                object(value, as: index, position: position, key: key, mask: mask)
+            }
             return true
         case .array where position == nil && key == nil:
-            warn(.arrayForObject, at: value, model: plans[index].name)
-            return literal(value)
+            let message = "A list was received where an object is declared; it is left out."
+            warn(.arrayForObject, message, at: value, model: models.compiled[index].name)
+            return false
         case .array: return quarantine(value, as: index)
         case .string where resolve != nil && withBytes(value, { Reference.isReference($0, at: 0) }):
             return literal(value)
         case .string, .number, .word:
             if isNull(value) || isEmptyString(value) { return literal(value) }
-            guard isIdentity(value, of: index) else { return quarantine(value, as: index) }
+            guard isIdentity(value, of: related) else { return quarantine(value, as: index) }
             guard expands else { return literal(value) }
-            bare(value, as: index, position: position, key: key, mask: mask)
+            bare(value, of: related, position: position, key: key, mask: mask)
             return true
         }
     }
 
-    private func isIdentity(_ value: Value, of index: Int) -> Bool {
-        guard plans[index].hasIdentity, case .text = withBytes(value, { Identity.read($0) }) else { return false }
+    private func isIdentity(_ value: Value, of related: CompiledProperty.Related) -> Bool {
+        guard related.key != nil || models.compiled[related.model].hasIdentity,
+            case .text = withBytes(value, { Identity.read($0) })
+        else { return false }
         return true
     }
 
@@ -203,7 +237,7 @@ extension MapRun {
     }
 
     private mutating func quarantine(_ value: Value, as index: Int) -> Bool {
-        let model = plans[index].name
+        let model = models.compiled[index].name
         let message = "A value was received where an object of \(model) is declared; it is left out."
         warn(.quarantined, message, at: value, model: model)
         return false

@@ -3,39 +3,47 @@ extension MapRun {
     struct Members {
         /// The value of each slot, from the object itself or from one that a key path reached through a reference.
         var values: [Value?]
-        /// Undeclared members that are to be shown: names and values.
-        var undeclared: [(name: Int, value: Int)] = []
+        /// The slots whose values come from what is known of an object that the body only names.
+        var known: Set<Int> = []
         /// Whether a key path was blocked; the object then contained something after all.
         var isBlocked = false
         /// The inner nodes of the source tree that were visited.
         var entered: [Int] = []
 
         var isEmpty: Bool { !isBlocked && values.allSatisfy { $0 == nil } }
+
+        /// Whether the value of a source comes from what is known of an object that the body only names.
+        func isKnown(_ source: CompiledProperty.Source) -> Bool {
+            guard !known.isEmpty else { return false }
+            switch source {
+            case .members(let slots, _): return slots.contains(where: known.contains)
+            case .parts(let parts): return parts.contains { isKnown($0.source) }
+            case .context, .itself: return false
+            }
+        }
     }
 
     /// Reads the members of an object that its model's sources name.
-    mutating func members(of object: Value?, _ model: ModelPlan) -> Members {
+    mutating func members(of object: Value?, _ model: CompiledModel) -> Members {
         var members = Members(values: [Value?](repeating: nil, count: model.slotCount))
         guard let object, kind(object) == .object else { return members }
-        read(object, at: 0, model, &members)
+        read(object, at: model.root, model, &members)
         return members
     }
 
-    private mutating func read(_ object: Value, at node: Int, _ model: ModelPlan, _ members: inout Members) {
+    private mutating func read(_ object: Value, at node: Int, _ model: CompiledModel, _ members: inout Members) {
         let index = documents[object.document].index
         index.forEachMember(of: object.node) { name, member in
             let literal = index.slice(name)
-            guard let child = literal.withBytes({ model.sources.child(of: node, spelled: $0) }) else {
-                if node == 0, model.sharesAll { members.undeclared.append((name, member)) }
-                return
-            }
+            guard let child = literal.withBytes({ models.tree.child(of: node, spelled: $0) }) else { return }
             let value = Value(document: object.document, node: member)
-            let place = model.sources.nodes[child]
+            let place = models.tree.nodes[child]
+            guard place.isShown else { return }
             let slot = Int(place.slot)
             if slot >= 0 ? members.values[slot] != nil : members.entered.contains(child) {
                 warnOfRepetition(at: value, model.name)
                 // The values found below the earlier member go too.
-                forget(child, model.sources, &members)
+                forget(child, &members)
             }
             if slot >= 0 { members.values[slot] = value }
             guard place.hasChildren else { return }
@@ -43,16 +51,35 @@ extension MapRun {
             if kind(value) == .object {
                 read(value, at: child, model, &members)
             } else if isNull(value) {
-                fill(child, with: value, model.sources, &members)
+                fill(child, with: value, &members)
             } else if let name = reference(value) {
                 // Nothing is shown of an unknown object, and it is no fault.
                 guard let object = referred(by: name, at: value) else { return }
                 read(object, at: child, model, &members)
-            } else if !isBare(value, place) {
+            } else if isBare(value, place) {
+                readKnown(value, at: child, as: Int(place.relation), model, &members)
+            } else {
                 members.isBlocked = true
                 let message = "The key path expects an object here."
                 warn(.pathBlocked, message, at: value, model: model.name)
             }
+        }
+    }
+
+    /// Follows key paths through a bare identity, into what is known of its object.
+    private mutating func readKnown(
+        _ identity: Value,
+        at node: Int,
+        as related: Int,
+        _ model: CompiledModel,
+        _ members: inout Members
+    ) {
+        guard let object = referred(byIdentity: identity, as: related) else { return }
+        let before = members.values.map { $0 == nil }
+        read(object, at: node, model, &members)
+        guard resolve == nil else { return }
+        for slot in members.values.indices where before[slot] && members.values[slot] != nil {
+            members.known.insert(slot)
         }
     }
 
@@ -61,18 +88,18 @@ extension MapRun {
     }
 
     /// Discards the values found at a node and below it.
-    private func forget(_ node: Int, _ sources: PathTree, _ members: inout Members) {
-        let place = sources.nodes[node]
+    private func forget(_ node: Int, _ members: inout Members) {
+        let place = models.tree.nodes[node]
         if place.slot >= 0 { members.values[Int(place.slot)] = nil } else { members.entered.removeAll { $0 == node } }
-        for child in sources.children(of: place) { forget(child, sources, &members) }
+        for child in models.tree.children(of: place) { forget(child, &members) }
     }
 
     /// Null in the middle of a path makes the values below it null: the upstream says that there are none.
-    private func fill(_ node: Int, with null: Value, _ sources: PathTree, _ members: inout Members) {
-        for child in sources.children(of: sources.nodes[node]) {
-            let slot = Int(sources.nodes[child].slot)
+    private func fill(_ node: Int, with null: Value, _ members: inout Members) {
+        for child in models.tree.children(of: models.tree.nodes[node]) {
+            let slot = Int(models.tree.nodes[child].slot)
             if slot >= 0, members.values[slot] == nil { members.values[slot] = null }
-            fill(child, with: null, sources, &members)
+            fill(child, with: null, &members)
         }
     }
 
@@ -83,7 +110,7 @@ extension MapRun {
     }
 
     /// The object that a reference on a key path names, if it is known.
-    private mutating func referred(by name: ObjectName, at value: Value) -> Value? {
+    mutating func referred(by name: ObjectName, at value: Value) -> Value? {
         guard expansions < Self.maximumExpansions, let payload = resolve?(name), let object = make(payload, of: value),
             kind(object) == .object
         else { return nil }
@@ -92,7 +119,7 @@ extension MapRun {
     }
 
     private func isBare(_ value: Value, _ place: PathTree.Node) -> Bool {
-        guard place.mayBeBare else { return false }
+        guard place.relation >= 0, models.compiled[Int(place.relation)].hasIdentity else { return false }
         if case .unusable = withBytes(value, { Identity.read($0) }) { return false }
         return true
     }
@@ -100,7 +127,7 @@ extension MapRun {
     // MARK: The value of a property
 
     /// The value of a source, if there is one.
-    mutating func find(_ source: PropertyPlan.Source, _ members: Members, _ model: String) -> Value? {
+    mutating func find(_ source: CompiledProperty.Source, _ members: Members, _ model: String) -> Value? {
         switch source {
         case .members(let slots, let tail):
             return find(slots, tail, members, model)
@@ -132,7 +159,7 @@ extension MapRun {
 
     /// Combines several sources into one object; nil if none of them has a value.
     private mutating func fold(
-        _ parts: [(name: [UInt8], source: PropertyPlan.Source)],
+        _ parts: [(name: [UInt8], source: CompiledProperty.Source)],
         _ members: Members,
         _ model: String
     ) -> Value? {

@@ -41,7 +41,7 @@ struct MapRun {
         /// The property names, starting at the child.
         var path: ArraySlice<String>
         var value: Value
-        var property: PropertyPlan
+        var property: CompiledProperty
     }
 
     /// A step on the path to the current output position.
@@ -62,13 +62,15 @@ struct MapRun {
     var warnings: [MappingWarning] = []
     var synthetic: [String] = []
     var expansions = 0
-    /// The known JSON of objects that the body may name by bare identities.
+    /// The known JSON of objects that the body may name by their identities or keys.
     ///
     /// The ones it does name are collected in `named`.
-    let known: [ObjectName: [UInt8]]
-    var named: Set<ObjectName> = []
-    /// Whether the run is within an object inserted for a bare identity.
+    let known: [BoundObject: [UInt8]]
+    var named: Set<BoundObject> = []
+    /// Whether the run is within an object inserted for its identity.
     var isWithinNamed = false
+    /// The depth of an object whose values are all synthetic, but for its identity.
+    var syntheticDepth: Int?
     /// The properties with a coercion warning; one per property is enough.
     var coerced: Set<String> = []
 
@@ -76,7 +78,7 @@ struct MapRun {
         _ models: Models,
         body: JSONIndex,
         context: MappingContext = .none,
-        known: [ObjectName: [UInt8]] = [:],
+        known: [BoundObject: [UInt8]] = [:],
         resolve: ((ObjectName) -> [UInt8]?)? = nil
     ) {
         (self.models, self.context) = (models, context)
@@ -84,8 +86,6 @@ struct MapRun {
         documents = [Document(index: body)]
         output.reserveCapacity(body.text.count)
     }
-
-    var plans: [ModelPlan] { models.plans }
 
     // MARK: Values
 
@@ -153,7 +153,7 @@ struct MapRun {
         _ message: String,
         at value: Value?,
         within rest: String = "",
-        of property: PropertyPlan
+        of property: CompiledProperty
     ) { warn(kind, message, at: value, within: rest, model: property.model, property: property.name) }
 
     /// The JSON pointer of a value in the body; nil for values from elsewhere.
@@ -196,7 +196,7 @@ extension MapRun {
     ) -> Bool {
         guard frames.count < Self.maximumNesting else {
             let message = "Objects are nested deeper than the mapped view goes."
-            warn(.tooDeep, message, at: object, model: plans[index].name)
+            warn(.tooDeep, message, at: object, model: models.compiled[index].name)
             if let object { appendLiteral(object) } else { append("{}") }
             return true
         }
@@ -204,7 +204,7 @@ extension MapRun {
             if let object { appendLiteral(object) }
             return true
         }
-        let model = plans[chosen]
+        let model = models.compiled[chosen]
         frames.append(Frame(object: object, position: position, key: key))
         defer { frames.removeLast() }
         let madeAround = documents.count
@@ -223,10 +223,9 @@ extension MapRun {
             if isShown, !property.isFromContext || isCompleted { isPresent = true }
             documents.removeLast(documents.count - madeBefore)
         }
-        showUndeclared(members, of: model, mask: mask, start: start)
         extra?(&self)
         append("}")
-        if !isPresent, members.isEmpty, model.readsMembers, !model.sharesAll, !isItself, let object,
+        if !isPresent, members.isEmpty, model.slotCount > 0, !isItself, let object,
             documents[object.document].index.children(of: object.node).count > 0
         {
             warn(.nothingMapped, "No declared property is found in an object.", at: object, model: model.name)
@@ -234,33 +233,26 @@ extension MapRun {
         return isPresent
     }
 
-    /// The plan of the concrete model; nil if no choice of the cluster fits and the base declares nothing.
+    /// The concrete model; nil if no choice of the cluster fits and the base declares nothing.
     ///
     /// A child that consists only of completions counts as an empty object, and lacks nothing.
     private mutating func choose(_ index: Int, for object: Value?) -> Int? {
         let json = object.map(slice) ?? JSONSlice(Array("{}".utf8), 0..<2)
+        let known = knownChoice(index, for: json)
         var chosen = index
-        for _ in 0..<8 {
-            let choices = plans[chosen].choices
-            guard !choices.isEmpty else { break }
-            guard let choice = choices.first(where: { $0.condition?.holds(for: json) ?? true }) else {
-                guard let object else { break }
-                let model = plans[chosen]
-                warn(.noChoice, "None of the cluster's models fits an object.", at: object, model: model.name)
-                return model.properties.isEmpty && !model.sharesAll ? nil : chosen
-            }
-            if choice.plan == chosen { break }
-            chosen = choice.plan
-        }
-        return chosen
+        while let choice = models.choice(of: chosen, for: json, else: known) { chosen = choice.shown }
+        let model = models.compiled[chosen]
+        guard let object, !model.reading.choices.isEmpty else { return chosen }
+        warn(.noChoice, "None of the cluster's models fits an object.", at: object, model: model.name)
+        return model.properties.isEmpty ? nil : chosen
     }
 
     /// Writes one property, if it has a value.
     ///
     /// - Returns: whether a value of the upstream is shown.
     private mutating func show(
-        _ property: PropertyPlan,
-        of model: ModelPlan,
+        _ property: CompiledProperty,
+        of model: CompiledModel,
         _ members: Members,
         mask: MemberMask,
         _ completions: [Completion],
@@ -294,7 +286,11 @@ extension MapRun {
         } else {
             isShown = found.map { value($0, of: effective) } ?? false
         }
-        if isShown { return true }
+        if isShown {
+            let isKnown = frames.count == syntheticDepth && !property.isIdentity
+            if isKnown || members.isKnown(property.source) { synthetic.append(outputPointer) }
+            return true
+        }
         output.removeLast(output.count - mark)
         synthetic.removeLast(synthetic.count - syntheticBefore)
         if let value = effective.defaultValue {
@@ -308,29 +304,11 @@ extension MapRun {
         }
         return false
     }
-
-    /// Writes the undeclared members under their own names, each once.
-    private mutating func showUndeclared(_ members: Members, of model: ModelPlan, mask: MemberMask, start: Int) {
-        guard !members.undeclared.isEmpty, let document = frames.last?.object?.document else { return }
-        let index = documents[document].index
-        var last: [MemberPath: Int] = [:]
-        let names = members.undeclared.map { MemberPath(literal: $0.name, in: index) }
-        for (position, name) in names.enumerated() { last[name] = position }
-        for (position, member) in members.undeclared.enumerated() where last[names[position]] == position {
-            if let name = index.name(member.name), mask.member(name) == nil || model.property(named: name) != nil {
-                continue
-            }
-            if output.count > start { append(",") }
-            output.append(contentsOf: index.bytes(member.name))
-            append(":")
-            appendLiteral(Value(document: document, node: member.value))
-        }
-    }
 }
 
-extension PropertyPlan {
+extension CompiledProperty {
     /// Takes over the relation and the conversion of a completing property, if it declares them.
-    fileprivate mutating func adopt(_ completing: PropertyPlan) {
+    fileprivate mutating func adopt(_ completing: CompiledProperty) {
         if let relation = completing.relation { self.relation = relation }
         if !completing.conversion.isTrivial { conversion = completing.conversion }
     }
@@ -344,7 +322,7 @@ extension MapRun {
     /// Writes the value of a plain property: coerced, checked, converted.
     ///
     /// - Returns: whether it is shown.
-    mutating func value(_ found: Value, of property: PropertyPlan) -> Bool {
+    mutating func value(_ found: Value, of property: CompiledProperty) -> Bool {
         let conversion = property.conversion
         // A value map may have an entry for null.
         if isNull(found), conversion.refusesNull || conversion.converter == nil { return null(found, of: property) }
@@ -362,14 +340,14 @@ extension MapRun {
     }
 
     /// Whether a value passes the property's checks; warns if it does not.
-    mutating func passesChecks(_ value: Value, of property: PropertyPlan, shownAt place: Value) -> Bool {
+    mutating func passesChecks(_ value: Value, of property: CompiledProperty, shownAt place: Value) -> Bool {
         guard let fault = property.conversion.checker?.fault(in: slice(value)) else { return true }
         warn(.quarantined, "Property \(property.name): \(fault); the value is left out.", at: place, of: property)
         return false
     }
 
     /// Writes null for a null in the source.
-    mutating func null(_ value: Value, of property: PropertyPlan) -> Bool {
+    mutating func null(_ value: Value, of property: CompiledProperty) -> Bool {
         if property.conversion.refusesNull {
             warn(.unexpectedNull, "Property \(property.name) is null.", at: value, of: property)
             if property.defaultValue != nil { return false }
@@ -379,7 +357,7 @@ extension MapRun {
     }
 
     /// Warns of a coercion, once per property.
-    mutating func noteCoercion(of value: Value, _ property: PropertyPlan, model: String? = nil) {
+    mutating func noteCoercion(of value: Value, _ property: CompiledProperty, model: String? = nil) {
         let model = model ?? property.model
         guard coerced.insert("\(model).\(property.name)").inserted else { return }
         let message = "Property \(property.name) has a value of another type, which is converted."
@@ -389,7 +367,7 @@ extension MapRun {
     /// Writes the result of a conversion.
     ///
     /// A value that it does not accept stays as the upstream sent it, with a warning.
-    private mutating func write(_ result: ConversionResult, of value: Value, _ property: PropertyPlan) -> Bool {
+    private mutating func write(_ result: ConversionResult, of value: Value, _ property: CompiledProperty) -> Bool {
         switch result {
         case .value(let json): output.append(contentsOf: json)
         case .partial(let json, let faults):

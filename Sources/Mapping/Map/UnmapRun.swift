@@ -15,7 +15,7 @@ struct UnmapRun {
         var key: Value?
     }
 
-    let plans: [ModelPlan]
+    let models: Models
     /// The pointers of synthetic values; if nil, every value equal to its default counts as synthetic.
     let synthetic: Set<String>?
     /// The mapped text, followed by values made by conversions.
@@ -29,8 +29,8 @@ struct UnmapRun {
     /// Values that belong to enclosing objects, in the order they were found.
     var surroundings: [Surrounding] = []
 
-    init(_ plans: [ModelPlan], mapped: JSONIndex, synthetic: [String]?) {
-        self.plans = plans
+    init(_ models: Models, mapped: JSONIndex, synthetic: [String]?) {
+        self.models = models
         self.synthetic = synthetic.map { Set($0) }
         documents = [mapped]
     }
@@ -73,7 +73,7 @@ struct UnmapRun {
         completed: [ArraySlice<String>] = [],
         besides: [String] = []
     ) throws(UnmapError) {
-        let model = plans[choose(index, for: object)]
+        let model = models.compiled[choose(index, for: object)]
         guard frames.count < MapRun.maximumNesting else { return set(node, object, model.name) }
         frames.append(Frame(node: node, standing: standing))
         defer { frames.removeLast() }
@@ -96,11 +96,11 @@ struct UnmapRun {
                 try write(value, index, of: model, into: node, mask: .all, completed: [])
             }
         }
-        passUndeclared(object, model, into: node, mask: mask, besides: besides)
+        warnOfUndeclared(object, model, mask: mask, besides: besides)
     }
 
     /// The value with which a write path completes a child.
-    private func value(of property: PropertyPlan, in object: Value, mask: MemberMask) -> Value? {
+    private func value(of property: CompiledProperty, in object: Value, mask: MemberMask) -> Value? {
         var (value, mask) = (object, mask)
         for name in property.completes {
             guard let inner = mask.member(name), let next = member(name, of: value) else { return nil }
@@ -109,28 +109,16 @@ struct UnmapRun {
         return value
     }
 
-    /// Writes undeclared members if the model shares everything; otherwise warns that they have no place.
-    private mutating func passUndeclared(
-        _ object: Value,
-        _ model: ModelPlan,
-        into node: Int,
-        mask: MemberMask,
-        besides: [String]
-    ) {
+    /// Warns of members that are no properties, and so have no place.
+    private mutating func warnOfUndeclared(_ object: Value, _ model: CompiledModel, mask: MemberMask, besides: [String])
+    {
         let text = documents[object.document]
         text.forEachMember(of: object.node) { nameNode, valueNode in
             let name = text.name(nameNode)
             if let name, besides.contains(name) || model.property(named: name) != nil || mask.member(name) == nil {
                 return
             }
-            let value = Value(document: object.document, node: valueNode)
-            guard let name, model.sharesAll, let member = builder.member(Array(name.utf8), of: node) else {
-                return warn(.undeclaredMember, at: value, model: model.name)
-            }
-            // Parts that belong to properties have been written already, and stay.
-            let rest = builder.makeDetached()
-            builder.set(rest, bytes(value))
-            if !builder.fill(member, from: rest) { warnOfNoPlace(value, model.name) }
+            warn(.undeclaredMember, at: Value(document: object.document, node: valueNode), model: model.name)
         }
     }
 
@@ -143,27 +131,24 @@ struct UnmapRun {
 
     mutating func warnOfNoPlace(_ value: Value, _ model: String?) { warn(.notWritten, at: value, model: model) }
 
-    /// The plan of a mapped object's concrete model: the first whose condition holds for the JSON that would be
+    /// A mapped object's concrete model: the first whose condition holds for the JSON that would be
     /// written.
     func choose(_ index: Int, for object: Value) -> Int {
         var chosen = index
-        // As deep as in mapping.
-        for _ in 0..<8 {
-            guard let choice = plans[chosen].choices.first(where: { fits($0, object) }), choice.plan != chosen
-            else { break }
-            chosen = choice.plan
+        while let choice = models.compiled[chosen].reading.choices.first(where: { fits($0, object) }) {
+            chosen = choice.shown
         }
         return chosen
     }
 
-    private func fits(_ choice: ModelPlan.Choice, _ object: Value) -> Bool {
+    private func fits(_ choice: CompiledModel.Choice, _ object: Value) -> Bool {
         guard let condition = choice.condition else { return true }
-        let wire = JSONSlice(sketch(object, plans[choice.plan], members: condition.members))
-        return wire.map(condition.holds) ?? false
+        let wire = JSONSlice(sketch(object, models.compiled[choice.shown], members: condition.paths.compactMap { $0.first.map { Array($0.utf8) } }))
+        return wire.map { condition.holds(for: $0) } ?? false
     }
 
     /// The members of the upstream's JSON that a condition reads; related objects stay as they are.
-    private func sketch(_ object: Value, _ model: ModelPlan, members: [[UInt8]]) -> [UInt8] {
+    private func sketch(_ object: Value, _ model: CompiledModel, members: [[UInt8]]) -> [UInt8] {
         var builder = WireBuilder()
         builder.openObject(WireBuilder.root)
         for property in model.properties where property.completes.isEmpty {
@@ -177,15 +162,6 @@ struct UnmapRun {
             }
             if let place { builder.set(place, json) }
         }
-        if model.sharesAll {
-            for name in members {
-                let text = String(decoding: name, as: UTF8.self)
-                guard model.property(named: text) == nil, let value = member(text, of: object),
-                    let place = builder.member(name, of: WireBuilder.root)
-                else { continue }
-                builder.set(place, bytes(value))
-            }
-        }
         return builder.json()
     }
 
@@ -198,7 +174,7 @@ struct UnmapRun {
     mutating func write(
         _ value: Value,
         _ index: Int,
-        of model: ModelPlan,
+        of model: CompiledModel,
         into node: Int,
         mask: MemberMask,
         completed: [ArraySlice<String>]
@@ -226,17 +202,29 @@ struct UnmapRun {
         guard let reversed = try reverse(value, of: property, model.name) else { return }
         switch property.output {
         case .parts(let parts):
+            let whole = try identity(reversed, of: property)
             for (name, output) in parts {
-                let part = isNull(reversed) ? reversed : member(String(decoding: name, as: UTF8.self), of: reversed)
+                let part = isNull(whole) ? whole : member(String(decoding: name, as: UTF8.self), of: whole)
                 if let part { try put(part, output, target, into: node) }
             }
         case .none, .place, .itself, .given: try put(reversed, property.output, target, into: node)
         }
     }
 
+    /// The upstream's form of a value that is combined from parts: for a related object, that of its identity.
+    private mutating func identity(_ value: Value, of property: CompiledProperty) throws(UnmapError) -> Value {
+        guard let relation = property.relation, kind(value) == .object else { return value }
+        let names = models.compiled[relation.model].properties.filter(\.isIdentity).map(\.name)
+        let whole = builder.makeDetached()
+        try object(value, as: relation.model, into: whole, mask: MemberMask(names))
+        guard let index = try? JSONIndex(builder.json(of: whole)) else { return value }
+        documents.append(index)
+        return Value(document: documents.count - 1, node: 0)
+    }
+
     /// A property's value on its way to the output.
     struct Target {
-        var property: PropertyPlan
+        var property: CompiledProperty
         var model: String
         /// The value as shown in the mapped body.
         var shown: Value
@@ -247,7 +235,7 @@ struct UnmapRun {
     }
 
     /// Writes a value, or a part of it, to its output.
-    private mutating func put(_ value: Value, _ output: PropertyPlan.Output, _ target: Target, into node: Int)
+    private mutating func put(_ value: Value, _ output: CompiledProperty.Output, _ target: Target, into node: Int)
         throws(UnmapError)
     {
         switch output {
@@ -276,14 +264,19 @@ struct UnmapRun {
                 return warnOfNoPlace(value, target.model)
             }
             let child = builder.makeDetached()
-            try object(value, as: relation.plan, into: child, mask: target.mask, completed: target.completed)
+            try object(value, as: relation.model, into: child, mask: target.mask, completed: target.completed)
             if !builder.fill(node, from: child) { warnOfNoPlace(value, target.model) }
         }
     }
 
-    /// Whether a value comes from the model's default, not from the upstream.
-    mutating func isSynthetic(_ value: Value, _ property: PropertyPlan, _ model: String) -> Bool {
+    /// Whether a value comes from the model's default, or from what is known of an object, not from the response.
+    mutating func isSynthetic(_ value: Value, _ property: CompiledProperty, _ model: String) -> Bool {
         let shown = property.completes.isEmpty ? property.defaultValue : property.completedDefault
+        if shown == nil, let synthetic, let pointer = pointer(value), synthetic.contains(pointer) {
+            // An object in place of its identity is written back as that.
+            let isNamed = property.relation.map { models.compiled[$0.model].hasIdentity } ?? false
+            return !(isNamed && kind(value) == .object)
+        }
         guard let json = shown, let known = JSONSlice(json),
             documents[value.document].slice(value.node).isEqual(to: known)
         else { return false }
@@ -296,7 +289,7 @@ struct UnmapRun {
     }
 
     /// The upstream's form of a mapped value; nil if it is not written.
-    private mutating func reverse(_ value: Value, of property: PropertyPlan, _ model: String) throws(UnmapError)
+    private mutating func reverse(_ value: Value, of property: CompiledProperty, _ model: String) throws(UnmapError)
         -> Value?
     {
         guard let converter = property.conversion.converter else { return value }
@@ -318,7 +311,7 @@ struct UnmapRun {
         return Value(document: documents.count - 1, node: 0)
     }
 
-    private func error(_ reason: String, of property: PropertyPlan, _ model: String, _ value: Value) -> UnmapError {
+    private func error(_ reason: String, of property: CompiledProperty, _ model: String, _ value: Value) -> UnmapError {
         UnmapError(reason: reason, pointer: pointer(value), property: property.name, model: model, value: bytes(value))
     }
 
@@ -376,7 +369,7 @@ extension UnmapRun {
     }
 
     /// The node of the object in which a path begins, if it exists.
-    func node(of origin: PropertyPlan.Place.Origin) -> Int? {
+    func node(of origin: CompiledProperty.Place.Origin) -> Int? {
         switch origin {
         case .object: frames.last?.node
         case .parent: frames.count > 1 ? frames[frames.count - 2].node : isEnveloped ? WireBuilder.root : nil
@@ -385,7 +378,7 @@ extension UnmapRun {
     }
 
     /// Whether a property is written back, to the object itself or to an enclosing object that exists.
-    func isWritten(_ property: PropertyPlan) -> Bool {
+    func isWritten(_ property: CompiledProperty) -> Bool {
         switch property.output {
         case .none, .given: false
         case .place(let place): node(of: place.origin) != nil
@@ -406,7 +399,7 @@ extension UnmapRun {
     }
 
     /// Warns about a value that belongs to an enclosing object which does not exist.
-    mutating func warnIfUnreachable(_ output: PropertyPlan.Output, _ target: Target) {
+    mutating func warnIfUnreachable(_ output: CompiledProperty.Output, _ target: Target) {
         guard case .place(let place) = output, node(of: place.origin) == nil else { return }
         let message = "The surrounding object that this value belongs to is missing; it is not written back."
         warn(.notWritten, message, at: target.shown, model: target.model)
@@ -430,7 +423,7 @@ extension UnmapRun {
     /// Writes the value of a relation.
     mutating func related(
         _ value: Value,
-        _ relation: PropertyPlan.Related,
+        _ relation: CompiledProperty.Related,
         _ target: Target,
         _ node: Int,
         _ standing: Standing
@@ -438,13 +431,13 @@ extension UnmapRun {
         let (mask, completed) = (target.mask, target.completed)
         switch (relation.arity, kind(value)) {
         case (.keyed, .object):
-            try keyed(value, as: relation.plan, into: node, mask: mask)
+            try keyed(value, of: relation, into: node, mask: mask)
         case (.many, .array):
-            try list(value, as: relation.plan, into: node, mask: mask)
+            try list(value, of: relation, into: node, mask: mask)
         case (_, .object) where isNamed(value):
-            try bare(value, as: relation.plan, into: node)
+            try bare(value, of: relation, into: node)
         case (_, .object):
-            try object(value, as: relation.plan, into: node, mask: mask, standing: standing, completed: completed)
+            try object(value, as: relation.model, into: node, mask: mask, standing: standing, completed: completed)
             // If the upstream had nothing but completions of this child, the child has no place of its own.
             let isCompleted = completed.contains { $0.first.map { member($0, of: value) != nil } ?? false }
             if isCompleted, builder.isEmptyObject(node) { builder.reopen(node) }
@@ -452,26 +445,30 @@ extension UnmapRun {
         }
     }
 
-    mutating func list(_ value: Value, as index: Int, into node: Int, mask: MemberMask) throws(UnmapError) {
+    mutating func list(_ value: Value, of related: CompiledProperty.Related, into node: Int, mask: MemberMask)
+        throws(UnmapError)
+    {
         let values = documents[value.document].children(of: value.node)
         guard let elements = builder.elements(values.count, of: node), elements.count == values.count else {
-            return warnOfNoPlace(value, plans[index].name)
+            return warnOfNoPlace(value, models.compiled[related.model].name)
         }
         for (position, (place, inner)) in zip(elements, values).enumerated() {
             let inner = Value(document: value.document, node: inner)
-            try element(inner, as: index, into: place, mask: mask, standing: Standing(position: position))
+            try element(inner, of: related, into: place, mask: mask, standing: Standing(position: position))
         }
     }
 
-    mutating func keyed(_ value: Value, as index: Int, into node: Int, mask: MemberMask) throws(UnmapError) {
+    mutating func keyed(_ value: Value, of related: CompiledProperty.Related, into node: Int, mask: MemberMask)
+        throws(UnmapError)
+    {
         let text = documents[value.document]
-        guard builder.openObject(node) else { return warnOfNoPlace(value, plans[index].name) }
+        guard builder.openObject(node) else { return warnOfNoPlace(value, models.compiled[related.model].name) }
         var name = value.node + 1
         while name < Int(text.nodes[value.node].next) {
             let inner = Value(document: value.document, node: name + 1)
             if let key = text.name(name), let member = builder.member(Array(key.utf8), of: node) {
                 let standing = Standing(key: Value(document: value.document, node: name))
-                try element(inner, as: index, into: member, mask: mask, standing: standing)
+                try element(inner, of: related, into: member, mask: mask, standing: standing)
             } else {
                 warn(.notWritten, "A name is not Unicode; its member is not written back.", at: inner, model: nil)
             }
@@ -479,15 +476,19 @@ extension UnmapRun {
         }
     }
 
-    private mutating func element(_ value: Value, as index: Int, into node: Int, mask: MemberMask, standing: Standing)
-        throws(UnmapError)
-    {
+    private mutating func element(
+        _ value: Value,
+        of related: CompiledProperty.Related,
+        into node: Int,
+        mask: MemberMask,
+        standing: Standing
+    ) throws(UnmapError) {
         if isNamed(value) {
-            try bare(value, as: index, into: node)
+            try bare(value, of: related, into: node)
         } else if kind(value) == .object {
-            try object(value, as: index, into: node, mask: mask, standing: standing)
+            try object(value, as: related.model, into: node, mask: mask, standing: standing)
         } else {
-            set(node, value, plans[index].name)
+            set(node, value, models.compiled[related.model].name)
         }
     }
 }

@@ -1,25 +1,24 @@
 /// The models that share an identity, and what concrete models inherit from their bases (Mantle's class clusters).
+///
+/// A chain is a model preceded by its bases, the outermost first.
 struct Clusters {
     private let declarations: [ModelDeclaration]
-    /// By model, the chain from itself to its outermost base.
-    private let lineages: [[Int]]
-    /// By model, the concrete models derived from it.
+    /// By model, the chain that ends with it.
+    private let chains: [[Int]]
+    /// By model, the models derived from it.
     private let derived: [[Int]]
-    /// By model, its declaration merged with those of its bases.
-    private let effectives: [ModelDeclaration]
 
     /// Reports undeclared bases, and models that are their own base.
     init(_ declarations: [ModelDeclaration], indexes: [String: Int], _ mistakes: inout MistakeList) {
         self.declarations = declarations
-        var lineages: [[Int]] = []
+        var chains: [[Int]] = []
         var derived = Array(repeating: [Int](), count: declarations.count)
         for index in declarations.indices {
             let lineage = Self.lineage(of: index, declarations, indexes, &mistakes)
             for base in lineage.dropFirst() { derived[base].append(index) }
-            lineages.append(lineage)
+            chains.append(lineage.reversed())
         }
-        (self.lineages, self.derived) = (lineages, derived)
-        effectives = Self.effectives(declarations, lineages)
+        (self.chains, self.derived) = (chains, derived)
     }
 
     private static func lineage(
@@ -66,79 +65,38 @@ struct Clusters {
         }
     }
 
-    /// The model, preceded by its bases, the outermost first.
-    func chain(of index: Int) -> [Int] { lineages[index].reversed() }
+    func chain(of model: Int) -> [Int] { chains[model] }
 
-    /// The name of a model's outermost base, which its objects are stored under.
-    func root(of index: Int) -> String { declarations[lineages[index].last ?? index].name }
-
-    /// A model's declaration merged with those of its bases; the nearer declaration wins.
-    func effective(_ index: Int) -> ModelDeclaration { effectives[index] }
-
-    /// Merges each model with its already merged base, bases first.
-    private static func effectives(_ declarations: [ModelDeclaration], _ lineages: [[Int]]) -> [ModelDeclaration] {
-        var effectives = declarations.map(spelled)
-        let basesFirst = declarations.indices.sorted { lineages[$0].count < lineages[$1].count }
-        for index in basesFirst {
-            guard lineages[index].count > 1, !lineages[lineages[index][1]].contains(index) else {
-                // An undeclared base is none, nor is one that leads back.
-                effectives[index].base = nil
-                continue
-            }
-            effectives[index] = merge(effectives[index], onto: effectives[lineages[index][1]])
-        }
-        return effectives
+    /// The chain of a choice: the concrete model's own if it passes through the cluster's base, else both joined.
+    func chain(ofChoice model: Int, within chain: [Int]) -> [Int] {
+        if chain.last == model || chains[model].starts(with: chain) { return chains[model] }
+        return chain + chains[model].filter { !chain.contains($0) }
     }
 
-    /// A base together with its derived models that no choice names, for objects that no choice decides.
-    ///
-    /// Nil if there are none.
-    func open(_ index: Int) -> ModelDeclaration? {
-        guard !derived[index].isEmpty else { return nil }
-        let chosen = Set(declarations[index].choices.map(\.model))
-        let rest = derived[index].filter {
-            !chosen.contains(declarations[$0].name)
-                // Models derived from a chosen one are left to it.
-                && !lineages[$0].prefix { $0 != index }.contains { chosen.contains(declarations[$0].name) }
+    /// The derived models that no choice of a base leads to.
+    func unchosen(of base: Int) -> [Int] {
+        let chosen = Set(declarations[base].choices.map(\.model))
+        return derived[base].filter { model in
+            // Models derived from a chosen one are left to it.
+            let below = chains[model].drop { $0 != base }.dropFirst()
+            return !below.contains { chosen.contains(declarations[$0].name) }
         }
-        guard !rest.isEmpty else { return nil }
-        var result = effective(index)
-        var known = Properties(result.properties)
-        // Groups found later come before earlier ones.
-        var groups = [result.properties]
-        for concrete in rest {
-            let own = Self.spelled(declarations[concrete])
-            groups.append(known.new(in: own.properties))
-            result = Self.mergeRest(of: result, onto: own)
-        }
-        result.properties = groups.reversed().flatMap(\.self)
-        let base = effective(index)
-        (result.name, result.choices, result.base, result.identity) = (
-            base.name, base.choices, base.base, base.identity
-        )
-        result.distinguishesTypes = base.distinguishesTypes
+    }
+
+    /// Everything but the properties that a chain declares; the nearer declaration takes precedence.
+    func declaration(of chain: [Int]) -> ModelDeclaration {
+        chain.dropFirst().reduce(declarations[chain[0]]) { merge(declarations[$1], onto: $0) }
+    }
+
+    /// The same for a base together with derived models that no choice leads to.
+    func declaration(of chain: [Int], with unchosen: [Int]) -> ModelDeclaration {
+        let base = declaration(of: chain)
+        var result = unchosen.reduce(base) { merge($0, onto: declarations[$1]) }
+        (result.identity, result.distinguishesTypes) = (base.identity, base.distinguishesTypes)
         return result
     }
 
-    /// The declaration with explicit sources for all properties, according to the naming of its own model.
-    private static func spelled(_ declaration: ModelDeclaration) -> ModelDeclaration {
-        guard declaration.naming != .exact,
-            declaration.properties.contains(where: { $0.from.isEmpty && $0.parts.isEmpty })
-        else { return declaration }
-        var declaration = declaration
-        declaration.properties = declaration.properties.flatMap { $0.spelled(by: declaration.naming) }
-        return declaration
-    }
-
-    private static func merge(_ own: ModelDeclaration, onto base: ModelDeclaration) -> ModelDeclaration {
-        var result = mergeRest(of: own, onto: base)
-        var known = Properties(own.properties)
-        result.properties = known.new(in: base.properties) + own.properties
-        return result
-    }
-
-    /// Merges everything but the properties, which stay those of `own`.
-    private static func mergeRest(of own: ModelDeclaration, onto base: ModelDeclaration) -> ModelDeclaration {
+    private func merge(_ own: ModelDeclaration, onto base: ModelDeclaration) -> ModelDeclaration {
         var result = own
         if own.identity.isEmpty { result.identity = base.identity }
         result.keys = joined(base.keys, own.keys)
@@ -152,44 +110,138 @@ struct Clusters {
         return result
     }
 
-    private static func joined(_ base: [String], _ own: [String]) -> [String] {
+    private func joined(_ base: [String], _ own: [String]) -> [String] {
         if base.isEmpty || own.isEmpty { return base + own }
         let known = Set(base)
         return base + own.filter { !known.contains($0) }
     }
+
+    /// The properties of a chain in display order: one replaces that of the same name in a base.
+    ///
+    /// Parts of the identity that no property shows come first, under derived names.
+    func members(of chain: [Int]) -> [ModelMember] {
+        var members: [ModelMember] = []
+        var places: [String: Int] = [:]
+        for member in chain.flatMap(ownMembers) {
+            if let place = places[member.declaration.name] {
+                members[place] = member
+            } else {
+                places[member.declaration.name] = members.count
+                members.append(member)
+            }
+        }
+        return hiddenIdentity(of: chain, members) + members
+    }
+
+    /// The same with those of derived models that no choice leads to, unless a name or a source occurs already.
+    func members(of chain: [Int], with unchosen: [Int]) -> [ModelMember] {
+        var members = members(of: chain)
+        var names = Set(members.map { $0.declaration.name.lowercased() })
+        var sources = Set(members.flatMap(\.spellings).compactMap { KeyPathSyntax.steps(of: $0) })
+        for model in unchosen {
+            let new = ownMembers(of: model).filter { member in
+                !names.contains(member.declaration.name.lowercased())
+                    && !member.spellings.contains { KeyPathSyntax.steps(of: $0).map(sources.contains) ?? false }
+            }
+            names.formUnion(new.map { $0.declaration.name.lowercased() })
+            sources.formUnion(new.flatMap(\.spellings).compactMap { KeyPathSyntax.steps(of: $0) })
+            members += new
+        }
+        return members
+    }
+
+    private func ownMembers(of model: Int) -> [ModelMember] {
+        let naming = MemberNaming(declarations[model].naming)
+        return declarations[model].properties.enumerated().map { index, property in
+            let isNamed =
+                declarations[model].naming != .exact && property.parts.isEmpty && property.completes.isEmpty
+                && property.from.isEmpty
+            return ModelMember(
+                model: model,
+                index: index,
+                declaration: property,
+                spellings: isNamed
+                    ? naming.members(for: property.name) : property.parts.isEmpty ? [property.from] : [],
+                written: isNamed ? naming.output(for: property.name) : property.from
+            )
+        }
+    }
+
+    /// The model of a chain that declares the identity; nil if none does.
+    private func identified(in chain: [Int]) -> Int? { chain.last { !declarations[$0].identity.isEmpty } }
+
+    func hasIdentity(_ model: Int) -> Bool { identified(in: chains[model]) != nil }
+
+    private func hiddenIdentity(of chain: [Int], _ members: [ModelMember]) -> [ModelMember] {
+        guard let model = identified(in: chain) else { return [] }
+        var hidden: [ModelMember] = []
+        for entry in declarations[model].identity {
+            let isShown = members.contains {
+                ($0.declaration.name == entry || $0.declaration.from == entry) && $0.declaration.parts.isEmpty
+            }
+            guard !isShown, !hidden.contains(where: { $0.declaration.from == entry }),
+                let name = Self.name(forIdentity: entry), !members.contains(where: { $0.declaration.name == name })
+            else { continue }
+            let property = PropertyDeclaration(name: name, from: entry)
+            let spellings = declarations[model].naming.spellings(of: entry)
+            hidden.append(
+                ModelMember(
+                    model: model,
+                    index: nil,
+                    declaration: property,
+                    spellings: spellings,
+                    written: spellings.count > 1 ? MemberNaming(declarations[model].naming).output(for: entry) : entry
+                )
+            )
+        }
+        return hidden
+    }
+
+    /// The derived name: `id` for `id`, `node_id` for `node.id`, `owner` for `@url.owner`.
+    private static func name(forIdentity entry: String) -> String? {
+        let names: [String]? =
+            switch ContextValue(entry) {
+            case .capture(let name), .header(let name): [name]
+            case .parent(let path): ["parent"] + (KeyPathSyntax.components(of: path) ?? [])
+            case .root(let path): ["root"] + (KeyPathSyntax.components(of: path) ?? [])
+            case .url: ["url"]
+            case .index: ["index"]
+            case .key: ["key"]
+            case .itself: nil
+            case nil: KeyPathSyntax.components(of: entry)
+            }
+        return names.map { Models.sanitised($0.joined(separator: "_")) }
+    }
+}
+
+/// One property of a compiled model.
+struct ModelMember: Sendable {
+    /// The model that declares it.
+    var model: Int
+    /// The index in that model's declaration; nil for a part of the identity that no property shows.
+    var index: Int?
+    var declaration: PropertyDeclaration
+    /// Its sources, of which the first that is present counts; none if it is combined from several parts.
+    var spellings: [String]
+    /// The source that it is written back to.
+    var written: String
+}
+
+extension [ModelMember] {
+    /// The sources of the first property of each name, as far as it is read from members.
+    var spellings: [String: [String]] {
+        let read = lazy.filter { $0.index != nil && !$0.spellings.isEmpty }
+        return Dictionary(read.map { ($0.declaration.name, $0.spellings) }) { first, _ in first }
+    }
 }
 
 extension PropertyDeclaration {
-    /// The property with an explicit source, once for each spelling that its model's naming allows.
-    func spelled(by naming: Naming) -> [PropertyDeclaration] {
-        guard from.isEmpty, parts.isEmpty else { return [self] }
-        return naming.members(for: name).map { member in
-            var spelled = self
-            spelled.from = member
-            return spelled
-        }
-    }
-}
-
-/// Properties that override others with the same name or source.
-private struct Properties {
-    private var names: Set<String> = []
-    private var sources: Set<[PathStep]> = []
-
-    init(_ properties: [PropertyDeclaration]) { for property in properties { add(property) } }
-
-    /// The properties that are not overridden; from now on they override others themselves.
-    mutating func new(in properties: [PropertyDeclaration]) -> [PropertyDeclaration] {
-        let new = properties.filter { property in
-            !names.contains(property.name.lowercased())
-                && KeyPathSyntax.steps(of: property.from).map { !sources.contains($0) } ?? true
-        }
-        for property in new { add(property) }
-        return new
+    /// The names of a write path; empty for a plain property.
+    var completes: [String] {
+        name.utf8.contains(UInt8(ascii: "."))
+            ? name.split(separator: ".", omittingEmptySubsequences: false).map(String.init) : []
     }
 
-    private mutating func add(_ property: PropertyDeclaration) {
-        names.insert(property.name.lowercased())
-        if let steps = KeyPathSyntax.steps(of: property.from) { sources.insert(steps) }
-    }
+    /// Whether the child is made of its parent's own members.
+    var isItself: Bool { ContextValue(from) == .itself && parts.isEmpty }
 }

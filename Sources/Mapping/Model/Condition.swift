@@ -9,17 +9,17 @@ public indirect enum Condition: Sendable, Equatable {
     case not(Condition)
 
     /// The condition with key paths in place of property names.
-    func spelled(by properties: PropertySources) -> Condition {
+    func spelled(by spellings: (String) -> [String]) -> Condition {
         func each(_ entry: String, _ condition: (String) -> Condition) -> Condition {
-            let sources = properties[entry]
+            let sources = spellings(entry)
             return sources.count == 1 ? condition(sources[0]) : .any(sources.map(condition))
         }
         switch self {
         case .has(let entry): return each(entry) { .has($0) }
         case .member(let entry, let values): return each(entry) { .member($0, isOneOf: values) }
-        case .all(let conditions): return .all(conditions.map { $0.spelled(by: properties) })
-        case .any(let conditions): return .any(conditions.map { $0.spelled(by: properties) })
-        case .not(let condition): return .not(condition.spelled(by: properties))
+        case .all(let conditions): return .all(conditions.map { $0.spelled(by: spellings) })
+        case .any(let conditions): return .any(conditions.map { $0.spelled(by: spellings) })
+        case .not(let condition): return .not(condition.spelled(by: spellings))
         }
     }
 
@@ -84,17 +84,37 @@ indirect enum CompiledCondition: Sendable {
     }
 
     /// Whether an object fulfils the condition; a repeated member counts as absent (law 6).
-    func holds(for object: JSONSlice) -> Bool {
+    ///
+    /// Members that it does not show are taken from `known`.
+    func holds(for object: JSONSlice, else known: JSONSlice? = nil) -> Bool {
         switch self {
-        case .has(let path): object.value(at: path[...]) != nil
+        case .has(let path): (object.value(at: path[...]) ?? known?.value(at: path[...])) != nil
         case .member(let path, let values):
-            object.value(at: path[...]).map { value in values.contains { value.isEqual(to: $0) } } ?? false
-        case .all(let conditions):
-            conditions.allSatisfy { $0.holds(for: object) }
-        case .any(let conditions):
-            conditions.contains { $0.holds(for: object) }
-        case .not(let condition):
-            !condition.holds(for: object)
+            (object.value(at: path[...]) ?? known?.value(at: path[...])).map { value in
+                values.contains { value.isEqual(to: $0) }
+            } ?? false
+        case .all(let conditions): conditions.allSatisfy { $0.holds(for: object, else: known) }
+        case .any(let conditions): conditions.contains { $0.holds(for: object, else: known) }
+        case .not(let condition): !condition.holds(for: object, else: known)
+        }
+    }
+
+    /// Whether an object lacks a member whose value the condition compares.
+    func isOpen(for object: JSONSlice) -> Bool {
+        switch self {
+        case .has: false
+        case .member(let path, _): object.value(at: path[...]) == nil
+        case .all(let conditions), .any(let conditions): conditions.contains { $0.isOpen(for: object) }
+        case .not(let condition): condition.isOpen(for: object)
+        }
+    }
+
+    /// The key paths that the condition reads.
+    var paths: [[String]] {
+        switch self {
+        case .has(let path), .member(let path, _): [path]
+        case .all(let conditions), .any(let conditions): conditions.flatMap(\.paths)
+        case .not(let condition): condition.paths
         }
     }
 }

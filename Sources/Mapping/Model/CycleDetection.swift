@@ -84,7 +84,7 @@ struct CycleDetection {
 struct RelationCycles {
     let declarations: [ModelDeclaration]
     /// The properties of each model, including those of its bases.
-    let members: [[PlanCompiler.Member]]
+    let members: [[ModelMember]]
     /// By model, whether its objects have no identity.
     let isKeyless: [Bool]
     let indexes: [String: Int]

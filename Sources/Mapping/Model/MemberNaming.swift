@@ -11,16 +11,20 @@ struct MemberNaming: Sendable {
     ]
 
     private let naming: Naming
-    /// In capitals, longest first.
+    /// In capitals, and as declared, longest first.
     private let acronyms: [[UInt8]]
+    /// Those with small letters among the declared ones, by their capitals.
+    private let mixed: [String: String]
 
     init(_ naming: Naming) {
         self.naming = naming
         guard case .snakeCase(let further) = naming else {
-            acronyms = []
+            (acronyms, mixed) = ([], [:])
             return
         }
-        acronyms = Set(Self.knownAcronyms + further.map { $0.uppercased() }).map { Array($0.utf8) }
+        let capitals = further.map { $0.uppercased() }
+        mixed = Dictionary(zip(capitals, further).filter { $0 != $1 && $1 != $1.lowercased() }) { first, _ in first }
+        acronyms = Set(Self.knownAcronyms + capitals + mixed.values).map { Array($0.utf8) }
             .sorted { $0.count != $1.count ? $0.count > $1.count : $0.lexicographicallyPrecedes($1) }
     }
 
@@ -45,22 +49,26 @@ struct MemberNaming: Sendable {
     private func camelCase(_ name: String) -> String {
         var result = ""
         for word in name.split(separator: "_") {
-            let capitals = word.uppercased()
+            let stem = word.prefix { !$0.isNumber }.uppercased()
+            let digits = word.dropFirst(stem.count)
             if result.isEmpty {
                 result = String(word)
-            } else if isAcronym(capitals) {
-                result += capitals
-            } else if capitals.hasSuffix("S"), isAcronym(String(capitals.dropLast())) {
+            } else if let acronym = acronym(stem) {
+                result += acronym + digits
+            } else if stem.hasSuffix("S"), let acronym = acronym(String(stem.dropLast())) {
                 // A plural: `user_ids` is `userIDs`.
-                result += capitals.dropLast() + "s"
+                result += acronym + "s" + digits
             } else {
-                result += capitals.prefix(1) + word.dropFirst()
+                result += word.prefix(1).uppercased() + word.dropFirst()
             }
         }
         return result
     }
 
-    private func isAcronym(_ capitals: String) -> Bool { acronyms.contains { $0.elementsEqual(capitals.utf8) } }
+    /// The acronym with these capitals, as it is written.
+    private func acronym(_ capitals: String) -> String? {
+        acronyms.contains { $0.elementsEqual(capitals.utf8) } ? mixed[capitals] ?? capitals : nil
+    }
 
     /// The words of a name in either spelling.
     private func words(of name: [UInt8]) -> [ArraySlice<UInt8>] {
@@ -92,6 +100,8 @@ struct MemberNaming: Sendable {
         for acronym in acronyms where name[start...].starts(with: acronym) {
             var end = start + acronym.count
             if end < name.count, name[end] == UInt8(ascii: "s") { end += 1 }
+            // Digits belong to the word before them.
+            while end < name.count, name[end].isDigit { end += 1 }
             // A lower-case letter after it belongs to a word that merely begins like the acronym.
             if end == name.count || !isLower(name[end]) { return end }
         }
@@ -103,8 +113,8 @@ struct MemberNaming: Sendable {
 }
 
 extension Naming {
-    /// The members that a property without a key path is read from, the preferred one last.
-    ///
-    /// A member spelled exactly like the property wins over the derived one (Milk).
-    func members(for property: String) -> [String] { MemberNaming(self).members(for: property).reversed() }
+    /// The members that an entry such as `identity: catID` may mean where no property has its name, the exact one first.
+    func spellings(of entry: String) -> [String] {
+        Models.isValidName(entry) ? MemberNaming(self).members(for: entry) : [entry]
+    }
 }

@@ -28,7 +28,7 @@ struct MistakeList {
         if !errors.contains(error) { report(error, model: model, property: property) }
     }
 
-    /// Adds model names that are invalid, or equal except for case.
+    /// Adds names of models and properties that are invalid, or equal except for case.
     mutating func reportNames(of declarations: [ModelDeclaration]) {
         var folded: [String: String] = [:]
         for (index, declaration) in declarations.enumerated() {
@@ -39,15 +39,11 @@ struct MistakeList {
             if let other = folded.updateValue(name, forKey: name.lowercased()) {
                 reportNew(.duplicateModel(name, other: other), model: index)
             }
-        }
-    }
-
-    /// Adds the mistakes of one model, except those inherited from a base, which are reported there.
-    mutating func report(_ faults: [MappingError], of model: Int, _ declaration: ModelDeclaration) {
-        let places = Dictionary(declaration.properties.enumerated().map { ($1.name, $0) }) { _, last in last }
-        for fault in faults {
-            let blamed = fault.blamed.map { places[$0] }
-            if blamed != .some(nil) { reportNew(fault, model: model, property: blamed ?? nil) }
+            var properties: [String: String] = [:]
+            for property in declaration.properties.map(\.name) {
+                guard let other = properties.updateValue(property, forKey: property.lowercased()) else { continue }
+                reportNew(.duplicateProperty(property, other: other, model: name), model: index)
+            }
         }
     }
 
@@ -98,17 +94,6 @@ extension MappingError {
         case .invalidKeyPath(let path, let use, _): .invalidKeyPath(path, usedBy: use, model: name)
         case .secretIdentity(let path, let use, _): .secretIdentity(path, usedBy: use, model: name)
         default: self
-        }
-    }
-
-    /// The property to blame, if there is exactly one.
-    fileprivate var blamed: String? {
-        switch self {
-        case .sameKeyPath(_, let properties, _): properties.last
-        case .invalidMerge(_, let property, _), .unknownContext(_, let property, _), .contradiction(_, let property, _):
-            property
-        case .invalidKeyPath(_, let use, _): use.hasPrefix("property ") ? String(use.dropFirst(9)) : nil
-        default: nil
         }
     }
 }

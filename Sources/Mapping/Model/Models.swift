@@ -4,13 +4,8 @@ public struct Models: Sendable {
     public let declarations: [ModelDeclaration]
     /// The compiled models, beginning with the declared ones in the same order.
     let compiled: [CompiledModel]
-    /// The relations between bases, concrete models and choices.
-    let clusters: Clusters
     /// Every declared key path.
     let tree: PathTree
-    /// The compiled mapped view, which reads no declarations: the plans of the declared models in their order, followed
-    /// by additional ones for clusters.
-    let plans: [ModelPlan]
     /// Further declarations about members; the tree's nodes refer to them by index.
     let rules: [MemberRule]
     /// Whether any model has members that must not reach the disk.
@@ -27,81 +22,46 @@ public struct Models: Sendable {
     let plain: [Bool]
     let indexes: [String: Int]
 
-    /// Checks and compiles the declarations; throws the first mistake found in them.
+    /// Checks and compiles the declarations; throws one of the mistakes in them.
     public init(_ declarations: [ModelDeclaration]) throws(MappingError) {
         var mistakes = MistakeList()
-        try self.init(declarations, &mistakes, stopsEarly: true)
+        try self.init(declarations, &mistakes)
     }
 
     /// Checks and compiles the declarations; reports every mistake in them, and throws one.
-    ///
-    /// - Parameter stopsEarly: whether the mapped view is left unchecked after other mistakes.
-    init(_ declarations: [ModelDeclaration], _ mistakes: inout MistakeList, stopsEarly: Bool = false)
-        throws(MappingError)
-    {
+    init(_ declarations: [ModelDeclaration], _ mistakes: inout MistakeList) throws(MappingError) {
         self.declarations = declarations
         indexes = Dictionary(declarations.enumerated().map { ($1.name, $0) }) { first, _ in first }
         let clusters = Clusters(declarations, indexes: indexes, &mistakes)
-        // Where the mapped view has the same mistake, it knows the place better.
-        var others = MistakeList()
-        others.reportNames(of: declarations)
+        var compiler = ModelsCompiler(declarations, indexes: indexes, clusters, mistakes)
+        let compiled = compiler.compile()
+        mistakes = compiler.mistakes
+        clusters.reportCircularChoices(indexes: indexes, &mistakes)
+        mistakes.reportNames(of: declarations)
         var migrations: [[CompiledMigration]] = []
         for (index, declaration) in declarations.enumerated() {
             do throws(MappingError) {
-                try ModelCompiler.checkNames(of: declaration)
                 migrations.append(
                     try declaration.migrations.map { (migration) throws(MappingError) in
                         try CompiledMigration(migration, model: declaration.name)
                     }
                 )
             } catch {
-                others.report(error, model: index)
+                mistakes.reportNew(error, model: index)
             }
         }
         // A mistake in one model would be reported again for its relatives.
-        var relatives = MistakeList()
-        var tree = PathTree()
-        var rules: [MemberRule] = []
-        var compiled: [CompiledModel] = []
-        // Bases are compiled once more, merged with derived models that no choice names: their objects are read this
-        // way.
-        let open = declarations.indices.compactMap { index in clusters.open(index).map { (index, $0) } }
-        let fallbacks = Dictionary(uniqueKeysWithValues: open.enumerated().map { ($1.0, declarations.count + $0) })
-        for (index, declaration) in declarations.indices.map({ ($0, clusters.effective($0)) }) + open {
-            let isOpen = compiled.count >= declarations.count
-            var compiler = ModelCompiler(
-                declaration,
-                indexes: indexes,
-                objectName: clusters.root(of: index),
-                fallback: isOpen ? compiled.count : fallbacks[index] ?? index,
-                isOpen: isOpen
-            )
-            compiled.append(compiler.compile(into: &tree, rules: &rules))
-            if isOpen {
-                relatives.report(compiler.faults, amongRelativesOf: index, declarations)
-            } else {
-                others.report(compiler.faults, of: index, declarations[index])
-            }
-        }
-        if stopsEarly, let first = mistakes.first ?? others.first ?? relatives.first { throw first }
-        var planner = PlanCompiler(declarations, indexes: indexes, clusters, mistakes)
-        planner.compile()
-        mistakes = planner.mistakes
-        clusters.reportCircularChoices(indexes: indexes, &mistakes)
-        mistakes.reportNew(others)
-        if mistakes.first == nil { mistakes.reportNew(relatives) }
+        if mistakes.first == nil { mistakes.reportNew(compiler.relatives) }
         if let first = mistakes.first { throw first }
-        var plans = planner.plans
-        for index in declarations.indices { plans[index].bare = BareIdentity(compiled[index]) }
-        (self.clusters, self.plans, self.compiled) = (clusters, plans, compiled)
-        (self.tree, self.rules, self.migrations) = (tree, rules, migrations)
+        (self.compiled, self.migrations) = (compiled, migrations)
+        (tree, rules) = (compiler.tree, compiler.rules)
         let plain = Self.plain(compiled)
         self.plain = plain
         let deletable = Set(
-            declarations.indices.filter { declarations[$0].deletedWhen != nil }.map(clusters.root)
+            declarations.indices.filter { declarations[$0].deletedWhen != nil }.map { compiled[$0].objectName }
         )
         simple = declarations.indices.map { index in
-            plain[index] && declarations[index].version == 0 && !deletable.contains(clusters.root(of: index))
+            plain[index] && declarations[index].version == 0 && !deletable.contains(compiled[index].objectName)
         }
         haveSecrets = compiled.contains(where: \.hasSecrets)
         haveDeletions = compiled.contains { $0.reading.deletedWhen != nil }
@@ -185,12 +145,13 @@ public struct Models: Sendable {
 
     /// Whether an object of a cluster belongs to this concrete model; true for other models.
     public func isObject(_ json: [UInt8], of model: String) -> Bool {
-        guard let index = indexes[model], var current = indexes[compiled[index].objectName], current != index,
+        guard let index = indexes[model], let base = indexes[compiled[index].objectName], base != index,
             declarations.contains(where: { $0.choices.contains { $0.model == model } }), let object = JSONSlice(json)
         else { return true }
+        var current = base
         while let next = choice(of: current, for: object) {
-            if next == index { return true }
-            current = next
+            if next.model == index { return true }
+            current = next.model
         }
         return false
     }
@@ -203,13 +164,15 @@ public struct Models: Sendable {
     /// The model that an object is read as: in a cluster, the concrete one selected by its members.
     func concrete(of model: Int, for object: JSONSlice) -> Int {
         var index = model
-        while let choice = choice(of: index, for: object) { index = choice }
+        while let choice = choice(of: index, for: object) { index = choice.model }
         return compiled[index].fallback
     }
 
-    /// The concrete model selected by a cluster's choices; nil if there are none, or none fits.
-    func choice(of model: Int, for object: JSONSlice) -> Int? {
-        compiled[model].reading.choices.first { $0.condition?.holds(for: object) ?? true }?.model
+    /// The choice of a cluster that fits an object; nil if there are none, or none fits.
+    ///
+    /// Members that the object does not show are taken from `known`.
+    func choice(of model: Int, for object: JSONSlice, else known: JSONSlice? = nil) -> CompiledModel.Choice? {
+        compiled[model].reading.choices.first { $0.condition?.holds(for: object, else: known) ?? true }
     }
 
     /// The merge policy of a member.
@@ -253,107 +216,4 @@ public struct Models: Sendable {
     private static func isNameByte(_ byte: UInt8) -> Bool {
         byte.isLetter || byte.isDigit || byte == UInt8(ascii: "_")
     }
-}
-
-/// One compiled model, ready to be walked along with JSON.
-///
-/// For a concrete model of a cluster this includes what its bases declare. It is a class, so that the walk, which holds
-/// one for every object, copies a reference instead of a dozen fields.
-final class CompiledModel: Sendable {
-    /// A part of an identity, or a key.
-    enum Part: Sendable {
-        /// A member of the object at one of these key paths, the spellings of one member.
-        ///
-        /// It is read by the capture with this number.
-        case member(paths: [[String]], capture: Int)
-        /// A value from the object's surroundings.
-        case context(ContextValue, path: [String])
-    }
-
-    /// A concrete model of a cluster.
-    struct Choice: Sendable {
-        /// Nil for the choice that takes all remaining objects.
-        var condition: CompiledCondition?
-        var model: Int
-    }
-
-    /// The parts of a model other than the places of its members.
-    struct Reading: Sendable {
-        /// The number of captures: first the identity's members, then the keys'.
-        var captureCount = 0
-        var identity: [Part] = []
-        /// The entries of `identity` for its parts, to which a route binds values.
-        var identityNames: [String] = []
-        var keys: [(name: String, part: Part)] = []
-        /// The key paths of `modified`: the spellings of one member.
-        var modifiedPaths: [[String]] = []
-        /// The required properties; each has a bit in the set of those seen.
-        var required: [String] = []
-        var deletedWhen: CompiledCondition?
-        var onDelete = DeletionPolicy.usual
-        var choices: [Choice] = []
-        /// The models that its relations refer to.
-        var relations: Set<Int> = []
-        /// Whether known members are simply the newest ones: there are no checks, and no policies but `latest` and
-        /// `replace`.
-        var isPlain = true
-    }
-
-    /// The declared name.
-    let name: String
-    /// The model name of its objects: that of the base whose identity it shares.
-    let objectName: String
-    /// The node of the object itself.
-    let root: Int
-    let sharesAll: Bool
-    /// Whether the number 7 and the string "7" identify different objects.
-    let distinguishesTypes: Bool
-    let hasSecrets: Bool
-    let reading: Reading
-    /// The model for objects that no choice takes.
-    ///
-    /// It is the model itself, together with the derived models that none of its choices names.
-    let fallback: Int
-    /// Whether every part of the identity is in the object.
-    let hasOwnIdentity: Bool
-    /// The key paths of the identity's parts in the object, each in the preferred spelling.
-    let identityPaths: [[String]]
-    /// The same in every spelling.
-    let identityMembers: Set<MemberPath>
-
-    var captureCount: Int { reading.captureCount }
-    var modifiedPaths: [[String]] { reading.modifiedPaths }
-    var hasIdentity: Bool { !reading.identity.isEmpty }
-    var hasRequired: Bool { !reading.required.isEmpty }
-
-    init(_ declaration: ModelDeclaration, objectName: String, root: Int, reading: Reading, fallback: Int) {
-        name = declaration.name
-        (self.objectName, self.root) = (objectName, root)
-        sharesAll = declaration.sharesAll
-        distinguishesTypes = declaration.distinguishesTypes
-        hasSecrets = !declaration.secret.isEmpty
-        (self.reading, self.fallback) = (reading, fallback)
-        let spellings = reading.identity.map(\.paths)
-        identityPaths = spellings.compactMap(\.first)
-        identityMembers = Set(spellings.joined().map { MemberPath($0) })
-        hasOwnIdentity = identityPaths.count == reading.identity.count
-    }
-}
-
-extension CompiledModel.Part {
-    /// The key paths within the object, the preferred one first; empty for values from the surroundings.
-    var paths: [[String]] {
-        guard case .member(let paths, _) = self else { return [] }
-        return paths
-    }
-}
-
-/// The declarations about a member other than its place.
-struct MemberRule: Sendable {
-    var property: String
-    /// The conversion with the checks that a value must pass.
-    var checked: ValueConversion?
-    /// The bit among the model's required properties.
-    var required: UInt64 = 0
-    var isSecret = false
 }

@@ -14,6 +14,8 @@ struct PathTree: Sendable {
         var rule: Int32 = -1
         /// The slot of the value that the mapped view reads here, or -1.
         var slot: Int32 = -1
+        /// Whether the mapped view reads the value here or one below it.
+        var isShown = false
         /// A bit for each capture of the model (identity, keys) that reads the value here.
         var captures: UInt64 = 0
         /// The arity of the relation here; nil if it is one or many, because the key path crosses arrays.
@@ -21,14 +23,14 @@ struct PathTree: Sendable {
         /// Whether a property is declared for exactly this place.
         var isProperty = false
         var isLocal = false
+        /// Whether the value here is part of the identity.
+        var isIdentity = false
         /// Whether a condition or `modified` reads the value here; it is then observed, although it may not move.
         var isAsked = false
         /// The merge policy of the property here.
         var merge = MergePolicy.latest
         /// Whether the relation here deletes objects that it no longer names.
         var deletesFormer = false
-        /// Whether the mapped view may find a bare identity here, so that a path leading on finds nothing.
-        var mayBeBare = false
 
         var hasChildren: Bool { childCount > 0 }
         var isMany: Bool { arity == .many }
@@ -206,7 +208,10 @@ struct PathBranch {
     /// The slot of the value at these names; creates it if needed, after `count` others.
     mutating func slot(at names: [String], count: inout Int) -> Int {
         var slot = 0
-        update(names.map(PathStep.name)[...]) { node in
+        let path = names.map(PathStep.name)
+        for inner in path.outer { update(inner[...]) { $0.isShown = true } }
+        update(path[...]) { node in
+            node.isShown = true
             if node.slot < 0 {
                 node.slot = Int32(count)
                 count += 1

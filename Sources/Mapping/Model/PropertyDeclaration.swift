@@ -13,7 +13,11 @@ public struct PropertyDeclaration: Sendable, Equatable {
     /// Several sources that are combined into one object, each under its own name; `from` is not used then.
     public var parts: [Part]
     /// The relation, if the value is an object or several.
+    ///
+    /// With `parts`, these are the parts of the identity of one object.
     public var relation: Relation?
+    /// The key of the related model that stands in place of an object, instead of its identity.
+    public var relatedKey: String?
     /// The conversion for the `mapped` view, and back.
     public var conversion: ConversionDeclaration?
     /// Whether values of another type are converted if nothing is lost (`"5"` for a number, a scalar for a list).
@@ -63,24 +67,6 @@ public struct PropertyDeclaration: Sendable, Equatable {
         (self.name, self.from, self.relation) = (name, from, relation)
         (self.conversion, self.parts) = (conversion, parts)
     }
-}
-
-/// The key paths of a model's properties, by name.
-struct PropertySources: Sendable {
-    private var byName: [String: [String]] = [:]
-
-    /// Indexes declarations that have explicit sources.
-    init(_ properties: [PropertyDeclaration]) {
-        for property in properties where property.parts.isEmpty && !property.from.isEmpty {
-            byName[property.name, default: []].append(property.from)
-        }
-    }
-
-    /// The key paths that an entry such as `identity: id` refers to.
-    ///
-    /// These are the sources of the property with that name, one for each spelling that the model's naming allows, the
-    /// preferred one first. Without such a property, the entry is itself a key path.
-    subscript(entry: String) -> [String] { byName[entry] ?? [entry] }
 }
 
 /// How a new value of a member is merged with the known one.

@@ -17,6 +17,8 @@ public struct ViewColumn: Sendable, Equatable {
         case identity
         /// The values that `inner` gives for each element of the array at `path`.
         case elements(path: String, inner: Source)
+        /// The identity of an object whose parts are these values.
+        case reference([Source])
         /// An object made of several values.
         case object([Part])
         /// A value of the object that the relation at `path` refers to: a column source of `model`.
@@ -59,6 +61,11 @@ extension Models {
     /// Whether objects of this model have an identity; all others stay within the objects that show them.
     public func hasIdentity(_ model: String) -> Bool { index(of: model).map { compiled[$0].hasIdentity } ?? false }
 
+    /// Whether the value of one member is the whole identity.
+    public func isIdentityOneMember(of model: String) -> Bool {
+        index(of: model).map { compiled[$0].hasOwnIdentity && compiled[$0].identityPaths.count == 1 } ?? false
+    }
+
     /// Whether the number 7 and the string "7" identify different objects of this model.
     public func distinguishesTypes(_ model: String) -> Bool {
         index(of: model).map { compiled[$0].distinguishesTypes } ?? false
@@ -76,43 +83,38 @@ extension Models {
     /// column can show has none.
     public func columns(of model: String) -> [ViewColumn] {
         guard let index = index(of: model) else { return [] }
-        let declaration = clusters.effective(index)
-        let sources = PropertySources(declaration.properties)
+        let model = compiled[index]
         var columns = ColumnList()
-        if compiled[index].hasIdentity {
+        if model.hasIdentity {
             columns.add(ViewColumn(name: "identity", role: .identity, source: .identity), at: [.name("@")])
         }
-        for (names, role) in [(declaration.identity, ViewColumn.Role.identity), (declaration.keys, .key)] {
-            for name in names {
-                let spellings = sources[name]
-                guard let path = steps(of: spellings[0]), let names = path.names else { continue }
-                guard let source = source(of: spellings, in: index) else { continue }
-                let property =
-                    declaration.properties.first { $0.name == name }
-                    ?? declaration.properties.first { $0.parts.isEmpty && steps(of: $0.from) == path }
-                var column = ViewColumn(
-                    name: property?.name ?? names.joined(separator: "_"),
-                    role: role,
-                    source: source
-                )
-                // References are compared with the identity, so it is not converted.
-                if role == .key { column.take(property) }
-                columns.add(column, at: path)
-            }
+        let identity = zip(model.identityNames, model.reading.identity).map { ($0, $1, ViewColumn.Role.identity) }
+        for (name, part, role) in identity + model.reading.keys.map({ ($0.name, $0.part, .key) }) {
+            let paths = part.paths.map { $0.map(PathStep.name) }
+            guard let source = source(of: paths, in: index) else { continue }
+            let property =
+                model.members.first { $0.declaration.name == name }
+                ?? model.members.first { $0.spellings.contains { steps(of: $0) == paths[0] } }
+            var column = ViewColumn(
+                name: property?.index.map { _ in property?.declaration.name ?? name }
+                    ?? part.paths[0].joined(separator: "_"),
+                role: role,
+                source: source
+            )
+            // References are compared with the identity, so it is not converted.
+            if role == .key { column.take(property?.declaration) }
+            columns.add(column, at: paths[0])
         }
-        var shown: Set<String> = []
-        for property in declaration.properties where shown.insert(property.name).inserted {
+        for member in model.members where member.index != nil {
+            let property = member.declaration
+            let paths = member.spellings.compactMap(steps)
             if !property.parts.isEmpty {
-                let parts = property.parts.compactMap { part in
-                    steps(of: part.from).flatMap { source($0[...], in: index) }.map {
-                        ViewColumn.Part(name: part.name, source: $0)
-                    }
-                }
+                let source = source(ofPartsOf: property, in: index)
                 columns.add(
-                    ViewColumn(name: property.name, role: .property, source: .object(parts)),
+                    ViewColumn(name: property.name, role: .property, source: source),
                     at: [.name("@" + property.name)]
                 )
-            } else if let path = steps(of: property.from), let source = source(of: sources[property.name], in: index) {
+            } else if let path = paths.first, let source = source(of: paths, in: index) {
                 var column = ViewColumn(name: property.name, role: .property, source: source)
                 column.take(property)
                 columns.add(column, at: path)
@@ -131,8 +133,11 @@ extension Models {
         guard root != model, let base = self.index(of: root),
             let position = declarations[base].choices.firstIndex(where: { $0.model == model })
         else { return nil }
-        let properties = PropertySources(clusters.effective(base).properties)
-        return (root, declarations[base].choices[...position].map { $0.condition?.spelled(by: properties) })
+        let spellings = compiled[base].members.spellings
+        let conditions = declarations[base].choices[...position].map { choice in
+            choice.condition?.spelled { spellings[$0] ?? compiled[base].naming.spellings(of: $0) }
+        }
+        return (root, conditions)
     }
 
     /// The steps to a member; nil for a malformed key path or a value from the surroundings.
@@ -141,9 +146,26 @@ extension Models {
     }
 
     /// The source for the spellings of one member; nil if SQL cannot follow any of them.
-    private func source(of spellings: [String], in model: Int) -> ViewColumn.Source? {
-        let sources = spellings.compactMap { steps(of: $0).flatMap { source($0[...], in: model) } }
+    private func source(of spellings: [[PathStep]], in model: Int) -> ViewColumn.Source? {
+        let sources = spellings.compactMap { source($0[...], in: model) }
         return sources.count > 1 ? .first(sources) : sources.first
+    }
+
+    /// The source of a value that is combined from parts: for a reference, the identity of its object.
+    private func source(ofPartsOf property: PropertyDeclaration, in model: Int) -> ViewColumn.Source {
+        let parts = property.parts.compactMap { part in
+            steps(of: part.from).flatMap { source($0[...], in: model) }
+                .map { ViewColumn.Part(name: part.name, source: $0) }
+        }
+        guard let related = (property.relation.flatMap { index(of: $0.model) }) else { return .object(parts) }
+        func member(_ entry: String) -> String {
+            (compiled[related].members.spellings[entry] ?? compiled[related].naming.spellings(of: entry))[0]
+        }
+        return .reference(
+            compiled[related].identityNames.compactMap { name in
+                parts.first { member($0.name) == member(name) }?.source
+            }
+        )
     }
 
     /// The source for a key path of a model, following relations; nil if SQL cannot follow it.

@@ -114,6 +114,7 @@ struct Inventory {
                 row.mapped = DocumentMapper(models: models).mapObject(
                     payload,
                     model: row.model,
+                    identity: row.identity,
                     members: members
                 ) { name in
                     // An object that cannot be read is shown by its identity, like an unknown one.

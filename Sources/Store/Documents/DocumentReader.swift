@@ -138,14 +138,18 @@ struct DocumentReader {
             return others.isEmpty || own == nil && others == [dividedBy]
         }
         var doubts: Set<Int64> = []
-        let composition = try compose(payloads, &doubts)
-        if let migrated {
-            switch try compose(migrated, &doubts) {
+        var composition = try compose(migrated ?? payloads, &doubts)
+        document.doubts = doubts.sorted()
+        if migrated != nil {
+            switch composition {
             case .composed(let body), .unknown(_, let body?): if try mayShow(body) { document.migrated = body.bytes }
             case .unknown, .unchanged: break
             }
+            if composition != .unchanged {
+                // The newer values have another form than the bytes received.
+                composition = .unknown(reason: "it is stored in the form of an earlier version of its models")
+            }
         }
-        document.doubts = doubts.sorted()
         switch composition {
         case .composed(let body):
             guard try mayShow(body) else {
@@ -191,6 +195,25 @@ struct DocumentReader {
 
     func id(of name: ObjectName, scope: ScopeID) throws -> ObjectID? {
         try database.query("SELECT o.id \(Self.byName)").first(scope, name.model, Identity(name.identity)) { $0.id(0) }
+    }
+
+    /// The name of an object that is given by its identity or by a key; nil if none has the key, or several have.
+    func name(of object: BoundObject, _ models: Models, _ hasher: KeyHasher, scope: ScopeID) throws -> ObjectName? {
+        if let identity = object.identity { return ObjectName(model: object.model, identity: identity) }
+        guard let key = object.keys.first else { return nil }
+        let found = try database.query(
+            """
+            SELECT o.identity FROM _keys k JOIN _objects o ON o.id = k.object AND o.deleted IS NULL
+            JOIN _collections c ON c.id = o.collection AND c.scope = ?1 JOIN _names m ON m.id = c.model AND m.text = ?2
+            WHERE k.value = ?3
+            """
+        ).all(scope, object.model, hasher.keyHash(key)) { Identity($0, column: 0).text }
+        let names = try found.map { ObjectName(model: object.model, identity: $0) }.filter { name in
+            // The key may be one that the object had before.
+            let json = try state(of: name, scope: scope)?.payload ?? []
+            return models.keys(in: json, of: object.model).contains { $0.value.utf8.elementsEqual(key.utf8) }
+        }
+        return names.count == 1 ? names[0] : nil
     }
 
     /// The state of an object; nil if nothing is known of it.
@@ -295,12 +318,12 @@ extension ObjectStore {
     ///   - dividedBy: as in `ReceivedDocument`.
     /// - Returns: the objects by name, and the commit sequence at which this holds.
     public func known(
-        _ names: Set<ObjectName>,
+        _ objects: Set<BoundObject>,
         beside key: CacheKey,
         selectedBy: String,
         dividedBy: Int64? = nil
-    ) async throws(StoreError) -> (objects: [ObjectName: RelatedObject], sequence: CommitNumber) {
-        let models = core.models
+    ) async throws(StoreError) -> (objects: [BoundObject: RelatedObject], sequence: CommitNumber) {
+        let (models, keyHasher) = (core.models, core.keyHasher)
         let context = ObjectContext(key: key.context, selectedBy: selectedBy).text
         return try await core.read { database in
             let sequence = try Meta.commitNumber(in: database)
@@ -312,9 +335,10 @@ extension ObjectStore {
             ).first(key.principal, key.upstream, context) { $0.id(0, as: ScopeID.self) }
             guard let scope, let known = models[key.upstream] else { return ([:], sequence) }
             let reader = try DocumentReader(database, models: models)
-            var objects: [ObjectName: RelatedObject] = [:]
-            for name in names {
-                guard let state = try reader.state(of: name, scope: scope),
+            var related: [BoundObject: RelatedObject] = [:]
+            for object in objects {
+                guard let name = try reader.name(of: object, known.models, keyHasher, scope: scope),
+                    let state = try reader.state(of: name, scope: scope),
                     try reader.mayShow(state, dividedBy: dividedBy),
                     let id = try reader.id(of: name, scope: scope),
                     let json = state.sharedJSON(
@@ -328,9 +352,9 @@ extension ObjectStore {
                         }
                     )
                 else { continue }
-                objects[name] = RelatedObject(id: id, json: json, start: state.start)
+                related[object] = RelatedObject(id: id, json: json, start: state.start)
             }
-            return (objects, sequence)
+            return (related, sequence)
         }
     }
 }

@@ -90,7 +90,7 @@ private struct ViewDefinition {
 
     private var columns: [String] {
         let columns = models.columns(of: model.name)
-        let isSingle = columns.count { $0.role == .identity && $0.source != .identity } == 1
+        let isSingle = models.isIdentityOneMember(of: model.name)
         var names = Set((columns.map(\.name) + Models.reservedColumns).map { $0.lowercased() })
         var lines = [
             "\(SQLText.literal(UpstreamKey.name(of: upstream))) AS upstream", "p.label AS principal",
@@ -162,6 +162,7 @@ private struct ViewExpression {
         // The identity is in the row itself; only the object's own column uses it.
         case .identity: "NULL"
         case .elements(let path, let inner): elements(path, inner)
+        case .reference(let parts): reference(parts)
         case .object(let parts):
             "json_object(\(parts.map { "\(SQLText.literal($0.name)), \(json(of: $0.source))" }.joined(separator: ", ")))"
         case .derived(let path, let model, let source): derived(source, through: path, to: model)
@@ -175,8 +176,16 @@ private struct ViewExpression {
         case .many, .keyed, .elements, .object: "json(\(value(of: source)))"
         case .document(let path), .one(let path, _):
             "CASE WHEN \(type(path)) IN ('object', 'array') THEN json(\(value(of: source))) ELSE \(value(of: source)) END"
-        case .value, .identity, .derived, .first: value(of: source)
+        case .value, .identity, .reference, .derived, .first: value(of: source)
         }
+    }
+
+    /// The identity of an object, from its parts.
+    private func reference(_ parts: [ViewColumn.Source]) -> String {
+        guard parts.count > 1 else { return parts.first.map(value) ?? "NULL" }
+        return parts.map { #"replace(replace(\#(value(of: $0)), '\', '\\'), ':', '\:')"# }.joined(
+            separator: " || ':' || "
+        )
     }
 
     private func full(_ path: String) -> String { base + path.dropFirst() }
@@ -317,8 +326,10 @@ enum ViewConversion: Equatable {
         switch declaration {
         case nil: self = .checked
         case .named(let name): self = Self.builtIn(name, coerces: coerces)
-        case .date(.unixSeconds): self = .computed(Self.time("\(Self.number), 'unixepoch'"))
-        case .date(.unixMilliseconds): self = .computed(Self.time("\(Self.number) / 1000.0, 'unixepoch'"))
+        case .date(.unixSeconds):
+            self = .computed(Self.time("\(coerces ? Self.number : Self.plainNumber), 'unixepoch'"))
+        case .date(.unixMilliseconds):
+            self = .computed(Self.time("\(coerces ? Self.number : Self.plainNumber) / 1000.0, 'unixepoch'"))
         case .date(.pattern): self = .unavailable
         case .number(let grouping, let decimal): self = .computed(Self.number(grouping: grouping, decimal: decimal))
         case .enumeration(let cases, let fallback, _): self = Self.enumeration(cases, fallback)
@@ -364,6 +375,8 @@ enum ViewConversion: Equatable {
             + "AND date(substr(t, 1, 10), '+0 days') = substr(t, 1, 10) "
             + "THEN \(time("substr(t, 1, 10) || 'T' || substr(t, 12)")) END"
     }()
+
+    private static let plainNumber = "CASE WHEN typeof(t) IN ('integer', 'real') THEN t END"
 
     /// A number, or a text that is spelled like one.
     private static let number =

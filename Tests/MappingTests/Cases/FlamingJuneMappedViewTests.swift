@@ -144,7 +144,7 @@ import Testing
     }
 
     @Test func `FJ-33: an object within itself is cut to its identity`() throws {
-        let known = [ObjectName(model: "User", identity: "1"): json(#"{"id":1,"name":"a","friend":1}"#)]
+        let known = [BoundObject(model: "User", identity: "1"): json(#"{"id":1,"name":"a","friend":1}"#)]
         let shown = try blog().mapper.map(
             json(#"{"id":9,"user":1}"#),
             as: BodyRule(model: "Post", arity: .one),

@@ -87,10 +87,17 @@ import Testing
         }
     }
 
-    @Test func `MK-10: a child that is a string is reported, and the completing path still applies`() throws {
-        let shown = try places().one(#"{"meta":{"coordinates":"52,4"},"last_known_latitude":52.374}"#, "Cat")
+    @Test(arguments: [
+        (#""52,4""#, MappingWarning.Kind.quarantined), ("[52,4]", .arrayForObject), ("[]", .arrayForObject),
+    ])
+    func `MK-10: a child that is no object is reported and left out, and the completing path still applies`(
+        child: String,
+        warning: MappingWarning.Kind
+    ) throws {
+        let shown = try places().one(#"{"meta":{"coordinates":\#(child)},"last_known_latitude":52.374}"#, "Cat")
         #expect(shown.body == #"{"location":{"latitude":52.374}}"#)
-        #expect(shown.kinds == [.quarantined] && shown.pointers == ["/meta/coordinates"])
+        #expect(shown.kinds == [warning] && shown.pointers == ["/meta/coordinates"])
+        #expect(try places().one(#"{"meta":{"coordinates":\#(child)}}"#, "Cat").body == "{}")
     }
 
     @Test func `MK-11: an object in which nothing declared is found stays raw, with a warning`() throws {

@@ -4,8 +4,8 @@ import Testing
 
 /// Bare identities in the mapped view, of objects that are known and of others.
 struct BareIdentityTests {
-    private static let ada = ObjectName(model: "User", identity: "7")
-    private static let bo = ObjectName(model: "User", identity: "8")
+    private static let ada = BoundObject(model: "User", identity: "7")
+    private static let bo = BoundObject(model: "User", identity: "8")
     private let known = [
         ada: json(#"{"id":7,"friend":8,"name":"Ada"}"#), bo: json(#"{"friend":7,"id":8,"name":"Bo"}"#),
     ]
@@ -25,7 +25,7 @@ struct BareIdentityTests {
         )
     }
 
-    private func shown(_ body: String, _ known: [ObjectName: [UInt8]]) throws -> MappedBody {
+    private func shown(_ body: String, _ known: [BoundObject: [UInt8]]) throws -> MappedBody {
         try blog().mapper.map(json(body), as: Self.post, known: known)
     }
 
@@ -84,11 +84,126 @@ struct BareIdentityTests {
         let fixture = try MapperFixture(
             ModelDeclaration("Post", identity: ["id"], Property("author", one: "User"), Property("file", one: "File")),
             ModelDeclaration("User", identity: ["realm", "id"], Property("name")),
-            ModelDeclaration("File", identity: ["@key"], Property("size"))
+            ModelDeclaration("File", identity: ["@url.name"], Property("size"))
         )
         let shown = fixture.mapper.map(json(#"{"id":1,"author":7,"file":"a"}"#), as: Self.post)
         #expect(text(shown.body) == #"{"id":1,"author":7,"file":"a"}"#)
         #expect(shown.named.isEmpty)
+    }
+
+    @Test func `an object that is identified by its name is shown in the place of that name`() throws {
+        let fixture = try MapperFixture(
+            ModelDeclaration("Post", identity: ["id"], Property("file", one: "File"), Property("files", many: "File")),
+            ModelDeclaration("File", identity: ["@key"], Property("size"), Property("name", "@key"))
+        )
+        let known = [BoundObject(model: "File", identity: "a"): json(#"{"size":3}"#)]
+        let body = #"{"id":1,"file":"a","files":["b","a"]}"#
+        let shown = fixture.mapper.map(json(body), as: Self.post, known: known)
+        let file = #"{"size":3,"name":"a"}"#
+        #expect(text(shown.body) == #"{"id":1,"file":\#(file),"files":["b",\#(file)]}"#)
+        #expect(shown.synthetic == ["/file", "/files/1"] && shown.named.count == 2)
+        #expect(try fixture.unmap(text(shown.body), Self.post, synthetic: shown.synthetic) == body)
+    }
+
+    @Test func `an object that shows nothing but its identity is filled in`() throws {
+        let body = #"{"id":1,"author":{"id":7},"likers":[{"id":8},{"id":9},{"id":"7"}],"roles":{"a":{"id":7}}}"#
+        let shown = try shown(body, known)
+        let ada = #"{"id":7,"name":"Ada","friend":8}"#
+        #expect(
+            text(shown.body)
+                == #"{"id":1,"author":\#(ada),"likers":[{"id":8,"name":"Bo","friend":7},{"id":9},{"id":"7"}],"#
+                + #""roles":{"a":\#(ada)},"state":"open"}"#
+        )
+        #expect(
+            shown.synthetic == [
+                "/author/name", "/author/friend", "/likers/0/name", "/likers/0/friend", "/roles/a/name",
+                "/roles/a/friend", "/state",
+            ]
+        )
+        #expect(try blog().unmap(text(shown.body), Self.post, synthetic: shown.synthetic) == body)
+    }
+
+    @Test func `a key path leads through a bare identity to what is known of its object`() throws {
+        let fixture = try MapperFixture(
+            ModelDeclaration(
+                "Post",
+                identity: ["id"],
+                Property("author", one: "User"),
+                Property("authorName", "author.name").with { $0.output = .none },
+                Property("far", "author.friend.name"),
+                Property("span", "author.none").with { $0.parts = [.init(name: "of", from: "author.name")] }
+            ),
+            ModelDeclaration("User", identity: ["id"], Property("name"), Property("friend", one: "User"))
+        )
+        let body = #"{"id":1,"author":7}"#
+        let shown = fixture.mapper.map(json(body), as: Self.post, known: known)
+        #expect(
+            text(shown.body)
+                == #"{"id":1,"author":{"id":7,"name":"Ada","friend":8},"authorName":"Ada","span":{"of":"Ada"}}"#
+        )
+        #expect(shown.synthetic == ["/author", "/authorName", "/span"] && shown.named == [Self.ada])
+        #expect(try fixture.unmap(text(shown.body), Self.post, synthetic: shown.synthetic) == body)
+        #expect(fixture.mapper.map(json(body), as: Self.post).warnings.isEmpty)
+        let object = fixture.mapper.mapObject(json(body), model: "Post") { name in known[BoundObject(name)] }
+        #expect(text(object.body) == #"{"id":1,"author":7,"authorName":"Ada","far":"Bo","span":{"of":"Ada"}}"#)
+    }
+
+    @Test func `one of the keys of a model may stand in place of an object`() throws {
+        let fixture = try MapperFixture(
+            ModelDeclaration(
+                "Post",
+                identity: ["id"],
+                Property("author", one: "User").with { $0.relatedKey = "login" },
+                Property("likers", many: "User").with { $0.relatedKey = "login" }
+            ),
+            ModelDeclaration("User", identity: ["id"], Property("login"), Property("name")).with { $0.keys = ["login"] }
+        )
+        let known = [BoundObject(model: "User", keys: ["ada"]): json(#"{"id":7,"login":"ada","name":"Ada"}"#)]
+        let body = #"{"id":1,"author":"ada","likers":["bo","ada",null]}"#
+        let shown = fixture.mapper.map(json(body), as: Self.post, known: known)
+        let ada = #"{"id":7,"login":"ada","name":"Ada"}"#
+        #expect(text(shown.body) == #"{"id":1,"author":\#(ada),"likers":["bo",\#(ada),null]}"#)
+        #expect(shown.synthetic == ["/author", "/likers/1"] && shown.named.count == 2 && shown.warnings.isEmpty)
+        #expect(try fixture.unmap(text(shown.body), Self.post, synthetic: shown.synthetic) == body)
+    }
+
+    @Test func `members around a reference may be the parts of its object's identity`() throws {
+        let fixture = try MapperFixture(
+            ModelDeclaration(
+                "Issue",
+                identity: ["id"],
+                Property(
+                    name: "repo",
+                    from: "",
+                    relation: .one("Repo"),
+                    parts: [.init(name: "name", from: "repo_name"), .init(name: "owner", from: "repo.owner")]
+                )
+            ),
+            ModelDeclaration(
+                "Repo",
+                identity: ["owner", "name"],
+                Property("stars").with { $0.isRequired = true },
+                Property("title", "name")
+            )
+        )
+        let known = [
+            BoundObject(model: "Repo", identity: "ada:engine"): json(#"{"name":"engine","owner":"ada","stars":3}"#)
+        ]
+        let issue = BodyRule(model: "Issue", arity: .one)
+        let body = #"{"id":1,"repo_name":"engine","repo":{"owner":"ada"}}"#
+        let shown = fixture.mapper.map(json(body), as: issue, known: known)
+        #expect(text(shown.body) == #"{"id":1,"repo":{"owner":"ada","stars":3,"title":"engine"}}"#)
+        #expect(shown.synthetic == ["/repo/stars"] && shown.warnings.isEmpty)
+        #expect(try fixture.unmap(text(shown.body), issue, synthetic: shown.synthetic) == body)
+        let unknown = fixture.mapper.map(json(body), as: issue)
+        #expect(text(unknown.body) == #"{"id":1,"repo":{"owner":"ada","title":"engine"}}"# && unknown.warnings.isEmpty)
+        #expect(unknown.named == Set(known.keys))
+        for body in [#"{"id":1,"repo_name":"engine"}"#, #"{"id":1,"repo_name":null,"repo":{"owner":"ada"}}"#] {
+            #expect(fixture.one(body, "Issue").body == #"{"id":1}"#)
+        }
+        let none = #"{"id":1,"repo_name":null,"repo":{"owner":null}}"#
+        #expect(fixture.one(none, "Issue").body == #"{"id":1,"repo":null}"#)
+        #expect(try fixture.unmap(#"{"id":1,"repo":null}"#, issue) == none)
     }
 
     @Test func `a number and a string name different objects if the model distinguishes them`() throws {
@@ -98,7 +213,7 @@ struct BareIdentityTests {
         )
         let shown = fixture.mapper.map(json(#"{"id":1,"author":"7"}"#), as: Self.post, known: known)
         #expect(text(shown.body) == #"{"id":1,"author":"7"}"#)
-        #expect(shown.named == [ObjectName(model: "User", identity: #""7""#)])
+        #expect(shown.named == [BoundObject(model: "User", identity: #""7""#)])
     }
 
     @Test func `an object that is named very often is not shown without bound`() throws {

@@ -123,12 +123,7 @@ import Testing
     }
 
     @Test func `an object with very many members is written back with each member once`() throws {
-        let fixture = try MapperFixture(
-            ModelDeclaration("M", Property("a")).with { $0.sharesAll = true },
-            ModelDeclaration("K", Property("b"))
-        )
-        let members = (0..<3000).map { #""m\#($0)":\#($0)"# }.joined(separator: ",")
-        #expect(try fixture.unmap("{\(members)}", "M") == "{\(members)}")
+        let fixture = try MapperFixture(ModelDeclaration("K", Property("b")))
         let keyed = (0..<3000).map { #""m\#($0)":{"b":\#($0)}"# }.joined(separator: ",")
         let rule = BodyRule(model: "K", arity: .keyed)
         #expect(try fixture.unmap(fixture.map("{\(keyed)}", rule).body, rule) == "{\(keyed)}")

@@ -151,10 +151,10 @@ struct NaiveRecomposer {
             } else if let child, !child.children.isEmpty, value.isObject {
                 facts[path] = .container(isShared: isShared || child.isProperty)
                 collect(value, child, model, isShared: isShared || child.isProperty, at: path, into: &facts)
+            } else if path == [model.identity], value.identity != nil || !isShared && child?.isProperty != true {
+                facts[path] = .identity(value)
             } else if isShared || child?.isProperty == true {
                 facts[path] = .value(value)
-            } else if path == [model.identity] {
-                facts[path] = .identity(value)
             }
         }
     }

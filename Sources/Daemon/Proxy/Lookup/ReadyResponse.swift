@@ -44,7 +44,7 @@ package final class ReadyResponse: MemoryResident {
     let source: MemoryEntry?
     let view: View
     /// The objects shown by their bare identities, until the store has been asked for them.
-    let named: Set<ObjectName>
+    let named: Set<BoundObject>
     /// The objects that it shows in place of bare identities.
     let known: [ObjectID]
     /// The document in the store; `.zero` until its first commit.
@@ -76,7 +76,7 @@ package final class ReadyResponse: MemoryResident {
         base: ClientAuthority,
         view: View = .wire,
         source: MemoryEntry? = nil,
-        known: [ObjectName: RelatedObject]? = nil
+        known: [BoundObject: RelatedObject]? = nil
     ) {
         (self.source, self.view, self.upstream) = (source, view, upstream)
         key = response.key
@@ -262,7 +262,7 @@ struct Rendering {
     /// Whether any of it was written for this address.
     var dependsOnBase = false
     /// The objects that the mapped view shows by their bare identities.
-    var named: Set<ObjectName> = []
+    var named: Set<BoundObject> = []
 
     /// The fields that concern the upstream's bytes, and are false for others.
     private static let fieldsOfBytes = [
@@ -295,7 +295,7 @@ struct Rendering {
         upstream: ProxiedUpstream,
         base: ClientAuthority,
         view: View,
-        known: [ObjectName: [UInt8]] = [:]
+        known: [BoundObject: [UInt8]] = [:]
     ) {
         fields = received
         body = response.body

@@ -51,7 +51,7 @@ extension ResponseCache {
     /// The mapped view with those of the named objects that are known, of the same principal and context.
     ///
     /// It is kept in memory if all are known, because then a change of any of them marks it dirty.
-    private func expanded(_ ready: ReadyResponse, naming names: Set<ObjectName>, to request: ProxyRequest)
+    private func expanded(_ ready: ReadyResponse, naming names: Set<BoundObject>, to request: ProxyRequest)
         async throws(StoreError) -> ReadyResponse
     {
         let upstream = ready.upstream
@@ -76,7 +76,7 @@ extension ResponseCache {
         memory.responses(at: ready.entry.digest)?.contains { $0 === ready } == true
     }
 
-    private func beside(_ ready: ReadyResponse, for request: ProxyRequest, known: [ObjectName: RelatedObject]?)
+    private func beside(_ ready: ReadyResponse, for request: ProxyRequest, known: [BoundObject: RelatedObject]?)
         -> ReadyResponse
     {
         ReadyResponse(
@@ -144,7 +144,7 @@ extension ResponseCache {
         }
         response.policy = aged(response.policy)
         let base = ClientAuthority(authority: authority)
-        func ready(_ view: View, known: [ObjectName: RelatedObject]? = nil) -> ReadyResponse {
+        func ready(_ view: View, known: [BoundObject: RelatedObject]? = nil) -> ReadyResponse {
             let digest = Digest128(low: 0, high: 0)
             return ReadyResponse(response, digest: digest, upstream: upstream, base: base, view: view, known: known)
         }

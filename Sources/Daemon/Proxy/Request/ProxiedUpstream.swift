@@ -135,7 +135,7 @@ package final class ProxiedUpstream: Sendable {
     }
 
     /// The mapped view of a response; nil if no route maps it.
-    func mapped(_ response: CachedResponse, body: [UInt8], known: [ObjectName: [UInt8]]) -> MappedBody? {
+    func mapped(_ response: CachedResponse, body: [UInt8], known: [BoundObject: [UInt8]]) -> MappedBody? {
         let (url, fields) = (response.key.url, response.fields)
         guard response.status != 206, isJSON(fields),
             let match = bodyMatch("GET", route(ofURL: url), url: url, status: response.status, fields: fields)

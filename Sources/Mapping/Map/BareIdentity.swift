@@ -1,0 +1,172 @@
+extension CompiledModel {
+    /// Whether the whole identity of an object is its name in the object that contains it (`@key`).
+    var isIdentifiedByKey: Bool {
+        guard reading.identity.count == 1, case .context(.key, _) = reading.identity[0] else { return false }
+        return true
+    }
+
+    /// The object that a single JSON value identifies.
+    ///
+    /// Nil if the value is no identity, or the identity of the model has several parts or comes from elsewhere.
+    func object(identifiedBy literal: UnsafeBufferPointer<UInt8>) -> ObjectName? {
+        guard hasOwnIdentity || isIdentifiedByKey, reading.identity.count == 1,
+            case .text(let text) = Identity.read(literal, isStrict: distinguishesTypes && !isIdentifiedByKey)
+        else { return nil }
+        return ObjectName(model: objectName, identity: text)
+    }
+
+    /// The object that the members of a JSON object identify; nil if its identity is not in these.
+    func object(identifiedByMembersOf object: JSONSlice) -> ObjectName? {
+        guard let parts = identityLiterals(in: object) else { return nil }
+        let texts = parts.compactMap { part -> String? in
+            let reading = part.withUnsafeBufferPointer { Identity.read($0, isStrict: distinguishesTypes) }
+            return if case .text(let text) = reading { text } else { nil }
+        }
+        return texts.count == parts.count ? ObjectName(model: objectName, identity: Identity.join(texts)) : nil
+    }
+
+    /// The parts of an object's identity as spelled there; nil if they are not all in the object.
+    func identityLiterals(in object: JSONSlice) -> [[UInt8]]? {
+        guard hasOwnIdentity, hasIdentity else { return nil }
+        let literals = reading.identity.compactMap { Self.literal(at: $0.paths, in: object) }
+        return literals.count == reading.identity.count ? literals : nil
+    }
+
+    /// The identity of an object as spelled there; nil if it is not a single member of the object.
+    func identityLiteral(in object: [UInt8]) -> [UInt8]? {
+        let literals = JSONSlice(object).flatMap(identityLiterals)
+        return literals?.count == 1 ? literals?[0] : nil
+    }
+
+    /// The value of a key as spelled in an object.
+    func keyLiteral(_ key: String, in object: [UInt8]) -> [UInt8]? {
+        guard let object = JSONSlice(object), let part = reading.keys.first(where: { $0.name == key })?.part else {
+            return nil
+        }
+        return Self.literal(at: part.paths, in: object)
+    }
+
+    private static func literal(at paths: [[String]], in object: JSONSlice) -> [UInt8]? {
+        paths.lazy.compactMap { object.value(at: $0[...]) }.first.map { Array($0.bytes) }
+    }
+}
+
+extension MapRun {
+    /// The most bare identities in a body that are expanded to objects.
+    static let maximumNamed = 1_000
+    /// The size of the output, in bytes, beyond which no more objects are inserted: one object may be named very often.
+    static let maximumExpanded = 4 << 20
+
+    /// Writes a bare identity or a key, or if it is known, the object that it names.
+    ///
+    /// Objects are inserted one level deep. What is spelled differently within the object stays, because the way back
+    /// could not restore its spelling.
+    mutating func bare(
+        _ value: Value,
+        of related: CompiledProperty.Related,
+        position: Int?,
+        key: Value?,
+        mask: MemberMask
+    ) {
+        let model = models.compiled[related.model]
+        guard mayInsert, let json = knownObject(namedBy: value, of: related),
+            related.key.map({ model.keyLiteral($0, in: json) == bytes(value) })
+                ?? (model.isIdentifiedByKey || model.identityLiteral(in: json) == bytes(value)),
+            let object = make(json, of: nil)
+        else { return appendLiteral(value) }
+        synthetic.append(outputPointer)
+        insert(object, as: related.model, position: position, key: model.isIdentifiedByKey ? value : key, mask: mask)
+    }
+
+    /// Writes what is known of an object that shows nothing but its identity; returns false if nothing is known.
+    mutating func loneIdentity(_ value: Value, as index: Int, position: Int?, key: Value?, mask: MemberMask) -> Bool {
+        let (model, text) = (models.compiled[index], documents[value.document].index)
+        // Each member is two nodes, its name and a plain value.
+        guard mayInsert, Int(text.nodes[value.node].next) == value.node + 1 + 2 * model.reading.identity.count,
+            model.hasOwnIdentity, model.hasIdentity, let name = model.object(identifiedByMembersOf: slice(value)),
+            let json = knownObject(BoundObject(name)),
+            JSONSlice(json).flatMap(model.identityLiterals) == model.identityLiterals(in: slice(value)),
+            let object = make(json, of: nil)
+        else { return false }
+        syntheticDepth = frames.count + 1
+        insert(object, as: index, position: position, key: key, mask: mask)
+        syntheticDepth = nil
+        return true
+    }
+
+    private mutating func insert(_ object: Value, as index: Int, position: Int?, key: Value?, mask: MemberMask) {
+        expansions += 1
+        isWithinNamed = true
+        self.object(object, as: index, position: position, key: key, mask: mask)
+        isWithinNamed = false
+        documents.removeLast()
+    }
+
+    private var mayInsert: Bool { output.count < Self.maximumExpanded && frames.count < Self.maximumNesting }
+
+    /// What is known of the object that a bare identity or a key in the body names.
+    private mutating func knownObject(namedBy value: Value, of related: CompiledProperty.Related) -> [UInt8]? {
+        let model = models.compiled[related.model]
+        guard related.key != nil else {
+            return withBytes(value, model.object(identifiedBy:)).flatMap { knownObject(BoundObject($0)) }
+        }
+        guard case .text(let text) = withBytes(value, { Identity.read($0) }) else { return nil }
+        return knownObject(BoundObject(model: model.objectName, keys: [text]))
+    }
+
+    /// What is known of an object of a cluster that does not show the members by which its model is chosen.
+    mutating func knownChoice(_ index: Int, for object: JSONSlice) -> JSONSlice? {
+        let model = models.compiled[index]
+        guard !model.reading.choices.isEmpty, !isWithinNamed, resolve == nil,
+            model.reading.choices.contains(where: { $0.condition?.isOpen(for: object) ?? false }),
+            let name = model.object(identifiedByMembersOf: object)
+        else { return nil }
+        return knownObject(BoundObject(name)).flatMap { JSONSlice($0) }
+    }
+
+    /// What is known of an object that the body names; notes that it does.
+    private mutating func knownObject(_ object: BoundObject) -> [UInt8]? {
+        guard !isWithinNamed, expansions < Self.maximumExpansions else { return nil }
+        if named.count < Self.maximumNamed { named.insert(object) }
+        return known[object]
+    }
+
+    /// The object that a bare identity on a key path names, if it is known.
+    mutating func referred(byIdentity identity: Value, as index: Int) -> Value? {
+        if resolve != nil {
+            let name = withBytes(identity, models.compiled[index].object(identifiedBy:))
+            return name.flatMap { referred(by: $0, at: identity) }
+        }
+        let related = CompiledProperty.Related(arity: .one, model: index)
+        guard let json = knownObject(namedBy: identity, of: related) else { return nil }
+        expansions += 1
+        return make(json, of: nil)
+    }
+}
+
+extension BoundObject {
+    init(_ name: ObjectName) { self.init(model: name.model, identity: name.identity) }
+}
+
+extension UnmapRun {
+    /// Whether an object was inserted in place of its bare identity.
+    func isNamed(_ value: Value) -> Bool {
+        guard let synthetic, kind(value) == .object else { return false }
+        return pointer(value).map { synthetic.contains($0) } ?? false
+    }
+
+    /// Writes the bare identity or the key of an object that was inserted in its place.
+    mutating func bare(_ value: Value, of related: CompiledProperty.Related, into node: Int) throws(UnmapError) {
+        let model = models.compiled[related.model]
+        let whole = builder.makeDetached()
+        let identity = model.properties.filter(\.isIdentity)
+        // An object identified by its name does not contain it.
+        let key = model.isIdentifiedByKey ? identity.first.flatMap { member($0.name, of: value) } : nil
+        let mask: MemberMask = related.key == nil ? MemberMask(identity.map(\.name)) : .all
+        try object(value, as: related.model, into: whole, mask: mask)
+        let json = builder.json(of: whole)
+        let literal =
+            related.key.map { model.keyLiteral($0, in: json) } ?? key.map(bytes) ?? model.identityLiteral(in: json)
+        guard let literal, builder.set(node, literal) else { return warnOfNoPlace(value, model.name) }
+    }
+}

@@ -1,0 +1,150 @@
+/// One compiled model: what is read of its objects, how it is shown, and how it is written back.
+///
+/// It includes what the model's bases declare. It is a class, so that the walk, which holds one for every object, copies
+/// a reference instead of dozens of fields.
+final class CompiledModel: Sendable {
+    /// A part of an identity, or a key.
+    enum Part: Sendable {
+        /// A member of the object at one of these key paths, the spellings of one member.
+        ///
+        /// It is read by the capture with this number.
+        case member(paths: [[String]], capture: Int)
+        /// A value from the object's surroundings.
+        case context(ContextValue, path: [String])
+
+        /// The key paths within the object, the preferred one first; empty for values from the surroundings.
+        var paths: [[String]] {
+            guard case .member(let paths, _) = self else { return [] }
+            return paths
+        }
+    }
+
+    /// A concrete model of a cluster.
+    struct Choice: Sendable {
+        /// Nil for the choice that takes all remaining objects.
+        var condition: CompiledCondition?
+        /// The model of the object.
+        var model: Int
+        /// The model as which it is shown: this includes the base's properties, even if it is not derived from it.
+        var shown: Int
+    }
+
+    /// The parts of a model other than its properties and the places of its members.
+    struct Reading: Sendable {
+        /// The number of captures: first the identity's members, then the keys'.
+        var captureCount = 0
+        var identity: [Part] = []
+        var keys: [(name: String, part: Part)] = []
+        /// The key paths of `modified`: the spellings of one member.
+        var modifiedPaths: [[String]] = []
+        /// The required properties; each has a bit in the set of those seen.
+        var required: [String] = []
+        var deletedWhen: CompiledCondition?
+        var choices: [Choice] = []
+        /// The models that its relations refer to.
+        var relations: Set<Int> = []
+        /// Whether known members are simply the newest ones: there are no checks, and no policies but `latest` and
+        /// `replace`.
+        var isPlain = true
+    }
+
+    /// The properties of a model, in display order.
+    struct Properties: Sendable {
+        /// Those that complete a child have a path in `completes`.
+        var all: [CompiledProperty] = []
+        /// The number of values that are read of an object.
+        var slotCount = 0
+        /// Those within values that other properties write; they are written back last, to fill in what is missing.
+        var derived: Set<Int> = []
+        /// The order in which they are written back.
+        var writingOrder: [Int] = []
+    }
+
+    /// The declared name.
+    let name: String
+    /// The model name of its objects: that of the base whose identity it shares.
+    let objectName: String
+    /// The node of the object itself.
+    let root: Int
+    /// The node of the object in the tree of the members that the conditions of its cluster read, or -1.
+    let asked: Int
+    let sharesAll: Bool
+    /// Whether the number 7 and the string "7" identify different objects.
+    let distinguishesTypes: Bool
+    let hasSecrets: Bool
+    let onDelete: DeletionPolicy
+    /// The entries of `identity`, to which a route binds values.
+    let identityNames: [String]
+    let reading: Reading
+    /// The declarations of its properties.
+    let members: [ModelMember]
+    let naming: Naming
+    private let shown: Properties
+    /// The indexes of the properties that do not complete a child, by name.
+    private let places: [String: Int]
+    /// The model for objects that no choice takes.
+    ///
+    /// It is the model itself, together with the derived models that none of its choices names.
+    let fallback: Int
+    /// Whether every part of the identity is in the object.
+    let hasOwnIdentity: Bool
+    /// The key paths of the identity's parts in the object, each in the preferred spelling.
+    let identityPaths: [[String]]
+    /// The same in every spelling.
+    let identityMembers: Set<MemberPath>
+
+    var captureCount: Int { reading.captureCount }
+    var modifiedPaths: [[String]] { reading.modifiedPaths }
+    var hasIdentity: Bool { !reading.identity.isEmpty }
+    var hasRequired: Bool { !reading.required.isEmpty }
+    var properties: [CompiledProperty] { shown.all }
+    var slotCount: Int { shown.slotCount }
+    var derived: Set<Int> { shown.derived }
+    var writingOrder: [Int] { shown.writingOrder }
+
+    init(
+        _ declaration: ModelDeclaration,
+        objectName: String,
+        root: Int,
+        asked: Int,
+        fallback: Int,
+        members: [ModelMember],
+        reading: Reading,
+        properties: Properties
+    ) {
+        name = declaration.name
+        (self.objectName, self.root, self.asked, self.fallback) = (objectName, root, asked, fallback)
+        sharesAll = declaration.sharesAll
+        distinguishesTypes = declaration.distinguishesTypes
+        hasSecrets = !declaration.secret.isEmpty
+        onDelete = declaration.onDelete ?? .usual
+        naming = declaration.naming
+        identityNames = declaration.identity
+        (self.reading, self.members, shown) = (reading, members, properties)
+        let shown = properties.all.enumerated().filter(\.element.completes.isEmpty)
+        places = Dictionary(shown.map { ($0.element.name, $0.offset) }) { first, _ in first }
+        let spellings = reading.identity.map(\.paths)
+        identityPaths = spellings.compactMap(\.first)
+        identityMembers = Set(spellings.joined().map { MemberPath($0) })
+        hasOwnIdentity = identityPaths.count == reading.identity.count
+    }
+
+    /// The names of the shown properties; those that complete a child are not among them.
+    var propertyNames: [String] { properties.lazy.filter(\.completes.isEmpty).map(\.name) }
+
+    /// The index of the property that is shown under a name.
+    func property(named name: String) -> Int? {
+        // Canonically equivalent names are equal in Swift, but not in JSON.
+        places[name].flatMap { properties[$0].name.utf8.elementsEqual(name.utf8) ? $0 : nil }
+    }
+}
+
+/// The declarations about a member other than its place.
+struct MemberRule: Sendable {
+    var property: String
+    /// The conversion with the checks that a value must pass.
+    var checked: ValueConversion?
+    /// The bit among the model's required properties.
+    var required: UInt64 = 0
+    var isSecret = false
+}

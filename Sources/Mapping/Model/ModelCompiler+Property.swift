@@ -1,0 +1,248 @@
+/// Compiles single properties.
+extension ModelCompiler {
+    /// Compiles one property and adds its sources to the tree of paths.
+    mutating func property(_ member: ModelMember) throws(MappingError) -> CompiledProperty {
+        let property = member.declaration
+        let model = declarations[member.model].name
+        // The name of a hidden identity is derived from its key path.
+        if member.index != nil { try checkName(of: property, model) }
+        let relation = try relation(of: property, model)
+        try checkConsistency(of: property, model)
+        try checkMerge(of: property, model)
+        return CompiledProperty(
+            name: property.name,
+            model: declaration.name,
+            key: JSONString.literal(property.name) + [UInt8(ascii: ":")],
+            completes: property.completes,
+            source: try source(of: member, model),
+            relation: relation,
+            conversion: try ValueConversion(property),
+            isRequired: property.isRequired,
+            defaultValue: property.defaultValue,
+            output: try output(of: member, model),
+            isIdentity: declaration.identity.contains { $0 == property.name || $0 == property.from }
+        )
+    }
+
+    private func checkName(of property: PropertyDeclaration, _ model: String) throws(MappingError) {
+        let names = property.completes.isEmpty ? [property.name] : property.completes
+        for name in names where !Models.isValidName(name) {
+            throw .invalidName(kind: "property", name: property.name, model: model)
+        }
+    }
+
+    private func checkConsistency(of property: PropertyDeclaration, _ model: String) throws(MappingError) {
+        func contradiction(_ reason: String) -> MappingError {
+            .contradiction(reason, property: property.name, model: model)
+        }
+        if let value = property.defaultValue, (try? JSONIndex(value)) == nil {
+            throw .notJSON("default", property: property.name, model: model)
+        }
+        if property.relation != nil, property.conversion != nil {
+            throw contradiction("a related object has no \"as\"; declare the conversion in its model")
+        }
+        if let relation = property.relation, !property.parts.isEmpty {
+            let identity = identityMembers(of: relation.model)
+            let names = property.parts.map { identityMember($0.name, of: relation.model) }
+            guard relation.arity == .one, let identity, Set(names) == Set(identity), names.count == identity.count
+            else {
+                throw contradiction(
+                    "\"parts\" with a model are the parts of one object's identity"
+                        + (identity.map { ", which are \($0.joined(separator: ", "))" } ?? "")
+                        + "; for a child made of these members write from: \"@self\""
+                )
+            }
+        }
+        if let key = property.relatedKey {
+            guard let relation = property.relation, let index = indexes[relation.model], property.parts.isEmpty,
+                clusters.declaration(of: clusters.chain(of: index)).keys.contains(key)
+            else { throw contradiction("\"by\" names one of the \"keys\" of the property's model") }
+        }
+        if property.isItself, property.relation?.arity != .one {
+            throw contradiction("\"@self\" needs a model: it is a child made of its parent's members")
+        }
+        if property.former == .delete, let reason = obstacle(toFormerOf: property) { throw contradiction(reason) }
+        if let value = property.defaultValue, let fault = try fault(inDefault: value, of: property) {
+            throw contradiction("its own default does not pass: \(fault)")
+        }
+        if property.isRequired, property.defaultValue != nil {
+            throw contradiction("a property with a default is never missing; drop \"required\" or \"default\"")
+        }
+    }
+
+    /// Why a property cannot have `former: delete`; nil if it can.
+    private func obstacle(toFormerOf property: PropertyDeclaration) -> String? {
+        guard let relation = property.relation else {
+            return "only a relation has former objects; say \"model\", \"models\" or \"keyed\", or drop \"former\""
+        }
+        if ContextValue.isSpelled(property.from) {
+            return "\"former: delete\" needs a member that names the objects; \"\(property.from)\" is none"
+        }
+        if let index = indexes[relation.model], !clusters.hasIdentity(index) {
+            return "objects of \(relation.model) have no identity and go with the object they stand in; drop \"former\""
+        }
+        switch property.merge {
+        case .latest, .replace: return nil
+        case .keep, .union, .sum:
+            return "with \"merge: \(property.merge.rawValue)\" no object leaves the relation; drop \"former\""
+        }
+    }
+
+    /// Why a property would reject its own default; nil if it accepts it.
+    private func fault(inDefault json: [UInt8], of property: PropertyDeclaration) throws(MappingError) -> String? {
+        guard let value = JSONSlice(json) else { return nil }
+        if value.isNull { return property.checks.contains(.notNull) ? "null is not allowed" : nil }
+        switch property.relation?.arity {
+        case .one?: return value.kind == .object ? nil : "an object is expected"
+        case .many?: return value.kind == .array ? nil : "a list is expected"
+        case .keyed?: return value.kind == .object ? nil : "an object of objects is expected"
+        // Checks apply to the upstream's values, a default to the result of the conversion.
+        case nil: return property.conversion == nil ? try ValueChecker(property.checks).fault(in: value) : nil
+        }
+    }
+
+    private func checkMerge(of property: PropertyDeclaration, _ model: String) throws(MappingError) {
+        let reason: String? =
+            switch (property.merge, property.relation?.arity) {
+            case (.union, .one): "\"union\" joins lists, and this is one object"
+            case (.union, .keyed): "\"union\" joins lists, and this is an object keyed by name"
+            case (.sum, .some): "\"sum\" adds numbers, and this is a relation"
+            case (.sum, nil) where !property.mayBe([.number, .integer]):
+                "\"sum\" adds numbers, which its \"type\" rules out"
+            case (.union, nil) where !property.mayBe([.array]): "\"union\" joins lists, which its \"type\" rules out"
+            default: nil
+            }
+        if let reason { throw .invalidMerge(reason, property: property.name, model: model) }
+    }
+
+    private func relation(of property: PropertyDeclaration, _ model: String) throws(MappingError) -> CompiledProperty
+        .Related?
+    {
+        guard let relation = property.relation else { return nil }
+        guard let index = indexes[relation.model] else {
+            throw .unknownModel(relation.model, property: property.name, model: model)
+        }
+        return CompiledProperty.Related(arity: relation.arity, model: index, key: property.relatedKey)
+    }
+
+    /// The members of a model's identity; nil unless each is a member of the object itself.
+    private func identityMembers(of model: String) -> [String]? {
+        guard let index = indexes[model] else { return nil }
+        let identity = clusters.declaration(of: clusters.chain(of: index)).identity
+        let members = identity.map { identityMember($0, of: model) }
+        return members.isEmpty || members.contains { KeyPathSyntax.steps(of: $0)?.names?.count != 1 } ? nil : members
+    }
+
+    /// The member that an entry of an identity is read from.
+    private func identityMember(_ entry: String, of model: String) -> String {
+        guard let index = indexes[model] else { return entry }
+        let chain = clusters.chain(of: index)
+        let sources = clusters.members(of: chain).spellings[entry]
+        return (sources ?? clusters.declaration(of: chain).naming.spellings(of: entry))[0]
+    }
+
+    // MARK: Sources
+
+    private mutating func source(of member: ModelMember, _ model: String) throws(MappingError)
+        -> CompiledProperty.Source
+    {
+        let property = member.declaration
+        if property.isItself { return .itself }
+        guard property.parts.isEmpty else {
+            var parts: [(name: [UInt8], source: CompiledProperty.Source)] = []
+            for part in property.parts {
+                parts.append((name(of: part, in: property), try source([part.from], property.name, model)))
+            }
+            return .parts(parts)
+        }
+        return try source(member.spellings, property.name, model)
+    }
+
+    /// The member of the combined object: for a reference, the one that the identity of its object is read from.
+    private func name(of part: PropertyDeclaration.Part, in property: PropertyDeclaration) -> [UInt8] {
+        Array((property.relation.map { identityMember(part.name, of: $0.model) } ?? part.name).utf8)
+    }
+
+    private mutating func source(_ spellings: [String], _ property: String, _ model: String) throws(MappingError)
+        -> CompiledProperty.Source
+    {
+        if let (value, path) = try context(spellings[0], property, model) { return .context(value, path: path) }
+        var slots: [Int] = []
+        var tail: ArraySlice<PathStep> = []
+        for spelling in spellings {
+            let path = try path(spelling, property, model)
+            slots.append(root.slot(at: path.leadingNames, count: &properties.slotCount))
+            tail = path.tail
+        }
+        return .members(slots: slots, tail: tail)
+    }
+
+    private func path(_ text: String, _ property: String, _ model: String) throws(MappingError) -> [PathStep] {
+        guard let path = KeyPathSyntax.steps(of: text) else {
+            throw .invalidKeyPath(text, usedBy: "property \(property)", model: model)
+        }
+        return path
+    }
+
+    /// A value from the context and its key path; nil for any other source.
+    private func context(_ text: String, _ property: String, _ model: String) throws(MappingError) -> (
+        value: ContextValue, path: [PathStep]
+    )? {
+        guard ContextValue.isSpelled(text) else { return nil }
+        guard let value = ContextValue(text) else { throw .unknownContext(text, property: property, model: model) }
+        guard value != .itself else {
+            throw .contradiction("\"@self\" is used without anything else", property: property, model: model)
+        }
+        guard let names = value.names else {
+            throw .invalidKeyPath(value.keyPath ?? text, usedBy: "property \(property)", model: model)
+        }
+        return (value, names.map(PathStep.name))
+    }
+
+    // MARK: The way back
+
+    private func output(of member: ModelMember, _ model: String) throws(MappingError) -> CompiledProperty.Output {
+        let property = member.declaration
+        switch property.output {
+        case .none: return .none
+        case .path(let text):
+            return .place(CompiledProperty.Place(origin: .object, path: try path(text, property.name, model)))
+        case .derived: break
+        }
+        if property.isItself { return .itself }
+        guard property.parts.isEmpty else {
+            var parts: [(name: [UInt8], output: CompiledProperty.Output)] = []
+            for part in property.parts {
+                parts.append((name(of: part, in: property), try output(to: part.from, property.name, model)))
+            }
+            return .parts(parts)
+        }
+        return try output(to: member.written, property.name, model)
+    }
+
+    /// The output that writes back to a source.
+    private func output(to source: String, _ property: String, _ model: String) throws(MappingError)
+        -> CompiledProperty.Output
+    {
+        guard let context = try context(source, property, model) else {
+            return .place(CompiledProperty.Place(origin: .object, path: try path(source, property, model)))
+        }
+        switch context.value {
+        case .parent: return .place(CompiledProperty.Place(origin: .parent, path: context.path))
+        case .root: return .place(CompiledProperty.Place(origin: .root, path: context.path))
+        case .index, .key: return .given(context.value)
+        // The URL and the header fields are not part of a body.
+        case .url, .capture, .header, .itself: return .none
+        }
+    }
+}
+
+extension PropertyDeclaration {
+    /// Whether the checks allow a value of one of these types.
+    fileprivate func mayBe(_ types: [ValueCheck.JSONType]) -> Bool {
+        checks.allSatisfy { check in
+            guard case .type(let allowed) = check else { return true }
+            return allowed.contains(where: types.contains)
+        }
+    }
+}

@@ -1,0 +1,279 @@
+/// Compiles all declared models and collects every mistake in them.
+struct ModelsCompiler {
+    private let declarations: [ModelDeclaration]
+    private let indexes: [String: Int]
+    private let clusters: Clusters
+    /// A choice of a cluster before it is compiled.
+    typealias Choice = (condition: Condition?, model: Int, shown: Int)
+
+    private(set) var mistakes: MistakeList
+    /// Contradictions between models derived from one base, each sound in itself.
+    private(set) var relatives = MistakeList()
+    /// The chains of the compiled models; those of the declared models come first, in their order.
+    private var chains: [[Int]]
+    private var compilers: [ModelCompiler] = []
+    private var names: [Int: Names] = [:]
+    private(set) var tree = PathTree()
+    /// By the bases with choices in a chain.
+    private var askedTrees: [[Int]: Int] = [:]
+    private(set) var rules: [MemberRule] = []
+
+    /// Creates a compiler that adds to the mistakes found so far.
+    init(_ declarations: [ModelDeclaration], indexes: [String: Int], _ clusters: Clusters, _ mistakes: MistakeList) {
+        (self.declarations, self.indexes, self.clusters, self.mistakes) = (declarations, indexes, clusters, mistakes)
+        chains = declarations.indices.map(clusters.chain)
+    }
+
+    /// The compiled models: the declared ones in their order, then those of choices that are derived from no base, and
+    /// those for objects that no choice takes.
+    mutating func compile() -> [CompiledModel] {
+        var choices: [[Choice]] = []
+        // Choices may add chains while the loop runs.
+        while choices.count < chains.count { choices.append(self.choices(of: chains[choices.count])) }
+        var fallbacks = Array(chains.indices)
+        /// The bases with derived models that no choice leads to.
+        var opened: [Int] = []
+        for (index, chain) in chains.enumerated() {
+            add(ModelCompiler(chain, declarations, indexes: indexes, clusters), chain, choices[index])
+        }
+        for index in declarations.indices {
+            let unchosen = clusters.unchosen(of: index)
+            guard !unchosen.isEmpty else { continue }
+            opened.append(index)
+            fallbacks[index] = compilers.count
+            fallbacks.append(compilers.count)
+            let compiler = ModelCompiler(chains[index], with: unchosen, declarations, indexes: indexes, clusters)
+            add(compiler, chains[index], choices[index])
+        }
+        for index in chains.indices { connectCompletions(of: index) }
+        for index in chains.indices { adoptCompleted(in: index, choices) }
+        for index in chains.indices { orderWriting(of: index) }
+        let cycles = RelationCycles(
+            declarations: declarations,
+            members: declarations.indices.map { compilers[$0].members },
+            isKeyless: declarations.indices.map { !clusters.hasIdentity($0) },
+            indexes: indexes
+        )
+        for (model, error) in cycles.mistakes() { mistakes.report(error, model: model) }
+        return compilers.indices.map { index in
+            let chain = index < chains.count ? chains[index] : chains[opened[index - chains.count]]
+            let root = compilers[index].append(to: &tree, rules: &rules)
+            let asked = asked(of: chain)
+            let compiler = compilers[index]
+            return CompiledModel(
+                compiler.declaration,
+                objectName: declarations[chain[0]].name,
+                root: root,
+                asked: asked,
+                fallback: fallbacks[index],
+                members: compiler.members,
+                reading: compiler.reading,
+                properties: compiler.properties
+            )
+        }
+    }
+
+    /// The tree of the members that the conditions of a chain's clusters read; they are known of each object.
+    private mutating func asked(of chain: [Int]) -> Int {
+        let bases = chain.filter { !declarations[$0].choices.isEmpty }
+        guard !bases.isEmpty else { return -1 }
+        if let known = askedTrees[bases] { return known }
+        var branch = PathBranch()
+        for path in bases.flatMap({ compilers[$0].reading.choices.compactMap(\.condition) }).flatMap(\.paths) {
+            branch.update(path.map(PathStep.name)[...]) { $0.isAsked = true }
+        }
+        let root = tree.append(branch)
+        askedTrees[bases] = root
+        return root
+    }
+
+    private mutating func add(
+        _ new: ModelCompiler,
+        _ chain: [Int],
+        _ choices: [Choice]
+    ) {
+        var compiler = new
+        compiler.compile(choices: choices)
+        if compiler.isOpen {
+            relatives.report(compiler.mistakes.map(\.error), amongRelativesOf: chain[chain.count - 1], declarations)
+        } else {
+            for mistake in compiler.mistakes {
+                mistakes.report(mistake.error, model: mistake.model, property: mistake.property)
+            }
+        }
+        compilers.append(compiler)
+    }
+
+    // MARK: Clusters
+
+    private mutating func choices(of chain: [Int]) -> [Choice] {
+        let model = chain[chain.count - 1]
+        var choices: [Choice] = []
+        for choice in declarations[model].choices {
+            guard let index = indexes[choice.model] else {
+                let name = declarations[model].name
+                mistakes.report(.unknownModel(choice.model, property: "cluster", model: name), model: model)
+                continue
+            }
+            guard index == model || !chain.contains(index) else {
+                mistakes.report(.circularCluster(chain.map { declarations[$0].name }), model: index)
+                continue
+            }
+            let own = clusters.chain(ofChoice: index, within: chain)
+            if let known = own == clusters.chain(of: index) ? index : chains.firstIndex(of: own) {
+                choices.append((choice.condition, index, known))
+            } else {
+                choices.append((choice.condition, index, chains.count))
+                chains.append(own)
+            }
+        }
+        return choices
+    }
+
+    // MARK: Completing a child
+
+    /// Finds the relation that each write path completes.
+    private mutating func connectCompletions(of index: Int) {
+        let properties = compilers[index].properties.all
+        let members = named(index)
+        var completedBy: [Int: [Int]] = [:]
+        for (position, property) in properties.enumerated() where !property.completes.isEmpty {
+            let child = members.compiled[property.completes[0]]
+            if let child, properties[child].relation?.arity == .one, leads(property.completes[...], from: index) {
+                completedBy[child, default: []].append(position)
+            } else {
+                let member = compilers[index].places[position]
+                let error = MappingError.writesIntoNothing(property.name, model: declarations[member.model].name)
+                mistakes.report(error, model: member.model, property: member.index)
+            }
+        }
+        for (child, positions) in completedBy { compilers[index].properties.all[child].completedBy = positions }
+    }
+
+    /// The properties of a compiled model by their names: all declared ones, and the places of those without a mistake
+    /// that are shown.
+    private mutating func named(_ index: Int) -> Names {
+        if let known = names[index] { return known }
+        let compiler = compilers[index]
+        let shown = compiler.properties.all.enumerated().filter(\.element.completes.isEmpty)
+        let names = Names(
+            declared: Dictionary(compiler.members.map { ($0.declaration.name, $0.declaration) }) { first, _ in first },
+            compiled: Dictionary(shown.map { ($0.element.name, $0.offset) }) { first, _ in first }
+        )
+        self.names[index] = names
+        return names
+    }
+
+    private struct Names {
+        let declared: [String: PropertyDeclaration]
+        let compiled: [String: Int]
+    }
+
+    /// Whether a path of property names leads through relations to one object each, from a compiled model or one of
+    /// its choices.
+    private mutating func leads(_ path: ArraySlice<String>, from index: Int, depth: Int = 0) -> Bool {
+        if let name = path.first, let property = named(index).declared[name] {
+            if path.count == 1 { return true }
+            if let relation = property.relation, relation.arity == .one, let next = indexes[relation.model],
+                leads(path.dropFirst(), from: next, depth: depth)
+            {
+                return true
+            }
+        }
+        // Circular clusters are reported elsewhere.
+        guard depth < 4, index < declarations.count else { return false }
+        for choice in declarations[index].choices.compactMap({ indexes[$0.model] })
+        where leads(path, from: choice, depth: depth + 1) { return true }
+        return false
+    }
+
+    /// Gives each write path the default of the property it completes, and its relation and conversion unless it has
+    /// its own.
+    private mutating func adoptCompleted(in index: Int, _ choices: [[Choice]]) {
+        for (position, property) in compilers[index].properties.all.enumerated() where !property.completes.isEmpty {
+            guard let completed = target(of: property.completes[...], in: index, choices, depth: 0) else { continue }
+            compilers[index].properties.all[position].completedDefault = completed.defaultValue
+            guard property.relation == nil, property.conversion.isTrivial else { continue }
+            compilers[index].properties.all[position].relation = completed.relation
+            compilers[index].properties.all[position].conversion = completed.conversion
+        }
+    }
+
+    private mutating func target(
+        of path: ArraySlice<String>,
+        in index: Int,
+        _ choices: [[Choice]],
+        depth: Int
+    ) -> CompiledProperty? {
+        if let name = path.first, let place = named(index).compiled[name] {
+            let property = compilers[index].properties.all[place]
+            guard path.count > 1 else { return property }
+            return property.relation.flatMap { target(of: path.dropFirst(), in: $0.model, choices, depth: depth) }
+        }
+        guard depth < 4 else { return nil }
+        for choice in choices[index] {
+            if let found = target(of: path, in: choice.shown, choices, depth: depth + 1) { return found }
+        }
+        return nil
+    }
+
+    // MARK: The way back
+
+    /// Orders properties within others' values last; two properties with one place are a mistake.
+    private mutating func orderWriting(of index: Int) {
+        let (properties, places) = (compilers[index].properties.all, compilers[index].places)
+        var outputs: [(property: Int, path: [PathStep])] = []
+        var writers: [[PathStep]: [Int]] = [:]
+        for (property, compiled) in properties.enumerated() {
+            for path in compiled.output.ownPaths {
+                if let other = writers[path]?.first { reportSameOutput(path, places[other], places[property]) }
+                outputs.append((property, path))
+                writers[path, default: []].append(property)
+            }
+        }
+        var derived: Set<Int> = []
+        for inner in outputs {
+            let outer = inner.path.outer.flatMap { path in (writers[path] ?? []).map { (property: $0, path: path) } }
+                .filter { $0.property != inner.property }
+            if !outer.isEmpty { derived.insert(inner.property) }
+            // A `to:` must not lie within a value which another property writes whole, nor the other way round.
+            let overlap = outer.first { outer in
+                properties[outer.property].relation == nil
+                    && [outer.property, inner.property].contains { places[$0].declaration.output != .derived }
+            }
+            guard let overlap else { continue }
+            let (first, second) = (places[overlap.property], places[inner.property])
+            let error = MappingError.outputWithin(
+                Self.text(of: inner.path),
+                outer: Self.text(of: overlap.path),
+                properties: [second.declaration.name, first.declaration.name],
+                model: declarations[second.model].name
+            )
+            mistakes.report(error, model: second.model, property: second.index)
+        }
+        compilers[index].properties.derived = derived
+        compilers[index].properties.writingOrder =
+            properties.indices.filter { !derived.contains($0) } + derived.sorted()
+    }
+
+    private mutating func reportSameOutput(_ path: [PathStep], _ first: ModelMember, _ second: ModelMember) {
+        let names = [first.declaration.name, second.declaration.name]
+        let model = declarations[second.model].name
+        // If neither has a `to:`, they collide at the place they are read from.
+        let isDerived = first.declaration.output == .derived && second.declaration.output == .derived
+        let error: MappingError =
+            isDerived
+            ? .sameKeyPath(Self.text(of: path), properties: names, model: model)
+            : .sameOutput(Self.text(of: path), properties: names, model: model)
+        mistakes.report(error, model: second.model, property: second.index)
+    }
+
+    private static func text(of path: [PathStep]) -> String {
+        path.reduce(into: "") { text, step in
+            switch step {
+            case .name(let name): text += (text.isEmpty ? "" : ".") + name
+            case .elements: text += "[]"
+            }
+        }
+    }
+}
