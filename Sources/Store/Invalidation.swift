@@ -3,8 +3,8 @@ public import Mapping
 
 /// What a write, a clean, or the loss of knowledge makes outdated: responses to requests sent until a time.
 ///
-/// Memory, disk, fetches, streams and the writer's queue all obey this value; `covers` is the only answer to the question
-/// what it concerns. It contains names alone, no row ids of a store, so that it means the same in any process.
+/// Memory, disk, fetches, streams and the writer's queue all obey this value. They ask `covers`, or look its paths up in an index.
+/// It contains names alone, no row ids of a store, so that it means the same in any process.
 public struct Invalidation: Sendable, Equatable, Codable {
     /// The upstream's name; nil for all upstreams.
     public var upstream: String?
@@ -12,7 +12,7 @@ public struct Invalidation: Sendable, Equatable, Codable {
     public var paths: Set<String>
     /// Patterns of further paths.
     public var patterns: [InvalidationPattern]
-    /// Objects; a response that shows one of them is outdated. One without identity stands for all of its model.
+    /// Objects that make each response outdated which shows one of them; one without identity stands for all of its model.
     public var objects: [BoundObject]
     /// The labels of the principals concerned, which are made of their HMACs; nil for all principals.
     public var principals: Set<String>?

@@ -180,7 +180,9 @@ extension ObjectStore {
     /// Stores warnings of no response.
     func warn(about subjects: [String], _ message: String) {
         let now = clock.now()
-        core.submitDispensable { try $0.warn(subjects.map { StoredWarning(kind: "k", subject: $0, message: message) }, at: now) }
+        core.submitDispensable {
+            try $0.warn(subjects.map { StoredWarning(kind: "k", subject: $0, message: message) }, at: now)
+        }
     }
 }
 

@@ -225,7 +225,8 @@ final class RunningFetch: TransferDelegate {
         case .fetchWhole(let ids): fetches.askForWhole(take(ids), insteadOf: self)
         case .fetchUnconditionally(let ids): fetches.askAgain(take(ids), insteadOf: self)
         case .supersede: fetches.supersede(self, by: nil)
-        case .explainLoss(.tooLarge): fetches.record(.tooLarge(limit: request.upstream.daemon.limits.document), in: self)
+        case .explainLoss(.tooLarge):
+            fetches.record(.tooLarge(limit: request.upstream.daemon.limits.document), in: self)
         case .explainLoss(.truncated): fetches.record(.truncated(defect), in: self)
         case .explainLoss(.odd): fetches.record(.odd, in: self)
         case .admit: handle(.admitted(admit()))

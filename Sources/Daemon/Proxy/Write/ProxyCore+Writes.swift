@@ -4,7 +4,6 @@ import HTTPServer
 import Logging
 import Settings
 import Store
-import Synchronization
 
 /// Unsafe requests, and their invalidations (law 10).
 extension ProxyCore {
@@ -140,40 +139,5 @@ extension ProxyCore {
         liveDocuments.invalidationsCommitted()
         let (name, path) = (upstream.name, write.path)
         log.notice("what a write changed is stored now", metadata: ["upstream": "\(name)", "path": "\(path)"])
-    }
-}
-
-/// Writes whose response came but which could not be stored, because the disk was full or failed.
-///
-/// Until such a write is stored, nothing on disk records its changes. So everything known of its upstream from before it counts
-/// as changed (law 10): it is fetched again, and served only if the upstream cannot be asked. Any thread.
-final class UncommittedWrites: Sendable {
-    /// What each makes outdated, by number.
-    private let writes = Mutex<[Int: Invalidation]>([:])
-    /// The number of writes, so that look-ups need no lock while there are none.
-    private let count = Atomic<Int>(0)
-    /// The limit; past it writes are refused, because each is kept in memory.
-    static let limit = 64
-
-    /// Whether no further write may be sent.
-    var isFull: Bool { count.load(ordering: .relaxed) >= Self.limit }
-
-    /// Adds a write, before any response is removed from memory because of it.
-    func begin(_ number: Int, _ invalidation: Invalidation) { set(number, invalidation) }
-
-    /// Removes a write that is stored.
-    func end(_ number: Int) { set(number, nil) }
-
-    private func set(_ number: Int, _ write: Invalidation?) {
-        writes.withLock { writes in
-            writes[number] = write
-            count.store(writes.count, ordering: .sequentiallyConsistent)
-        }
-    }
-
-    /// Whether one of an upstream's writes may have changed what was known at a time.
-    func mayBeNewer(than start: Int64, of upstream: String) -> Bool {
-        guard count.load(ordering: .sequentiallyConsistent) > 0 else { return false }
-        return writes.withLock { $0.values.contains { $0.concerns(upstream) && start <= $0.time } }
     }
 }
