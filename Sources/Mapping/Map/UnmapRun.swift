@@ -143,7 +143,13 @@ struct UnmapRun {
 
     private func fits(_ choice: CompiledModel.Choice, _ object: Value) -> Bool {
         guard let condition = choice.condition else { return true }
-        let wire = JSONSlice(sketch(object, models.compiled[choice.shown], members: condition.paths.compactMap { $0.first.map { Array($0.utf8) } }))
+        let wire = JSONSlice(
+            sketch(
+                object,
+                models.compiled[choice.shown],
+                members: condition.paths.compactMap { $0.first.map { Array($0.utf8) } }
+            )
+        )
         return wire.map { condition.holds(for: $0) } ?? false
     }
 
