@@ -69,7 +69,8 @@ struct ViewValueTests {
 
     @Test(
         arguments: [
-            (ConversionDeclaration.date(.unixSeconds), false, #""93102340""#, "text '1972-12-13T13:45:40Z'"),
+            (ConversionDeclaration.date(.unixSeconds), true, #""93102340""#, "text '1972-12-13T13:45:40Z'"),
+            (.date(.unixSeconds), false, #""93102340""#, "null NULL"),
             (.date(.unixSeconds), false, "-1.25", "text '1969-12-31T23:59:58Z'"),
             (.date(.unixSeconds), false, "1e30", "null NULL"), (.date(.unixSeconds), false, #""now""#, "null NULL"),
             (.date(.unixMilliseconds), false, "93102340750", "text '1972-12-13T13:45:40Z'"),

@@ -80,10 +80,8 @@ extension MapRun {
 
     /// Writes what is known of an object that shows nothing but its identity; returns false if nothing is known.
     mutating func loneIdentity(_ value: Value, as index: Int, position: Int?, key: Value?, mask: MemberMask) -> Bool {
-        let (model, text) = (models.compiled[index], documents[value.document].index)
-        // Each member is two nodes, its name and a plain value.
-        guard mayInsert, Int(text.nodes[value.node].next) == value.node + 1 + 2 * model.reading.identity.count,
-            model.hasOwnIdentity, model.hasIdentity, let name = model.object(identifiedByMembersOf: slice(value)),
+        let model = models.compiled[index]
+        guard mayInsert, isLoneIdentity(value, of: index), let name = model.object(identifiedByMembersOf: slice(value)),
             let json = knownObject(BoundObject(name)),
             JSONSlice(json).flatMap(model.identityLiterals) == model.identityLiterals(in: slice(value)),
             let object = make(json, of: nil)
@@ -92,6 +90,15 @@ extension MapRun {
         insert(object, as: index, position: position, key: key, mask: mask)
         syntheticDepth = nil
         return true
+    }
+
+    /// Whether an object shows nothing but its identity, in members of its own.
+    func isLoneIdentity(_ object: Value, of index: Int) -> Bool {
+        let (model, text) = (models.compiled[index], documents[object.document].index)
+        // Each member is two nodes, its name and a plain value.
+        let end = object.node + 1 + 2 * model.reading.identity.count
+        return model.hasOwnIdentity && model.hasIdentity && Int(text.nodes[object.node].next) == end
+            && model.identityLiterals(in: slice(object)) != nil
     }
 
     private mutating func insert(_ object: Value, as index: Int, position: Int?, key: Value?, mask: MemberMask) {
@@ -131,14 +138,15 @@ extension MapRun {
         return known[object]
     }
 
-    /// The object that a bare identity on a key path names, if it is known.
+    /// The object that an identity on a key path names, if it is known.
     mutating func referred(byIdentity identity: Value, as index: Int) -> Value? {
-        if resolve != nil {
-            let name = withBytes(identity, models.compiled[index].object(identifiedBy:))
-            return name.flatMap { referred(by: $0, at: identity) }
-        }
-        let related = CompiledProperty.Related(arity: .one, model: index)
-        guard let json = knownObject(namedBy: identity, of: related) else { return nil }
+        let model = models.compiled[index]
+        let name =
+            kind(identity) == .object
+            ? model.object(identifiedByMembersOf: slice(identity)) : withBytes(identity, model.object(identifiedBy:))
+        guard let name else { return nil }
+        if resolve != nil { return referred(by: name, at: identity) }
+        guard let json = knownObject(BoundObject(name)) else { return nil }
         expansions += 1
         return make(json, of: nil)
     }

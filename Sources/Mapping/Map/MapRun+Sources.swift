@@ -50,6 +50,8 @@ extension MapRun {
             if slot < 0 { members.entered.append(child) }
             if kind(value) == .object {
                 read(value, at: child, model, &members)
+                guard place.relation >= 0, isLoneIdentity(value, of: Int(place.relation)) else { return }
+                readKnown(value, at: child, as: Int(place.relation), model, &members)
             } else if isNull(value) {
                 fill(child, with: value, &members)
             } else if let name = reference(value) {
@@ -66,7 +68,7 @@ extension MapRun {
         }
     }
 
-    /// Follows key paths through a bare identity, into what is known of its object.
+    /// Follows key paths through the identity of an object, into what is known of that object.
     private mutating func readKnown(
         _ identity: Value,
         at node: Int,
@@ -75,11 +77,11 @@ extension MapRun {
         _ members: inout Members
     ) {
         guard let object = referred(byIdentity: identity, as: related) else { return }
-        let before = members.values.map { $0 == nil }
-        read(object, at: node, model, &members)
-        guard resolve == nil else { return }
-        for slot in members.values.indices where before[slot] && members.values[slot] != nil {
-            members.known.insert(slot)
+        var found = Members(values: [Value?](repeating: nil, count: members.values.count))
+        read(object, at: node, model, &found)
+        for (slot, value) in found.values.enumerated() where value != nil && members.values[slot] == nil {
+            members.values[slot] = value
+            if resolve == nil { members.known.insert(slot) }
         }
     }
 
