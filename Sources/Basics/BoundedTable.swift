@@ -1,16 +1,18 @@
-import Synchronization
+public import Synchronization
 
 /// A table with a bound, for what can be found or computed again: past the bound, the entries that were set first are forgotten.
 ///
 /// It has two generations. A new entry joins the younger one; when that has half of the limit, the older one is dropped and the
 /// younger takes its place. So nothing need be sorted or counted, and the latest entries, half of the limit, are always there.
+///
+/// Its functions can be inlined, so that other rooms get code for their own types; a miss asks such tables dozens of times.
 public struct BoundedTable<Key: Hashable, Value> {
     @usableFromInline var young: [Key: Value] = [:]
     @usableFromInline var old: [Key: Value] = [:]
-    private let limit: Int
+    @usableFromInline let limit: Int
 
     /// Creates a table of at most `limit` entries, two or more.
-    public init(limit: Int) { self.limit = limit }
+    @inlinable public init(limit: Int) { self.limit = limit }
 
     /// The number of entries.
     public var count: Int { young.count + old.count }
@@ -30,7 +32,7 @@ public struct BoundedTable<Key: Hashable, Value> {
         set { set(newValue, for: key) }
     }
 
-    @usableFromInline
+    @inlinable
     mutating func set(_ value: Value?, for key: Key) {
         old[key] = nil
         guard let value else {
@@ -51,7 +53,7 @@ public struct BoundedTable<Key: Hashable, Value> {
     }
 
     /// Drops the older generation, and begins a new one.
-    public mutating func age() { (old, young) = (young, [:]) }
+    @inlinable public mutating func age() { (old, young) = (young, [:]) }
 
     /// Removes all entries.
     public mutating func removeAll() { (young, old) = ([:], [:]) }
@@ -67,12 +69,13 @@ extension BoundedTable: Sendable where Key: Sendable, Value: Sendable {}
 
 /// What was computed for recent arguments; any thread.
 public final class Memo<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    private let known: Mutex<BoundedTable<Key, Value>>
+    @usableFromInline let known: Mutex<BoundedTable<Key, Value>>
 
     /// Creates a memory of at most `limit` results.
-    public init(limit: Int) { known = Mutex(BoundedTable(limit: limit)) }
+    @inlinable public init(limit: Int) { known = Mutex(BoundedTable(limit: limit)) }
 
     /// The value for a key; `make`, which runs without a lock and maybe on several threads, makes one that is not known.
+    @inlinable
     public func value(for key: Key, _ make: () -> Value) -> Value {
         if let value = known.withLock({ $0[key] }) { return value }
         let value = make()
