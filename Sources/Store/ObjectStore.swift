@@ -57,6 +57,7 @@ public final class ObjectStore: Sendable {
         var notices = file.notices
         var numbers = file.numbers
         var journal = Journal(limit: core.changeLimit)
+        var recentMarks = RecentMarks()
         do {
             let views = Views(models: configuration.models)
             let versions = ModelVersions(path: configuration.path, models: configuration.models)
@@ -69,12 +70,14 @@ public final class ObjectStore: Sendable {
                         try session.restorePrincipals()
                         try views.install(in: database, hasher: core.hasher)
                         try session.forgetFollowedFlipFlops()
+                        session.recentMarks = try RecentMarks(in: session)
                         // An empty file has nothing to erase.
                         if numbers.observation == .zero { try SecretErasure.record(core.models, in: database) }
                         return (try session.completeSuspectWrites(), try versions.record(in: database))
                     }
                     numbers = session.numbers
                     journal = session.journal
+                    recentMarks = session.recentMarks
                     return (dropped, migrated, session.models)
                 }
             }
@@ -87,7 +90,7 @@ public final class ObjectStore: Sendable {
             throw StoreError(error)
         }
         core.publicNumbers.advance(to: numbers.sequence)
-        Writer.start(core, numbers: numbers, journal: journal)
+        Writer.start(core, numbers: numbers, journal: journal, recentMarks: recentMarks)
         core.eraseSecrets()
         core.modernise(after: .zero)
         KeyLoader.start(core)

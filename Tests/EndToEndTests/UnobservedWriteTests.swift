@@ -221,6 +221,45 @@ import Testing
         #expect(list.isHit && !list.cacheStatus.contains("doubt"))
     }
 
+    @Test(arguments: ["PATCH", "DELETE"])
+    func `a list that lags behind a write to an unknown object is not trusted after a restart either`(method: String)
+        throws
+    {
+        let origin = try Origin { request in
+            request.method == "GET" ? .json(#"[{"id":1,"login":"ada","name":"old"}]"#, Fresh.hour) : .empty(204)
+        }
+        let larder = try Larder(config: Configs.blog(origin, upstream: [Users.bound, "lag: 1h"]))
+        #expect(try larder.request(method, "/people/ada", body: "new").status == 204)
+        try larder.restart()
+        for _ in 1...2 { #expect(try !larder.get("/users").isHit) }
+        larder.kill()
+        try larder.start()
+        for _ in 1...2 { #expect(try !larder.get("/users").isHit) }
+    }
+
+    @Test func `a stale list says doubt if another response has shown another value of an object in it`() throws {
+        let isDown = Monitor(false)
+        let origin = try Origin { request in
+            guard !isDown.current else { return .reset }
+            switch request.path {
+            case "/users": return .json(#"[{"id":1,"login":"ada","name":"old"}]"#, Fresh.hour)
+            case "/posts": return .json(#"[{"id":7,"author":{"id":1,"login":"ada","name":"new"}}]"#, Fresh.hour)
+            default: return .empty(204)
+            }
+        }
+        let larder = try Larder(config: Configs.blog(origin, upstream: [Users.bound, "lag: 1h"]))
+        let ada: FieldLines = ["Authorization": "ada"]
+        // Another principal's write: since then, no list is certain to show the user as it is.
+        #expect(try larder.request("PATCH", "/people/ada", ["Authorization": "bela"], body: "x").status == 204)
+        _ = try larder.get("/users", ada)
+        #expect(try larder.get("/posts", ada).text.contains("new"))
+        #expect(try larder.waitForQuiet())
+        isDown.withLock { $0 = true }
+        let list = try larder.get("/users", ada)
+        #expect(list.text == #"[{"id":1,"login":"ada","name":"old"}]"#)
+        #expect(list.cacheStatus.contains("detail=stale+doubt"), "\(list.cacheStatus)")
+    }
+
     @Test func `a list that lags behind a write without a body is fetched each time until a detail shows it`() throws {
         let users = try Users()
         let larder = try Larder(config: Configs.blog(users.origin, upstream: [Users.bound, "lag: 1h"]))

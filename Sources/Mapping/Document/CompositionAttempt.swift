@@ -123,6 +123,8 @@ struct CompositionAttempt {
         self.reason = nil
         output.removeSubrange(former.count...)
         (hasOwnChange, added, written, doubts) = (former.hasOwnChange, former.added, former.written, former.doubts)
+        // Another response may have shown a newer value than the one received here.
+        if let name = tree.looked[place.pin], let object = known[name] { doubts.formUnion(object.doubts.values) }
         copy(place.pin, 0..<tree.pins[place.pin].count)
     }
 

@@ -174,7 +174,9 @@ struct CopyRebuilding {
     }
 
     /// The tables that are not copied column by column.
-    static let otherTables: Set<String> = ["_meta", "_undivided", "_changes", "_gone", "_told"]
+    static let otherTables: Set<String> = [
+        "_meta", "_undivided", "_changes", "_gone", "_told", "_recent_marks",
+    ]
 
     private func select(_ table: Table) throws -> Query {
         let names = table.columns.map(\.name).joined(separator: ", ")

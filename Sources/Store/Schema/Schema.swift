@@ -27,6 +27,28 @@ enum Schema {
                     """
             )
         }
+        migrator.registerMigration("1003") { database in
+            try database.execute(
+                sql: """
+                    -- The marks of objects that were written or deleted recently (RecentMarks). value: an identity, or a key
+                    -- (is_key). scope: 0 for every scope but `exception`. kind: 0 a write, 1 a deletion, 2 a write of the
+                    -- principal's own. time: in µs of the store's clock. source: as in _marks.
+                    CREATE TABLE _recent_marks (
+                        upstream TEXT NOT NULL,
+                        model TEXT NOT NULL,
+                        value TEXT NOT NULL,
+                        is_key INTEGER NOT NULL,
+                        scope INTEGER NOT NULL,
+                        time INTEGER NOT NULL,
+                        kind INTEGER NOT NULL,
+                        writer INTEGER NOT NULL,
+                        source TEXT NOT NULL,
+                        exception INTEGER,
+                        PRIMARY KEY (upstream, model, value, is_key, scope)
+                    ) WITHOUT ROWID;
+                    """
+            )
+        }
         return migrator
     }
 

@@ -26,7 +26,12 @@ final class Writer {
     }
 
     /// Starts the thread; it ends when the mailbox is finished, and then closes the file.
-    static func start(_ core: StoreCore, numbers: WriterSession.Numbers, journal: Journal) {
+    static func start(
+        _ core: StoreCore,
+        numbers: WriterSession.Numbers,
+        journal: Journal,
+        recentMarks: RecentMarks
+    ) {
         let thread = Thread {
             var (numbers, journal) = (numbers, journal)
             var damage: FoundDamage?
@@ -39,6 +44,7 @@ final class Writer {
                     session.commitFailed = { core.recent.withdraw() }
                     core.foreignLocks.install(on: database.sqliteConnection)
                     let writer = Writer(core: core, session: session)
+                    session.recentMarks = recentMarks
                     if let damage { writer.resume(after: damage) }
                     return writer.run()
                 }
@@ -78,7 +84,7 @@ final class Writer {
     private func resume(after damage: FoundDamage) {
         // These concern the upstream, not the file.
         session.bans = damage.session.bans
-        session.recentMarks = damage.session.recentMarks
+        session.recentMarks = damage.session.recentMarks.unwrittenAll()
         isMended = true
         _ = try? session.transaction { try session.beginJournal() }
         work(on: damage.unfinished)

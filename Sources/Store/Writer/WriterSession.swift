@@ -147,6 +147,7 @@ final class WriterSession {
                 result = try work()
                 try flush()
                 try flushJournal()
+                try recentMarks.write(in: self)
                 isAnnounced = true
                 willCommit(effects)
                 return .commit
@@ -157,6 +158,7 @@ final class WriterSession {
             throw error
         }
         endJournal(committed: true)
+        recentMarks.committed()
         guard let result else { preconditionFailure("a transaction that did not throw ran its work") }
         return (result, effects)
     }
