@@ -34,6 +34,22 @@ import Testing
         #expect(try !larder.get("/users").cacheStatus.contains("doubt"))
     }
 
+    @Test func `after a crash, a list that is the first to show a member is stored like any other`() throws {
+        let origin = try Origin { request in
+            request.path == "/users"
+                ? .json(#"[{"id":1,"login":"ada","name":"Ada"}]"#, Fresh.hour)
+                : .json(#"[{"id":7,"author":{"id":1,"login":"ada"}}]"#, Fresh.hour)
+        }
+        let larder = try Larder(config: Configs.blog(origin, upstream: ["lag: 1h"]))
+        _ = try larder.get("/posts")
+        #expect(try larder.waitForQuiet())
+        larder.kill()
+        try larder.start()
+        _ = try larder.get("/users")
+        let list = try larder.get("/users")
+        #expect(list.isHit, "\(list.cacheStatus)")
+    }
+
     @Test func `an object that disagrees with itself in a response stays as received, with a warning`() throws {
         let body =
             #"{ "items": [ {"id":1,"login":"ada","name":"Ada"}, {"id":2,"login":"bela"}, {"id":1,"login":"ada","name":"A. L."} ] }"#

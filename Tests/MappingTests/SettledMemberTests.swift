@@ -72,7 +72,7 @@ extension Int: MemberValue {
                 return member = first
             }
             known.doubt(until: mark)
-            let history = ObjectHistory(wrote: max(wrote, restarted)) { [words, restarted] source in
+            let history = ObjectHistory(wrote: wrote, restarted: restarted) { [words, restarted] source in
                 words[source].map { LastWord(document: $0.document, completed: max($0.completed, restarted)) }
             }
             if case .unordered(let until) = known.merge(seen, lag: lag, history) { mark = max(mark, until) }

@@ -328,10 +328,18 @@ public struct ObjectHistory {
     var word: (_ source: Int64) -> LastWord?
     /// The latest `hi` of a write to the object; `Int64.min` if there was none.
     var wrote: Int64
+    /// Up to when the words of documents may have been lost in a crash.
+    ///
+    /// The record of a write is never lost.
+    var restarted: Int64
 
     /// Describes what is known.
-    public init(wrote: Int64 = .min, word: @escaping (_ source: Int64) -> LastWord? = { _ in nil }) {
-        (self.word, self.wrote) = (word, wrote)
+    public init(
+        wrote: Int64 = .min,
+        restarted: Int64 = .min,
+        word: @escaping (_ source: Int64) -> LastWord? = { _ in nil }
+    ) {
+        (self.word, self.wrote, self.restarted) = (word, wrote, restarted)
     }
 }
 

@@ -128,7 +128,7 @@ struct SettledMember<Value: MemberValue>: Sendable {
         guard !word.isNotModified, let by = history.word(source), by.document == word.document,
             word.sent > by.completed
         else { return false }
-        return seen.lo > history.wrote
+        return seen.lo > max(history.wrote, history.restarted)
     }
 
     /// Whether an observation overlaps the settled value, the challenger or the rest.

@@ -45,7 +45,7 @@ extension WriterSession {
         let doubtsBefore = record.knowledge.doubts.map(\.member)
         var warnings: [MappingWarning] = []
         var failure: (any Error)?
-        let history = ObjectHistory(wrote: max(record.wrote ?? .min, clock.restarted)) { [self] source in
+        let history = ObjectHistory(wrote: record.wrote ?? .min, restarted: clock.restarted) { [self] source in
             do { return try word(of: ObservationID(rawValue: source)) } catch { failure = error }
             return nil
         }
