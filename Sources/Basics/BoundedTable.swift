@@ -12,7 +12,6 @@ public struct BoundedTable<Key: Hashable, Value> {
     /// Creates a table of at most `limit` entries, two or more.
     public init(limit: Int) { self.limit = limit }
 
-    /// The number of entries.
     public var count: Int { young.count + old.count }
 
     /// The number of entries for which a condition holds.
@@ -53,7 +52,6 @@ public struct BoundedTable<Key: Hashable, Value> {
     /// Drops the older generation, and begins a new one.
     public mutating func age() { (old, young) = (young, [:]) }
 
-    /// Removes all entries.
     public mutating func removeAll() { (young, old) = ([:], [:]) }
 
     /// Removes the entries for which a condition holds.

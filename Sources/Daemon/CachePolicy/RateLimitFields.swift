@@ -12,7 +12,7 @@ package struct RateLimit: Sendable, Equatable {
     /// The upstream's name for the limited resource; nil if there is none.
     package var resource: String?
 
-    package init(limit: Int64? = nil, remaining: Int64, reset: Int64? = nil, resource: String? = nil) {
+    init(limit: Int64? = nil, remaining: Int64, reset: Int64? = nil, resource: String? = nil) {
         self.limit = limit
         self.remaining = remaining
         self.reset = reset

@@ -88,5 +88,5 @@ package struct UpstreamTimeouts: Sendable, Equatable {
     /// Between two pieces of the body; nil for no limit, as event streams need it.
     package var stall: Duration? = .seconds(30)
 
-    package init() {}
+    init() {}
 }

@@ -44,7 +44,6 @@ package enum JSONText: Sendable, ExpressibleByStringLiteral, ExpressibleByIntege
     }
 }
 
-/// Writes `JSONText`.
 private struct JSONWriter {
     let indents: Bool
     private(set) var bytes: [UInt8] = []

@@ -312,7 +312,6 @@ extension StoreCount {
             + ifnull(length(b.body), 0)
         FROM _documents d JOIN _bodies b ON b.document = d.id WHERE d.id = ?
         """
-    /// The query for the size of a version of an object.
     static let bytesOfVersion: StaticString = "SELECT length(CAST(payload AS BLOB)) FROM _versions WHERE id = ?"
 }
 
@@ -322,10 +321,8 @@ public struct StoreCount: Codable, Sendable, Equatable {
     public var documents = 0
     /// Bytes in use in the file, or freed in it.
     public var bytes: Int64 = 0
-    /// Number of objects of each model.
     public var models: [String: Int] = [:]
 
-    /// Adds another count.
     public static func += (left: inout StoreCount, right: StoreCount) {
         (left.objects, left.documents) = (left.objects + right.objects, left.documents + right.documents)
         left.bytes += right.bytes
@@ -333,9 +330,7 @@ public struct StoreCount: Codable, Sendable, Equatable {
     }
 }
 
-/// What a clean did.
 public struct CleanResult: Sendable, Equatable {
-    /// Whether the bytes are erased.
     public enum Erasure: String, Sendable {
         /// They are neither in the file nor in its WAL.
         case erased
@@ -345,13 +340,10 @@ public struct CleanResult: Sendable, Equatable {
         case notAsked
     }
 
-    /// What was removed, or would be.
     public var removed: StoreCount
-    /// Whether the bytes are erased.
     public var erasure: Erasure
     /// How many other objects no document shows any more; they are kept until their room is needed.
     public var unshown = 0
-    /// Whether it was stopped before its end.
     public var isStopped = false
 }
 

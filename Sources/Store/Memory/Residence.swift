@@ -88,14 +88,13 @@ package struct Residence<Response: MemoryResident> {
     }
 
     /// An instruction for the tier, or for its owner.
-    package enum Action: Sendable {
+    enum Action: Sendable {
         /// Look-ups find the response from now on.
         case enter(Response)
         /// It was resident, and is no longer.
         case leave(Response)
         /// It is not resident, and will not be.
         case discard(Response)
-        /// Remove a document from disk.
         case remove(DocumentID)
         /// Look-ups that wait for an arrival go on.
         case wake
@@ -234,15 +233,12 @@ package struct Residence<Response: MemoryResident> {
     /// Whether nothing has arrived or was removed after a number.
     func isLatest(_ since: Int, _ forgotten: Int) -> Bool { max(transit.superseded, forgotten) <= since }
 
-    /// Whether the responses may have changed since a number.
     func hasChanged(since: Int, _ forgotten: Int) -> Bool { max(transit.altered, forgotten) > since }
 
     private mutating func supersede(_ number: Int) { (transit.superseded, transit.altered) = (number, number) }
 
-    /// Whether a response is on its way to disk.
     var isArriving: Bool { !transit.arrivals.isEmpty }
 
-    /// Forgets what happened up to a number.
     mutating func forget(upTo number: Int) {
         guard box != nil else { return }
         var transit = transit
@@ -259,7 +255,7 @@ package struct FreshenedFields: Hashable, Sendable {
     package var head: [UInt8]
     package var policy: [UInt8]
     /// When the validating request was sent, on the store's clock.
-    package var sent: Int64
+    var sent: Int64
 
     package init(head: [UInt8], policy: [UInt8], sent: Int64) {
         (self.head, self.policy, self.sent) = (head, policy, sent)
@@ -268,14 +264,11 @@ package struct FreshenedFields: Hashable, Sendable {
 
 /// What a reader of the disk must know of a key's documents, taken after it has read them.
 package struct Overlay: Sendable {
-    /// Whether a response is on its way to disk, so that the documents there are not the latest.
-    package var isArriving = false
     private var dropped: Set<DocumentID> = []
     private var freshened: [DocumentID: FreshenedFields] = [:]
 
     init<Response>(_ residence: Residence<Response>?) {
         guard let transit = residence?.transit else { return }
-        isArriving = !transit.arrivals.isEmpty
         for (document, (_, change)) in transit.changes {
             switch change {
             case .dropped: dropped.insert(document)

@@ -195,7 +195,6 @@ final class Writer {
             core.updateStatistics {
                 $0.record(report)
                 $0.warnings += effects.warnings
-                $0.trouble = nil
             }
             core.configuration.committed(report)
             for completion in completions { completion() }
@@ -220,10 +219,7 @@ final class Writer {
             return
         }
         let error = keeper.reported(error, session)
-        core.updateStatistics {
-            $0.failures += 1
-            $0.trouble = error.description
-        }
+        core.updateStatistics { $0.failures += 1 }
         for job in batch { job.failed(error) }
     }
 

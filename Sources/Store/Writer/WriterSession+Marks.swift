@@ -54,7 +54,7 @@ extension WriterSession {
             scope: scope,
             exception: exception
         )
-        if let forgotten { bans.forgotten(until: forgotten) }
+        if let forgotten { bans.banEverything(until: forgotten) }
     }
 
     /// Marks one object, unless a newer observation of it is known.
@@ -182,7 +182,7 @@ extension WriterSession {
         ).each(upstream, object.model) { collections[$0.id(0)] = $0.id(1) }
         if let identity = object.identity {
             return try collections.sorted { $0.key < $1.key }.compactMap { collection, scope in
-                try existingRecord(collection: collection, identity: Identity(identity)).map { ($0, scope) }
+                try existingRecord(collection: collection, identity: StoredIdentity(identity)).map { ($0, scope) }
             }
         }
         var found: [ObjectID: (record: ObjectRecord, scope: ScopeID)] = [:]

@@ -196,7 +196,6 @@ struct DoubtHistory {
     /// How often a doubt must return before the upstream counts as contradicting itself.
     static let returnLimit = 3
 
-    /// One member of one object.
     struct Member: Hashable {
         var object: ObjectID
         var member: String
@@ -205,7 +204,6 @@ struct DoubtHistory {
     private struct Record {
         /// Digest of the last replaced value, and when it was replaced.
         var replaced: (value: UInt64, time: Int64)?
-        /// When the last doubt was resolved.
         var resolved: Int64?
         var returns = 0
     }
@@ -217,7 +215,6 @@ struct DoubtHistory {
         change(member) { $0.replaced = (value, time) }
     }
 
-    /// Records that a doubt is resolved.
     mutating func resolved(_ member: Member, at time: Int64) { change(member) { $0.resolved = time } }
 
     /// When to fetch documents that show a member which has just come into doubt, and how often this doubt has returned.

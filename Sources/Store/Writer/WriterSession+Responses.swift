@@ -1,7 +1,6 @@
 import GRDB
 import Mapping
 
-/// Stores responses.
 extension WriterSession {
     /// Stores a response: document, versions and objects, all in this transaction.
     ///
@@ -116,14 +115,13 @@ extension WriterSession {
     /// The state of the object with a name; nil if nothing is known of it.
     func state(of name: ObjectName, scope: ScopeID) throws -> ObjectState? {
         let collection = try names.collection(scope: scope, model: name.model, in: database)
-        guard let record = try existingRecord(collection: collection, identity: Identity(name.identity)) else {
+        guard let record = try existingRecord(collection: collection, identity: StoredIdentity(name.identity)) else {
             return nil
         }
         return try state(of: record)
     }
 }
 
-/// Merges the objects in a response.
 extension WriterSession {
     /// The objects in one response, after they were merged.
     struct ObservedObjects {
@@ -131,7 +129,6 @@ extension WriterSession {
         var objects: [ObjectID] = []
         /// Whether the response shows all that is known of each of its objects.
         var areNewest = true
-        /// Warnings about the objects.
         var warnings: [MappingWarning] = []
     }
 
@@ -163,7 +160,7 @@ extension WriterSession {
                 collection = try names.collection(scope: scope, model: model, in: database)
                 declared = models.models.version(of: model)
             }
-            let record = try record(collection: collection, identity: Identity(occurrence.name.identity))
+            let record = try record(collection: collection, identity: StoredIdentity(occurrence.name.identity))
             if mayBeMarked {
                 let keys = (occurrence.keys + occurrence.boundKeys).map(\.value)
                 if let recent = recentMarks.mark(of: occurrence.name, keys: keys, upstream: upstream, scope: scope) {
@@ -278,7 +275,7 @@ extension WriterSession {
         let shown = Set(shown.map(\.name))
         for (name, observation) in former where !shown.contains(name) {
             let collection = try names.collection(scope: scope, model: name.model, in: database)
-            guard let record = try existingRecord(collection: collection, identity: Identity(name.identity)),
+            guard let record = try existingRecord(collection: collection, identity: StoredIdentity(name.identity)),
                 record.base != nil, let lastSeen = try state(of: record).lastSeen,
                 observation.lo(isEmbedded: false, lag: models.lag) > lastSeen
             else { continue }
@@ -420,7 +417,6 @@ struct PreparedBody: Sendable {
     var contents: [UInt64] = []
     var warnings: [MappingWarning] = []
 
-    /// A body that is stored as it is.
     init() {}
 
     /// Decomposes a body.

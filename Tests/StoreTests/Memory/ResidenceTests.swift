@@ -180,7 +180,7 @@ import Testing
     private func isFindable(_ origin: Int, in world: World) -> Bool {
         if world.residents.contains(where: { $0.origin == origin }) { return world.arrived[origin].isStored }
         let overlay = Overlay(world.life.value)
-        return world.disk[origin] != nil && !overlay.isArriving
+        return world.disk[origin] != nil && !world.life.value.isArriving
             && !overlay.hides(DocumentID(rawValue: Int64(origin + 1)))
     }
 

@@ -31,7 +31,6 @@ final class LiveDocument {
     let request: ProxyRequest
     private(set) var following: Following
     private(set) var readers: [Int: LiveReader] = [:]
-    /// The objects watched for changes.
     var objects: Set<ObjectID> = []
     /// The inquiry under way, or the one being examined.
     private(set) var inquiry: LiveInquiry?
@@ -109,13 +108,11 @@ final class LiveDocument {
     var joining: [LiveReader] { readers.values.filter { !$0.isOpen } }
 }
 
-/// Sending events to the streams of a document.
 extension LiveDocument {
     /// A stored response in the requested view.
     struct StoredResponse {
         let ready: ReadyResponse
         let cacheUse: CacheUse
-        /// Whether it is on disk.
         let isCommitted: Bool
     }
 
@@ -139,7 +136,6 @@ extension LiveDocument {
         let failure: ProblemDocument?
         /// Why the upstream is not asked; nil if it is.
         let refusal: ProblemDocument?
-        /// The `Cache-Status` of new streams.
         let cacheStatus: String
         let retry: Duration
         let now: Int64
@@ -192,7 +188,6 @@ extension LiveDocument {
 private struct Messages {
     let document: LiveDocument
     let news: LiveDocument.News
-    /// The age of the response that was sent last.
     let age: Int64?
     private var made: [Following.Message: [Bool: LiveMessage]] = [:]
 

@@ -2,10 +2,8 @@ import Glibc
 
 /// A file that holds a secret of the daemon, such as the admin token: only its owner may read it.
 package enum SecretFile {
-    /// What is in the file, and who may read it.
     package struct Content: Sendable {
         package let bytes: [UInt8]
-        /// The permissions.
         package let mode: UInt32
         /// The user id of the owner.
         package let owner: UInt32
