@@ -59,8 +59,6 @@ extension ObjectStore {
     ///
     /// A page may be short, or empty with a `next`: the search stops after `patience`. Searches run one at a time, and none
     /// holds a snapshot for long.
-    ///
-    /// - Parameter after: the `next` of the previous page.
     public func documents(
         showing object: ObjectID,
         limit: Int = 100,

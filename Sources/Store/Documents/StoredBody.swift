@@ -61,7 +61,6 @@ struct StoredBody {
         return changed
     }
 
-    /// The payloads of the pins, in their order.
     func payloads(in database: Database) throws -> [[UInt8]] {
         var known: [VersionID: [UInt8]] = [:]
         known.reserveCapacity(pins.count)

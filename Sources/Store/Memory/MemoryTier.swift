@@ -193,7 +193,6 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     /// Removes the responses under a digest, which are gone from disk, or will be.
     public func remove(_ digest: Digest128) { process(.removed { _ in true }, at: digest) }
 
-    /// Removes one response, if it is still resident.
     public func remove(_ response: Response, at digest: Digest128) { process(.left { $0 === response }, at: digest) }
 
     /// Removes the responses that an invalidation covers, for every query, principal, context and variant.

@@ -221,7 +221,6 @@ extension ObjectMark {
 struct EntryFinder {
     private var byVersion: [VersionID: Int] = [:]
     private var byContent: [UInt64: Int] = [:]
-    /// How many entries are indexed.
     private var count = 0
 
     mutating func index(of version: VersionID, in entries: [ObjectRecord.Entry]) -> Int? {

@@ -84,7 +84,6 @@ public final class StoreReader {
     /// - Parameters:
     ///   - limit: how long it may take. Nil for no limit.
     ///   - columns: called once, with the names of the columns.
-    ///   - row: called for each row.
     public func run(_ sql: String, within limit: Duration?, columns: ([String]) -> Void, row: ([SQLCell]) -> Void)
         throws(QueryFailure)
     {

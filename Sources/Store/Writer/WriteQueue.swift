@@ -82,7 +82,6 @@ final class Mailbox<Element: Sendable>: Sendable {
         return isAccepted
     }
 
-    /// Takes the express elements, without waiting.
     func takeExpress() -> [Element] {
         state.withLock { state in
             defer { state.express = [] }

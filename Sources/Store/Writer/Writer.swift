@@ -162,7 +162,6 @@ final class Writer {
         return done
     }
 
-    /// Fails the dispensable jobs and returns the others.
     private func withoutDispensable(_ batch: ArraySlice<Job>) -> [Job] {
         for job in batch where job.isDispensable { job.failed(.closed) }
         return batch.filter { !$0.isDispensable }

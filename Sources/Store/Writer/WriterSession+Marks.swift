@@ -9,8 +9,6 @@ extension WriterSession {
     ///   - own: the mark for the owner's scope, if any.
     ///   - owner: the owner's scope. Nil if nothing of it is stored.
     ///   - others: the mark for all other scopes, if any.
-    ///   - writer: the principal that made the request.
-    ///   - source: the request that caused it.
     func mark(
         _ object: BoundObject,
         of upstream: String,
@@ -58,8 +56,6 @@ extension WriterSession {
     }
 
     /// Marks one object, unless a newer observation of it is known.
-    ///
-    /// - Parameter isJournaled: whether the change is added to the journal.
     func apply(_ mark: ObjectMark, to record: ObjectRecord, by source: MarkSource? = nil, isJournaled: Bool = true)
         throws
     {

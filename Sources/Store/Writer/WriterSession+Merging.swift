@@ -6,7 +6,6 @@ import Mapping
 extension WriterSession {
     /// Merges what one response shows of an object (law 3).
     ///
-    /// - Parameter source: the request of the response.
     /// - Returns: the changes of members that were known before, and warnings.
     func merge(
         _ new: [Contribution],
@@ -148,7 +147,6 @@ extension WriterSession {
     /// - Parameters:
     ///   - wasKnown: whether a response has shown the object before.
     ///   - kind: the kind of change, if it does not follow from `wasKnown`.
-    ///   - isJournaled: whether the change is added to the journal.
     func markChanged(
         _ record: ObjectRecord,
         wasKnown: Bool,

@@ -133,8 +133,6 @@ extension WriterSession {
     }
 
     /// Merges the objects of one response, and pins them if the response becomes a document.
-    ///
-    /// - Parameter source: the request of the response.
     func observe(
         _ prepared: PreparedBody,
         from source: MarkSource,
@@ -220,8 +218,6 @@ extension WriterSession {
     /// The version of an object with a payload, stored if it is new.
     ///
     /// The same bytes under another version of the model are another version of the object.
-    ///
-    /// - Parameter digest: the digest of the payload.
     func version(of record: ObjectRecord, _ digest: UInt64, payload: [UInt8], declared: Int) throws -> VersionID {
         let content = digest ^ UInt64(truncatingIfNeeded: declared) &* 0x9E37_79B9_7F4A_7C15
         if let known = record.index(ofContent: content) { return record.entries[known].version }
@@ -329,7 +325,6 @@ extension WriterSession {
         return .freshened
     }
 
-    /// Replaces the policy of a document, if it still exists.
     func restrict(_ id: DocumentID, policy: [UInt8]) throws {
         try query("UPDATE _documents SET policy = ? WHERE id = ?").run(policy, id)
     }

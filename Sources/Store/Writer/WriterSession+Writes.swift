@@ -48,8 +48,6 @@ extension WriterSession {
     }
 
     /// Stores the objects of a write's response, which is not a document.
-    ///
-    /// - Returns: warnings.
     private func observe(_ shown: ReceivedObservation, of write: CompletedWrite, _ prepared: PreparedBody) throws
         -> [MappingWarning]
     {

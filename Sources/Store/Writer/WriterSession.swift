@@ -73,7 +73,6 @@ final class WriterSession {
     var recentMarks = RecentMarks()
     var journal: Journal
     var names: NameTable
-    /// The doubts that began and ended recently.
     var doubts = DoubtHistory()
     var copy: StoreCopy?
     var disk = DiskState()

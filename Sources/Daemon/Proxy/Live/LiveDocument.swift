@@ -46,7 +46,6 @@ final class LiveDocument {
     private weak var encoding: LiveEncoding?
     private var encoded: Digest128?
 
-    /// - Parameter look: schedules a look.
     init(
         _ number: Int,
         _ key: Key,

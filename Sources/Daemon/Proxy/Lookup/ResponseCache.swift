@@ -187,7 +187,6 @@ package final class ResponseCache: Sendable {
     /// - Parameters:
     ///   - sent: when the request of the 304 was sent, on the store's clock.
     ///   - number: taken from memory at that time.
-    ///   - head: its fields for disk.
     func replace(_ stored: ReadyResponse, by ready: ReadyResponse, head: [UInt8], sent: Int64, since number: Int) {
         let document = ready.documentID
         // Until the original is committed, the objects whose changes it must follow are unknown.
@@ -228,8 +227,6 @@ package final class ResponseCache: Sendable {
     }
 
     /// Restricts the use of a stored response by the policy of a 304 that does not confirm it, because its objects have changed.
-    ///
-    /// - Returns: the response with the restricted policy.
     func restrict(_ stored: ReadyResponse, by policy: StoredPolicy) -> ReadyResponse {
         let restricted = stored.response.policy.restricted(by: policy)
         guard restricted != stored.response.policy else { return stored }

@@ -234,8 +234,6 @@ extension ProxyRequest {
     }
 
     /// Prepares a relayed response's fields for the client: rewrites links, and adds and notes `Cache-Status`.
-    ///
-    /// - Parameter code: the upstream's status.
     func decorate(_ fields: inout Fields, of code: Int, with status: CacheStatus) {
         upstream.links(for: base).rewrite(&fields)
         fields.remove("alt-svc")

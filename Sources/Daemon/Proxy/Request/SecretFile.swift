@@ -24,8 +24,6 @@ package enum SecretFile {
     /// Reads the file; returns nil if there is none.
     ///
     /// Blocks on the disk. The caller must check permissions and owner.
-    ///
-    /// - Parameter limit: the maximum number of bytes to read.
     package static func read(_ path: String, limit: Int) throws(Failure) -> Content? {
         let (file, openError) = call { Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
         guard file >= 0 else {

@@ -135,7 +135,6 @@ package struct ServedRequest: Sendable, Equatable {
     package var detail: String? { cacheStatus?.detail ?? end }
     /// Why the upstream was asked although the stored response was within its lifetime.
     package var reason: String?
-    /// Bytes of the response's body.
     package var bytes = 0
     /// The time from the request's head to the response's last byte within Larder, in seconds.
     package var seconds = 0.0
