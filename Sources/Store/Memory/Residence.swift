@@ -21,7 +21,7 @@ import Mapping
 @usableFromInline
 package struct Residence<Response: MemoryResident> {
     /// Whether look-ups find a response that is on its way to disk, and what its commit does.
-    package enum Standing: Hashable {
+    package enum Visibility: Hashable {
         /// It is resident, or has been.
         case shown
         /// Its commit makes it resident, if it is clean.
@@ -35,7 +35,7 @@ package struct Residence<Response: MemoryResident> {
     /// A response on its way to disk.
     struct Arrival {
         let response: Response
-        var standing: Standing
+        var visibility: Visibility
     }
 
     /// What has become of a document, although a reader of the disk may find it as it was.
@@ -56,7 +56,7 @@ package struct Residence<Response: MemoryResident> {
 
     package enum Event: Sendable {
         /// A response has arrived whole; its commit follows.
-        case arrived(Response, Standing)
+        case arrived(Response, Visibility)
         /// The commit of a response that was on its way is over; its document is noted in it.
         case committed(Response, Commit)
         /// A response turned out to be outdated.
@@ -139,13 +139,13 @@ package struct Residence<Response: MemoryResident> {
     ///   - forgotten: up to which number nothing is known any more.
     mutating func handle(_ event: Event, number: Int, forgotten: Int = 0) -> [Action] {
         switch event {
-        case .arrived(let response, let standing):
+        case .arrived(let response, let visibility):
             supersede(number)
             for index in transit.arrivals.indices where response.replaces(transit.arrivals[index].response) {
-                if transit.arrivals[index].standing == .hidden { transit.arrivals[index].standing = .superseded }
+                if transit.arrivals[index].visibility == .hidden { transit.arrivals[index].visibility = .superseded }
             }
-            transit.arrivals.append(Arrival(response: response, standing: standing))
-            return leave { response.replaces($0) } + (standing == .shown ? enter(response) : [])
+            transit.arrivals.append(Arrival(response: response, visibility: visibility))
+            return leave { response.replaces($0) } + (visibility == .shown ? enter(response) : [])
         case .committed(let response, let commit): return committed(response, commit, number)
         case .dropped(let response): return dropped(response, number)
         case .freshened(let response, let fields, let since):
@@ -175,9 +175,9 @@ package struct Residence<Response: MemoryResident> {
         guard let index = transit.arrivals.firstIndex(where: { $0.response === response }) else {
             return [.discard(response), .wake]
         }
-        let standing = transit.arrivals.remove(at: index).standing
+        let visibility = transit.arrivals.remove(at: index).visibility
         transit.altered = number
-        switch (commit, standing) {
+        switch (commit, visibility) {
         case (.refused, _), (.failed(isLost: true), _): return leave { $0 === response } + [.wake]
         case (.stored, .shown), (.failed(isLost: false), .shown): return [.wake]
         case (.stored(isClean: true), .hidden): return leave { response.replaces($0) } + enter(response) + [.wake]
@@ -189,7 +189,7 @@ package struct Residence<Response: MemoryResident> {
     private mutating func dropped(_ response: Response, _ number: Int) -> [Action] {
         let gone = leave { $0 === response }
         if let index = transit.arrivals.firstIndex(where: { $0.response === response }) {
-            transit.arrivals[index].standing = .dropped
+            transit.arrivals[index].visibility = .dropped
             return gone
         }
         return gone + drop(response.documentID, number)
