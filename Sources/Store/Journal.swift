@@ -42,8 +42,6 @@ struct Journal {
     /// The threshold is an eighth above the limit, so that they are dropped in larger portions.
     var isOverfull: Bool { count > limit + limit / 8 }
 
-    init(limit: Int64) { self.limit = limit }
-
     // MARK: Stored form
 
     /// Encodes entries; the sequence is that of the last one.

@@ -5,16 +5,10 @@ import Synchronization
 struct TimeSource: Sendable {
     /// Wall-clock time in microseconds since 1970.
     let wall: @Sendable () -> Int64
-
     /// Microseconds since some fixed moment, including time in suspend.
     let elapsed: @Sendable () -> Int64
-
     /// Identifies the start of `elapsed`; readings with the same number can be compared.
-    let boot: Int64
-
-    init(wall: @escaping @Sendable () -> Int64, elapsed: @escaping @Sendable () -> Int64, boot: Int64 = 0) {
-        (self.wall, self.elapsed, self.boot) = (wall, elapsed, boot)
-    }
+    var boot: Int64 = 0
 
     static let system = TimeSource(
         wall: { read(CLOCK_REALTIME) },

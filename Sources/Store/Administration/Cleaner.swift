@@ -36,22 +36,15 @@ extension StoreCore {
 /// slice in a transaction that fits into the WAL, and does other work in between. The store is consistent after each slice: if
 /// the process dies or the caller stops, the store is partly cleaned.
 private struct Cleaner {
-    private let core: StoreCore
-    private let filter: CleanFilter
-    private let isDryRun: Bool
-    private let progress: CleanProgress
-    private var removed = StoreCount()
-    private var unshown = 0
-    private var isStopped = false
+    let core: StoreCore
+    let filter: CleanFilter
+    let isDryRun: Bool
+    let progress: CleanProgress
+    var removed = StoreCount()
+    var unshown = 0
+    var isStopped = false
     /// For a dry run: how many of the places that show each object would go.
-    private var unpinned: [ObjectID: Int64] = [:]
-
-    init(core: StoreCore, filter: CleanFilter, isDryRun: Bool, progress: @escaping CleanProgress) {
-        self.core = core
-        self.filter = filter
-        self.isDryRun = isDryRun
-        self.progress = progress
-    }
+    var unpinned: [ObjectID: Int64] = [:]
 
     mutating func run() async throws(StoreError) -> CleanResult {
         let (time, last) = isDryRun ? (core.clock.now(), .max) : try await begin()

@@ -130,8 +130,6 @@ package struct Residence<Response: MemoryResident> {
 
     var isEmpty: Bool { residents.isEmpty && box == nil }
 
-    init() {}
-
     /// Processes an event; returns the actions to perform, in order.
     ///
     /// - Parameters:

@@ -398,8 +398,6 @@ struct BodyBuffer: Hashable {
     /// Whether everything received so far is still buffered.
     private(set) var isWhole = true
 
-    init(limit: Int) { self.limit = limit }
-
     /// Whether it would still be whole after this many more bytes.
     func hasRoom(for count: Int) -> Bool { isWhole && received + count <= limit }
 

@@ -188,11 +188,7 @@ private struct Messages {
     let document: LiveDocument
     let news: LiveDocument.News
     let age: Int64?
-    private var made: [Following.Message: [Bool: LiveMessage]] = [:]
-
-    init(document: LiveDocument, news: LiveDocument.News, age: Int64?) {
-        (self.document, self.news, self.age) = (document, news, age)
-    }
+    var made: [Following.Message: [Bool: LiveMessage]] = [:]
 
     mutating func message(_ kind: Following.Message, isLast: Bool) -> LiveMessage? {
         if let known = made[kind]?[isLast] { return known }
